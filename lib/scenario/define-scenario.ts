@@ -75,22 +75,20 @@ function problemInNetwork({ toServer, toClient }: NetworkSpec, server: ServerSpe
 
 function problemOfVariant(scenario: Scenario, variant: Variant): string | undefined {
   const { server, published } = variant;
+  const network = networkOf(scenario, variant);
   const ownProblem = problemOfParts(variant);
   if (ownProblem !== undefined) return ownProblem;
   if (typeof server === 'string') {
     if (server.trim() === '') return 'has an empty text as its server: write why nobody can run it here';
     if (published === undefined) return 'is published only, and has no published figures';
   } else {
-    const { protocol } = loadOf(scenario, variant);
-    if (server.name === 'nghttpd' && protocol !== 'h2' && protocol !== 'h2c') return `asks nghttpd for ${protocol}, and it speaks HTTP/2 only`;
-    const serverProblem = problemOfConfig(server, pageOf(scenario, variant));
-    if (serverProblem !== undefined) return serverProblem;
-    const network = networkOf(scenario, variant);
-    const placeProblem = network === undefined ? undefined : problemInNetwork(network, server, loadOf(scenario, variant));
-    if (placeProblem !== undefined) return placeProblem;
+    const load = loadOf(scenario, variant);
+    if (server.name === 'nghttpd' && !isHttp2(load.protocol)) return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
+    const problem = problemOfConfig(server, pageOf(scenario, variant)) ?? (network && problemInNetwork(network, server, load));
+    if (problem !== undefined) return problem;
   }
   const phases = scenario.phases?.count ?? 1;
-  if (phases > 1 && networkOf(scenario, variant) !== undefined) return `has a network, and phases.count is ${phases}: in a network there is one load phase`;
+  if (phases > 1 && network !== undefined) return `has a network, and phases.count is ${phases}: in a network there is one load phase`;
   if (published?.phases !== undefined && published.phases.length !== phases) {
     return `has published figures of ${published.phases.length} phases, not of ${phases}`;
   }
@@ -136,25 +134,25 @@ function problemOfBaseline(scenario: Scenario, variant: Variant): string | undef
   const name = baselineName(scenario, variant);
   if (name === undefined) return undefined;
   if (name === variant.name) return 'is against itself';
-  const why = whyNotMeasured(scenario, name);
-  return why === undefined ? undefined : `is against "${name}", which ${why}`;
+  return whyNotMeasured(scenario, 'is against', [name]);
 }
 
-/** Why nothing can be measured of what has this name, to follow it; undefined where it can. */
-function whyNotMeasured({ variants }: Scenario, name: string): string | undefined {
-  const found = variants.find((one) => one.name === name);
-  if (found === undefined) return 'is not there';
-  return isRunnable(found) ? undefined : 'is published only: nothing here can be measured of it';
+/** Why nothing can be measured of one of these, behind what says of them; undefined where it can. */
+function whyNotMeasured({ variants }: Scenario, says: string, names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const found = variants.find((one) => one.name === name);
+    if (found === undefined) return `${says} "${name}", which is not there`;
+    if (!isRunnable(found)) return `${says} "${name}", which is published only: nothing here can be measured of it`;
+  }
+  return undefined;
 }
 
 function problemOfShare(scenario: Scenario): string | undefined {
   const { shareOf, variants } = scenario;
   if (shareOf === undefined) return undefined;
   const names = [shareOf.variant, shareOf.of];
-  for (const name of names) {
-    const why = whyNotMeasured(scenario, name);
-    if (why !== undefined) return `shareOf names "${name}", which ${why}`;
-  }
+  const why = whyNotMeasured(scenario, 'shareOf names', names);
+  if (why !== undefined) return why;
   if (shareOf.variant === shareOf.of) return `shareOf names "${shareOf.of}" twice`;
   const [one, other] = variants.filter(({ name }) => names.includes(name)).map((variant) => baselineName(scenario, variant));
   return one === undefined || one !== other ? 'shareOf wants two variants that are against the same one' : undefined;
@@ -163,10 +161,8 @@ function problemOfShare(scenario: Scenario): string | undefined {
 function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
   const { alsoCompare = [] } = scenario;
   for (const { variant, against } of alsoCompare) {
-    for (const name of [variant, against]) {
-      const why = whyNotMeasured(scenario, name);
-      if (why !== undefined) return `alsoCompare names "${name}", which ${why}`;
-    }
+    const why = whyNotMeasured(scenario, 'alsoCompare names', [variant, against]);
+    if (why !== undefined) return why;
     if (variant === against) return `alsoCompare compares "${variant}" with itself`;
     if (alsoCompare.filter((one) => one.variant === variant && one.against === against).length > 1) return `alsoCompare names "${variant}" against "${against}" twice`;
   }

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { present } from '../present.ts';
-import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
+import type { Scenario, ServerSpec, Variant } from './model.ts';
 import { isConfigured } from './variants.ts';
 
 /** Whether a config or docroot is named by its path. */
@@ -17,29 +17,24 @@ export function isPath(name: string): boolean {
  * @throws Error when one is not there
  */
 export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
-  const pageFrom = (page: Page, where: string): Page => (page.docroot === undefined || !isPath(page.docroot) ? page
-    : { ...page, docroot: found(folder, page.docroot, 'folder', `${where}page: docroot`) });
-  const filesFrom = (names: readonly string[], what: string): string[] => names.map((name) => (isPath(name) ? found(folder, name, 'file', what) : name));
+  const own = (name: string, kind: 'file' | 'folder', what: string): string => (isPath(name) ? found(folder, name, kind, what) : name);
+  const filesFrom = (names: readonly string[], what: string): string[] => names.map((name) => own(name, 'file', what));
   const serverFrom = (server: ServerSpec, where: string): ServerSpec => {
     if (isConfigured(server)) return { ...server, config: filesFrom(server.config, `${where}${server.name} config`) };
     if (server.name === 'address' || server.folder === undefined) return server;
     return { ...server, folder: found(folder, server.folder, 'folder', `${where}command folder`) };
   };
-  const networkFrom = (network: NetworkSpec, where: string): NetworkSpec => ({
-    ...network,
-    serverSettings: filesFrom(network.serverSettings, `${where}network: serverSettings`),
-    clientSettings: filesFrom(network.clientSettings, `${where}network: clientSettings`),
+  const partsFrom = ({ page, network }: Pick<Variant, 'page' | 'network'>, where: string): Pick<Variant, 'page' | 'network'> => present({
+    page: page && { ...page, ...present({ docroot: page.docroot && own(page.docroot, 'folder', `${where}page: docroot`) }) },
+    network: network && {
+      ...network,
+      serverSettings: filesFrom(network.serverSettings, `${where}network: serverSettings`),
+      clientSettings: filesFrom(network.clientSettings, `${where}network: clientSettings`),
+    },
   });
-  const partsFrom = ({ page, network }: Pick<Variant, 'page' | 'network'>, where: string): Pick<Variant, 'page' | 'network'> => (
-    present({ page: page && pageFrom(page, where), network: network && networkFrom(network, where) })
-  );
   const variantFrom = (variant: Variant): Variant => {
     const where = `variant "${variant.name}": `;
-    return {
-      ...variant,
-      server: typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where),
-      ...partsFrom(variant, where),
-    };
+    return { ...variant, server: typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where), ...partsFrom(variant, where) };
   };
   return { ...scenario, ...partsFrom(scenario, ''), variants: scenario.variants.map(variantFrom) };
 }

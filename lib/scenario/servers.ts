@@ -1,22 +1,19 @@
 // Servers as a scenario names them. What starts them is lib/servers.
-import type { AddressServer, CommandServer, ConfiguredServer } from './model.ts';
+import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from './model.ts';
 
 export type ServerOptions = Omit<ConfiguredServer, 'name' | 'config'>;
 
+type Composed = (config: readonly string[], options: ServerOptions) => ConfiguredServer;
+const composed = (name: ServerName): Composed => (config, options) => ({ name, config, ...options });
+
 /** An nginx whose config is composed of these files of `server-configs/nginx/` (without `.conf`), or of your own (./knob.conf), the base first. */
-export function nginx(config: readonly string[], options: ServerOptions): ConfiguredServer {
-  return { name: 'nginx', config, ...options };
-}
+export const nginx = composed('nginx');
 
 /** An h2o whose config is composed of these files of `server-configs/h2o/` (without `.conf`), or of your own (./knob.conf), the base first. */
-export function h2o(config: readonly string[], options: ServerOptions): ConfiguredServer {
-  return { name: 'h2o', config, ...options };
-}
+export const h2o = composed('h2o');
 
 /** An nghttpd whose command line is composed of these files of `server-configs/nghttpd/` (without `.conf`), or of your own (./knob.conf), the base first. It speaks HTTP/2 only. */
-export function nghttpd(config: readonly string[], options: ServerOptions): ConfiguredServer {
-  return { name: 'nghttpd', config, ...options };
-}
+export const nghttpd = composed('nghttpd');
 
 /** A command of your own: `command('node server.js')`, `command('caddy file-server --listen 127.0.0.1:{port} --root www')`. */
 export function command(line: string, options: Omit<CommandServer, 'name' | 'command'> = {}): CommandServer {
