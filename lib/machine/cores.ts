@@ -61,23 +61,22 @@ function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
   return cores.length > 1 ? cores : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
 }
 
-/** The cores by node and type: the fastest type first, then the largest group, then the order of CPUs. */
+/** The cores by node and type: the fastest type first, then the largest group, then the order of CPUs. @param cores in that order */
 function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
-  const groups: { type: number; cores: PhysicalCore[] }[] = [];
-  let [type, fastest] = [0, Infinity];
+  const types: PhysicalCore[][] = [];
+  let fastest = Infinity;
   for (const core of cores.toSorted((a, b) => b.capacity - a.capacity)) {
-    if (core.capacity < sameType * fastest) [type, fastest] = [type + 1, core.capacity];
-    const group = groups.find((one) => one.type === type && one.cores[0]?.node === core.node);
-    if (group === undefined) groups.push({ type, cores: [core] });
-    else group.cores.push(core);
+    if (core.capacity < sameType * fastest) {
+      types.push([]);
+      fastest = core.capacity;
+    }
+    types.at(-1)?.push(core);
   }
-  const inOrder = groups.map((group) => ({ ...group, cores: group.cores.toSorted(byCpu) }));
-  return inOrder.toSorted((a, b) => a.type - b.type || b.cores.length - a.cores.length || byCpu(a.cores[0] as PhysicalCore, b.cores[0] as PhysicalCore))
-    .map((group) => group.cores);
-}
-
-function byCpu(a: PhysicalCore, b: PhysicalCore): number {
-  return (a.cpus[0] as number) - (b.cpus[0] as number);
+  return types.flatMap((type) => {
+    const inOrder = cores.filter((core) => type.includes(core));
+    const nodes = [...new Set(inOrder.map(({ node }) => node))];
+    return nodes.map((node) => inOrder.filter((core) => core.node === node)).sort((a, b) => b.length - a.length);
+  });
 }
 
 /** At most so many CPUs of the cores, ascending: one of each core before the second of any. */
