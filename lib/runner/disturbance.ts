@@ -7,7 +7,7 @@ import { isOwn } from '../scenario/catalogue.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/server-log.ts';
 import type { PlannedVariant } from './planned.ts';
-import { farMs, windowOf, type UsageSample, type UsageWindow } from './server-usage.ts';
+import { around, farMs, windowOf, type UsageSample, type UsageWindow } from './server-usage.ts';
 import type { Measurement } from './under-load.ts';
 
 /** The round has to be repeated; the message says why in one line. */
@@ -78,8 +78,8 @@ export function gapIn(samples: Instants, window: UsageWindow): string | undefine
 
 /** Between the samples around an instant that lies between the first and the last one. */
 function gapAround(samples: Instants, atMs: number): number {
-  const next = samples.findIndex((sample) => sample.atMs >= atMs);
-  return next <= 0 ? 0 : (samples[next]?.atMs as number) - (samples[next - 1]?.atMs as number);
+  const [before, after] = around(samples, atMs);
+  return before === undefined || after === undefined ? 0 : after.atMs - before.atMs;
 }
 
 /** Whether the wall clock was set, or the machine was suspended, while it was sampled: samples in the database are stamped with it. */

@@ -6,7 +6,8 @@ import { UserError } from '../errors.ts';
 import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
 import { Disturbance } from './disturbance.ts';
 import { LoadFailure } from './k6.ts';
-import type { Distribution, LatencyDistribution, LoadResult } from '../result/result.ts';
+import { byName } from '../present.ts';
+import type { Distribution, LoadResult } from '../result/result.ts';
 
 /** Further apart, in milliseconds, and for that long it was the load of some of them. */
 const mostApartMs = 100;
@@ -91,41 +92,31 @@ function mergeResults(results: readonly LoadResult[], connections: number, threa
   const [first] = results as [LoadResult, ...LoadResult[]];
   if (results.length === 1) return first;
   requireTogether(results);
-  const sum = (of: (result: LoadResult) => number): number => total(results, of);
-  const merged = (of: (result: LoadResult) => LatencyDistribution): LatencyDistribution => mergedDistribution(results.map(of));
   const pooled = (of: (result: LoadResult) => Distribution, n: (index: number) => number): Distribution => pooledDistribution(results.map((result, index) => ({ part: of(result), n: n(index) })));
   const seconds = Math.max(...results.map((result) => result.seconds));
   const sorted = (of: (result: LoadResult) => string): string[] => results.map(of).sort((a, b) => Date.parse(a) - Date.parse(b));
   const limits = results.flatMap(({ maxConcurrentStreams }) => maxConcurrentStreams ?? []);
   return {
-    requests: sum((result) => result.requests),
-    warmupRequests: sum((result) => result.warmupRequests),
+    ...byName(['requests', 'warmupRequests', 'inFlight', 'hung', 'unsent', 'cpuSeconds'], (name) => total(results, (result) => result[name])),
+    ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) => mergedDistribution(results.map((result) => result[name]))),
     seconds,
-    rps: seconds === 0 ? 0 : sum(responsesOf) / seconds,
+    rps: seconds === 0 ? 0 : total(results, responsesOf) / seconds,
     responses: summed(results.map((result) => result.responses)),
     statuses: summed(results.map(({ statuses = {} }) => statuses)),
     errors: summed(results.map((result) => result.errors)),
     errorCauses: summed(results.map((result) => result.errorCauses)),
     errorExample: results.map((result) => result.errorExample ?? '').find((example) => example !== '') ?? '',
-    inFlight: sum((result) => result.inFlight),
-    hung: sum((result) => result.hung),
     longestGapMs: Math.min(...results.map((result) => result.longestGapMs)),
-    unsent: sum((result) => result.unsent),
-    settling: sum((result) => result.settling ?? 0),
+    settling: total(results, (result) => result.settling ?? 0),
     bytes: summed(results.map((result) => result.bytes)),
-    latencyMs: merged((result) => result.latencyMs),
-    connectMs: merged((result) => result.connectMs),
-    firstByteMs: merged((result) => result.firstByteMs),
-    sendDelayMs: merged((result) => result.sendDelayMs),
     perConnectionRps: pooled((result) => result.perConnectionRps, (index) => shareOf(connections, results.length, index)),
     perThreadRps: pooled((result) => result.perThreadRps, (index) => threads * Math.max(1, Math.round(10 * (results[index] as LoadResult).seconds))),
-    buckets: first.buckets.map((bucket, index) => ({ ...bucket, count: sum((result) => result.buckets[index]?.count ?? 0) })),
+    buckets: first.buckets.map((bucket, index) => ({ ...bucket, count: total(results, (result) => result.buckets[index]?.count ?? 0) })),
     tls: sameTls(results),
     maxConcurrentStreams: limits.length === 0 ? null : Math.min(...limits),
     startedAt: sorted((result) => result.startedAt)[0] as string,
     endedAt: sorted((result) => result.endedAt).at(-1) as string,
     monotonicMs: extent(results.flatMap((result) => result.monotonicMs)),
-    cpuSeconds: sum((result) => result.cpuSeconds),
   };
 }
 

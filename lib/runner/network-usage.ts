@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
 import type { Network } from '../network/network.ts';
 import { machineClock } from '../machine/clock.ts';
-import type { LinkTraffic, NetworkUse } from '../result/network.ts';
+import { byName } from '../present.ts';
+import type { LinkTraffic, NetworkUse, PacketKind } from '../result/network.ts';
 import { valueAt, type UsageWindow } from './server-usage.ts';
 
 const intervalMs = 100;
@@ -57,27 +58,18 @@ export function networkUseBetween(samples: readonly LinkCounts[], report: LinkRe
   const within = (of: (use: NetworkUse) => number): number => (
     idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of)
   );
-  const count = (of: (use: NetworkUse) => number): number => Math.round(within(of));
+  const counted = <N extends string>(names: readonly N[], of: (use: NetworkUse) => Record<N, number>): Record<N, number> => (
+    byName(names, (name) => Math.round(within((use) => of(use)[name])))
+  );
   const last = idleBefore ? report : samples.findLast(({ atMs }) => atMs <= toMs) ?? report;
-  const traffic = (direction: 'toServer' | 'toClient'): LinkTraffic => {
-    const counted = (of: (traffic: LinkTraffic) => number): number => count((counts) => of(counts[direction]));
-    const { kinds } = report[direction];
-    const names = Object.keys(kinds) as (keyof typeof kinds)[];
-    return {
-      packets: counted(({ packets }) => packets),
-      kinds: Object.fromEntries(names.map((name) => [name, counted((counts) => counts.kinds[name])])) as typeof kinds,
-      bytes: counted(({ bytes }) => bytes),
-      delivered: counted(({ delivered }) => delivered),
-      dropped: counted(({ dropped }) => dropped),
-      lost: counted(({ lost }) => lost),
-      latenessMs: last[direction].latenessMs,
-    };
-  };
   return {
-    toServer: traffic('toServer'),
-    toClient: traffic('toClient'),
-    retransmits: { client: count(({ retransmits }) => retransmits.client), server: count(({ retransmits }) => retransmits.server) },
-    listenOverflows: count(({ listenOverflows }) => listenOverflows),
-    linkCpuSeconds: { toServer: within(({ linkCpuSeconds }) => linkCpuSeconds.toServer), toClient: within(({ linkCpuSeconds }) => linkCpuSeconds.toClient) },
+    ...byName(['toServer', 'toClient'], (direction): LinkTraffic => ({
+      ...counted(['packets', 'bytes', 'delivered', 'dropped', 'lost'], (use) => use[direction]),
+      kinds: counted(Object.keys(report[direction].kinds) as PacketKind[], (use) => use[direction].kinds),
+      latenessMs: last[direction].latenessMs,
+    })),
+    retransmits: counted(['client', 'server'], ({ retransmits }) => retransmits),
+    ...counted(['listenOverflows'], (use) => use),
+    linkCpuSeconds: byName(['toServer', 'toClient'], (direction) => within(({ linkCpuSeconds }) => linkCpuSeconds[direction])),
   };
 }

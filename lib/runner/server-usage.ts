@@ -20,13 +20,8 @@ const closely: Pace = { everyMs: intervalMs, atBoundsMs: [-30, -20, -10, 0, 10, 
 /** A sample takes about a millisecond of the generator's core. What is due at a rate waits for it, and that must not be one request in a hundred. */
 const seldom: Pace = { everyMs: 150, atBoundsMs: [0] };
 
-/** What belongs to no single server at one instant of the monotonic clock. CPU seconds are sums since some start. */
-interface SharedSample {
-  atMs: number;
-  /** Of all servers of the group. */
-  serversCpuSeconds: number;
-  /** The wall clock minus the monotonic one. */
-  wallAheadMs: number;
+/** What belongs to no single server, now. CPU seconds are sums since some start. */
+export interface SharedUse {
   /** Of k6, of this process, and of the link on the generator's cores. */
   generatorCpuSeconds: number;
   /** Of the link on the server's cores; 0 on loopback. */
@@ -35,6 +30,15 @@ interface SharedSample {
   upstreamCpuSeconds: number | null;
   throttling: Throttling;
   machine: MachineReading;
+}
+
+/** The same at one instant of the monotonic clock. */
+interface SharedSample extends SharedUse {
+  atMs: number;
+  /** Of all servers of the group. */
+  serversCpuSeconds: number;
+  /** The wall clock minus the monotonic one. */
+  wallAheadMs: number;
 }
 
 /** Of one server. */
@@ -67,14 +71,7 @@ export interface UsageReaders {
     /** The first process of the server's that somebody stopped. */
     stoppedPid(): number | undefined;
   }[];
-  /** CPU seconds of k6, and of the link on its cores. */
-  generator(): number;
-  /** CPU seconds of the link on the server's cores. */
-  linkToServer(): number;
-  /** As `upstreamCpuSeconds`. */
-  upstream(): number | null;
-  throttling(): Throttling;
-  machine(): MachineReading;
+  shared(): SharedUse;
 }
 
 /** Samples 10 times a second from now on, of a load at a rate 7 times, the first at once. */
@@ -83,7 +80,6 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
   const { everyMs, atBoundsMs } = readers.isAtRate ? seldom : closely;
   const samples: (SharedSample & { own: OwnSample[] })[] = [];
   const take = (): void => {
-    const { user, system } = process.cpuUsage();
     const atMs = clock.monotonicMs();
     const wallAheadMs = clock.wallMs() - atMs;
     const last = samples.at(-1)?.own;
@@ -91,17 +87,7 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
       const used = usage();
       return { ...used, stoppedPid: used.cpuSeconds === last?.[place]?.cpuSeconds ? stoppedPid() : undefined };
     });
-    samples.push({
-      atMs,
-      wallAheadMs,
-      own,
-      serversCpuSeconds: own.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
-      generatorCpuSeconds: readers.generator() + (user + system) / 1e6,
-      linkToServerCpuSeconds: readers.linkToServer(),
-      upstreamCpuSeconds: readers.upstream(),
-      throttling: readers.throttling(),
-      machine: readers.machine(),
-    });
+    samples.push({ atMs, wallAheadMs, own, serversCpuSeconds: total(own, cpuOf), ...readers.shared() });
   };
   take();
   const timer = setInterval(take, everyMs);
@@ -198,14 +184,18 @@ export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, i
   };
 }
 
-const cpuOf = ({ cpuSeconds }: ServerSample): number => cpuSeconds;
+const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
+
+/** The last sample before an instant, and the first one that is not; undefined where there is none. @param samples in order of time */
+export function around<S extends { atMs: number }>(samples: readonly S[], atMs: number): [before: S | undefined, after: S | undefined] {
+  const next = samples.findIndex((sample) => sample.atMs >= atMs);
+  return next === -1 ? [samples.at(-1), undefined] : [samples[next - 1], samples[next]];
+}
 
 /** A figure at an instant, on a straight line between the samples around it; outside of them that of the nearest one. */
 export function valueAt<S extends { atMs: number }>(samples: readonly S[], atMs: number, of: (sample: S) => number): number {
-  const next = samples.findIndex((sample) => sample.atMs >= atMs);
-  const after = samples[next] ?? (samples.at(-1) as S);
-  const before = samples[next - 1];
-  if (next <= 0 || before === undefined || after.atMs === before.atMs) return of(after);
+  const [before, after] = around(samples, atMs);
+  if (before === undefined || after === undefined) return of((before ?? after) as S);
   return of(before) + rate(before, after, of) * (atMs - before.atMs);
 }
 
@@ -216,12 +206,12 @@ function cpuAround(samples: readonly ServerSample[], fromMs: number, toMs: numbe
 }
 
 function cpuAtEnd(samples: readonly ServerSample[], atMs: number, idleAfter: boolean): number {
-  const next = samples.findIndex((sample) => sample.atMs >= atMs);
-  const [before, after] = [samples[next - 1], samples[next]];
-  if (idleAfter && before !== undefined && after !== undefined && after.atMs - before.atMs > farMs) return after.cpuSeconds;
+  const [before, after] = around(samples, atMs);
+  if (before === undefined || after === undefined) return valueAt(samples, atMs, cpuOf);
+  if (idleAfter && after.atMs - before.atMs > farMs) return after.cpuSeconds;
   // Long enough for a rate that the kernel's ticks do not show in.
-  const earlier = before === undefined ? undefined : samples.findLast((sample, index) => index < next - 1 && before.atMs - sample.atMs >= intervalMs * 0.9);
-  if (earlier === undefined || before === undefined || after === undefined) return valueAt(samples, atMs, cpuOf);
+  const earlier = samples.findLast((sample) => before.atMs - sample.atMs >= intervalMs * 0.9);
+  if (earlier === undefined) return valueAt(samples, atMs, cpuOf);
   if (after.atMs === atMs) return after.cpuSeconds;
   return Math.min(after.cpuSeconds, before.cpuSeconds + rate(earlier, before, cpuOf) * (atMs - before.atMs));
 }

@@ -88,13 +88,20 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
       const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
         ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
       };
+      // Of another host's it cannot be told.
+      const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus);
+      const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
       const sampling = sampleUsage({
         isAtRate,
         servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
-        generator: () => ofK6() + ofLink() - ofLinkToServer(), linkToServer: ofLinkToServer,
-        // Of another host's it cannot be told.
-        upstream: servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus), throttling: throttling.read,
-        machine: watchMachine(cores.serverCpus, cores.generatorCpus),
+        shared() {
+          const { user, system } = process.cpuUsage();
+          const linkToServerCpuSeconds = ofLinkToServer();
+          return {
+            generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6, linkToServerCpuSeconds,
+            upstreamCpuSeconds: ofUpstreams(), throttling: throttling.read(), machine: ofMachine(),
+          };
+        },
       });
       sampler = sampling;
       const unwatch = watchConsole(k6.files.console, {

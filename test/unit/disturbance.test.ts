@@ -71,8 +71,8 @@ describe('the sampler', () => {
   const clock: Clock = { monotonicMs: () => performance.now(), wallMs: () => 1e12 + performance.now() + wall.stepMs };
   /** A server that uses half a core. */
   const readers: UsageReaders = {
-    clock, isAtRate: false, servers: [{ usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 }], generator: () => 0, linkToServer: () => 0, upstream: () => 0,
-    throttling: () => ({ times: 0, ms: 0 }), machine: () => ({ server: null, generator: null, loadAverage: 0, serverMhz: null }),
+    clock, isAtRate: false, servers: [{ usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 }],
+    shared: () => ({ generatorCpuSeconds: 0, linkToServerCpuSeconds: 0, upstreamCpuSeconds: 0, throttling: { times: 0, ms: 0 }, machine: { server: null, generator: null, loadAverage: 0, serverMhz: null } }),
   };
   const started: UsageSampler[] = [];
   const start = (changes: Partial<UsageReaders> = {}): UsageSampler => {
