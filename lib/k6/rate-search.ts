@@ -49,10 +49,8 @@ export class RateSearch {
   readonly #first: number;
   readonly #least: number;
   #factor: number;
-  /** Strides that were made downwards. */
+  /** Rates that broke the limit one after the other. */
   #falls = 0;
-  /** The rate that is being tried. */
-  #trying: number | undefined;
   /** Where the limit is near: the steps around it, and the rate after them; undefined until then. */
   #walk: { rates: number[]; kept: boolean[]; change: number; next: number } | undefined;
 
@@ -64,18 +62,12 @@ export class RateSearch {
 
   /** The rate to try, the same one until it is told of; in requests/s. Undefined when the search is over: the steps around the limit are made, or there is no rate beyond. */
   next(): number | undefined {
-    this.#trying ??= this.#choose();
-    return this.#trying;
-  }
-
-  #choose(): number | undefined {
     const { kept, broken } = this;
     if (this.found !== undefined) return undefined;
     if (this.#walk !== undefined) return this.#possible(this.#walk.next);
-    if (kept !== undefined && broken !== undefined) return this.#possible(Math.sqrt(kept * broken));
-    if (kept !== undefined) return this.#possible(kept * this.#widen());
+    if (kept !== undefined) return this.#possible(broken === undefined ? kept * this.#factor : Math.sqrt(kept * broken));
     if (broken === undefined) return this.#first;
-    return broken === this.#least ? undefined : this.#possible(this.#below(broken));
+    return broken === this.#least ? undefined : this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
   }
 
   /** Both sides of the limit are known: each step counts by itself from now on. */
@@ -93,10 +85,10 @@ export class RateSearch {
 
   /** What came of the rate that was to be tried. */
   told(rate: number, isKept: boolean): void {
-    this.#trying = undefined;
     if (this.#walk === undefined) {
+      if (isKept && this.kept !== undefined && this.broken === undefined) this.#factor = Math.min(widestFactor, this.#factor ** 2);
       if (isKept) this.kept = rate;
-      else this.broken = rate;
+      else [this.broken, this.#falls] = [rate, this.#falls + 1];
       const { kept, broken } = this;
       if (kept !== undefined && broken !== undefined && broken <= kept * bracket) this.#walk = { rates: [], kept: [], change: around.longest, next: Math.sqrt(kept * broken) };
       return;
@@ -109,18 +101,7 @@ export class RateSearch {
     if (walk.kept.length !== astray.steps || new Set(walk.kept).size > 1) return;
     this.#walk = undefined;
     [this.kept, this.broken] = isKept ? [rate, undefined] : [undefined, rate];
-    [this.#factor, this.#falls] = [astray.factor, 0];
-  }
-
-  #below(broken: number): number {
-    const stride = strides[this.#falls++];
-    return stride === undefined ? this.#least : broken / stride;
-  }
-
-  #widen(): number {
-    const factor = this.#factor;
-    this.#factor = Math.min(widestFactor, factor ** 2);
-    return factor;
+    [this.#factor, this.#falls] = [astray.factor, isKept ? 0 : 1];
   }
 
   #possible(rate: number): number {

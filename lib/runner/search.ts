@@ -60,23 +60,18 @@ export function foundIn(
     const [from, to] = extent(kept.map(({ rate }) => rate)).map(whole);
     throw new Disturbance(`${name}: the search did not come to an end in ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${from === to ? '' : `${from} to `}${to} requests/s, and ${last === undefined ? 'nothing broke it' : `last broken at ${whole(last.rate)}`}`);
   }
-  const step = nearest(kept, found).index;
+  const distance = ({ rate }: { rate: number }): number => Math.abs(Math.log(rate / found));
+  const [nearest] = kept.toSorted((a, b) => distance(a) - distance(b)) as [typeof kept[number]];
   const around = tried.slice(-stepsAround).filter((one) => !one.kept);
   const beyond = around.filter(({ rate }) => rate >= found);
   const brokenBy = (beyond.length > 0 ? beyond : around).map(({ phase }) => phase);
-  return { step, rate: found, atLeast: found === highestRate || brokenBy.length === 0 || limitOf(sharesOf(brokenBy)) === 'generator' };
+  return { step: nearest.index, rate: found, atLeast: found === highestRate || brokenBy.length === 0 || limitOf(sharesOf(brokenBy)) === 'generator' };
 
   function sharesOf(steps: Phase[]): Shares {
     const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
     const alone = { round: 1, phases: steps };
     return { serverShare: serverShareOf(alone, { server, load }, all), generatorShare: generatorShareOf(alone, { server, load }, all) };
   }
-}
-
-/** The step whose rate is nearest to this one, in ln. @param steps at least one */
-function nearest<T extends { rate: number }>(steps: readonly T[], rate: number): T {
-  const distance = (step: T): number => Math.abs(Math.log(step.rate / rate));
-  return steps.reduce((best, one) => (distance(one) < distance(best) ? one : best));
 }
 
 /**
