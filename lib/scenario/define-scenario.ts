@@ -3,7 +3,7 @@ import { present } from '../present.ts';
 import { problemOfHeader } from './load/headers.ts';
 import { commandWords } from './load/shell-words.ts';
 import { defaultTimeoutSeconds } from './load/fit.ts';
-import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, TlsOffer, Variant } from './model.ts';
+import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
 import { isPath } from './own-files.ts';
 import { problemOfForm } from './schema.ts';
 import { baselineName, isConfigured, isOwn, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
@@ -171,7 +171,7 @@ function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
 
 /** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
-  const { protocol, requests, secondsHere, durationSeconds, streams, rate, arrivals, bucketSeconds, tls } = load;
+  const { protocol, requests, secondsHere, durationSeconds, streams, rate, arrivals, bucketSeconds, method, tls } = load;
   const http2 = isHttp2(protocol);
   if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
@@ -183,17 +183,10 @@ function problemOfLoad(load: LoadProfile): string | undefined {
     const ascending = bucketSeconds.every((end, index) => end > (bucketSeconds[index - 1] ?? 0));
     if (bucketSeconds.length === 0 || !ascending) return 'bucketSeconds have to be ascending, and at least one';
   }
-  return problemOfRequest(load) ?? (tls === undefined ? undefined : problemOfTls(tls, protocol));
-}
-
-function problemOfRequest({ method, headers = {}, protocol }: LoadProfile): string | undefined {
   if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT')) return `method "${method}" has to be one such as GET or POST`;
-  const [problem] = Object.entries(headers).flatMap(([name, value]) => problemOfHeader(name, value, protocol) ?? []);
-  return problem === undefined ? undefined : `headers: ${problem}`;
-}
-
-function problemOfTls({ minVersion, maxVersion }: TlsOffer, protocol: LoadProfile['protocol']): string | undefined {
-  if (protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
-  if (minVersion === 'TLSv1.3' && maxVersion === 'TLSv1.2') return 'tls: minVersion is above maxVersion';
+  const [problemOfHeaders] = Object.entries(load.headers ?? {}).flatMap(([name, value]) => problemOfHeader(name, value, protocol) ?? []);
+  if (problemOfHeaders !== undefined) return `headers: ${problemOfHeaders}`;
+  if (tls !== undefined && protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
+  if (tls?.minVersion === 'TLSv1.3' && tls.maxVersion === 'TLSv1.2') return 'tls: minVersion is above maxVersion';
   return undefined;
 }

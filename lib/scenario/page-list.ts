@@ -61,7 +61,7 @@ export function pageListOf(list: string, lines: readonly { where: string; target
   let port: number | undefined;
   for (const { where, target, weight } of lines) {
     const parts = pathOrUrl(target, where);
-    if (isUrl(parts)) {
+    if (parts.scheme !== undefined) {
       first ??= { where, target, parts };
       port ??= parts.port;
       if (addressOf(parts) !== addressOf(first.parts)) {
@@ -76,10 +76,6 @@ export function pageListOf(list: string, lines: readonly { where: string; target
   const [path] = weights.keys();
   if (path === undefined) throw new UserError(`${list} has no page: write one a line, such as /index.html, or /index.html 3 with its weight`, 2);
   return { url: { ...first?.parts, ...(port === undefined ? {} : { port }), path }, ...(weights.size === 1 ? {} : { weights: Object.fromEntries(weights) }) };
-}
-
-function isUrl(parts: Partial<UrlParts> & { path: string }): parts is UrlParts {
-  return parts.scheme !== undefined;
 }
 
 function addressOf({ scheme, host, port }: UrlParts): string {

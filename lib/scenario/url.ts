@@ -32,7 +32,7 @@ export function urlParts(text: string, where: string): UrlParts {
 }
 
 /** Of a URL, or of a path, which begins with /. `where` starts the message. Throws UserError (exit code 2) for what is neither. */
-export function pathOrUrl(text: string, where: string): Partial<UrlParts> & { path: string } {
+export function pathOrUrl(text: string, where: string): UrlParts | { path: string; scheme?: never } {
   if (!text.startsWith('/') && !text.includes('://')) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`, 2);
   return text.startsWith('/') ? { path: urlParts(`http://localhost${text}`, where).path } : urlParts(text, where);
 }

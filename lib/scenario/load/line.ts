@@ -17,17 +17,13 @@ import { upperEnds, vegetaGenerator } from './vegeta.ts';
 const generators: readonly Generator[] = [wrkGenerator, wrk2Generator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];
 const names = generators.map(({ name }) => name);
 
-/** What a line asks for of a server. */
-export interface LoadOfLine {
-  load: LoadProfile;
-  /** What the line wants to be said as Host: of a header, or of the URL. */
-  host?: string;
-}
-
 /** A line, read with the list that it names: its URL or pages, where it has some, and its load. */
 export interface LoadLine extends Partial<PageList> {
-  /** @param scheme of the server that is loaded, where the line has no URL. Throws UserError in one line */
-  over(scheme?: UrlParts['scheme']): LoadOfLine;
+  /**
+   * What it asks for of a server, and what it wants to be said as Host: of a header, or of the URL. Throws UserError in one line.
+   * @param scheme of the server that is loaded, where the line has no URL
+   */
+  over(scheme?: UrlParts['scheme']): { load: LoadProfile; host?: string };
 }
 
 /**
@@ -99,7 +95,7 @@ function unknownProgram(words: readonly string[]): UserError {
 
 /** What is asked for: the line's URL, or those of a file or of what is piped in. */
 function targetOf(generator: Generator, flags: Flags, others: readonly string[], input: readonly string[] | undefined): Partial<PageList> & { method?: string } {
-  const { name, listOption = '' } = generator;
+  const { name, listOption = '', bareAddresses = false } = generator;
   const given = flags.get(listOption);
   // vegeta's name for what is piped in.
   const list = given === 'stdin' ? undefined : given;
@@ -110,11 +106,9 @@ function targetOf(generator: Generator, flags: Flags, others: readonly string[],
     return targetsOf(input === undefined ? list : input);
   }
   if (list !== undefined) return readPageList(`${name} ${flagOf(generator, listOption)}`, list);
-  return others[0] === undefined ? {} : { url: urlParts(withScheme(generator, others[0]), name) };
-}
-
-function withScheme({ bareAddresses }: Generator, url: string): string {
-  return bareAddresses === true && !/^https?:\/\//i.test(url) ? `http://${url}` : url;
+  const [url] = others;
+  if (url === undefined) return {};
+  return { url: urlParts(bareAddresses && !/^https?:\/\//i.test(url) ? `http://${url}` : url, name) };
 }
 
 /** vegeta's targets: of a file, or of the command whose output it reads. All have one method. */
