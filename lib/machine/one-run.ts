@@ -3,6 +3,7 @@ import { createConnection, createServer, type Server } from 'node:net';
 import { hostname, userInfo } from 'node:os';
 import { UserError } from '../errors.ts';
 import { listeningAt, processIds, socketsOf } from '../proc.ts';
+import { ifThere } from '../read-if-there.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /**
@@ -91,16 +92,9 @@ function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
   const command = words.slice(0, flag < 0 ? words.length : flag).join(' ');
-  return `process ${process.pid} of ${userName()}: ${command}, since ${startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container's user may have no name.
-    return `user ${process.getuid?.()}`;
-  }
+  // A container's user may have no name.
+  const user = ifThere(() => userInfo().username) ?? `user ${process.getuid?.()}`;
+  return `process ${process.pid} of ${user}: ${command}, since ${startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;
 }
 
 /** What the kernel tells of a holder that does not answer. */

@@ -26,15 +26,13 @@ export interface MachineReading {
 }
 
 /** Where the kernel's file systems are, and the clock; tests have their own. */
-export interface MachineSources { proc: string; sys: string; nowMs: () => number }
-
-const realSources: MachineSources = { proc: '/proc', sys: '/sys', nowMs: () => performance.now() };
+const realSources = { proc: '/proc', sys: '/sys', nowMs: (): number => performance.now() };
 
 /** The clock is looked up at most this often: /proc/cpuinfo takes long to read where there are many cores. */
 const clockEveryMs = 500;
 
 /** Returns a function that reads the machine now; it never throws. */
-export function watchMachine(serverCpus: readonly number[], generatorCpus: readonly number[], sources: MachineSources = realSources): () => MachineReading {
+export function watchMachine(serverCpus: readonly number[], generatorCpus: readonly number[], sources = realSources): () => MachineReading {
   let clockAtMs = -Infinity;
   return () => {
     const stat = readIfThere(`${sources.proc}/stat`);
@@ -76,7 +74,7 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
   return sum;
 }
 
-function meanMhz(cpus: readonly number[], { proc, sys }: MachineSources): number | null {
+function meanMhz(cpus: readonly number[], { proc, sys }: typeof realSources): number | null {
   const scaled = cpus.map((cpu) => Number(readIfThere(`${sys}/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`) ?? NaN) / 1000);
   const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, textOf(`${proc}/cpuinfo`));
   return clocks.every((mhz) => mhz > 0) ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length : null;

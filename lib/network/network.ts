@@ -13,15 +13,6 @@ import type { LinkCounts, LinkOrder, LinkReady, LinkReport } from './link-messag
 import { enterAsMaker, enterNetwork, makeNamespaces, thisCaller } from './namespaces.ts';
 import { settingsOf } from './settings.ts';
 
-export interface NetworkOptions {
-  /** delaylink's path. */
-  binary: string;
-  spec: NetworkSpec;
-  /** Packets are carried on the cores of the side that they go to, where a machine of its own would receive them. */
-  cores: Cores;
-  interrupt: Interrupt;
-}
-
 export interface Network {
   pid: number;
   /** Of its threads the one that carries the packets to the server. */
@@ -56,9 +47,12 @@ const firstInLine = ['nice', '-n', '-15'];
 
 /**
  * Returns once both namespaces are there with their settings. A setting that does not hold is in `settings`, and no error.
+ * @param given `binary`: delaylink's path; `cores`: packets are carried on those of the side that they go to, where a machine of its own would receive them
  * @throws UserError when the link cannot be started or a file of settings not be read, Interrupted after a signal
  */
-export async function openNetwork({ binary, spec, cores: { serverCpus, generatorCpus }, interrupt: { signal, guard } }: NetworkOptions): Promise<Network> {
+export async function openNetwork(
+  { binary, spec, cores: { serverCpus, generatorCpus }, interrupt: { signal, guard } }: { binary: string; spec: NetworkSpec; cores: Cores; interrupt: Interrupt },
+): Promise<Network> {
   const order: LinkOrder = {
     toServer: spec.toServer, toClient: spec.toClient, cpus: { toServer: serverCpus, toClient: generatorCpus }, settings: await settingsOf(spec),
   };

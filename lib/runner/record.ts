@@ -1,7 +1,7 @@
 // Reads what k6 writes while it runs: its record of samples (--out json) and what the script printed.
 import { closeSync, openSync, readSync, watch } from 'node:fs';
 import path from 'node:path';
-import { textOf } from '../read-if-there.ts';
+import { ifThere, textOf } from '../read-if-there.ts';
 import { loadOverLine, phaseBeginsPrefix, phaseLinePrefix, type PhaseOutcome } from '../k6/load-plan.ts';
 
 /**
@@ -13,41 +13,30 @@ const sampleLine = /^\{"metric":"loadgen_(seconds|responses|connections)","type"
 /** A shorter rest of a second has too few responses to say how many there are in one. */
 const shortestSeconds = 0.1;
 
-/** What the script tells while it runs. */
-export interface ConsoleEvents {
-  /** A phase begins. @param seconds of the sides' windows, where they are its own */
-  begins(seconds: number[] | undefined): void;
-  /** A phase is over. */
-  over(outcome: PhaseOutcome): void;
-}
-
 /**
  * Tells of the lines that the script prints, as soon as they are there, and returns a function that ends this. Where the kernel has
  * no watch to give (inotify's limits) it never does.
  * @param file the script's console output; its folder exists
+ * @param events `begins`: of a phase, with the seconds of the sides' windows where they are its own; `over`: its end
  */
-export function watchConsole(file: string, { begins, over }: ConsoleEvents): () => void {
+export function watchConsole(file: string, { begins, over }: { begins(seconds: number[] | undefined): void; over(outcome: PhaseOutcome): void }): () => void {
   let seen = 0;
-  try {
-    const watcher = watch(path.dirname(file), (_, name) => {
-      if (name !== path.basename(file)) return;
-      const lines = linesOf(file);
-      for (; seen < lines.length; seen++) {
-        const line = lines[seen] as string;
-        try {
-          if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
-          else if (line.startsWith(phaseBeginsPrefix)) begins(line === phaseBeginsPrefix ? undefined : JSON.parse(line.slice(phaseBeginsPrefix.length)) as number[]);
-        } catch (error) {
-          // Half a line of a full disk: readPhases tells of it.
-          if (!(error instanceof SyntaxError)) throw error;
-        }
+  const watcher = ifThere(() => watch(path.dirname(file), (_, name) => {
+    if (name !== path.basename(file)) return;
+    const lines = linesOf(file);
+    for (; seen < lines.length; seen++) {
+      const line = lines[seen] as string;
+      try {
+        if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
+        else if (line.startsWith(phaseBeginsPrefix)) begins(line === phaseBeginsPrefix ? undefined : JSON.parse(line.slice(phaseBeginsPrefix.length)) as number[]);
+      } catch (error) {
+        // Half a line of a full disk: readPhases tells of it.
+        if (!(error instanceof SyntaxError)) throw error;
       }
-    });
-    watcher.on('error', () => watcher.close());
-    return () => watcher.close();
-  } catch {
-    return () => undefined;
-  }
+    }
+  }));
+  watcher?.on('error', () => watcher.close());
+  return () => watcher?.close();
 }
 
 function outcomeIn(line: string): PhaseOutcome {
@@ -81,12 +70,8 @@ export class RecordTail {
   }
 
   #newLines(): string[] {
-    let descriptor;
-    try {
-      descriptor = openSync(this.#file, 'r');
-    } catch {
-      return []; // k6 has not made it yet.
-    }
+    const descriptor = ifThere(() => openSync(this.#file, 'r'));
+    if (descriptor === undefined) return []; // k6 has not made it yet.
     try {
       for (;;) {
         const length = readSync(descriptor, this.#buffer, 0, this.#buffer.length, this.#offset);
