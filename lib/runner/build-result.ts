@@ -1,7 +1,7 @@
 // What a run knows so far, as its result.
 import { foundRates, summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/measured.ts';
-import { total } from '../analysis/statistics.ts';
+import { groupedBy, total } from '../analysis/statistics.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { baselineName, configOf, findVariants, isOwn, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load/fit.ts';
@@ -9,7 +9,7 @@ import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
-import { present } from '../present.ts';
+import { byName, present } from '../present.ts';
 import { pageFacts } from './page-files.ts';
 import type { Plan } from './planned.ts';
 import type { KernelSetting } from '../result/network.ts';
@@ -138,20 +138,12 @@ function setupOf(server: ServerSpec, workers: number, { command, ...load }: Load
 
 /** Each setting once, with all variants whose network has it. */
 function kernelSettings(tried: Known['tried']): KernelSetting[] {
-  const found = new Map<string, KernelSetting>();
-  for (const [variant, { settings }] of tried) {
-    for (const setting of settings) {
-      const key = JSON.stringify([setting.side, setting.name, setting.value, setting.problem]);
-      const known = found.get(key);
-      if (known === undefined) found.set(key, { ...setting, variants: [variant] });
-      else known.variants.push(variant);
-    }
-  }
-  return [...found.values()];
+  const all = [...tried].flatMap(([variant, { settings }]) => settings.map((setting) => ({ setting, variant })));
+  const groups = groupedBy(all, ({ setting: { side, name, value, problem } }) => JSON.stringify([side, name, value, problem]));
+  return [...groups.values()].map((same) => ({ ...(same[0] as typeof all[number]).setting, variants: same.map(({ variant }) => variant) }));
 }
 
 function totalIntegrity(kept: readonly KeptRound[]): Integrity {
   const all = kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []));
-  const sum = (key: keyof Integrity): number => total(all, (one) => one[key]);
-  return { requests: sum('requests'), stored: sum('stored'), backfilled: sum('backfilled'), lost: sum('lost') };
+  return byName(['requests', 'stored', 'backfilled', 'lost'], (name) => total(all, (one) => one[name]));
 }

@@ -51,15 +51,6 @@ const k6GraceMs = 10_000;
 /** The load did not come to its end; the message says why in one line. */
 export class LoadFailure extends Error {}
 
-/** What goes on beside k6. */
-export interface Beside {
-  interrupt: Interrupt;
-  /** Settles when what is loaded ends by itself, with one line that says how. */
-  peerDied: Promise<string>;
-  /** Called when k6 runs; what it returns is called once k6 has ended. */
-  watch(k6: RunningK6): () => void;
-}
-
 /** `outputHung`: k6 had to be ended after its load, whose outcomes are whole, since an output of its did not end: a database hangs. */
 export interface K6Outcome { outcomes: PhaseOutcome[]; outputHung: boolean }
 
@@ -71,9 +62,13 @@ const flushMs = 5000;
 
 /**
  * Runs k6 until it has ended, and returns the outcomes of its phases. k6 is ended when its peer dies or the person interrupts.
+ * @param peerDied settles when what is loaded ends by itself, with one line that says how
+ * @param watch called when k6 runs; what it returns is called once k6 has ended
  * @throws LoadFailure, Interrupted after a signal
  */
-export async function runK6(start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, { interrupt, peerDied, watch }: Beside): Promise<K6Outcome> {
+export async function runK6(
+  start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, interrupt: Interrupt, peerDied: Promise<string>, watch: (k6: RunningK6) => () => void,
+): Promise<K6Outcome> {
   interrupt.signal.throwIfAborted();
   const k6 = await start();
   // From here on all that runs is ended below.

@@ -47,28 +47,25 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     // All of them before anything is stored for good: a round is whole or is not.
     const sound = stages.map(({ planned, server }, side) => {
       const measurement = measured[side] as Measurement;
+      const ofLog = alarms[side] as LogAlarms;
       const all = phasesOf(measurement, planned, context.plan, server, othersAreKnown);
       // Which step of a search is told is known once it is sound.
-      requireSound(planned, measurement, { all, told: within === undefined ? all : [] }, server, alarms[side] as LogAlarms);
+      requireSound(planned, measurement, { all, told: within === undefined ? all : [] }, server, ofLog);
       const search = within === undefined ? undefined : searched(planned, measurement, all, server, side, within);
       const phases = search === undefined ? all : [all[search.found.step] as Phase];
-      if (search !== undefined) requireSound(planned, measurement, { all, told: phases }, server, alarms[side] as LogAlarms);
-      return { planned, server, measurement, all, phases, search, otherBodies: bodiesDiffer(planned, all, answerOf(planned, server)), alarms: alarms[side] as LogAlarms };
-    });
-    const outcomes = new Map<string, VariantRound>();
-    const stored = await Promise.all(sound.map(async ({ planned, measurement, all }) => {
+      if (search !== undefined) requireSound(planned, measurement, { all, told: phases }, server, ofLog);
       const requests = total(all, (phase) => phase.requests);
-      return { requests, integrity: await storeSamples(context, planned, attempt.round, measurement, requests) };
-    }));
-    for (const [index, { planned, server, measurement, phases, search, otherBodies, alarms }] of sound.entries()) {
-      const { requests, integrity } = stored[index] as typeof stored[number];
-      outcomes.set(planned.variant.name, {
-        server: serverFacts(planned, server), phases, requests, alarm: alarms.first, lastWords: total(phases, succeeded) < requests ? alarms.last : undefined, otherBodies, ...(search === undefined ? {} : { search }),
+      return { planned, measurement, outcome: {
+        server: serverFacts(planned, server), phases, requests, alarm: ofLog.first, lastWords: total(phases, succeeded) < requests ? ofLog.last : undefined,
+        otherBodies: bodiesDiffer(planned, all, answerOf(planned, server)), ...(search === undefined ? {} : { search }),
         // Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter.
-        restless: planned.load.warmupSeconds === 0 && measurement.link?.report.quiet === false, recordFile: measurement.recordFile, integrity,
-      });
-    }
-    return outcomes;
+        restless: planned.load.warmupSeconds === 0 && measurement.link?.report.quiet === false, recordFile: measurement.recordFile,
+      } };
+    });
+    return new Map(await Promise.all(sound.map(async ({ planned, measurement, outcome }) => {
+      const integrity = await storeSamples(context, planned, attempt.round, measurement, outcome.requests);
+      return [planned.variant.name, { ...outcome, integrity }] as const;
+    })));
   } finally {
     await stopAll(stages);
     await release?.();

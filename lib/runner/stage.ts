@@ -5,6 +5,7 @@ import { UserError } from '../errors.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { configOf, isOwn, networkOf, pageOf } from '../scenario/catalogue.ts';
+import { present } from '../present.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import type { Page } from '../scenario/model.ts';
 import { answerOfAll, isStarted, startServer, whyNotStoppable, workersFor, type RunningServer } from '../servers/index.ts';
@@ -101,12 +102,23 @@ export function asRoundFailure(error: unknown): never {
  * when it throws: a UserError begins with the variant's name.
  */
 async function openStage(context: RunContext, planned: PlannedVariant, folder: string): Promise<Stage> {
-  const { plan: { scenario, cores }, tools: { delaylink }, interrupt } = context;
+  const { plan, tools, interrupt, host } = context;
+  const { scenario, cores } = plan;
   const spec = networkOf(scenario, planned.variant);
   let network: Network | null = null;
   try {
-    network = spec === undefined ? null : await openNetwork({ binary: delaylink as string, spec, cores, interrupt });
-    const server = await serverOf(context, planned, folder, network?.server);
+    network = spec === undefined ? null : await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
+    const server = await (host?.start ?? startServer)(planned.variant.server, {
+      binaries: tools.servers,
+      folder,
+      cpus: cores.serverCpus,
+      workers: workersFor(planned.variant.server, cores.serverCpus.length, plan.exact),
+      ...askedOf(context, planned),
+      connections: planned.load.connections,
+      trustConfig: plan.trustConfig,
+      ...present({ network: network?.server }),
+      signal: interrupt.signal,
+    });
     return {
       planned,
       server,
@@ -121,20 +133,4 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
     await network?.stop();
     return withName(planned, error);
   }
-}
-
-function serverOf(context: RunContext, planned: PlannedVariant, folder: string, network: Network['server'] | undefined): Promise<RunningServer> {
-  const { plan, tools, interrupt, host } = context;
-  const { variant, load } = planned;
-  return (host?.start ?? startServer)(variant.server, {
-    binaries: tools.servers,
-    folder,
-    cpus: plan.cores.serverCpus,
-    workers: workersFor(variant.server, plan.cores.serverCpus.length, plan.exact),
-    ...askedOf(context, planned),
-    connections: load.connections,
-    trustConfig: plan.trustConfig,
-    ...(network === undefined ? {} : { network }),
-    signal: interrupt.signal,
-  });
 }

@@ -80,46 +80,42 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
   const isAtRate = search !== undefined || group.sides.some(({ load }) => load.rate !== undefined);
   // A closed load is as fast as the server: what its cores do between two requests is its own matter.
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
-  const { outcomes, outputHung } = await runK6(start, { loadPlan: what.loadPlan, output }, {
-    interrupt,
-    peerDied: Promise.race(stages.map(({ died }) => died)),
-    watch(k6) {
-      const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
-      const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
-        ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
-      };
-      // Of another host's it cannot be told.
-      const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus);
-      const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
-      const sampling = sampleUsage({
-        isAtRate,
-        servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
-        shared() {
-          const { user, system } = process.cpuUsage();
-          const linkToServerCpuSeconds = ofLinkToServer();
-          return {
-            generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6, linkToServerCpuSeconds,
-            upstreamCpuSeconds: ofUpstreams(), throttling: throttling.read(), machine: ofMachine(),
-          };
-        },
-      });
-      sampler = sampling;
-      const unwatch = watchConsole(k6.files.console, {
-        begins(windows) {
-          for (const seconds of windowBounds(scenario, group, windows)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
-        },
-        over(outcome) {
-          if (within !== undefined) onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
-        },
-      });
-      const tail = new RecordTail(k6.files.record);
-      const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
-      return () => {
-        clearInterval(ticker);
-        unwatch();
-        sampling.stop();
-      };
-    },
+  const { outcomes, outputHung } = await runK6(start, { loadPlan: what.loadPlan, output }, interrupt, Promise.race(stages.map(({ died }) => died)), (k6) => {
+    const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
+    const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
+      ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
+    };
+    // Of another host's it cannot be told.
+    const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus);
+    const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
+    const sampling = sampleUsage({
+      isAtRate,
+      servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
+      shared() {
+        const { user, system } = process.cpuUsage();
+        const linkToServerCpuSeconds = ofLinkToServer();
+        return {
+          generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6, linkToServerCpuSeconds,
+          upstreamCpuSeconds: ofUpstreams(), throttling: throttling.read(), machine: ofMachine(),
+        };
+      },
+    });
+    sampler = sampling;
+    const unwatch = watchConsole(k6.files.console, {
+      begins(windows) {
+        for (const seconds of windowBounds(scenario, group, windows)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
+      },
+      over(outcome) {
+        if (within !== undefined) onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
+      },
+    });
+    const tail = new RecordTail(k6.files.record);
+    const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
+    return () => {
+      clearInterval(ticker);
+      unwatch();
+      sampling.stop();
+    };
   }).catch((error: unknown) => {
     throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
   }).finally(() => {
