@@ -39,9 +39,6 @@ function userNamespaceOf(maker: number): string[] {
   return ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];
 }
 
-/** The commands that namespaces are made and entered with. */
-const commands = ['unshare', 'nsenter'] as const;
-
 const tunDevice = '/dev/net/tun';
 
 /** Tries what a network takes. Throws UserError with one line that says what is missing and what to do, or the signal's reason. */
@@ -51,6 +48,7 @@ export async function requireNetworks(machine: Machine, caller: Caller, signal: 
 }
 
 async function missingCommand(machine: Machine): Promise<string | undefined> {
+  const commands = ['unshare', 'nsenter'] as const;
   const paths = await Promise.all(commands.map((command) => find(command, machine)));
   const missing = commands.filter((_, index) => paths[index] === undefined);
   return missing.length === 0 ? undefined : `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing: install util-linux`;

@@ -32,25 +32,19 @@ export interface SharedUse {
   machine: MachineReading;
 }
 
-/** The same at one instant of the monotonic clock. */
-interface SharedSample extends SharedUse {
+/** All that a side's figures need of an instant of the monotonic clock. */
+export interface UsageSample extends SharedUse {
   atMs: number;
-  /** Of all servers of the group. */
-  serversCpuSeconds: number;
   /** The wall clock minus the monotonic one. */
   wallAheadMs: number;
-}
-
-/** Of one server. */
-interface OwnSample {
+  /** Of all servers of the group. */
+  serversCpuSeconds: number;
+  /** Of the side's own, as what follows. */
   cpuSeconds: number;
   rssBytes: number;
   /** A process of the server's that is stopped (SIGSTOP, a debugger); looked for while the server uses no CPU. */
   stoppedPid: number | undefined;
 }
-
-/** All that a side's figures need of an instant. */
-export type UsageSample = SharedSample & OwnSample;
 
 export interface UsageSampler {
   /** What was sampled so far, as the server at that place in `servers` sees it. */
@@ -78,23 +72,23 @@ export interface UsageReaders {
 export function sampleUsage(readers: UsageReaders): UsageSampler {
   const { clock = machineClock } = readers;
   const { everyMs, atBoundsMs } = readers.isAtRate ? seldom : closely;
-  const samples: (SharedSample & { own: OwnSample[] })[] = [];
+  const samples = readers.servers.map((): UsageSample[] => []);
   const take = (): void => {
     const atMs = clock.monotonicMs();
     const wallAheadMs = clock.wallMs() - atMs;
-    const last = samples.at(-1)?.own;
-    const own = readers.servers.map(({ usage, stoppedPid }, place): OwnSample => {
+    const own = readers.servers.map(({ usage, stoppedPid }, place) => {
       const used = usage();
-      return { ...used, stoppedPid: used.cpuSeconds === last?.[place]?.cpuSeconds ? stoppedPid() : undefined };
+      return { ...used, stoppedPid: used.cpuSeconds === samples[place]?.at(-1)?.cpuSeconds ? stoppedPid() : undefined };
     });
-    samples.push({ atMs, wallAheadMs, own, serversCpuSeconds: total(own, cpuOf), ...readers.shared() });
+    const shared = { atMs, wallAheadMs, serversCpuSeconds: total(own, cpuOf), ...readers.shared() };
+    for (const [place, one] of own.entries()) samples[place]?.push({ ...shared, ...one });
   };
   take();
   const timer = setInterval(take, everyMs);
   const atBounds = new Set<NodeJS.Timeout>();
   let stopped = false;
   return {
-    samplesOf: (place) => samples.map(({ own, ...shared }) => ({ ...shared, ...own[place] as OwnSample })),
+    samplesOf: (place) => samples[place] as UsageSample[],
     expect(boundMs) {
       const inMs = boundMs - clock.monotonicMs();
       if (stopped || inMs < 0) return;

@@ -69,7 +69,7 @@ export function parseFlags(generator: Generator, words: readonly string[]): { fl
     const name = oneDash ? token.rawName.replace(/^--/, '-') : token.rawName;
     if (type === undefined || (type === 'boolean' && token.value !== undefined && !(oneDash && /^(true|false)$/.test(token.value)))) {
       const given = type === undefined ? name : `${name}=${token.value}`;
-      const why = Object.hasOwn(instead, token.name) ? `: ${instead[token.name]}` : `${type === undefined ? didYouMean(name, options, oneDash) : ''}; these can: ${spellings(options, oneDash)}`;
+      const why = Object.hasOwn(instead, token.name) ? `: ${instead[token.name]}` : `${type === undefined ? didYouMean(name, options, oneDash) : ''}; these can: ${Object.keys(options).map((one) => flagOf(generator, one)).join(' ')}`;
       throw new UserError(`${tool}: ${given} cannot be honoured here${why}`);
     }
     const before = flags.get(token.name) ?? [];
@@ -124,10 +124,6 @@ export function commandOf(generator: Generator, pipeline: Pipeline): string {
 export function flagOf({ options, oneDash = false }: Pick<Generator, 'options' | 'oneDash'>, name: string): string {
   const { short } = options[name] ?? {};
   return oneDash ? `-${name}` : short === undefined ? `--${name}` : `-${short}`;
-}
-
-function spellings(options: FlagOptions, oneDash: boolean): string {
-  return Object.keys(options).map((name) => flagOf({ options, oneDash }, name)).join(' ');
 }
 
 /** Of a letter any other one is as near. */
