@@ -107,9 +107,9 @@ function groupsFor(scenario: Scenario, variants: readonly PlannedVariant[], limi
 }
 
 function requireTime(draft: PlanDraft): void {
+  const { maxTimeSeconds = Infinity } = draft;
   const needed = secondsPerRound(draft);
-  if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;
-  throw new UserError(`--max-time ${duration(draft.maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`, 2);
+  if (maxTimeSeconds < needed) throw new UserError(`--max-time ${duration(maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`, 2);
 }
 
 /** k6 gets the plan in an environment variable, which may have 128 KiB (MAX_ARG_STRLEN), and its name and tags are in that. */
@@ -144,14 +144,13 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
 }
 
 function requireVerdict(draft: PlanDraft): void {
-  const { scenario: { alsoCompare = [] } } = draft;
+  const { scenario: { alsoCompare = [] }, maxTimeSeconds = Infinity } = draft;
   const isRun = (name: string | undefined): boolean => draft.variants.some(({ variant }) => variant.name === name);
   const isCompared = draft.variants.some(({ variant }) => isRun(baselineName(draft.scenario, variant))) || alsoCompare.some(({ variant, against }) => isRun(variant) && isRun(against));
   if (!isCompared) throw new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2);
   if (draft.rounds < minimumRounds) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`, 2);
   const needed = estimatedSeconds(draft, minimumRounds);
-  if (draft.maxTimeSeconds === undefined || draft.maxTimeSeconds >= needed) return;
-  throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`, 2);
+  if (maxTimeSeconds < needed) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`, 2);
 }
 
 /** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. */
@@ -194,9 +193,11 @@ export interface Target { url: string; netns?: string | undefined; processGroup?
 export function loadPlanFor(
   plan: PlanToLoad, { sides, sliceSeconds, drains = false }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
 ): LoadPlan {
-  const { scenario } = plan;
+  const { scenario, within } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const search = searchPlanFor(plan, sides, from);
+  const search: SearchPlan | undefined = within && {
+    within, from, expected: sides.map(({ variant }) => expectedOf(scenario, variant)), stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
+  };
   const longest = search !== undefined ? mostSteps * longestStepSeconds(sides) : sides.reduce((sum, side) => sum + longestSeconds(scenario, side), 0);
   const pageFiles = sides.map(({ variant }) => pageFileOf(scenario, variant));
   const phase = (number: number): AlternateOptions => ({
@@ -226,11 +227,6 @@ function longestSeconds(scenario: Scenario, { variant, load }: PlannedVariant): 
   const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
   const seconds = durationSeconds === undefined ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) : warmupPatience * warmupSeconds + durationSeconds;
   return seconds + timeoutSeconds;
-}
-
-function searchPlanFor({ within, scenario }: PlanToLoad, sides: readonly PlannedVariant[], from: readonly SearchStart[]): SearchPlan | undefined {
-  if (within === undefined) return undefined;
-  return { within, from, expected: sides.map(({ variant }) => expectedOf(scenario, variant)), stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)) };
 }
 
 /** At the lowest rate a p99 takes 15 s, and no step waits for more than its time-out. */

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { settled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
-import { buildResult, type KeptRound, type Known } from './build-result.ts';
+import { buildResult, type KeptRound } from './build-result.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
 import { apart, portsTaken, ratesThatDrain, withDrains } from './groups.ts';
@@ -57,7 +57,9 @@ export interface RunOutcome {
  * Never throws: what ended the run early is in the outcome.
  */
 export async function runRounds(context: RunContext | RunElsewhere, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
-  const { plan, interrupt } = context;
+  const { interrupt } = context;
+  /** With the groups that the servers can be in, once they were tried. */
+  let { plan } = context;
   const beganAtMs = performance.now();
   const kept: KeptRound[] = [];
   const notes: Warning[] = (environment.coreNotes ?? []).map((line) => ({ kind: 'cores', note: line }));
@@ -66,15 +68,13 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
   /** At the place of the next round. */
   let failures: RoundFailure[] = [];
   let slowestSeconds = 0;
-  let { groups } = plan;
   let soFar: readonly Comparison[] = [];
   /** Of a search: those of the round under way. */
   let steps: SearchStep[] = [];
 
-  const resultNow = (state: Result['state']): Result => {
-    const known: Known = { kept, notes, tried, unfinished: steps };
-    return buildResult({ ...context, plan: { ...plan, groups } }, environment, known, startedAt, state);
-  };
+  const resultNow = (state: Result['state']): Result => (
+    buildResult({ ...context, plan }, environment, { kept, notes, tried, unfinished: steps }, startedAt, state)
+  );
 
   /** Returns whether it is news: a database that stays down says the same after every round. */
   function note(warning: Warning): boolean {
@@ -111,7 +111,8 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
       const why = tried.get(variant)?.whyAlone;
       return why === undefined ? [] : [[variant, why] as const];
     })]);
-    groups = apart(plan.groups, new Set(alone.keys())).map((group) => withDrains(group, (variant) => tried.get(variant)?.answer.seconds ?? 0));
+    const answerSeconds = (variant: string): number => tried.get(variant)?.answer.seconds ?? 0;
+    plan = { ...plan, groups: apart(plan.groups, new Set(alone.keys())).map((group) => withDrains(group, answerSeconds)) };
     for (const [variant, why] of alone) note({ kind: 'alone', variant, why });
   }
 
@@ -129,7 +130,7 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
           events.stepped({ round: place, steps: more });
         },
       };
-      const outcomes = await runRound({ ...context, plan: { ...plan, groups } }, events, place, soFar, attempt);
+      const outcomes = await runRound({ ...context, plan }, events, place, soFar, attempt);
       kept.push({ round: attempts, outcomes });
       steps = [];
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);

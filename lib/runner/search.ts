@@ -1,5 +1,5 @@
 // What a search for the highest rate within a limit came to in one round.
-import { generatorShareOf, limitOf, serverShareOf, type Shares } from '../analysis/limit.ts';
+import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
 import { isKept, limitText, whyNotKept } from '../analysis/within.ts';
@@ -65,13 +65,11 @@ export function foundIn(
   const around = tried.slice(-stepsAround).filter((one) => !one.kept);
   const beyond = around.filter(({ rate }) => rate >= found);
   const brokenBy = (beyond.length > 0 ? beyond : around).map(({ phase }) => phase);
-  return { step: nearest.index, rate: found, atLeast: found === highestRate || brokenBy.length === 0 || limitOf(sharesOf(brokenBy)) === 'generator' };
-
-  function sharesOf(steps: Phase[]): Shares {
-    const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
-    const alone = { round: 1, phases: steps };
-    return { serverShare: serverShareOf(alone, { server, load }, all), generatorShare: generatorShareOf(alone, { server, load }, all) };
-  }
+  const alone = { round: 1, phases: brokenBy };
+  const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
+  const wasGenerators = brokenBy.length === 0
+    || limitOf({ serverShare: serverShareOf(alone, { server, load }, all), generatorShare: generatorShareOf(alone, { server, load }, all) }) === 'generator';
+  return { step: nearest.index, rate: found, atLeast: found === highestRate || wasGenerators };
 }
 
 /**
