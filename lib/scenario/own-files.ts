@@ -2,7 +2,7 @@
 // file, and a bare name is one that is shipped.
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { present } from '../present.ts';
+import { byName, present } from '../present.ts';
 import type { Scenario, ServerSpec, Variant } from './model.ts';
 import { isConfigured } from './variants.ts';
 
@@ -27,14 +27,16 @@ export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
   const partsFrom = ({ page, network }: Pick<Variant, 'page' | 'network'>, where: string): Pick<Variant, 'page' | 'network'> => present({
     page: page && { ...page, ...present({ docroot: page.docroot && own(page.docroot, 'folder', `${where}page: docroot`) }) },
     network: network && {
-      ...network,
-      serverSettings: filesFrom(network.serverSettings, `${where}network: serverSettings`),
-      clientSettings: filesFrom(network.clientSettings, `${where}network: clientSettings`),
+      ...network, ...byName(['serverSettings', 'clientSettings'], (side) => filesFrom(network[side], `${where}network: ${side}`)),
     },
   });
   const variantFrom = (variant: Variant): Variant => {
     const where = `variant "${variant.name}": `;
-    return { ...variant, server: typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where), ...partsFrom(variant, where) };
+    return {
+      ...variant,
+      server: typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where),
+      ...partsFrom(variant, where),
+    };
   };
   return { ...scenario, ...partsFrom(scenario, ''), variants: scenario.variants.map(variantFrom) };
 }

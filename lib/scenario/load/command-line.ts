@@ -68,8 +68,9 @@ export function parseFlags(generator: Generator, words: readonly string[]): { fl
     const { type, multiple } = options[token.name] ?? {};
     const name = oneDash ? token.rawName.replace(/^--/, '-') : token.rawName;
     if (type === undefined || (type === 'boolean' && token.value !== undefined && !(oneDash && /^(true|false)$/.test(token.value)))) {
+      const honoured = Object.keys(options).map((one) => flagOf(generator, one));
       const given = type === undefined ? name : `${name}=${token.value}`;
-      const why = Object.hasOwn(instead, token.name) ? `: ${instead[token.name]}` : `${type === undefined ? didYouMean(name, options, oneDash) : ''}; these can: ${Object.keys(options).map((one) => flagOf(generator, one)).join(' ')}`;
+      const why = Object.hasOwn(instead, token.name) ? `: ${instead[token.name]}` : `${type === undefined ? didYouMean(name, options, oneDash) : ''}; these can: ${honoured.join(' ')}`;
       throw new UserError(`${tool}: ${given} cannot be honoured here${why}`);
     }
     const before = flags.get(token.name) ?? [];

@@ -106,10 +106,9 @@ function lengthOfAb(flags: Flags, connections: number): Pick<LoadOfFlags, 'reque
 }
 
 function requestOfAb(flags: Flags): Pick<LoadOfFlags, 'method' | 'headers' | 'body'> {
-  const [post, put] = [flags.get('p'), flags.get('u')];
   const ways = ['i', 'p', 'u'].filter((flag) => flags.has(flag));
   if (ways.length > 1) throw new UserError(`ab: -${ways[0]} and -${ways[1]} do not go together: leave one out`);
-  const [flag, file] = post === undefined ? ['-u', put] : ['-p', post];
+  const file = flags.get('p') ?? flags.get('u');
   const type = flags.get('T');
   if (type !== undefined && file === undefined) throw new UserError('ab: -T is for a body: give one with -p or -u, or leave it out');
   const custom = flags.get('m');
@@ -123,7 +122,7 @@ function requestOfAb(flags: Flags): Pick<LoadOfFlags, 'method' | 'headers' | 'bo
       ...(account === undefined ? [] : [`Authorization: Basic ${Buffer.from(account).toString('base64')}`]),
       ...(file === undefined || lines.some((line) => /^\s*content-type\s*:/i.test(line)) ? [] : [`Content-Type: ${type ?? 'text/plain'}`]),
     ], 'http/1.0'),
-    ...(file === undefined ? {} : { body: bodyOfFile(`ab ${flag}`, file) }),
+    ...(file === undefined ? {} : { body: bodyOfFile(`ab -${ways[0]}`, file) }),
   };
 }
 

@@ -37,7 +37,9 @@ export function atRate(flag: string, rate: number, seconds: number): { rate: num
 }
 
 /** Throws UserError with fewer requests (-n) than connections (-c), or fewer connections than threads (-t). */
-export function requireOneEach(tool: string, { requests = Infinity, connections, threads = 1 }: { requests?: number; connections: number; threads?: number }): void {
+export function requireOneEach(
+  tool: string, { requests = Infinity, connections, threads = 1 }: { requests?: number; connections: number; threads?: number },
+): void {
   if (requests < connections) throw new UserError(`${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
   if (connections < threads) throw new UserError(`${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
 }

@@ -1,5 +1,6 @@
 // vegeta: requests at a constant rate, whether or not earlier ones are answered.
 import { UserError } from '../../errors.ts';
+import { present } from '../../present.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
 import { loadOfFlags, toggle, valued, type Flags, type Generator, type Target } from './command-line.ts';
 import { headersOf } from './headers.ts';
@@ -26,11 +27,8 @@ const mostConnections = 100;
  * cannot be honoured.
  */
 export function vegeta(line: string, { buckets, tls }: VegetaOptions = {}): LoadProfile {
-  return {
-    ...loadOfFlags(vegetaGenerator, line),
-    ...(buckets === undefined ? {} : { bucketSeconds: upperEnds(buckets) }),
-    ...(tls === undefined ? {} : { tls }),
-  };
+  const bucketSeconds = buckets === undefined ? undefined : upperEnds(buckets);
+  return { ...loadOfFlags(vegetaGenerator, line), ...present({ bucketSeconds, tls }) };
 }
 
 /** @internal */
