@@ -38,7 +38,8 @@ export function readProcessors(root = '/'): Processors {
     const siblings = told === undefined ? [cpu] : parseCpuList(told, 'core_cpus_list');
     const key = siblings.join();
     const cpus = [...cores.get(key)?.cpus ?? [], cpu];
-    cores.set(key, { cpus, node: nodeOf(folder), capacity: capacityOf(cpu) });
+    const node = namesIn(folder).find((one) => /^node\d+$/.test(one))?.slice('node'.length) ?? 0;
+    cores.set(key, { cpus, node: Number(node), capacity: capacityOf(cpu) });
   }
   return { cores: [...cores.values()], quota: Math.min(Infinity, ...limitedGroups(root).map((group) => group.cores)) };
 }
@@ -55,11 +56,6 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
   const online = read(join(cpuFolder, 'online'));
   const there = online === undefined ? undefined : new Set(parseCpuList(online, 'online'));
   return parseCpuList(list, 'Cpus_allowed_list').filter((cpu) => there?.has(cpu) ?? true);
-}
-
-function nodeOf(cpuFolder: string): number {
-  const name = namesIn(cpuFolder).find((one) => /^node\d+$/.test(one));
-  return name === undefined ? 0 : Number(name.slice('node'.length));
 }
 
 /** By cpu_capacity where CPUs differ in it; else by their highest clock, in which Intel's two types differ with SMT on. */

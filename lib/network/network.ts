@@ -37,8 +37,7 @@ export interface Network {
 /** Nothing else is in the server's namespace, so it is free. */
 const port = 8080;
 
-const startSeconds = 10;
-const countSeconds = 10;
+const answerSeconds = 10;
 /** The link itself gives up waiting for its rest after 10 s. */
 const reportSeconds = 30;
 
@@ -47,7 +46,8 @@ const firstInLine = ['nice', '-n', '-15'];
 
 /**
  * Returns once both namespaces are there with their settings. A setting that does not hold is in `settings`, and no error.
- * @param given `binary`: delaylink's path; `cores`: packets are carried on those of the side that they go to, where a machine of its own would receive them
+ * @param given `binary`: delaylink's path; `cores`: packets are carried on those of the side that they go to, where a machine of its own
+ * would receive them
  * @throws UserError when the link cannot be started or a file of settings not be read, Interrupted after a signal
  */
 export async function openNetwork(
@@ -103,7 +103,7 @@ export async function openNetwork(
   const stop = (): Promise<void> => (stopping ??= end());
 
   try {
-    const { server, client, settings, toServerThread } = await ask<LinkReady>(JSON.stringify(order), startSeconds);
+    const { server, client, settings, toServerThread } = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
     return {
       pid: child.pid,
       toServerThread,
@@ -111,8 +111,8 @@ export async function openNetwork(
       client: { netns: client.netns, enter: enterAsMaker(caller, child.pid) },
       settings,
       died,
-      counts: () => ask<LinkCounts>('counts', countSeconds),
-      mark: () => ask<LinkCounts>('mark', countSeconds),
+      counts: () => ask<LinkCounts>('counts', answerSeconds),
+      mark: () => ask<LinkCounts>('mark', answerSeconds),
       report: () => ask<LinkReport>('report', reportSeconds),
       stop,
     };

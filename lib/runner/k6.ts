@@ -67,7 +67,8 @@ const flushMs = 5000;
  * @throws LoadFailure, Interrupted after a signal
  */
 export async function runK6(
-  start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, interrupt: Interrupt, peerDied: Promise<string>, watch: (k6: RunningK6) => () => void,
+  start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, interrupt: Interrupt,
+  peerDied: Promise<string>, watch: (k6: RunningK6) => () => void,
 ): Promise<K6Outcome> {
   interrupt.signal.throwIfAborted();
   const k6 = await start();

@@ -19,7 +19,9 @@ const shortestSeconds = 0.1;
  * @param file the script's console output; its folder exists
  * @param events `begins`: of a phase, with the seconds of the sides' windows where they are its own; `over`: its end
  */
-export function watchConsole(file: string, { begins, over }: { begins(seconds: number[] | undefined): void; over(outcome: PhaseOutcome): void }): () => void {
+export function watchConsole(
+  file: string, { begins, over }: { begins(seconds: number[] | undefined): void; over(outcome: PhaseOutcome): void },
+): () => void {
   let seen = 0;
   const watcher = ifThere(() => watch(path.dirname(file), (_, name) => {
     if (name !== path.basename(file)) return;

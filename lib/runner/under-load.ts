@@ -80,7 +80,8 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
   const isAtRate = search !== undefined || group.sides.some(({ load }) => load.rate !== undefined);
   // A closed load is as fast as the server: what its cores do between two requests is its own matter.
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
-  const { outcomes, outputHung } = await runK6(start, { loadPlan: what.loadPlan, output }, interrupt, Promise.race(stages.map(({ died }) => died)), (k6) => {
+  const peerDied = Promise.race(stages.map(({ died }) => died));
+  const { outcomes, outputHung } = await runK6(start, { loadPlan: what.loadPlan, output }, interrupt, peerDied, (k6) => {
     const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
     const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
       ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
