@@ -9,9 +9,9 @@ export interface MeasuredVariant extends Pick<VariantResult, 'name' | 'server' |
   needsServerCores?: number;
   /** Absent: the machine's loopback. */
   network?: NetworkSpec;
-  /** What a search found in each of the rounds, as in FoundRate; absent without one. */
+  /** What a search found in each of the rounds, as in FoundRate: with `atLeast` maybe a higher rate. Absent without one. */
   found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
-  /** As in Contender; what the variant comes down to on this machine. */
+  /** What it comes down to on this machine: the files of its config and its workers, as text. Two that are equal in it cannot differ in speed. */
   setup: string;
   /** The same with one more core for the server; absent: no other. */
   setupOnMoreCores?: string;
@@ -26,6 +26,6 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   /** Where the servers are, as the person named it; absent: on this machine. */
   serverHost?: string;
   looks: readonly number[];
-  /** As in Rules. */
+  /** What was asked to be judged by; absent: requests/s, and where the load sets them p99 and p50 of the latency. */
   metric?: Metric | undefined;
 }

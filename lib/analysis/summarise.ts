@@ -2,19 +2,16 @@
 import { present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Comparison, FoundRate, NoiseFloor, Share, VariantResult } from '../result/result.ts';
-import type { Use } from './disagreement.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedDistribution } from './merged.ts';
 import { percentilePerRound } from './metric.ts';
-import { networkReason, networkResult } from './network.ts';
-import { noiseOf, type RoundNoise } from './noise.ts';
+import { networkResult } from './network.ts';
 import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
-import { rateOf } from './rate.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
-import { compareAll, comparePublished, minimumRounds, type Contender } from './verdict.ts';
+import { compareAll, comparePublished, minimumRounds, type Contender, type Pair } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 /** What a scenario asks of its figures beside the rows' own. */
@@ -82,63 +79,33 @@ export function foundRates(measured: readonly Pick<MeasuredVariant, 'name' | 'fo
   });
 }
 
-interface Pair { variant: string; against: string; needsServerCores: number }
-
-/** Of the rows first, in their order. A pair of the rows is not compared twice. */
-function pairsOf(measured: readonly MeasuredVariant[], { alsoCompare = [] }: Asked): Pair[] {
+/** Of the rows first, in their order. A pair of the rows is not compared twice, and one is left out where one of the two is not there. */
+function pairsOf(measured: readonly MeasuredVariant[], variants: readonly VariantResult[], { alsoCompare = [] }: Asked): Pair[] {
+  const contenders = new Map(measured.map((one, index) => [one.name, contender(one, variants[index] as VariantResult)]));
   const rows = measured.flatMap(({ name, against, needsServerCores = 1 }) => (against === undefined ? [] : [{ variant: name, against, needsServerCores }]));
   const beside = alsoCompare.filter((pair) => !rows.some((row) => row.variant === pair.variant && row.against === pair.against));
-  return [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))];
+  return [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))].flatMap(({ needsServerCores, ...names }) => {
+    const [variant, baseline] = [contenders.get(names.variant), contenders.get(names.against)];
+    return variant === undefined || baseline === undefined ? [] : [{ variant, baseline, needsServerCores }];
+  });
 }
 
 function comparisonsOf(facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[], asked: Asked): Comparison[] {
-  const contenders = new Map(measured.map((variant, index) => [variant.name, contender(facts, variant, variants[index] as VariantResult)]));
-  const pairs = pairsOf(measured, asked).flatMap(({ variant, against, needsServerCores }) => {
-    const [one, baseline] = [contenders.get(variant), contenders.get(against)];
-    return one === undefined || baseline === undefined ? [] : [{ variant: one, baseline, needsServerCores }];
-  });
+  const pairs = pairsOf(measured, variants, asked);
   const run = pairs.filter(({ variant, baseline }) => variant.rounds.length > 0 && baseline.rounds.length > 0);
-  const compared = compareAll(run, { looks: facts.looks.length, sameWithin: facts.sameWithin, serverCores: facts.serverCores, control: asked.control === true, metric: facts.metric });
-  return pairs.flatMap((pair) => {
-    const { variant, baseline } = pair;
-    if (measured.some(({ name, server }) => name === variant.name && server === null)) return [comparePublished(baseline, variant)];
-    return compared[run.indexOf(pair)] ?? [];
-  });
+  const compared = compareAll(run, { ...facts, control: asked.control === true });
+  return pairs.flatMap((pair) => (pair.variant.server === null ? comparePublished(pair.baseline, pair.variant) : compared[run.indexOf(pair)] ?? []));
 }
 
-function contender(facts: RunFacts, variant: MeasuredVariant, result: VariantResult): Contender {
+function contender(measured: MeasuredVariant, result: VariantResult): Contender {
+  const { rounds } = measured;
   return {
-    name: variant.name,
-    rounds: variant.rounds.map(({ round }) => round),
+    ...measured, ...result,
     figures: {
-      rps: rpsPerRound(variant),
-      cpu: variant.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
-      p50: percentilePerRound(variant.rounds, 'p50'), p90: percentilePerRound(variant.rounds, 'p90'), p99: percentilePerRound(variant.rounds, 'p99'),
+      rps: rpsPerRound(measured),
+      cpu: rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
+      p50: percentilePerRound(rounds, 'p50'), p90: percentilePerRound(rounds, 'p90'), p99: percentilePerRound(rounds, 'p99'),
     },
-    successRatio: result.successRatio ?? 0,
-    rateIsSet: variant.load.rate !== undefined,
-    rateReached: rateOf(result)?.reached ?? true,
-    setup: variant.setup,
-    setupOnMoreCores: variant.setupOnMoreCores ?? variant.setup,
-    publishedRps: variant.published?.rps ?? null,
-    atLeast: variant.found?.some(({ atLeast }) => atLeast) ?? false,
-    delayHeld: result.network?.delayHeld ?? true,
-    use: useOf(facts, variant, result),
-  };
-}
-
-function useOf(facts: RunFacts, variant: MeasuredVariant, result: VariantResult): Use {
-  const { name, serverShare, generatorShare } = result;
-  const noise = variant.rounds.flatMap((round) => noiseOf(round) ?? []);
-  const typical = (of: (one: RoundNoise) => number): number | null => (noise.length === 0 ? null : median(noise.map(of)));
-  return {
-    name, serverShare, generatorShare,
-    serverCores: usableCores(variant, { server: facts.serverCores, generator: facts.generatorCores }).server,
-    stealShare: typical((one) => one.serverStealShare),
-    othersShare: typical((one) => one.serverOthersShare),
-    generatorOthersShare: typical((one) => one.generatorOthersShare),
-    sharedCores: facts.sharedCores,
-    network: networkReason([result]),
   };
 }
 

@@ -1,64 +1,36 @@
 // From the rounds' figures to a verdict on one variant against its baseline.
 import { percent, tolerance, whole } from '../format.ts';
-import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Verdict, VariantResult } from '../result/result.ts';
-import { disagreementOf, type Use } from './disagreement.ts';
+import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Round, Verdict, VariantResult } from '../result/result.ts';
+import { disagreementOf } from './disagreement.ts';
 import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';
+import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
 import { outliersOf } from './outliers.ts';
 import { isFailing } from './phases.ts';
+import { rateOf } from './rate.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
 import { alphaOf, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
 
-/** What a comparison needs to know of one variant. */
-export interface Contender {
-  name: string;
-  /** Numbers of the rounds, the same for both contenders. */
-  rounds: readonly number[];
-  /** Per round: requests/s, CPU seconds of the server per response, and percentiles as percentilePerRound. */
+/** A variant as it is compared. */
+export interface Contender extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
+  /** Per round, the same ones for both contenders: requests/s, CPU seconds of the server per response, and percentiles as percentilePerRound. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
-  /** As successRatioOf, over all rounds. */
-  successRatio: number;
-  /** Open model: the load sets requests/s, not the server. */
-  rateIsSet: boolean;
-  /** As in Rate; true where no rate is set. */
-  rateReached: boolean;
-  /** The files of its config and its workers, as text: two that are equal in it cannot differ in speed. */
-  setup: string;
-  /** The same with one more core for the server. */
-  setupOnMoreCores: string;
-  publishedRps: number | null;
-  /** A search ended where the generator was at its limit: the rates that it found may be higher ones. */
-  atLeast: boolean;
-  /** The delay of its network was what was asked for; true on loopback. */
-  delayHeld: boolean;
-  use: Use;
 }
 
 /** Two that were run. With fewer cores for the server than `needsServerCores` they come to the same. */
 export interface Pair { baseline: Contender; variant: Contender; needsServerCores: number }
 
-/** How comparisons are judged. */
-export interface Rules {
-  /** How often the verdicts are looked at. */
-  looks: number;
-  /** See Result.sameWithin. */
-  sameWithin: number;
-  /** Cores that the servers ran on. */
-  serverCores: number;
-  /** Variants that are the same are judged: the scenario asks for it. */
-  control: boolean;
-  /** What was asked to be judged by; absent: requests/s, and where the load sets them p99 and p50 of the latency. */
-  metric?: Metric | undefined;
-}
+/** How they are judged. `control`: variants that are the same are, too, since the scenario asks for it. */
+interface Rules extends RunFacts { control: boolean }
 
 /** The first one decides. */
 function metricsOf(pair: Pair, { metric }: Rules): readonly Metric[] {
   if (metric !== undefined) return [metric];
-  return rateIsSet(pair) ? ['p99', 'p50'] : ['rps'];
+  return rateIsSet(pair.baseline, pair.variant) ? ['p99', 'p50'] : ['rps'];
 }
 
 /** The comparison of a variant that nobody can run here: the article's ratio alone. */
@@ -94,9 +66,10 @@ export function settled({ verdict, ratio, ci95 }: Comparison, precision: number)
 
 /** Without any ratio measured here. */
 function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'): Omit<Comparison, 'verdict' | 'why'> {
-  const publishedRatio = metric === 'rps' && variant.publishedRps !== null && baseline.publishedRps !== null ? variant.publishedRps / baseline.publishedRps : null;
+  const [before, after] = [baseline.published?.rps, variant.published?.rps];
   return {
-    metric, variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0], publishedRatio,
+    metric, variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0],
+    publishedRatio: metric === 'rps' && before !== undefined && after !== undefined ? after / before : null,
     cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
   };
 }
@@ -110,14 +83,14 @@ function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'
 export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   const questions = pairs.flatMap((pair) => metricsOf(pair, rules).map((metric): Question => ({ pair, metric, why: obstacle(pair, metric, rules) })));
   const judged = questions.filter(({ why }) => why === undefined);
-  const family = judgeFamily(judged.map(gainLogs), alphaOf(1, rules.looks), rules.sameWithin);
+  const family = judgeFamily(judged.map(gainLogs), alphaOf(1, rules.looks.length), rules.sameWithin);
   for (const [index, question] of judged.entries()) {
     const one = family[index] as Judged;
     question.judged = one;
     if (!rules.control && question.metric !== 'cpu') question.held = heldBack(one.verdict, question.pair);
   }
   // Of each of them alone, whatever becomes of the others.
-  const alpha = alphaOf(judged.length, rules.looks);
+  const alpha = alphaOf(judged.length, rules.looks.length);
   return pairs.map((pair) => compare(pair, questions.filter((one) => one.pair === pair), alpha, rules));
 }
 
@@ -139,7 +112,7 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
     ...without(baseline, variant, metric),
     cpu: ratioBy('cpu'),
     latency: Object.fromEntries(latencyMetrics.map((one) => [one, beside(one)])) as Comparison['latency'],
-    delayNotHeld: [baseline, variant].flatMap(({ name, delayHeld }) => (delayHeld ? [] : [name])),
+    delayNotHeld: [baseline, variant].filter(({ network }) => network?.delayHeld === false).map(({ name }) => name),
   };
   const figures = figuresOf(pair, metric);
   if (figures === null) return { ...about, verdict: 'none', why };
@@ -150,8 +123,8 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
     ...about,
     ...ratioBy(metric) as Ratio,
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
-    outliers: outliersOf(logs).map((index) => variant.rounds[index] as number),
-    disagreement: useLogs === null ? '' : disagreementOf(baseline.use, variant.use, useLogs, alpha),
+    outliers: outliersOf(logs).map((index) => (variant.rounds[index] as Round).round),
+    disagreement: useLogs === null ? '' : disagreementOf(baseline, variant, useLogs, alpha, rules),
     ...answerTo(question, logs, alpha, rules.sameWithin),
   };
 }
@@ -177,8 +150,9 @@ function intervalOf(metric: Metric, { interval: [low, high] }: Judged): RatioInt
   return lessIsBetter(metric) ? [1 / high, Math.min(1 / low, Number.MAX_VALUE)] : [low, high];
 }
 
-function rateIsSet({ baseline, variant }: Pair): boolean {
-  return baseline.rateIsSet || variant.rateIsSet;
+/** Open model: the load sets requests/s, not the server. */
+function rateIsSet(...some: readonly Contender[]): boolean {
+  return some.some(({ load }) => load.rate !== undefined);
 }
 
 /** Of each round. */
@@ -199,17 +173,18 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
   if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
-  if (metric === 'rps' && rateIsSet(pair)) return 'the load sets requests/s: compare latencies';
-  if (isLatency(metric) && baseline.rateIsSet !== variant.rateIsSet) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
+  if (metric === 'rps' && rateIsSet(...both)) return 'the load sets requests/s: compare latencies';
+  if (isLatency(metric) && rateIsSet(baseline) !== rateIsSet(variant)) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
   const failing = both.find(isFailing);
-  if (failing !== undefined) return `${percent(1 - failing.successRatio)} of the requests of ${failing.name} failed`;
-  const behind = both.find(({ rateReached }) => !rateReached);
+  if (failing !== undefined) return `${percent(1 - (failing.successRatio ?? 0))} of the requests of ${failing.name} failed`;
+  const behind = both.find((one) => rateOf(one)?.reached === false);
   if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;
   if (figuresOf(pair, metric) === null) return isLatency(metric) ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration` : 'no CPU time was measured in a whole round';
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {
     // Numbers of workers that came to the same on few cores, more may part; what is written alike, none.
-    return baseline.setupOnMoreCores === variant.setupOnMoreCores ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
+    const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
+    return one === other ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
   }
   if (baseline.rounds.length < minimumRounds) return `needs ${minimumRounds} rounds`;
   return undefined;
@@ -221,7 +196,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
  */
 function heldBack(verdict: Verdict, { baseline, variant }: Pair): Contender | undefined {
   const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];
-  return sides.find(({ atLeast, use }) => atLeast || limitOf(use) === 'generator');
+  return sides.find((one) => one.found?.some(({ atLeast }) => atLeast) === true || limitOf(one) === 'generator');
 }
 
 /** What the rounds say to it; 'none' where it was not asked, not judged, or the generator was the limit. */
