@@ -10,20 +10,45 @@ import type { MeasuredVariant, RunFacts } from './measured.ts';
 
 type Side = 'server' | 'generator';
 
-/** The rounds in which a share of 0 to 1 was too high, of how many, and the highest of them. */
-interface High { share: number; rounds: readonly number[]; ofRounds: number }
-
-/** What that share is of: `cores` is how many the side has. */
-type Seen = { cores: number } & (
-  | { kind: 'steal'; side: Side }
-  | { kind: 'generator-others' | 'upstream' }
-  | { kind: 'others'; upstreams: Upstreams; host: string }
-);
-
-export type NoiseWarning = Seen & High;
+/** The rounds in which a share of 0 to 1 of a side's cores was too high, of how many, and the highest of them. */
+interface High { cores: number; share: number; rounds: readonly number[]; ofRounds: number }
 
 /** Whether configs pass requests on, and whether what they pass them to is counted apart or, since it could not be told, among the others. */
 type Upstreams = 'none' | 'apart' | 'among-others';
+
+/** A kind of warning is what its words are made of. */
+export type WarningOf<Texts extends Record<string, (about: never) => string>> = { [Kind in keyof Texts]: { kind: Kind } & Parameters<Texts[Kind]>[0] }[keyof Texts];
+
+/** Each kind in words, with the next step. `cores` is how many the side has whose share it is. */
+export const noiseTexts = {
+  steal: ({ side, ...seen }: High & { side: Side }) => (
+    `steal time: the host gave others up to ${shareOf(side, seen)}: run again when it is quieter, or on a machine of your own`
+  ),
+  'generator-others': (seen: High) => (
+    `others used up to ${shareOf('generator', seen)}, and the server had time left: `
+      + 'requests/s and their differences come out too small, and latencies too long (CPU per request is right): end what else runs on this machine and run again'
+  ),
+  others: ({ upstreams, host, ...seen }: High & { upstreams: Upstreams; host: string }) => {
+    const used = `used up to ${shareOf('server', seen)}`;
+    if (upstreams === 'none') return `others ${used}: end what else runs on ${host} and run again`;
+    return upstreams === 'apart' ? `others ${used}: end what else runs on ${host}, what the config passes requests to aside, and run again`
+      : `others, and what the config passes requests to, ${used}: which of them it was cannot be told here; run that on other cores (taskset), or bakeoff as the user that it belongs to`;
+  },
+  upstream: (seen: High) => (
+    `what the config passes requests to used up to ${shareOf('server', seen)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`
+  ),
+};
+
+/** "12 % of the server's cores in every round". */
+function shareOf(side: Side, { share, cores, rounds, ofRounds }: High): string {
+  return `${percent(share)} of the ${side}'s ${cores === 1 ? 'core' : 'cores'} ${inRounds(rounds, ofRounds)}`;
+}
+
+function inRounds(rounds: readonly number[], ofRounds: number): string {
+  if (rounds.length === ofRounds) return ofRounds === 1 ? 'in the only round' : 'in every round';
+  if (rounds.length > 3) return `in ${rounds.length} of ${ofRounds} rounds`;
+  return `in ${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds.toSorted((a, b) => a - b))}`;
+}
 
 /** From this share of the cores that it can use on a server is kept busy: it has no time to wait for the generator. */
 const busy = 0.95;
@@ -31,7 +56,7 @@ const busy = 0.95;
 /** What a round of a variant saw; `isBusy`: the server was. */
 interface VariantRound { round: number; noise: RoundNoise; isBusy: boolean }
 
-export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVariant[], comparisons: readonly Comparison[]): NoiseWarning[] {
+export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVariant[], comparisons: readonly Comparison[]): WarningOf<typeof noiseTexts>[] {
   const { serverCores, generatorCores, sharedCores, serverHost: host = 'this machine' } = facts;
   const all = measured.flatMap((variant) => variant.rounds.flatMap((one): VariantRound[] => {
     const noise = noiseOf(one);
@@ -56,7 +81,7 @@ export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVarian
 }
 
 /** One where a share is at least so high in a round. */
-function warningOn(all: readonly VariantRound[], of: (one: VariantRound) => number, matters: number, seen: Seen): NoiseWarning[] {
+function warningOn<const Seen>(all: readonly VariantRound[], of: (one: VariantRound) => number, matters: number, seen: Seen): (Seen & Omit<High, 'cores'>)[] {
   const high = all.filter((one) => of(one) >= matters);
   const numbers = (some: readonly VariantRound[]): number[] => [...new Set(some.map(({ round }) => round))];
   return high.length === 0 ? [] : [{ ...seen, share: extent(high.map(of))[1], rounds: numbers(high), ofRounds: numbers(all).length }];
@@ -65,35 +90,4 @@ function warningOn(all: readonly VariantRound[], of: (one: VariantRound) => numb
 function upstreamsOf(all: readonly VariantRound[]): Upstreams {
   const shares = all.map(({ noise: { upstreamShare } }) => upstreamShare);
   return shares.includes(null) ? 'among-others' : shares.some((one) => one !== undefined) ? 'apart' : 'none';
-}
-
-/** The warning in words, with the next step. */
-export function noiseText(warning: NoiseWarning): string {
-  switch (warning.kind) {
-    case 'steal':
-      return `steal time: the host gave others up to ${percent(warning.share)} of the ${coresOf(warning.side, warning.cores)} ${inRounds(warning)}: `
-        + 'run again when it is quieter, or on a machine of your own';
-    case 'generator-others':
-      return `others used up to ${percent(warning.share)} of the ${coresOf('generator', warning.cores)} ${inRounds(warning)}, and the server had time left: `
-        + 'requests/s and their differences come out too small, and latencies too long (CPU per request is right): end what else runs on this machine and run again';
-    case 'others': {
-      const used = `used up to ${percent(warning.share)} of the ${coresOf('server', warning.cores)} ${inRounds(warning)}`;
-      if (warning.upstreams === 'none') return `others ${used}: end what else runs on ${warning.host} and run again`;
-      return warning.upstreams === 'apart' ? `others ${used}: end what else runs on ${warning.host}, what the config passes requests to aside, and run again`
-        : `others, and what the config passes requests to, ${used}: which of them it was cannot be told here; run that on other cores (taskset), or bakeoff as the user that it belongs to`;
-    }
-    case 'upstream':
-      return `what the config passes requests to used up to ${percent(warning.share)} of the ${coresOf('server', warning.cores)} ${inRounds(warning)}: `
-        + 'it is not in the server\'s CPU time; run it on other cores (taskset) to see the server alone';
-  }
-}
-
-function coresOf(side: Side, count: number): string {
-  return `${side}'s ${count === 1 ? 'core' : 'cores'}`;
-}
-
-function inRounds({ rounds, ofRounds }: High): string {
-  if (rounds.length === ofRounds) return ofRounds === 1 ? 'in the only round' : 'in every round';
-  if (rounds.length > 3) return `in ${rounds.length} of ${ofRounds} rounds`;
-  return `in ${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds.toSorted((a, b) => a - b))}`;
 }

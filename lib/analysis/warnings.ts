@@ -3,7 +3,7 @@ import { enumeration, percent, scaledTime, short, whole } from '../format.ts';
 import type { Comparison, LoadResult, Phase, VariantResult } from '../result/result.ts';
 import { failuresIn, hungText, slowConnectMs } from './failures.ts';
 import { limitOf, usedCores, type Shares } from './limit.ts';
-import { noiseText, noiseWarnings, type NoiseWarning } from './noise-warnings.ts';
+import { noiseTexts, noiseWarnings, type WarningOf } from './noise-warnings.ts';
 import { wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
 import { extent, median, total } from './statistics.ts';
@@ -12,29 +12,64 @@ import { minimumRounds } from './verdict.ts';
 
 type Tls = NonNullable<LoadResult['tls']>;
 
-export type Warning =
-  | { kind: 'generator-limit'; variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }
-  | { kind: 'failures'; variant: string; requests: number; failures: readonly string[] }
-  | { kind: 'delay-not-held'; variants: readonly string[] }
-  | { kind: 'hung'; variant: string; hung: string; connectMs: number }
-  | { kind: 'unsent'; variant: string; requests: number; unsent: number; cause: string }
-  | { kind: 'late-sends'; variant: string; p99Ms: number; bucketMs: number }
-  | { kind: 'stream-limit'; variants: readonly string[]; asked: number; allowed: number }
-  | { kind: 'tls-differs'; part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }
-  | { kind: 'few-rounds'; rounds: number }
-  | { kind: 'quick' }
-  | { kind: 'no-baseline'; variant: string; baseline: string }
-  | { kind: 'repeated'; round: number; why: string }
-  | { kind: 'dropped'; round: number; why: string }
-  | { kind: 'time-over'; rounds: number; most: number }
-  | { kind: 'server-alarm'; variant: string; line: string }
-  | { kind: 'log-of-failures'; variant: string; line: string }
-  | { kind: 'other-bodies'; variant: string }
-  | { kind: 'alone'; variant: string; why: string }
-  | { kind: 'not-stored'; problem: string }
-  | { kind: 'link-not-at-rest'; variant: string; round: number }
-  | { kind: 'cores'; note: string }
-  | NoiseWarning;
+/** What each kind has to be told of, and its words, with the next step where there is one. */
+const texts = {
+  'generator-limit': ({ variant, shares, hasOtherCores, hasLink }: { variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }) => (
+    `${variant}: the generator${hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(shares.generatorShare)}) and `
+      + `${shares.serverShare === null ? 'how busy the server was is not known: it may do' : `the server was not (${percent(shares.serverShare)}): the server can do`} more than this; `
+      + (hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus')
+  ),
+  failures: ({ variant, requests, failures }: { variant: string; requests: number; failures: readonly string[] }) => (
+    `${variant}: ${enumeration(failures)} among ${whole(requests)} requests: requests/s alone do not compare`
+  ),
+  'delay-not-held': ({ variants }: { variants: readonly string[] }) => (
+    `${enumeration(variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`
+  ),
+  hung: ({ variant, hung, connectMs }: { variant: string; hung: string; connectMs: number }) => (
+    `${variant}: ${hung}: ${connectMs === 0 ? 'the server has probably forgotten them'
+      : `connections were still being made, one of which took ${scaledTime(connectMs)}: give them more time (--duration), or take fewer (-c)`}; they count as failed`
+  ),
+  unsent: ({ variant, requests, unsent, cause }: { variant: string; requests: number; unsent: number; cause: string }) => (
+    `${variant}: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${cause}`
+  ),
+  'late-sends': ({ variant, p99Ms, bucketMs }: { variant: string; p99Ms: number; bucketMs: number }) => (
+    `${variant}: one request in a hundred left ${short(p99Ms)} ms or more late, which is in its latency, and the narrowest bucket is `
+      + `${short(bucketMs)} ms: the generator was kept from its core; run again on a quieter machine`
+  ),
+  'stream-limit': ({ variants, asked, allowed }: { variants: readonly string[]; asked: number; allowed: number }) => (
+    `${variants.join(', ')}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`
+  ),
+  'tls-differs': ({ part, variants }: { part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }) => (
+    `${tlsParts[part]} differs: ${[...variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`
+  ),
+  'few-rounds': ({ rounds }: { rounds: number }) => `${rounds} ${rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${minimumRounds}`,
+  quick: (_: object) => 'quick run with short rounds: a first look, not a measurement',
+  'no-baseline': (one: { variant: string; baseline: string }) => `${one.variant} is compared with ${one.baseline}, which was not run: name both with --variants for a ratio`,
+  repeated: ({ round, why }: { round: number; why: string }) => `round ${round} was dropped and repeated as round ${round + 1}: ${why}`,
+  dropped: ({ round, why }: { round: number; why: string }) => `round ${round} was dropped, and there was no time to repeat it: ${why}`,
+  'time-over': ({ rounds, most }: { rounds: number; most: number }) => `--max-time ended the run after ${rounds} of at most ${most} rounds`,
+  'link-not-at-rest': ({ variant, round }: { variant: string; round: number }) => (
+    `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not among those that are counted`
+  ),
+  'server-alarm': ({ variant, line }: { variant: string; line: string }) => `${variant}: the server's log says: ${line}`,
+  'log-of-failures': ({ variant, line }: { variant: string; line: string }) => `${variant}: the last line of its log after requests had failed: ${line}`,
+  'other-bodies': ({ variant }: { variant: string }) => (
+    `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`
+  ),
+  alone: ({ variant, why }: { variant: string; why: string }) => `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
+  'not-stored': ({ problem }: { problem: string }) => problem,
+  cores: ({ note }: { note: string }) => note,
+  ...noiseTexts,
+};
+
+const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
+
+export type Warning = WarningOf<typeof texts>;
+
+/** The warning in words. */
+export function warningText({ kind, ...about }: Warning): string {
+  return texts[kind](about as never);
+}
 
 /** What the figures themselves give reason to say. `variants` are those of `measured`, in the same order. */
 export function warningsOf(
@@ -116,58 +151,3 @@ function baselineWarning(measured: readonly MeasuredVariant[], comparisons: read
   if (against === undefined || isCompared || measured.some((one) => one.name === against)) return [];
   return [{ kind: 'no-baseline', variant: name, baseline: against }];
 }
-
-/** The warning in words, with the next step where there is one. */
-export function warningText(warning: Warning): string {
-  switch (warning.kind) {
-    case 'generator-limit':
-      return `${warning.variant}: the generator${warning.hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(warning.shares.generatorShare)}) and `
-        + `${warning.shares.serverShare === null ? 'how busy the server was is not known: it may do' : `the server was not (${percent(warning.shares.serverShare)}): the server can do`} more than this; ${warning.hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus'}`;
-    case 'failures':
-      return `${warning.variant}: ${enumeration(warning.failures)} among ${whole(warning.requests)} requests: requests/s alone do not compare`;
-    case 'delay-not-held':
-      return `${enumeration(warning.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`;
-    case 'hung':
-      return `${warning.variant}: ${warning.hung}: ${warning.connectMs === 0 ? 'the server has probably forgotten them'
-        : `connections were still being made, one of which took ${scaledTime(warning.connectMs)}: give them more time (--duration), or take fewer (-c)`}; they count as failed`;
-    case 'unsent':
-      return `${warning.variant}: ${whole(warning.unsent)} of ${whole(warning.requests + warning.unsent)} requests were due and could not be sent: ${warning.cause}`;
-    case 'late-sends':
-      return `${warning.variant}: one request in a hundred left ${short(warning.p99Ms)} ms or more late, which is in its latency, and the narrowest bucket is `
-        + `${short(warning.bucketMs)} ms: the generator was kept from its core; run again on a quieter machine`;
-    case 'stream-limit':
-      return `${warning.variants.join(', ')}: the server allows ${whole(warning.allowed)} concurrent streams per connection, the load asks for ${whole(warning.asked)}: ${whole(warning.allowed)} were used`;
-    case 'tls-differs':
-      return `${tlsParts[warning.part]} differs: ${[...warning.variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`;
-    case 'few-rounds':
-      return `${warning.rounds} ${warning.rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${minimumRounds}`;
-    case 'quick':
-      return 'quick run with short rounds: a first look, not a measurement';
-    case 'no-baseline':
-      return `${warning.variant} is compared with ${warning.baseline}, which was not run: name both with --variants for a ratio`;
-    case 'repeated':
-      return `round ${warning.round} was dropped and repeated as round ${warning.round + 1}: ${warning.why}`;
-    case 'dropped':
-      return `round ${warning.round} was dropped, and there was no time to repeat it: ${warning.why}`;
-    case 'time-over':
-      return `--max-time ended the run after ${warning.rounds} of at most ${warning.most} rounds`;
-    case 'link-not-at-rest':
-      return `${warning.variant}: packets were still on their way 10 s after the load of round ${warning.round}, and are not among those that are counted`;
-    case 'server-alarm':
-      return `${warning.variant}: the server's log says: ${warning.line}`;
-    case 'log-of-failures':
-      return `${warning.variant}: the last line of its log after requests had failed: ${warning.line}`;
-    case 'other-bodies':
-      return `${warning.variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`;
-    case 'alone':
-      return `${warning.variant} was loaded alone, and not in turns with the others: ${warning.why}; the machine's noise is in its figures`;
-    case 'not-stored':
-      return warning.problem;
-    case 'cores':
-      return warning.note;
-    default:
-      return noiseText(warning);
-  }
-}
-
-const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
