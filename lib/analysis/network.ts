@@ -4,7 +4,7 @@ import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.t
 import type { Round, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
-import { median } from './statistics.ts';
+import { byName, median } from './statistics.ts';
 
 /**
  * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all
@@ -51,9 +51,9 @@ export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Ro
   const later = (of: (traffic: LinkTraffic) => number): number => Math.max(...directions.map((direction) => typical(direction, of)));
   return {
     spec,
-    packetsPerRequest: { toServer: perRequest(({ toServer }) => toServer.packets), toClient: perRequest(({ toClient }) => toClient.packets) },
-    droppedShare: { toServer: typical('toServer', droppedShare), toClient: typical('toClient', droppedShare) },
-    latenessMs: { p50: later(({ latenessMs }) => latenessMs.p50), p99: later(({ latenessMs }) => latenessMs.p99) },
+    packetsPerRequest: byName(directions, (direction) => perRequest((network) => network[direction].packets)),
+    droppedShare: byName(directions, (direction) => typical(direction, droppedShare)),
+    latenessMs: byName(['p50', 'p99'], (name) => later(({ latenessMs }) => latenessMs[name])),
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
     listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
     // A share above 1 is one of a clock that ticks.

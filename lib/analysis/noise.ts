@@ -1,6 +1,6 @@
 // What else used the machine while it was measured, round by round.
 import type { Noise, Round } from '../result/result.ts';
-import { extent, total } from './statistics.ts';
+import { byName, extent, total } from './statistics.ts';
 
 /** Time that the hypervisor took is missing in requests/s: from here on it is twice what two equal variants may differ by. */
 export const stealMatters = 0.02;
@@ -20,10 +20,7 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
   const seconds = total(seen, (phase) => phase.seconds);
   const share = (of: (noise: Noise) => number): number => (seconds === 0 ? 0 : total(seen, (phase) => of(phase) * phase.seconds) / seconds);
   return {
-    serverStealShare: share((noise) => noise.serverStealShare),
-    generatorStealShare: share((noise) => noise.generatorStealShare),
-    serverOthersShare: share((noise) => noise.serverOthersShare),
-    generatorOthersShare: share((noise) => noise.generatorOthersShare),
+    ...byName(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'generatorOthersShare'], (name) => share((noise) => noise[name])),
     ...(seen.some(({ upstreamShare }) => upstreamShare !== undefined)
       ? { upstreamShare: seen.some(({ upstreamShare }) => upstreamShare === null) ? null : share(({ upstreamShare }) => upstreamShare ?? 0) } : {}),
     loadAverage: extent(seen.map((noise) => noise.loadAverage))[1],

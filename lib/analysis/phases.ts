@@ -1,9 +1,9 @@
 // What h2load and vegeta print of a run, over the rounds of a variant.
-import type { LatencyDistribution, LatencyFigures, LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
+import type { LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { measuredBuckets } from './buckets.ts';
 import { meanDistribution, mergedLatency } from './merged.ts';
-import { median, total } from './statistics.ts';
+import { byName, median, total } from './statistics.ts';
 
 /** How many rounds the variants have that were run; those that are published only have none. */
 export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {
@@ -68,16 +68,9 @@ export function phasePairs({ published, phases }: Pick<VariantResult, 'published
 /** Of each round: all of its phases together. @param rounds at least one */
 export function trafficOf(rounds: readonly Round[]): Traffic {
   const over = (of: (phase: Phase) => number): number => median(rounds.map((round) => total(round.phases, of)));
-  const bytes = {
-    received: over((phase) => phase.bytes.received),
-    headers: over((phase) => phase.bytes.headers),
-    headersDecoded: over((phase) => phase.bytes.headersDecoded),
-    body: over((phase) => phase.bytes.body),
-    sent: over((phase) => phase.bytes.sent),
-  };
+  const bytes = byName(['received', 'headers', 'headersDecoded', 'body', 'sent'], (name) => over((phase) => phase.bytes[name]));
   return {
-    requests: over((phase) => phase.requests),
-    seconds: over((phase) => phase.seconds),
+    ...byName(['requests', 'seconds'], (name) => over((phase) => phase[name])),
     bytes,
     receivedBytesPerSecond: median(rounds.map(({ phases }) => {
       const seconds = total(phases, (phase) => phase.seconds);
@@ -100,7 +93,6 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
 /** @param rounds with this one phase only, at least one round */
 function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
   const phases = rounds.flatMap((round) => round.phases);
-  const merged = (of: (phase: Phase) => LatencyDistribution): LatencyFigures => mergedLatency(phases.map(of));
   return {
     phase: index + 1,
     ...trafficOf(rounds),
@@ -110,14 +102,9 @@ function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
     ...(phases[0]?.expected === undefined ? {} : { expected: phases[0].expected }),
     errors: summed(phases.map((phase) => phase.errors)),
     errorCauses: summed(phases.map((phase) => phase.errorCauses)),
-    unsent: total(phases, (phase) => phase.unsent),
-    hung: total(phases, (phase) => phase.hung),
-    latencyMs: merged((phase) => phase.latencyMs),
-    connectMs: merged((phase) => phase.connectMs),
-    firstByteMs: merged((phase) => phase.firstByteMs),
-    sendDelayMs: merged((phase) => phase.sendDelayMs),
-    perConnectionRps: meanDistribution(phases.map((phase) => phase.perConnectionRps)),
-    perThreadRps: meanDistribution(phases.map((phase) => phase.perThreadRps)),
+    ...byName(['unsent', 'hung'], (name) => total(phases, (phase) => phase[name])),
+    ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) => mergedLatency(phases.map((phase) => phase[name]))),
+    ...byName(['perConnectionRps', 'perThreadRps'], (name) => meanDistribution(phases.map((phase) => phase[name]))),
     buckets: measuredBuckets(phases),
     tls: phases.find((phase) => phase.tls !== null)?.tls ?? null,
   };

@@ -5,12 +5,12 @@ import type { Comparison, FoundRate, NoiseFloor, Share, VariantResult } from '..
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedDistribution } from './merged.ts';
-import { percentilePerRound } from './metric.ts';
+import { latencyMetrics, percentilePerRound } from './metric.ts';
 import { networkResult } from './network.ts';
 import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
-import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
+import { alphaOf, byName, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
 import { compareAll, comparePublished, minimumRounds, type Contender, type Pair } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
@@ -104,7 +104,7 @@ function contender(measured: MeasuredVariant, result: VariantResult): Contender 
     figures: {
       rps: rpsPerRound(measured),
       cpu: rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
-      p50: percentilePerRound(rounds, 'p50'), p90: percentilePerRound(rounds, 'p90'), p99: percentilePerRound(rounds, 'p99'),
+      ...byName(latencyMetrics, (metric) => percentilePerRound(rounds, metric)),
     },
   };
 }

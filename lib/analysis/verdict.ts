@@ -10,7 +10,7 @@ import { outliersOf } from './outliers.ts';
 import { isFailing } from './phases.ts';
 import { rateOf } from './rate.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
-import { alphaOf, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
+import { alphaOf, byName, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
@@ -111,7 +111,7 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
   const about = {
     ...without(baseline, variant, metric),
     cpu: ratioBy('cpu'),
-    latency: Object.fromEntries(latencyMetrics.map((one) => [one, beside(one)])) as Comparison['latency'],
+    latency: byName(latencyMetrics, beside),
     delayNotHeld: [baseline, variant].filter(({ network }) => network?.delayHeld === false).map(({ name }) => name),
   };
   const figures = figuresOf(pair, metric);

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { diffLines } from '../report/html/line-diff.ts';
+import { diffLines, nearDifferences } from '../report/html/line-diff.ts';
 import { checkWhole } from '../write-whole.ts';
 import { edited, editSentence } from '../servers/own/edits.ts';
 import type { Layable } from '../servers/own/own-config.ts';
@@ -19,9 +19,6 @@ export async function requireNew(file: string, config: string): Promise<void> {
   if (realpathSync(file) === realpathSync(config)) throw new UserError(`--write ${file}: is the config itself, which is not touched: name a new file beside it`, 2);
   throw new UserError(`--write ${file}: is there already, and is not overwritten: name a new file`, 2);
 }
-
-/** Lines around a change that a diff shows. */
-const context = 2;
 
 /**
  * Writes the new file, made of what the config said when it was measured. Returns what to show: the difference, and what has to
@@ -51,11 +48,6 @@ export async function writeWith({ edits, isSaidBy }: ReturnType<Layable['lay']>,
 }
 
 function diff(before: string, after: string): string[] {
-  const lines = diffLines(before.split('\n'), after.split('\n'));
-  const near = (index: number): boolean => lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same');
   const marks = { same: ' ', added: '+', removed: '-' };
-  return lines.flatMap(({ kind, text }, index) => {
-    if (near(index)) return [`${marks[kind]}${text}`];
-    return index > 0 && near(index - 1) ? ['  …'] : [];
-  });
+  return nearDifferences(diffLines(before.split('\n'), after.split('\n'))).map((line) => (line === 'gap' ? '  …' : `${marks[line.kind]}${line.text}`));
 }

@@ -4,17 +4,14 @@
  */
 export function wrapLines(lines: readonly string[], width: number, indent: (line: string) => number = () => 2): string[] {
   return lines.flatMap((line) => {
-    const wrapped: string[] = [];
-    let current: string | undefined;
     // A figure and its per cent sign stay together.
-    for (const word of line.split(/ (?!%)/)) {
-      if (current !== undefined && current.trim() !== '' && current.length + 1 + word.length > width) {
-        wrapped.push(current);
-        current = ' '.repeat(indent(line)) + word;
-      } else {
-        current = current === undefined ? word : `${current} ${word}`;
-      }
+    let [current = '', ...words] = line.split(/ (?!%)/);
+    const wrapped: string[] = [];
+    for (const word of words) {
+      const isFull = current.trim() !== '' && current.length + 1 + word.length > width;
+      if (isFull) wrapped.push(current);
+      current = `${isFull ? ' '.repeat(indent(line)) : `${current} `}${word}`;
     }
-    return [...wrapped, current ?? ''];
+    return [...wrapped, current];
   });
 }

@@ -1,14 +1,11 @@
 // The configs as they ran, and the lines in which they differ.
 import { variantOf } from '../../analysis/comparisons.ts';
 import type { Result } from '../../result/result.ts';
-import { diffLines, type DiffLine } from './line-diff.ts';
+import { diffLines, nearDifferences, type DiffLine } from './line-diff.ts';
 import { html, nothing, type Html } from './markup.ts';
 
 /** A variant's config as it was composed for its first round. */
 export interface ComposedConfig { variant: string; file: string; text: string }
-
-/** Lines around a difference that are shown with it. */
-const context = 2;
 
 /** Whether what is shown of them is a person's own, which may have secrets in it. */
 export function hasOwnConfigs({ variants }: Result, configs: readonly ComposedConfig[]): boolean {
@@ -36,10 +33,8 @@ ${diff === undefined || baseline === undefined ? nothing : differencesHtml(diff,
 function differencesHtml(diff: readonly DiffLine[], baseline: string): Html {
   const differing = diff.filter(({ kind }) => kind !== 'same').length;
   if (differing === 0) return html`<p>The same as ${baseline}.</p>`;
-  const near = diff.map((_, index) => diff.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'));
-  const shown = diff.flatMap((line, index): (DiffLine | 'gap')[] => (
-    near[index] === true ? [line] : near[index - 1] === true && near.indexOf(true, index) !== -1 ? ['gap'] : []
-  ));
+  const shown = nearDifferences(diff);
+  if (shown.at(-1) === 'gap') shown.pop();
   return html`<p>${differing} ${differing === 1 ? 'line differs' : 'lines differ'} from ${baseline}:</p>${preHtml(shown, `differences from ${baseline}`)}`;
 }
 

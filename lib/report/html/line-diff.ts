@@ -2,6 +2,9 @@
 
 export interface DiffLine { kind: 'same' | 'added' | 'removed'; text: string }
 
+/** Lines around a difference that are shown with it. */
+const context = 2;
+
 /** Above so many pairs of lines that may differ, all of them count as different. */
 const mostPairs = 4e6;
 
@@ -21,6 +24,12 @@ export function diffLines(before: readonly string[], after: readonly string[], k
     ...middle(before.slice(start, a.length - end), after.slice(start, b.length - end), keyOf),
     ...same(after.slice(b.length - end)),
   ];
+}
+
+/** The lines that differ with those around them; 'gap' where lines after these are left out. */
+export function nearDifferences(lines: readonly DiffLine[]): (DiffLine | 'gap')[] {
+  const near = lines.map((_, index) => lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'));
+  return lines.flatMap((line, index): (DiffLine | 'gap')[] => (near[index] === true ? [line] : near[index - 1] === true ? ['gap'] : []));
 }
 
 /** By the table of the common subsequences' lengths, from the ends backwards. */
