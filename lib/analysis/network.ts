@@ -4,7 +4,7 @@ import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.t
 import type { Round, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
-import { byName, median } from './statistics.ts';
+import { byName, extent, median } from './statistics.ts';
 
 /**
  * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all
@@ -74,8 +74,7 @@ export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): strin
 
 /** "p99 +138 ms", of several "p99 +90 to +138 ms". @param p99s in milliseconds, at least one */
 export function latenessText(p99s: readonly number[]): string {
-  const [low, high] = [short(Math.min(...p99s)), short(Math.max(...p99s))];
-  return `p99 ${low === high ? '' : `+${low} to `}+${high} ms`;
+  return `p99 ${rangeText(p99s, (ms) => `+${short(ms)}`)} ms`;
 }
 
 /**
@@ -96,13 +95,12 @@ export function networkReason(variants: readonly Pick<VariantResult, 'name' | 'n
   });
   const full = all.filter(({ network: { listenOverflows }, requests }) => listenOverflows > 0 && listenOverflows >= dropsMatter * requests);
   const overflows = full.length === 0 ? [] : [
-    `the server's accept queue turned away ${wholeRange(full.map(({ network }) => network.listenOverflows))} connections a round${withNames(full)}`,
+    `the server's accept queue turned away ${rangeText(full.map(({ network }) => network.listenOverflows), whole)} connections a round${withNames(full)}`,
   ];
   const late = all.filter(({ network }) => !network.delayHeld);
   return [...drops, ...overflows, ...(late.length === 0 ? [] : [`the link was late${withNames(late)} (${latenessText(late.map(({ network }) => network.latenessMs.p99))})`])].join(', and ');
 }
 
-function wholeRange(counts: readonly number[]): string {
-  const [low, high] = [whole(Math.min(...counts)), whole(Math.max(...counts))];
-  return low === high ? low : `${low} to ${high}`;
+function rangeText(figures: readonly number[], format: (figure: number) => string): string {
+  return [...new Set(extent(figures).map(format))].join(' to ');
 }

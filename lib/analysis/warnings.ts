@@ -6,7 +6,7 @@ import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseTexts, noiseWarnings, type WarningOf } from './noise-warnings.ts';
 import { wholeRounds } from './phases.ts';
 import { rateCause } from './rate.ts';
-import { extent, median, total } from './statistics.ts';
+import { extent, groupedBy, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { minimumRounds } from './verdict.ts';
 
@@ -39,8 +39,8 @@ const texts = {
   'stream-limit': ({ variants, asked, allowed }: { variants: readonly string[]; asked: number; allowed: number }) => (
     `${variants.join(', ')}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`
   ),
-  'tls-differs': ({ part, variants }: { part: keyof Tls; variants: ReadonlyMap<string, readonly string[]> }) => (
-    `${tlsParts[part]} differs: ${[...variants].map(([value, names]) => `${value} (${names.join(', ')})`).join(', ')}`
+  'tls-differs': ({ part, variantsBy }: { part: keyof Tls; variantsBy: ReadonlyMap<string, readonly { name: string }[]> }) => (
+    `${tlsParts[part]} differs: ${[...variantsBy].map(([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`).join(', ')}`
   ),
   'few-rounds': ({ rounds }: { rounds: number }) => `${rounds} ${rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${minimumRounds}`,
   quick: (_: object) => 'quick run with short rounds: a first look, not a measurement',
@@ -135,13 +135,9 @@ function streamWarnings(variants: readonly VariantResult[]): Warning[] {
 /** One per part of TLS in which variants differ. Those without TLS do not count. */
 function tlsWarnings(variants: readonly VariantResult[]): Warning[] {
   return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
-    const named = new Map<string, string[]>();
-    for (const { name, phases } of variants) {
-      for (const value of new Set(phases.flatMap(({ tls }) => (tls === null ? [] : [tls[part]])))) {
-        named.set(value, [...(named.get(value) ?? []), name]);
-      }
-    }
-    return named.size > 1 ? [{ kind: 'tls-differs', part, variants: named }] : [];
+    const seen = variants.flatMap(({ name, phases }) => [...new Set(phases.flatMap(({ tls }) => tls?.[part] ?? []))].map((value) => ({ name, value })));
+    const variantsBy = groupedBy(seen, ({ value }) => value);
+    return variantsBy.size > 1 ? [{ kind: 'tls-differs', part, variantsBy }] : [];
   });
 }
 

@@ -26,6 +26,17 @@ export function rightColumn<Row>(title: string, cell: (row: Row) => Cell, more: 
   return { ...leftColumn(title, cell, more), align: 'right' };
 }
 
+/** Neighbouring columns together, as far as each of them belongs to the one before it. */
+export function neighbours<C extends Heading>(columns: readonly C[], belongs: (column: C, before: C) => boolean): C[][] {
+  const groups: C[][] = [];
+  for (const [index, column] of columns.entries()) {
+    const before = columns[index - 1];
+    if (before !== undefined && belongs(column, before)) groups.at(-1)?.push(column);
+    else groups.push([column]);
+  }
+  return groups;
+}
+
 /** The first column names the rows; a table that is too wide goes on below with it. */
 export interface Table { columns: Heading[]; rows: Cell[][] }
 

@@ -2,7 +2,7 @@
 import type { Result, Verdict } from '../result/result.ts';
 import { lineParts, tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
-import { textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
+import { neighbours, textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
 import { wrapLines } from './wrap.ts';
 
 interface TerminalOptions {
@@ -80,23 +80,12 @@ export function terminalTable(table: Table, { width, colour }: TerminalOptions):
   const beside = available - lineWidth([name]) - gap.length;
   const others = columns.map((column) => (column.align === 'left' ? { ...column, width: Math.min(column.width, Math.max(column.title.length, beside)) } : column));
   const tables: Measured[][] = [[]];
-  for (const block of blocksOf(others)) {
+  for (const block of neighbours(others, ({ joined }) => joined === true)) {
     const last = tables.at(-1) as Measured[];
     if (last.length === 0 || lineWidth([name, ...last, ...block]) <= available) last.push(...block);
     else tables.push(block);
   }
   return tables.flatMap((shown, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...shown], table.rows, colour)]);
-}
-
-/** Columns that are joined, together. */
-function blocksOf(columns: readonly Measured[]): Measured[][] {
-  const blocks: Measured[][] = [];
-  for (const column of columns) {
-    const before = blocks.at(-1);
-    if (column.joined === true && before !== undefined) before.push(column);
-    else blocks.push([column]);
-  }
-  return blocks;
 }
 
 interface Measured extends Heading { index: number; width: number }

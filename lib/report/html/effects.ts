@@ -5,11 +5,11 @@ import { groupedBy } from '../../analysis/statistics.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
 import { percent, times, tolerance } from '../../format.ts';
 import type { Comparison, Result } from '../../result/result.ts';
-import { leftColumn, rightColumn, tableOf, textOf } from '../table.ts';
+import { leftColumn, rightColumn, tableOf, type Cell } from '../table.ts';
 import { verdictCell } from '../verdict-words.ts';
 import type { Effect, Figure } from './figure.ts';
 
-interface Row { name: string; comparison: Comparison; result: Result; rounds: Effect['rounds'] }
+interface Row { effect: Effect; cell: Cell; comparison: Comparison }
 
 export function effectFigures(result: Result): Figure[] {
   return effectFigure('Effects and their rounds', [{ result, suffix: '' }]);
@@ -20,7 +20,7 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
   const all = runs.flatMap(({ result, suffix }) => measuredComparisons(result).filter(hasRatio).map((comparison) => rowOf(comparison, result, suffix)));
   const rows = [...groupedBy(all, ({ comparison: { variant, baseline } }) => JSON.stringify([variant, baseline])).values()].flat();
   if (rows.length === 0) return [];
-  const numbers = [...new Set(rows.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b);
+  const numbers = [...new Set(rows.flatMap(({ effect: { rounds } }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b);
   const same = Math.max(...runs.map(({ result }) => result.sameWithin));
   const noises = runs.flatMap(({ result }) => (result.noiseFloor === null ? [] : [result.noiseFloor.ratio - 1]));
   const noise = noises.length === 0 ? null : Math.max(...noises);
@@ -30,11 +30,11 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
       + 'each small mark the ratio within one round (a cross lies apart from the others and counts like them). '
       + `The grey band is ±${tolerance(same)} around 1: within it two variants are the same.`
       + `${noise === null ? '' : ` Dotted lines are at ±${percent(noise)}: the noise floor${noises.length > 1 ? ', the highest of these runs' : ''}.`}`,
-    data: { kind: 'effects', effects: rows.map(effectOf), same, noise },
+    data: { kind: 'effects', effects: rows.map(({ effect }) => effect), same, noise },
     tables: [tableOf(rows, [
-      leftColumn('comparison', ({ name }) => name),
-      leftColumn('ratio', ({ comparison, result }) => verdictCell(comparison, result)),
-      ...numbers.map((round) => rightColumn(String(round), ({ rounds }: Row) => {
+      leftColumn('comparison', ({ effect }) => effect.name),
+      leftColumn('ratio', ({ cell }) => cell),
+      ...numbers.map((round) => rightColumn(String(round), ({ effect: { rounds } }: Row) => {
         const one = rounds.find((other) => other.round === round);
         return one === undefined ? '' : `${times(one.ratio)}${one.apart ? '!' : ''}`;
       }, { group: 'ratio in round' })),
@@ -43,13 +43,13 @@ export function effectFigure(title: string, runs: readonly { result: Result; suf
 }
 
 function rowOf(comparison: Comparison, result: Result, suffix: string): Row {
-  const by = comparison.metric === 'rps' ? '' : `, ${metricNames[comparison.metric]}`;
-  return { name: `${comparison.variant} against ${comparison.baseline}${by}${suffix}`, comparison, result, rounds: roundRatiosOf(comparison, result) };
-}
-
-function effectOf({ name, comparison, result, rounds }: Row): Effect {
-  const { ratio, ci95 } = comparison;
+  const { metric, variant, baseline, ratio, ci95 } = comparison;
+  const name = `${variant} against ${baseline}${metric === 'rps' ? '' : `, ${metricNames[metric]}`}${suffix}`;
+  const rounds = roundRatiosOf(comparison, result);
   const cell = verdictCell(comparison, result);
   const bounded = rounds.length >= minimumRounds && ci95[0] > 0 && Number.isFinite(ci95[1]);
-  return { name, label: textOf(cell), ratio, interval: bounded ? [ci95[0], ci95[1]] : null, verdict: cell.verdict, rounds };
+  return {
+    effect: { name, label: cell.text, ratio, interval: bounded ? ci95 : null, verdict: cell.verdict, rounds },
+    cell, comparison,
+  };
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { textOf, type Cell, type Heading, type Table } from '../table.ts';
+import { neighbours, textOf, type Cell, type Heading, type Table } from '../table.ts';
 import type { Figure } from './figure.ts';
 import { html, Html, nothing, scriptJson } from './markup.ts';
 
@@ -32,35 +32,21 @@ async function bundle(): Promise<string> {
   return notice + (script?.text ?? '').replaceAll('<!--', '\\x3C!--');
 }
 
-/** Collects the figures of a page while its body is made. */
-export class Figures {
-  readonly #all: Figure[] = [];
-
-  /** The place of a plot, with its words and its figures in a table. */
-  place(figure: Figure): Html {
-    const index = this.#all.push(figure) - 1;
-    const { title, tables } = figure;
-    const text = unbroken(figure.text);
-    return html`<figure><figcaption><h3>${title}</h3><p>${text}</p></figcaption>
+/** The place of a plot, with its words and its figures in a table. `all` are those of the page so far, to which it is added. */
+export function figureHtml(figure: Figure, all: Figure[]): Html {
+  const index = all.push(figure) - 1;
+  const { title, tables } = figure;
+  const text = unbroken(figure.text);
+  return html`<figure><figcaption><h3>${title}</h3><p>${text}</p></figcaption>
 <div class="plot" id="plot-${index}" role="img" aria-label="${title}. ${text} The same figures are in the table below."></div>
 <details class="figures"><summary>The same in figures</summary>${tables.map((table) => tableHtml(table, `${title}, in figures`))}</details></figure>
 `;
-  }
-
-  /** What the page's script draws, in the order of the places. */
-  data(): Html {
-    return scriptJson(this.#all.map(({ data }) => data));
-  }
-
-  get isEmpty(): boolean {
-    return this.#all.length === 0;
-  }
 }
 
-/** A whole page. */
-export async function page(title: string, body: Html, figures: Figures): Promise<string> {
+/** A whole page. @param figures that have a place in its body, in their order */
+export async function page(title: string, body: Html, figures: readonly Figure[]): Promise<string> {
   const [script, style] = await Promise.all([
-    figures.isEmpty ? '' : bundled ??= bundle(),
+    figures.length === 0 ? '' : bundled ??= bundle(),
     readFile(new URL('style.css', import.meta.url), 'utf8'),
   ]);
   const hash = createHash('sha256').update(script).digest('base64');
@@ -83,8 +69,8 @@ ${new Html(style)}</style>
 <main>
 ${body}
 </main>
-${figures.isEmpty ? nothing : html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs><pattern id="published" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="published-ground"/><rect width="2.5" height="6" class="published-line"/></pattern></defs></svg>
-<script type="application/json" id="figures">${figures.data()}</script>
+${figures.length === 0 ? nothing : html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs><pattern id="published" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="published-ground"/><rect width="2.5" height="6" class="published-line"/></pattern></defs></svg>
+<script type="application/json" id="figures">${scriptJson(figures.map(({ data }) => data))}</script>
 <script>${new Html(script)}</script>
 `}</body>
 </html>
@@ -97,35 +83,19 @@ ${figures.isEmpty ? nothing : html`<svg class="patterns" width="0" height="0" ar
  */
 export function tableHtml({ columns, rows }: Table, name: string, { wraps = false } = {}): Html {
   if (rows.length === 0) return nothing;
+  const groups = columns.every(({ group }) => group === '') ? [] : neighbours(columns, (column, before) => column.group === before.group);
+  // The columns' groups are there for those who hear the names of them.
   return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}">
-${groupColumns(columns)}<thead>${groupRow(columns)}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title === '' ? 'bar' : title}</th>`)}</tr></thead>
+${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thead>${groupRow(groups)}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title === '' ? 'bar' : title}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${row.map((cell, index) => cellHtml(cell, columns[index]?.align ?? 'left', index === 0))}</tr>
 `)}</tbody></table></div>
 `;
 }
 
-/** Neighbouring columns of one group; none where no column has one. */
-function groupsOf(columns: readonly Heading[]): { group: string; span: number }[] {
-  if (columns.every(({ group }) => group === '')) return [];
-  const groups: { group: string; span: number }[] = [];
-  for (const { group } of columns) {
-    const last = groups.at(-1);
-    if (last !== undefined && last.group === group) last.span++;
-    else groups.push({ group, span: 1 });
-  }
-  return groups;
-}
-
-/** What the names of groups are headings of, for those who hear them. */
-function groupColumns(columns: readonly Heading[]): Html {
-  return html`${groupsOf(columns).map(({ span }) => html`<colgroup span="${span}"></colgroup>`)}`;
-}
-
-/** The names of groups, where there are any. */
-function groupRow(columns: readonly Heading[]): Html {
-  const groups = groupsOf(columns);
-  return groups.length === 0 ? nothing : html`<tr>${groups.map(({ group, span }) => (
-    group === '' ? html`<td colspan="${span}"></td>` : html`<th scope="colgroup" colspan="${span}" class="group">${group}</th>`
+/** The names of groups over their columns. */
+function groupRow(groups: readonly (readonly Heading[])[]): Html {
+  return groups.length === 0 ? nothing : html`<tr>${groups.map(({ length, 0: first }) => (
+    first?.group ? html`<th scope="colgroup" colspan="${length}" class="group">${first.group}</th>` : html`<td colspan="${length}"></td>`
   ))}</tr>`;
 }
 

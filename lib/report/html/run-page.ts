@@ -6,8 +6,9 @@ import { findingLines, footnoteLines, storedLine } from '../sentences.ts';
 import type { Part, Table } from '../table.ts';
 import { configsHtml, type ComposedConfig } from './configs.ts';
 import { effectFigures } from './effects.ts';
+import type { Figure } from './figure.ts';
 import { html, nothing, type Html } from './markup.ts';
-import { Figures, list, page, paragraphs, tableHtml } from './page.ts';
+import { figureHtml, list, page, paragraphs, tableHtml } from './page.ts';
 import { percentileFigures } from './percentiles.ts';
 import { curveFigures, histogramFigures, ladderFigures, ratioFigures, streamFigures } from './shapes.ts';
 import { environmentTable, noiseTable } from './surroundings.ts';
@@ -18,7 +19,7 @@ export interface RunFiles { samples: readonly Sample[]; configs: readonly Compos
 
 /** The whole page. Throws only for what is no Result. */
 export function htmlReport(result: Result, { samples, configs }: RunFiles): Promise<string> {
-  const figures = new Figures();
+  const figures: Figure[] = [];
   const plots = [
     ...curveFigures(result), ...ladderFigures(result), ...ratioFigures(result), ...streamFigures(result), ...effectFigures(result),
     ...histogramFigures(result), ...percentileFigures(result), ...timelineFigures(result, samples),
@@ -31,7 +32,7 @@ ${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}</s
 ${articleParts(result).map((part) => partHtml(part))}${list(footnoteLines(result), 'footnotes')}</section>
 ${plots.length === 0 ? nothing : html`<section><h2>Plots</h2>
 <noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
-${plots.map((figure) => figures.place(figure))}</section>`}
+${plots.map((figure) => figureHtml(figure, figures))}</section>`}
 ${lineParts(result).map(linesHtml)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
 ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${namedTable('What else used the machine, the most in any round', noiseTable(result))}${

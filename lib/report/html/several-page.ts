@@ -11,13 +11,14 @@ import { findingLines, footnoteLines } from '../sentences.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-words.ts';
 import { effectFigure } from './effects.ts';
+import type { Figure } from './figure.ts';
 import { html, nothing, type Html } from './markup.ts';
-import { Figures, list, page, paragraphs, tableHtml } from './page.ts';
+import { figureHtml, list, page, paragraphs, tableHtml } from './page.ts';
 import { differingFacts, environmentTable } from './surroundings.ts';
 
 /** @param results at least one, in the order in which they are shown */
 export function severalPage(results: readonly Result[]): Promise<string> {
-  const figures = new Figures();
+  const figures: Figure[] = [];
   // Two comparisons of a person's own are of one scenario when they have the same title.
   const groups = [...groupedBy(results, ({ scenario, title }) => JSON.stringify([scenario, title])).values()];
   const title = `${results.length} runs side by side`;
@@ -27,7 +28,7 @@ ${groups.map((group) => groupHtml(group, figures))}`;
   return page(title, body, figures);
 }
 
-function groupHtml(results: readonly Result[], figures: Figures): Html {
+function groupHtml(results: readonly Result[], figures: Figure[]): Html {
   // What tells runs of one scenario apart: when they began, as far as that differs.
   const titles = results.map(({ run, scenario }) => run.replace(`-${scenario}`, '').replace('T', ' ').replaceAll(/(?<= \d\d)-(\d\d)-(\d\d)/g, ':$1:$2'));
   const differing = differingFacts(results);
@@ -38,7 +39,7 @@ ${paragraphs([first?.scenario ?? ''], 'about')}${results.length < 2 ? nothing : 
     : `These runs differ in: ${differing.join(', ')}. Figures of different machines, boots or versions compare by their ratios at most.`])}
 ${tableHtml(runsTable(results, titles), `${first?.title ?? ''}, run by run`)}${effectFigure('Effects, run by run', results.map((result, index) => (
     { result, suffix: results.length < 2 ? '' : `, ${titles[index] ?? ''}` }
-  ))).map((one) => figures.place(one))}
+  ))).map((one) => figureHtml(one, figures))}
 ${runAgainstRun(results, titles)}${results.map((result, index) => html`<h3>Found in ${titles[index] ?? ''}</h3>
 ${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}${list(footnoteLines(result), 'footnotes')}`)}
 <h3>Environment</h3>
