@@ -7,13 +7,15 @@ const symbols = ['circle', 'square', 'triangle', 'diamond', 'star', 'wye', 'plus
 /** The style sheet has as many colours. */
 const colours = 8;
 
-export function colourOf(index: number): string {
-  return `var(--series-${index % colours})`;
-}
+interface Named { name: string }
 
-export function symbolOf(index: number): (typeof symbols)[number] {
+/** How the marks of each series look, by its name, and a key to them. */
+export function seriesOf(names: readonly string[]): { key: HTMLElement; colour: (one: Named) => string; symbol: (one: Named) => Entry['symbol'] } {
+  const at = ({ name }: Named): number => names.indexOf(name);
+  const colour = (one: Named): string => `var(--series-${at(one) % colours})`;
   // After the last colour the symbols are others for each of them.
-  return symbols[(index + Math.floor(index / colours) * 3) % symbols.length] ?? 'circle';
+  const symbol = (one: Named): Entry['symbol'] => symbols[(at(one) + Math.floor(at(one) / colours) * 3) % symbols.length] ?? 'circle';
+  return { key: keyOf(names.map((name) => ({ name, fill: colour({ name }), symbol: symbol({ name }) }))), colour, symbol };
 }
 
 /** How wide a text is, bold or not, in pixels of the plots' font; a little more than most fonts take. */
@@ -32,13 +34,10 @@ export function frame(width: number, { least, most, part }: { least: number; mos
   return { width, height: Math.round(Math.min(most, Math.max(least, width * part))), marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom };
 }
 
-/** The names of the series with their symbols. */
-export function seriesKey(names: readonly string[]): HTMLElement {
-  return keyOf(names.map((name, index) => ({ name, fill: colourOf(index), symbol: symbolOf(index) })));
-}
+interface Entry extends Named { fill: string; symbol: (typeof symbols)[number] }
 
 /** What the marks mean. */
-export function keyOf(entries: readonly { name: string; fill: string; symbol: (typeof symbols)[number] }[]): HTMLElement {
+export function keyOf(entries: readonly Entry[]): HTMLElement {
   const key = document.createElement('div');
   key.className = 'key';
   for (const { name, fill, symbol } of entries) {

@@ -1,9 +1,9 @@
 import { axisX, axisY, dot, gridX, gridY, line } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
 import type { Percentile, Percentiles } from '../figure.ts';
-import { colourOf, drawn, frame, seriesKey, symbolOf } from './common.ts';
+import { drawn, frame, seriesOf } from './common.ts';
 
-type Point = Percentile & { series: number; name: string; round: number | null; percentile: string };
+type Point = Percentile & { round: number | null; percentile: string };
 
 /** From this quotient of the ends on short latencies would lie on the axis. */
 const wide = 20;
@@ -13,8 +13,9 @@ const margins = { left: 52, right: 28, top: 22, bottom: 42 };
 const halfCharacter = 3.4;
 
 export function drawPercentiles({ names, lines }: Percentiles, width: number): Element[] {
+  const { key, colour, symbol } = seriesOf(names);
   const points = (ofAll: boolean): Point[] => lines.filter(({ round }) => (round === null) === ofAll).flatMap(({ name, round, points: all }) => (
-    all.map((point) => ({ ...point, percentile: point.name, series: names.indexOf(name), name, round }))
+    all.map((point) => ({ ...point, percentile: point.name, name, round }))
   ));
   const strong = points(true);
   const thin = points(false);
@@ -23,8 +24,8 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
   const isLog = longest / shortest > wide;
   const furthest = Math.max(100, extent(shown.map(({ at }) => at))[1]);
   const ticks = ticksFor(furthest, width - margins.left - margins.right);
-  const channels = { x: 'at', y: 'ms', stroke: ({ series }: Point) => colourOf(series), z: ({ name, round }: Point) => `${name} ${round}` } as const;
-  return [seriesKey(names), drawn({
+  const channels = { x: 'at', y: 'ms', stroke: colour, z: ({ name, round }: Point) => `${name} ${round}` } as const;
+  return [key, drawn({
     ...frame(width, { least: 280, most: 420, part: 0.45 }, margins),
     x: { type: 'log', domain: [1, furthest] },
     y: isLog ? { type: 'log', domain: [shortest * 0.9, longest * 1.1] } : { domain: [0, longest * 1.04] },
@@ -36,7 +37,7 @@ export function drawPercentiles({ names, lines }: Percentiles, width: number): E
       line(thin, { ...channels, strokeWidth: 1, strokeOpacity: 0.35, className: 'one-round' }),
       line(strong, { ...channels, strokeWidth: 2, className: 'all-rounds' }),
       dot(strong, {
-        ...channels, fill: channels.stroke, r: 4, symbol: ({ series }: Point) => symbolOf(series), className: 'percentile',
+        ...channels, fill: colour, r: 4, symbol, className: 'percentile',
         title: ({ name, percentile, ms }: Point) => `${name}, ${percentile}: ${ms} ms`,
       }),
     ],
