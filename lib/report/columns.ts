@@ -52,13 +52,9 @@ export function variantTable(result: Result): Table {
 export function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
   if (variant.server === null) return 'published only';
   const found = search?.found.find((one) => one.variant === variant.name);
-  return found === undefined ? figure(variant.rps?.median, perSecond) + missedPart(variant) : foundText(found);
-}
-
-/** " of 300,000", behind the figure of a rate that was not reached. */
-function missedPart(variant: VariantResult): string {
+  if (found !== undefined) return foundText(found);
   const rate = rateOf(variant);
-  return rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`;
+  return figure(variant.rps?.median, perSecond) + (rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`);
 }
 
 /** Where an article had no errors there is nothing to stand beside. */

@@ -1,5 +1,6 @@
 // What h2load and wrk print of a run, for every variant and load phase, published above measured.
 import { phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
+import { byName } from '../analysis/statistics.ts';
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from '../format.ts';
 import type { Distribution, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
@@ -35,11 +36,7 @@ function measuredFigures(phase: PhaseResult): Figures {
     headerBytes: bytes.headers,
     headerSavingsPercent: phase.headerSavingsPercent ?? undefined,
     bodyBytes: bytes.body,
-    latencyMs: asPublished(phase.latencyMs),
-    connectMs: asPublished(phase.connectMs),
-    firstByteMs: asPublished(phase.firstByteMs),
-    perConnectionRps: asPublished(phase.perConnectionRps),
-    perThreadRps: asPublished(phase.perThreadRps),
+    ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'perConnectionRps', 'perThreadRps'], (name) => asPublished(phase[name])),
     tls: phase.tls ?? undefined,
   };
 }
@@ -80,13 +77,7 @@ export function h2loadTables({ variants }: Result): Table[] {
   const times = [['request', 'latencyMs'], ['connect', 'connectMs'], ['1st byte', 'firstByteMs']] as const;
   return [
     runTable(runs, 'requests', [
-      rightColumn('done', (run) => figure(endedOf(run)?.done, whole)),
-      rightColumn('succeeded', (run) => figure(endedOf(run)?.succeeded, whole)),
-      rightColumn('failed', (run) => {
-        const ended = endedOf(run);
-        return ended === undefined ? '' : whole(ended.done - ended.succeeded);
-      }),
-      rightColumn('errored', (run) => figure(endedOf(run)?.errored, whole)),
+      ...(['done', 'succeeded', 'failed', 'errored'] as const).map((name) => rightColumn(name, (run: Run) => figure(endedOf(run)?.[name], whole))),
       rightColumn('unsent', ({ measured }) => countCell(measured?.unsent)),
       rightColumn('hung', ({ measured }) => countCell(measured?.hung)),
     ]),
@@ -112,13 +103,11 @@ export function h2loadTables({ variants }: Result): Table[] {
 }
 
 /** Requests that ended, and what came of them; undefined where an article does not tell. */
-function endedOf({ measured, requests, successRatio, errorsPerMillion = 0 }: Run): { done: number; succeeded: number; errored: number } | undefined {
-  if (measured !== undefined) {
-    const errored = measured.errors.total;
-    return { done: responsesOf(measured) + errored, succeeded: succeeded(measured), errored };
-  }
+function endedOf({ measured, requests, successRatio, errorsPerMillion = 0 }: Run): Record<'done' | 'succeeded' | 'failed' | 'errored', number> | undefined {
+  const ended = (done: number, right: number, errored: number) => ({ done, succeeded: right, failed: done - right, errored });
+  if (measured !== undefined) return ended(responsesOf(measured) + measured.errors.total, succeeded(measured), measured.errors.total);
   if (requests === undefined || successRatio === undefined) return undefined;
-  return { done: requests, succeeded: Math.round(requests * successRatio), errored: Math.round((requests * errorsPerMillion) / 1e6) };
+  return ended(requests, Math.round(requests * successRatio), Math.round((requests * errorsPerMillion) / 1e6));
 }
 
 /** A table for each of wrk's lines, of what is over HTTP/1, and the percentiles of its --latency. Those with nothing in them are left out. */

@@ -9,41 +9,36 @@ export interface Running {
   secondsLeft: number;
 }
 
-export interface RunProgress {
-  /** Shows what goes on now; nothing in a pipe. */
-  running(now: Running): void;
-  /** Something is done; a line of its own in a pipe. */
-  finished(line: string): void;
-  /** A line that stays on either. */
-  say(line: string): void;
-  /** Takes the rewritten line away, before other output. */
-  clear(): void;
-}
+export type RunProgress = ReturnType<typeof createRunProgress>;
 
 const clearLine = '\r\u001b[2K';
 
 /** Progress for a stream: `columns` is its width when it is a terminal, undefined otherwise. */
-export function createRunProgress(stream: { write(text: string): unknown; columns?: number | undefined; isTTY?: boolean | undefined }): RunProgress {
+export function createRunProgress(stream: { write(text: string): unknown; columns?: number | undefined; isTTY?: boolean | undefined }) {
   const terminal = stream.isTTY === true;
   let shown = false;
 
+  /** Takes the rewritten line away, before other output. */
   function clear(): void {
     if (shown) stream.write(clearLine);
     shown = false;
   }
 
+  /** A line that stays on either. */
   function say(line: string): void {
     clear();
     stream.write(`${line}\n`);
   }
 
   return {
-    running(now) {
+    /** Shows what goes on now; nothing in a pipe. */
+    running(now: Running): void {
       if (!terminal) return;
       stream.write(clearLine + runningLine(now).slice(0, (stream.columns || 80) - 1));
       shown = true;
     },
-    finished(line) {
+    /** Something is done; a line of its own in a pipe. */
+    finished(line: string): void {
       if (!terminal) say(line);
     },
     say,

@@ -155,17 +155,14 @@ export interface Traffic {
  * all rounds, the rest is that of a round on average.
  */
 export interface PhaseResult extends
-  Traffic, Pick<Phase, 'expected' | 'responses' | 'errors' | 'errorCauses' | 'unsent' | 'hung' | 'perConnectionRps' | 'perThreadRps' | 'tls'> {
+  Traffic, Pick<Phase, 'expected' | 'responses' | 'errors' | 'errorCauses' | 'unsent' | 'hung' | 'perConnectionRps' | 'perThreadRps' | 'tls'>,
+  Record<'latencyMs' | 'connectMs' | 'firstByteMs' | 'sendDelayMs', LatencyFigures> {
   /** From 1. */
   phase: number;
   /** Responses per second. */
   rps: { median: number };
   /** What succeeded per request, those that hung included, over all rounds; null when there was no request. */
   successRatio: number | null;
-  latencyMs: LatencyFigures;
-  connectMs: LatencyFigures;
-  firstByteMs: LatencyFigures;
-  sendDelayMs: LatencyFigures;
   /** Empty unless the load asks for them. */
   buckets: BucketShare[];
 }
@@ -264,13 +261,10 @@ export interface BesideRatio { ratio: number; ci95: [number, number]; verdict: V
  * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is
  * published only. While the result is partial, a verdict is not final: it was made before its time.
  */
-export interface Comparison {
+export interface Comparison extends BesideRatio {
   metric: Metric;
   variant: string;
   baseline: string;
-  ratio: number;
-  ci95: [number, number];
-  verdict: Verdict;
   why: string;
   publishedRatio: number | null;
   /** The server's CPU time per request divided by the baseline's. Its interval has the confidence of one of those that are judged, and is none of them: it has no verdict. null where a round has none. */
