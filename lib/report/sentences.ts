@@ -60,7 +60,7 @@ function comparisonSentences(result: Result): Sentence[] {
     ...(sweep === undefined ? [] : result.comparisons.filter(({ baseline, verdict }) => baseline === sweep.line.variant.name && verdict !== 'none')),
   ]);
   return [
-    ...[...(sweep === undefined ? [] : sweepLines(sweep, result)), ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison)))].map(found),
+    ...[...(sweep === undefined ? [] : sweepLines(sweep)), ...undecidedLines(result.comparisons.filter((comparison) => shown.has(comparison)))].map(found),
     ...measuredComparisons(result).filter((comparison) => !shown.has(comparison)).map((comparison) => sentenceOn(comparison, result)),
   ];
 }
@@ -154,18 +154,16 @@ function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, res
 }
 
 /** A curve in one sentence: the ends of what has a verdict, and from where on it is above HTTP/1.1. Nothing where none has one. */
-function sweepLines({ line, curve }: StreamSweep, result: Result): string[] {
-  const name = line.variant.name;
+function sweepLines({ line, curve }: StreamSweep): string[] {
   const streams = ({ variant }: Point): string => `${streamsOf(variant)} ${streamsOf(variant) === 1 ? 'stream' : 'streams'}`;
-  const comparedAt = ({ variant }: Point): Comparison | undefined => comparisonOf(result, variant.name, name);
-  const judged = curve.filter((point) => (comparedAt(point)?.verdict ?? 'none') !== 'none');
+  const judged = curve.filter(({ comparison }) => (comparison?.verdict ?? 'none') !== 'none');
   const [most, fewest] = [judged[0], judged.at(-1)];
   if (most === undefined || fewest === undefined) return [];
-  const publishedRatio = comparedAt(most)?.publishedRatio ?? null;
-  const firstNotFaster = curve.findIndex((point) => comparedAt(point)?.verdict !== 'faster');
+  const publishedRatio = most.comparison?.publishedRatio ?? null;
+  const firstNotFaster = curve.findIndex(({ comparison }) => comparison?.verdict !== 'faster');
   const lastFaster = firstNotFaster === -1 ? fewest : curve[firstNotFaster - 1];
   const timesAsMany = (ratio: number): string => `${ratio.toFixed(2)} times`;
-  return [`With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${name}`
+  return [`With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${line.variant.name}`
     + `${publishedRatio === null ? '' : ` (the article saw ${timesAsMany(publishedRatio)})`}${fewest === most ? '' : `, with ${streams(fewest)} ${timesAsMany(fewest.ratio)}`}`
     + `${lastFaster === undefined ? '' : `; it is faster from ${streams(lastFaster)} on`}.`];
 }

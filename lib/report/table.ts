@@ -41,9 +41,7 @@ export function neighbours<C extends Heading>(columns: readonly C[], belongs: (c
 export interface Table { columns: Heading[]; rows: Cell[][] }
 
 /** Columns and rows with nothing in them, but for the name of the row, are left out. */
-export function tableOf<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): Table {
-  const [name, ...others] = columns;
-  if (name === undefined) return { columns: [], rows: [] };
+export function tableOf<Row>(rows: readonly Row[], [name, ...others]: readonly [Column<Row>, ...Column<Row>[]]): Table {
   const told = rows.filter((row) => others.some((column) => textOf(column.cell(row)) !== ''));
   const shown = [name, ...others.filter((column) => told.some((row) => textOf(column.cell(row)) !== ''))];
   return {

@@ -1,6 +1,5 @@
 // The figures of single scenarios: ratios beside an article's, a ladder, vegeta's histogram, requests/s by streams, and latency by rate.
 import { publishedBuckets } from '../../analysis/buckets.ts';
-import { comparisonOf } from '../../analysis/comparisons.ts';
 import { curveRows, curvesOf } from '../../analysis/curve.ts';
 import { streamsOf, streamSweep } from '../../analysis/stream-sweep.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
@@ -89,14 +88,11 @@ export function streamFigures(result: Result): Figure[] {
     text: `Ratios: 1 is as many requests/s as ${line.variant.name} makes (${perSecond(line.rps)}). Lines through the marks are 95 % intervals.`,
     data: {
       kind: 'streams', line: line.variant.name,
-      points: curve.map(({ variant, rps, ratio }) => {
-        const { ci95, roundRatios, publishedRatio } = comparisonOf(result, variant.name, line.variant.name) ?? { ci95: [0, 0], roundRatios: [], publishedRatio: null };
-        return {
-          streams: streamsOf(variant), ratio, published: publishedRatio,
-          interval: roundRatios.length < minimumRounds ? null : [ci95[0], ci95[1]] as [number, number],
-          label: `${variant.name}: ${times(ratio)}, ${perSecond(rps)} requests/s`,
-        };
-      }),
+      points: curve.map(({ variant, rps, ratio, comparison }) => ({
+        streams: streamsOf(variant), ratio, published: comparison?.publishedRatio ?? null,
+        interval: comparison === undefined || comparison.roundRatios.length < minimumRounds ? null : comparison.ci95,
+        label: `${variant.name}: ${times(ratio)}, ${perSecond(rps)} requests/s`,
+      })),
     },
     tables: streamsPart(result).flatMap(({ tables }) => tables),
   }];

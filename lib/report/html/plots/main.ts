@@ -8,16 +8,9 @@ import { drawPercentiles } from './percentiles.ts';
 import { drawStreams } from './streams.ts';
 import { drawTimeline } from './timeline.ts';
 
-function draw(data: PlotData, width: number): Element[] {
-  switch (data.kind) {
-    case 'bars': return drawBars(data, width);
-    case 'effects': return drawEffects(data, width);
-    case 'percentiles': return drawPercentiles(data, width);
-    case 'timeline': return drawTimeline(data, width);
-    case 'streams': return drawStreams(data, width);
-    case 'curve': return drawCurve(data, width);
-  }
-}
+const draw: { [Kind in PlotData['kind']]: (data: PlotData & { kind: Kind }, width: number) => Element[] } = {
+  bars: drawBars, effects: drawEffects, percentiles: drawPercentiles, timeline: drawTimeline, streams: drawStreams, curve: drawCurve,
+};
 
 const all = JSON.parse(document.getElementById('figures')?.textContent ?? '[]') as PlotData[];
 for (const [index, data] of all.entries()) {
@@ -28,7 +21,7 @@ for (const [index, data] of all.entries()) {
     const width = Math.floor(place.clientWidth);
     if (width === drawn || width === 0) return;
     drawn = width;
-    place.replaceChildren(...draw(data, width));
+    place.replaceChildren(...draw[data.kind](data as never, width));
   };
   redraw();
   new ResizeObserver(redraw).observe(place);
