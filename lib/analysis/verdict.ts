@@ -55,7 +55,6 @@ export function notFinalMark({ state }: Pick<Result, 'state'>): string {
 
 /** A verdict with what stands behind it, e.g. "faster, delay not held, not final". */
 export function markedVerdict({ verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>, result: Pick<Result, 'state'>): string {
-  // Rounds that follow may change it.
   return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
 }
 

@@ -95,10 +95,8 @@ function lineWidth(columns: readonly Measured[]): number {
 }
 
 function tableLines(columns: readonly Measured[], rows: readonly Cell[][], colour: boolean): string[] {
-  // A group's name stands over the first of its columns.
-  const groups = columns.map((column, index) => (columns[index - 1]?.group === column.group ? '' : column.group));
   return [
-    ...(groups.every((group) => group === '') ? [] : [groupLine(columns, groups)]),
+    ...(columns.every(({ group }) => group === '') ? [] : [groupLine(columns)]),
     join(columns.map((column) => pad(column.title, column))),
     ...rows.flatMap((row) => rowLines(columns, row, colour)),
   ];
@@ -117,13 +115,13 @@ function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: bo
   })));
 }
 
-/** A name may be longer than its first column, and reaches over the group's others then. */
-function groupLine(columns: readonly Measured[], groups: readonly string[]): string {
+/** A group's name stands over the first of its columns. It may be longer than that, and reaches over the others then. */
+function groupLine(columns: readonly Measured[]): string {
   let [line, at] = ['', 0];
-  for (const [index, column] of columns.entries()) {
-    const group = groups[index] as string;
-    if (group !== '') line = `${line.length > at ? `${line}${gap}` : line.padEnd(at)}${pad(group, column).trimEnd()}`;
-    at += column.width + gap.length;
+  for (const group of neighbours(columns, (column, before) => column.group === before.group)) {
+    const [first] = group as [Measured];
+    if (first.group !== '') line = `${line.length > at ? `${line}${gap}` : line.padEnd(at)}${pad(first.group, first).trimEnd()}`;
+    at += lineWidth(group) + gap.length;
   }
   return line;
 }

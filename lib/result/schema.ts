@@ -6,7 +6,7 @@ import {
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
 import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network.ts';
-import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, LoadResult, FoundRate, ClusterFacts, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
+import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, FoundRate, ClusterFacts, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
 
 const schema = 1;
 
@@ -46,14 +46,6 @@ const outcomes = {
 
 const statuses = v.record(v.pipe(text, v.regex(/^[345]\d\d$/, 'has to be a status')), count, 'has to be an object');
 
-const loadResultFields = {
-  ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
-  statuses: orAbsent(statuses), errorExample: orAbsent(text), settling: orAbsent(count), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
-  buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
-  monotonicMs: orElse(v.strictTuple([figure, figure], two) as Form<[begin: number, end: number]>, () => [0, 0] as [number, number]),
-};
-exactly<LoadResult>()(open(loadResultFields));
-
 const noise = exactly<Noise>()(open({
   ...each(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'loadAverage'], figure), generatorOthersShare: orElse(figure, 0), upstreamShare: orAbsent(orNull(figure)), serverMhz: orNull(interval),
 }));
@@ -66,7 +58,11 @@ const networkUse = exactly<NetworkUse>()(open({
   toServer: linkTraffic, toClient: linkTraffic, retransmits: open(each(['client', 'server'], count)), listenOverflows: count, linkCpuSeconds: bothWays,
 }));
 const phase = exactly<Phase>()(open({
-  ...loadResultFields, expected, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)), generatorCpuSeconds: figure, noise: orNull(noise), network: orNull(networkUse),
+  ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
+  statuses: orAbsent(statuses), errorExample: orAbsent(text), settling: orAbsent(count), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
+  buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
+  monotonicMs: orElse(v.strictTuple([figure, figure], two) as Form<[begin: number, end: number]>, () => [0, 0] as [number, number]),
+  expected, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)), generatorCpuSeconds: figure, noise: orNull(noise), network: orNull(networkUse),
 }));
 const round = exactly<Round>()(open({ round: roundNumber, phases: list(phase) }));
 

@@ -10,7 +10,7 @@ import { histogramPart, ladderOf, ladderPart, streamsPart } from '../bars.ts';
 import { curvePart } from '../curve.ts';
 import { figure, leftColumn, rightColumn, tableOf } from '../table.ts';
 import { verdictCell } from '../verdict-words.ts';
-import type { Bar, Figure } from './figure.ts';
+import type { Bar, Bars, Figure } from './figure.ts';
 
 /** Bars of ratios to the baseline, published beside measured. None where the article has no ratio to stand beside. Steps of a ladder and points of a curve are in figures of their own. */
 export function ratioFigures(result: Result): Figure[] {
@@ -24,10 +24,7 @@ export function ratioFigures(result: Result): Figure[] {
   return [{
     title: `requests/s against ${only ?? 'the baseline'}, published beside measured`,
     text: `Ratios: 1 is as many requests/s as ${only ?? 'the baseline'}. They are what two machines can be compared by.`,
-    data: {
-      kind: 'bars', axis: 'ratio', reference: 1,
-      panels: [{ title: '', bars: compared.flatMap((one) => ratioBars(nameOf(one), one.publishedRatio, one.ratio === 0 ? null : one.ratio)) }],
-    },
+    data: ratioBars('ratio', compared.map((one) => ({ group: nameOf(one), published: one.publishedRatio, here: one.ratio === 0 ? null : one.ratio }))),
     tables: [tableOf(compared, [
       leftColumn('variant', nameOf),
       rightColumn('published', ({ publishedRatio }) => figure(publishedRatio, times)),
@@ -45,19 +42,18 @@ export function ladderFigures(result: Result): Figure[] {
   return [{
     title: 'Step by step, published beside measured',
     text: `requests/s by those of ${first.name}: 1 is as many.`,
-    data: {
-      kind: 'bars', axis: `ratio to ${first.name}`, reference: 1,
-      panels: [{ title: '', bars: rows.flatMap(({ name, here, published }) => ratioBars(name, by(published, first.published), by(here, first.here))) }],
-    },
+    data: ratioBars(`ratio to ${first.name}`, rows.map(({ name, here, published }) => (
+      { group: name, published: by(published, first.published), here: by(here, first.here) }
+    ))),
     tables: ladderPart(result).flatMap(({ tables }) => tables),
   }];
 }
 
-function ratioBars(group: string, published: number | null, here: number | null): Bar[] {
-  const bar = (value: number | null, isPublished: boolean): Bar[] => (
-    value === null ? [] : [{ group, published: isPublished, value, label: times(value) }]
-  );
-  return [...bar(published, true), ...bar(here, false)];
+/** What is null has no bar. */
+function ratioBars(axis: string, rows: readonly { group: string; published: number | null; here: number | null }[]): Bars {
+  const bar = (group: string, value: number | null, published: boolean): Bar[] => (value === null ? [] : [{ group, published, value, label: times(value) }]);
+  const bars = rows.flatMap(({ group, published, here }) => [...bar(group, published, true), ...bar(group, here, false)]);
+  return { kind: 'bars', axis, reference: 1, panels: [{ title: '', bars }] };
 }
 
 /** Answers by latency, a panel per variant. */
