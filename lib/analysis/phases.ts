@@ -49,30 +49,25 @@ export function succeeded({ responses, expected }: Pick<Phase, 'responses' | 'ex
   return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }
 
-/** What the article printed, phase by phase. */
-export function publishedPhases(published: Published | null): Published[] {
-  return published === null ? [] : [...published.phases ?? [published]];
-}
-
 /** `phase` from 1. */
 interface PhasePair { phase: number; published: Published | undefined; measured: PhaseResult | undefined }
 
 /** The phases of a variant, published beside measured; one of the two may have fewer, or none. */
 export function phasePairs({ published, phases }: Pick<VariantResult, 'published' | 'phases'>): PhasePair[] {
-  const inArticle = publishedPhases(published);
+  const inArticle = published === null ? [] : published.phases ?? [published];
   return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => (
     { phase: index + 1, published: inArticle[index], measured: phases[index] }
   ));
 }
 
-/** Of each round: all of its phases together. @param rounds at least one */
-export function trafficOf(rounds: readonly Round[]): Traffic {
-  const over = (of: (phase: Phase) => number): number => median(rounds.map((round) => total(round.phases, of)));
+/** Over rounds, of each all of its phases together. @param rounds at least one */
+export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
+  const over = (of: (phase: Phase) => number): number => median(rounds.map((phases) => total(phases, of)));
   const bytes = byName(['received', 'headers', 'headersDecoded', 'body', 'sent'], (name) => over((phase) => phase.bytes[name]));
   return {
     ...byName(['requests', 'seconds'], (name) => over((phase) => phase[name])),
     bytes,
-    receivedBytesPerSecond: median(rounds.map(({ phases }) => {
+    receivedBytesPerSecond: median(rounds.map((phases) => {
       const seconds = total(phases, (phase) => phase.seconds);
       return seconds === 0 ? 0 : total(phases, (phase) => phase.bytes.received) / seconds;
     })),
@@ -87,27 +82,24 @@ export function headerSavingsPercent({ headers, headersDecoded }: LoadResult['by
 
 /** One per load phase, in order. The rounds all have the same phases. */
 export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
-  return (rounds[0]?.phases ?? []).map((_, index) => phaseResult(index, rounds.map(({ round, phases }) => ({ round, phases: [phases[index] as Phase] }))));
-}
-
-/** @param rounds with this one phase only, at least one round */
-function phaseResult(index: number, rounds: readonly Round[]): PhaseResult {
-  const phases = rounds.flatMap((round) => round.phases);
-  return {
-    phase: index + 1,
-    ...trafficOf(rounds),
-    rps: { median: median(phases.map((phase) => roundRps([phase]))) },
-    successRatio: successRatioOf(phases),
-    responses: summed(phases.map((phase) => phase.responses)),
-    ...(phases[0]?.expected === undefined ? {} : { expected: phases[0].expected }),
-    errors: summed(phases.map((phase) => phase.errors)),
-    errorCauses: summed(phases.map((phase) => phase.errorCauses)),
-    ...byName(['unsent', 'hung'], (name) => total(phases, (phase) => phase[name])),
-    ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) => mergedLatency(phases.map((phase) => phase[name]))),
-    ...byName(['perConnectionRps', 'perThreadRps'], (name) => meanDistribution(phases.map((phase) => phase[name]))),
-    buckets: measuredBuckets(phases),
-    tls: phases.find((phase) => phase.tls !== null)?.tls ?? null,
-  };
+  return (rounds[0]?.phases ?? []).map(({ expected }, index): PhaseResult => {
+    const phases = rounds.map((round) => round.phases[index] as Phase);
+    return {
+      phase: index + 1,
+      ...trafficOf(phases.map((phase) => [phase])),
+      rps: { median: median(phases.map((phase) => roundRps([phase]))) },
+      successRatio: successRatioOf(phases),
+      responses: summed(phases.map((phase) => phase.responses)),
+      ...(expected === undefined ? {} : { expected }),
+      errors: summed(phases.map((phase) => phase.errors)),
+      errorCauses: summed(phases.map((phase) => phase.errorCauses)),
+      ...byName(['unsent', 'hung'], (name) => total(phases, (phase) => phase[name])),
+      ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) => mergedLatency(phases.map((phase) => phase[name]))),
+      ...byName(['perConnectionRps', 'perThreadRps'], (name) => meanDistribution(phases.map((phase) => phase[name]))),
+      buckets: measuredBuckets(phases),
+      tls: phases.find((phase) => phase.tls !== null)?.tls ?? null,
+    };
+  });
 }
 
 /** Adds up counts by name; one that some lack is 0 there. */

@@ -61,7 +61,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     serverShare: serverShares.length === 0 ? null : median(serverShares),
     generatorShare: median(rounds.map((round) => generatorShareOf(round, variant, cores))),
     network: networkResult(variant.network, rounds, usableCores(variant, cores).server),
-    traffic: trafficOf(rounds),
+    traffic: trafficOf(rounds.map((round) => round.phases)),
     phases: phaseResults(rounds),
   };
 }

@@ -32,9 +32,11 @@ export function createRunProgress(stream: { write(text: string): unknown; column
 
   return {
     /** Shows what goes on now; nothing in a pipe. */
-    running(now: Running): void {
+    running({ what, seen, secondsLeft }: Running): void {
       if (!terminal) return;
-      stream.write(clearLine + runningLine(now).slice(0, (stream.columns || 80) - 1));
+      const seconds = Math.max(0, Math.round(secondsLeft));
+      const line = `${what} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left · ${seen}`;
+      stream.write(clearLine + line.slice(0, (stream.columns || 80) - 1));
       shown = true;
     },
     /** Something is done; a line of its own in a pipe. */
@@ -44,9 +46,4 @@ export function createRunProgress(stream: { write(text: string): unknown; column
     say,
     clear,
   };
-}
-
-function runningLine({ what, seen, secondsLeft }: Running): string {
-  const seconds = Math.max(0, Math.round(secondsLeft));
-  return `${what} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left · ${seen}`;
 }

@@ -81,7 +81,7 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined, re
   const subject = knob ?? variant;
   const versus = knob === undefined ? ` than ${baseline}` : '';
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
-  const beside = besideChanges(comparison);
+  const beside = besideVerdicts(comparison).map((one) => `; ${measuredChange(one)}, ${one.verdict}`).join('');
   const measured = `${measuredChange(comparison)}${beside}${notFinalMark(result)}`;
   const late = latenessPart(comparison, result);
   // What is known of the link leaves no room for what may be.
@@ -137,11 +137,6 @@ function latenessDoubt(verdict: Comparison['verdict']): string {
 /** "+28 % (95 % interval +26 % to +30 %)", with what it is of where that is not requests/s. */
 export function measuredChange({ metric, ratio, ci95 }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>): string {
   return `${metricMark(metric)}${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
-}
-
-/** ", p50 +0.2 % (95 % interval …), same" */
-function besideChanges(comparison: Comparison): string {
-  return besideVerdicts(comparison).map((beside) => `; ${measuredChange(beside)}, ${beside.verdict}`).join('');
 }
 
 /** e.g. "The curve alone makes 93 % of the difference between h2o and nginx: ×1.57 of ×1.62 (95 % interval 88 % to 99 %)." */
