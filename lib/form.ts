@@ -3,6 +3,7 @@
 import * as v from 'valibot';
 import { enumeration } from './format.ts';
 import { offer } from './nearest.ts';
+import { byName } from './present.ts';
 
 /** Gives a T, whatever comes in. */
 export type Form<T> = v.GenericSchema<unknown, T>;
@@ -74,7 +75,7 @@ export const orElse = <T, const D extends T | (() => T)>(form: Form<T>, value: D
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
 export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> => v.picklist(words, `has to be ${enumeration(words, 'or')}`);
 /** The same form for each of the names. */
-export const each = <const N extends string, S extends v.GenericSchema>(names: readonly N[], form: S): Record<N, S> => Object.fromEntries(names.map((one) => [one, form])) as Record<N, S>;
+export const each = <const N extends string, S extends v.GenericSchema>(names: readonly N[], form: S): Record<N, S> => byName(names, () => form);
 
 /** A value, or what is wrong with the one at the path `at`. `ofField`: the problem is said of that path, and not in a sentence of its own. */
 type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };

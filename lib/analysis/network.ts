@@ -1,10 +1,11 @@
 // What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
 import { enumeration, percentRange, short, whole } from '../format.ts';
+import { byName } from '../present.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.ts';
 import type { Round, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
-import { byName, extent, median } from './statistics.ts';
+import { extent, median } from './statistics.ts';
 
 /**
  * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all

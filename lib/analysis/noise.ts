@@ -1,6 +1,7 @@
 // What else used the machine while it was measured, round by round.
+import { byName } from '../present.ts';
 import type { Noise, Round } from '../result/result.ts';
-import { byName, extent, total } from './statistics.ts';
+import { extent, total } from './statistics.ts';
 
 /** Time that the hypervisor took is missing in requests/s: from here on it is twice what two equal variants may differ by. */
 export const stealMatters = 0.02;

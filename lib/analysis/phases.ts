@@ -1,9 +1,10 @@
 // What h2load and vegeta print of a run, over the rounds of a variant.
+import { byName } from '../present.ts';
 import type { LoadResult, Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { measuredBuckets } from './buckets.ts';
 import { meanDistribution, mergedLatency } from './merged.ts';
-import { byName, median, total } from './statistics.ts';
+import { median, total } from './statistics.ts';
 
 /** How many rounds the variants have that were run; those that are published only have none. */
 export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {

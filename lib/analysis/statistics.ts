@@ -58,11 +58,6 @@ export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): M
   return groups;
 }
 
-/** What `of` gives for each name, under it. */
-export function byName<Name extends string, T>(names: readonly Name[], of: (name: Name) => T): Record<Name, T> {
-  return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<Name, T>;
-}
-
 /** Confidence that all verdicts of a run are right together, at every look. */
 export const confidence = 0.95;
 

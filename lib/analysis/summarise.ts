@@ -1,5 +1,5 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
-import { present } from '../present.ts';
+import { byName, present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Comparison, FoundRate, NoiseFloor, Share, VariantResult } from '../result/result.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
@@ -10,7 +10,7 @@ import { networkResult } from './network.ts';
 import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { effectShare } from './shares.ts';
-import { alphaOf, byName, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
+import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
 import { compareAll, comparePublished, minimumRounds, type Contender, type Pair } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 

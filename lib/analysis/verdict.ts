@@ -1,5 +1,6 @@
 // From the rounds' figures to a verdict on one variant against its baseline.
 import { percent, tolerance, whole } from '../format.ts';
+import { byName } from '../present.ts';
 import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Round, Verdict, VariantResult } from '../result/result.ts';
 import { disagreementOf } from './disagreement.ts';
 import { judgeFamily, type Judged } from './family.ts';
@@ -10,7 +11,7 @@ import { outliersOf } from './outliers.ts';
 import { isFailing } from './phases.ts';
 import { rateOf } from './rate.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
-import { alphaOf, byName, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
+import { alphaOf, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;

@@ -1,7 +1,7 @@
 // What h2load and wrk print of a run, for every variant and load phase, published above measured.
 import { phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
-import { byName } from '../analysis/statistics.ts';
 import { exactPercent, hundredths, scaledBytesPerSecond, scaledTime, success, whole } from '../format.ts';
+import { byName } from '../present.ts';
 import type { Distribution, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
