@@ -57,32 +57,6 @@ export async function portProblem({ address, port }: Address): Promise<NodeJS.Er
   return undefined;
 }
 
-/** Another process may take a free port between the look and the server's start. */
-const portTries = 5;
-
-/** Another process has the port. */
-export class AddressInUse extends Error {}
-
-/**
- * Starts a server on a port of an address of this machine: the one that is wanted, or a free one, and another where somebody else took it.
- * @param startOn throws AddressInUse where another process has the port
- * @throws UserError where another one has the port that is wanted, or each of those tried
- */
-export async function onPort<T>(name: string, wanted: number | undefined, startOn: (at: Address) => Promise<T>, address = loopbackAddress): Promise<T> {
-  const inUse = (port: number): UserError => new UserError(`port ${port} of ${address} is in use: end what listens there, or take another port`);
-  const problem = wanted === undefined ? undefined : await portProblem({ address, port: wanted });
-  if (wanted !== undefined && problem !== undefined) throw problem.code === 'EADDRINUSE' ? inUse(wanted) : new UserError(`${name} cannot listen on port ${wanted}: ${problem.message}`);
-  for (let tries = 1; ; tries++) {
-    const at = { address, port: wanted ?? await freePort(address) };
-    try {
-      return await startOn(at);
-    } catch (error) {
-      if (!(error instanceof AddressInUse)) throw error;
-      if (wanted !== undefined || tries === portTries) throw inUse(at.port);
-    }
-  }
-}
-
 const portPollMs = 20;
 /** A server that answers listens already: this is for one whose port another process answers on. */
 const portLimitMs = 10_000;
