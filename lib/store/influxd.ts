@@ -47,7 +47,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const influx = parseInfluxUrl(url, process.env['INFLUX_TOKEN']);
     return await storeOn(influx, await prepare(influx, purpose === 'run'), null, retryForMs);
   }
-  const local = await startLocalInfluxd({ influxdBinary: 'influxd', purpose, ...options });
+  const local = await startLocalInfluxd({ ...options, influxdBinary: options.influxdBinary ?? 'influxd', purpose });
   try {
     return await storeOn(local.influx, await prepare(local.influx, true), local, retryForMs);
   } catch (error) {
