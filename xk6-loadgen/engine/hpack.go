@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 
 	"golang.org/x/net/http2/hpack"
 )
@@ -148,8 +149,8 @@ func newHpackDecoder(strings *hpackStrings) hpackDecoder {
 	return hpackDecoder{maxBytes: hpackTableBytes, strings: strings}
 }
 
-// decode reads a whole block. The text, here and below, is a fault of HPACK itself, or empty: after one the table is no longer right,
-// and the connection cannot go on (RFC 9113, section 4.3).
+// decode reads a whole block. The text is a fault of HPACK itself, or empty: after one the table is no longer right, and the
+// connection cannot go on (RFC 9113, section 4.3).
 func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	if len(p) > 0 && len(p) == len(cache.bytes) && string(p) == string(cache.bytes) {
 		for i := range cache.inserted {
@@ -158,97 +159,69 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 		return cache.block, ""
 	}
 	b := block{length: -1}
-	whole, cacheable, first := p, len(p) <= maxCachedBlock, true
+	r, cacheable, first := hpackReader{rest: p}, len(p) <= maxCachedBlock, true
 	cache.bytes, cache.inserted = cache.bytes[:0], cache.inserted[:0]
-	for len(p) > 0 {
-		switch c := p[0]; {
-		case c&0x80 != 0:
-			// Indexed.
-			index, rest, ok := hpackInteger(p, 7)
-			if !ok {
-				return b, "an index is malformed"
-			}
-			f := d.at(index)
-			if f == nil {
-				return b, "an index is beyond the table"
-			}
-			p, cacheable = rest, cacheable && index < len(staticFields)
-			b.add(f)
-		case c&0xe0 == 0x20:
+	for len(r.rest) > 0 {
+		c := r.rest[0]
+		if c&0xe0 == 0x20 {
 			// Dynamic table size update: at the start only.
-			size, rest, ok := hpackInteger(p, 5)
-			if !ok || size > hpackTableBytes || !first {
+			size := r.integer(5)
+			if r.fault != "" || size > hpackTableBytes || !first {
 				return b, "a table size update is not allowed"
 			}
-			p, cacheable = rest, false
+			cacheable = false
 			d.maxBytes = size
 			d.evict(0)
 			continue
-		default:
-			// Literal: with incremental indexing (01), without (0000), never indexed (0001).
-			indexed, prefix := c&0xc0 == 0x40, 4
-			if indexed {
-				prefix = 6
-			}
-			f, dynamic, rest, fault := d.literal(p, prefix)
-			if fault != "" {
-				return b, fault
-			}
-			p, cacheable = rest, cacheable && !dynamic
-			b.add(&f)
-			if indexed {
-				d.insert(&f)
-				cache.inserted = append(cache.inserted, f)
-			}
 		}
 		first = false
+		// Indexed (1), or a literal: with incremental indexing (01), without (0000), never indexed (0001).
+		indexed, inserted, prefix := c&0x80 != 0, c&0xc0 == 0x40, 4
+		switch {
+		case indexed:
+			prefix = 7
+		case inserted:
+			prefix = 6
+		}
+		index := r.integer(prefix)
+		f, known := d.at(index)
+		switch {
+		case r.fault != "":
+		case !known && (indexed || index > 0):
+			r.fault = "an index is beyond the table"
+		case !known:
+			name := r.text(&d.strings.name)
+			f.nameBytes, f.kind = int32(len(name)), kindOf(name)
+		}
+		if !indexed {
+			f.setValue(r.text(&d.strings.value))
+		}
+		if r.fault != "" {
+			return b, r.fault
+		}
+		b.add(&f)
+		cacheable = cacheable && index < len(staticFields)
+		if inserted {
+			d.insert(&f)
+			cache.inserted = append(cache.inserted, f)
+		}
 	}
-	if cacheable && len(whole) > 0 {
-		cache.bytes = append(cache.bytes, whole...)
+	if cacheable && len(p) > 0 {
+		cache.bytes = append(cache.bytes, p...)
 		cache.block = b
 	}
 	return b, ""
 }
 
-// literal reads a header whose value is spelt out, and its name too or by its index, which may be one of the dynamic table.
-func (d *hpackDecoder) literal(p []byte, prefix int) (f field, dynamic bool, rest []byte, fault string) {
-	index, rest, ok := hpackInteger(p, prefix)
-	if !ok {
-		return f, false, nil, "an index is malformed"
-	}
-	if index > 0 {
-		named := d.at(index)
-		if named == nil {
-			return f, false, nil, "an index is beyond the table"
-		}
-		f.nameBytes, f.kind, dynamic = named.nameBytes, named.kind, index >= len(staticFields)
-	} else {
-		var name []byte
-		if name, rest, fault = hpackString(rest, &d.strings.name); fault != "" {
-			return f, false, nil, fault
-		}
-		f.nameBytes, f.kind = int32(len(name)), kindOf(name)
-	}
-	value, rest, fault := hpackString(rest, &d.strings.value)
-	if fault != "" {
-		return f, false, nil, fault
-	}
-	f.setValue(value)
-	return f, dynamic, rest, ""
-}
-
-// at is the entry with this index (RFC 7541, section 2.3.3); nil: there is none.
-func (d *hpackDecoder) at(index int) *field {
+// at is the entry with this index (RFC 7541, section 2.3.3), if there is one.
+func (d *hpackDecoder) at(index int) (f field, known bool) {
 	if index < len(staticFields) {
-		if index == 0 {
-			return nil
-		}
-		return &staticFields[index]
+		return staticFields[index], index > 0
 	}
 	if index -= len(staticFields); index >= d.count {
-		return nil
+		return f, false
 	}
-	return &d.entries[(d.head+index)%len(d.entries)]
+	return d.entries[(d.head+index)%len(d.entries)], true
 }
 
 // insert puts a header at the table's front; one that is larger than the table empties it.
@@ -259,11 +232,9 @@ func (d *hpackDecoder) insert(f *field) {
 		return
 	}
 	if d.count == len(d.entries) {
-		grown := make([]field, max(8, 2*d.count))
-		for i := range d.count {
-			grown[i] = d.entries[(d.head+i)%len(d.entries)]
-		}
-		d.entries, d.head = grown, 0
+		// Twice as large, with the newest first again.
+		d.entries = append(slices.Concat(d.entries[d.head:], d.entries[:d.head]), make([]field, max(8, d.count))...)
+		d.head = 0
 	}
 	d.head = (d.head - 1 + len(d.entries)) % len(d.entries)
 	d.entries[d.head] = *f
@@ -279,41 +250,55 @@ func (d *hpackDecoder) evict(room int) {
 	}
 }
 
-// hpackInteger reads an integer with a prefix of this many bits (RFC 7541, section 5.1).
-func hpackInteger(p []byte, prefix int) (n int, rest []byte, ok bool) {
-	full := 1<<prefix - 1
-	n = int(p[0]) & full
-	if n < full {
-		return n, p[1:], true
-	}
-	for i, shift := 1, 0; i < len(p) && shift <= 28; i, shift = i+1, shift+7 {
-		n += int(p[i]&0x7f) << shift
-		if n > maxHpackInteger {
-			return 0, nil, false
-		}
-		if p[i]&0x80 == 0 {
-			return n, p[i+1:], true
-		}
-	}
-	return 0, nil, false
+// hpackReader reads a block from its beginning. What it gives after a fault means nothing.
+type hpackReader struct {
+	rest  []byte
+	fault string
 }
 
-// hpackString reads a string (RFC 7541, section 5.2); what it returns is valid until the buffer's next use.
-func hpackString(p []byte, buffer *bytes.Buffer) (s, rest []byte, fault string) {
-	if len(p) == 0 {
-		return nil, nil, "a header is cut off"
+// integer has a prefix of this many bits in a byte that is there (RFC 7541, section 5.1).
+func (r *hpackReader) integer(prefix int) int {
+	full := 1<<prefix - 1
+	n := int(r.rest[0]) & full
+	r.rest = r.rest[1:]
+	if n < full {
+		return n
 	}
-	length, rest, ok := hpackInteger(p, 7)
-	if !ok || length > len(rest) {
-		return nil, nil, "a string is longer than its block"
+	for i, c := range r.rest {
+		if n += int(c&0x7f) << (7 * i); n > maxHpackInteger || i == 5 {
+			break
+		}
+		if c&0x80 == 0 {
+			r.rest = r.rest[i+1:]
+			return n
+		}
 	}
-	s, rest = rest[:length], rest[length:]
-	if p[0]&0x80 == 0 {
-		return s, rest, ""
+	r.fault = "an index is malformed"
+	return 0
+}
+
+// text is a string (RFC 7541, section 5.2), valid until the buffer's next use.
+func (r *hpackReader) text(buffer *bytes.Buffer) (s []byte) {
+	if r.fault != "" {
+		return nil
+	}
+	if len(r.rest) == 0 {
+		r.fault = "a header is cut off"
+		return nil
+	}
+	isHuffman := r.rest[0]&0x80 != 0
+	length := r.integer(7)
+	if r.fault != "" || length > len(r.rest) {
+		r.fault = "a string is longer than its block"
+		return nil
+	}
+	s, r.rest = r.rest[:length], r.rest[length:]
+	if !isHuffman {
+		return s
 	}
 	buffer.Reset()
 	if _, err := hpack.HuffmanDecode(buffer, s); err != nil {
-		return nil, nil, "a string's Huffman code is malformed"
+		r.fault = "a string's Huffman code is malformed"
 	}
-	return buffer.Bytes(), rest, ""
+	return buffer.Bytes()
 }
