@@ -63,9 +63,9 @@ type h2 struct {
 	// greeted: the server's SETTINGS have come in. earlyID is the first stream that knew them.
 	greeted bool
 	earlyID uint32
-	// opened: a request has put the shared headers into the server's table. plain: it wants no such table of our size;
-	// sayPlain: that is still to be said.
-	opened, plain, sayPlain bool
+	// shared is the block of shared headers that goes with the next request, later the one that goes with those after it. update
+	// comes before the next request's headers.
+	shared, later, update []byte
 	// draining: no stream is opened any more. answered: a response came in.
 	draining, answered bool
 	// goneAway: the server takes no more streams, for this reason.
@@ -82,9 +82,9 @@ type h2 struct {
 	// flow is what came in since the last update of the connection's window.
 	flow         int64
 	lastReceived int64
-	// oldest is no later than the beginning of any attempt that is waiting or under way.
-	oldest int64
-	frames frameReader
+	// oldest is no later than the beginning of any attempt that is waiting or under way, newest that of the one taken last.
+	oldest, newest int64
+	frames         frameReader
 }
 
 func (s *h2) next() {
@@ -108,7 +108,7 @@ func (s *h2) connected() {
 	clear(s.streams)
 	*s = h2{
 		conn: s.conn, waiting: s.waiting, turnedAway: s.turnedAway, decoder: newHpackDecoder(&l.strings), streams: s.streams,
-		nextID: 1, limit: min(l.plan.Streams, assumedStreams), sendWindow: initialWindowBytes, initialWindow: initialWindowBytes,
+		shared: l.plan.h2.opening, later: l.plan.h2.steady, nextID: 1, limit: min(l.plan.Streams, assumedStreams), sendWindow: initialWindowBytes, initialWindow: initialWindowBytes,
 		lastReceived: l.clock, frames: frameReader{kept: s.frames.kept[:0]},
 	}
 	l.out = append(l.out[:0], preface...)
@@ -147,30 +147,15 @@ func (s *h2) open(a attempt) {
 	s.active++
 	s.oldest = min(s.oldest, a.begun)
 
-	own, shared, update := l.nextRequest(), l.plan.h2.steady, 0
-	switch {
-	case s.plain:
-		shared = l.plan.h2.plain
-		if s.sayPlain {
-			update = 1
-		}
-	case !s.opened:
-		shared = l.plan.h2.opening
-	}
-	s.opened = true
-	flags := http2.FlagHeadersEndHeaders
+	own, flags := l.nextRequest(), http2.FlagHeadersEndHeaders
 	if len(l.plan.Body) == 0 {
 		flags |= http2.FlagHeadersEndStream
 	} else {
 		s.uploading++
 	}
-	l.out = appendFrameHeader(l.out, update+len(own)+len(shared), http2.FrameHeaders, flags, s.nextID)
-	if update == 1 {
-		// Dynamic table size update to 0 (RFC 7541, section 6.3).
-		l.out = append(l.out, 0x20)
-		s.sayPlain = false
-	}
-	l.out = append(append(l.out, own...), shared...)
+	l.out = appendFrameHeader(l.out, len(s.update)+len(own)+len(s.shared), http2.FrameHeaders, flags, s.nextID)
+	l.out = append(append(append(l.out, s.update...), own...), s.shared...)
+	s.update, s.shared = nil, s.later
 	s.nextID += 2
 	// The last identifiers are left unused, rather than looked at for room in the ring.
 	if s.nextID+2*uint32(len(s.streams)) > l.plan.lastStreamID || !l.plan.KeepAlive {
@@ -219,10 +204,13 @@ func (s *h2) complete(st *stream) {
 		// Answered before the whole request was sent: the rest is not wanted.
 		s.reset(st.id, http2.ErrCodeCancel)
 	}
-	noBody := l.plan.isHead || st.status == 204 || st.status == 304
-	if st.length >= 0 && st.length != st.bodyBytes && !noBody || noBody && st.bodyBytes > 0 {
+	length := st.length
+	if l.plan.isHead || st.status == 204 || st.status == 304 {
+		length = 0
+	}
+	if length >= 0 && length != st.bodyBytes {
 		cause := CauseOther
-		if st.bodyBytes < st.length && !noBody {
+		if st.bodyBytes < length {
 			cause = CauseShort
 		}
 		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", st.due)
@@ -325,7 +313,7 @@ func (s *h2) closedByPeer() {
 		c.loop.startSoon(c)
 	case s.active == 0 && s.draining:
 		s.finish()
-	case !s.greeted && s.frames.isTLSAlert():
+	case !s.greeted && bytes.HasPrefix(s.frames.kept, []byte{byte(recordAlert), 3}):
 		c.fail(ErrProtocol, CauseOther, speaksTLS)
 	default:
 		c.fail(ErrRead, CauseShort, "connection closed before the response was complete")

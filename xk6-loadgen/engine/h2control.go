@@ -6,6 +6,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
+// noTable sets the size of the dynamic table to 0.
+var noTable = []byte{0x20}
+
 // updateWindow gives the server its window back when half of it is used, and returns what is used then.
 func (s *h2) updateWindow(id uint32, used int64) int64 {
 	if used <= windowBytes/2 {
@@ -58,8 +61,9 @@ func (s *h2) settings(f *frame) fault {
 		value := binary.BigEndian.Uint32(p[2:])
 		switch http2.SettingID(binary.BigEndian.Uint16(p)) {
 		case http2.SettingHeaderTableSize:
-			if value < hpackTableBytes && !s.plain {
-				s.plain, s.sayPlain = true, true
+			if value < hpackTableBytes {
+				// It wants no table of our size: from now on it has none (RFC 7541, section 6.3).
+				s.update, s.shared, s.later = noTable, l.plan.h2.plain, l.plan.h2.plain
 			}
 		case http2.SettingEnablePush:
 			if value != 0 {

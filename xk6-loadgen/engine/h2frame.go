@@ -37,7 +37,7 @@ type frameReader struct {
 }
 
 // needed is how many bytes a frame takes that begins like this, as far as can be told.
-func (r *frameReader) needed(p []byte) int {
+func needed(p []byte) int {
 	if len(p) < frameHeaderBytes {
 		return frameHeaderBytes
 	}
@@ -57,32 +57,21 @@ func (r *frameReader) needed(p []byte) int {
 // next takes a frame off p, or keeps p for the next call. The frame is valid until then.
 func (r *frameReader) next(p []byte) (f frame, rest []byte, whole bool) {
 	var raw []byte
-	if len(r.kept) > 0 {
-		for len(r.kept) < r.needed(r.kept) {
-			missing := r.needed(r.kept) - len(r.kept)
-			if len(p) < missing {
-				r.kept = append(r.kept, p...)
+	if n := needed(p); len(r.kept) == 0 && len(p) >= n {
+		raw, rest = p[:n], p[n:]
+	} else {
+		// Up to the end of the header first: it says how long the frame is.
+		for n = needed(r.kept); len(r.kept) < n; n = needed(r.kept) {
+			if len(p) == 0 {
 				return f, nil, false
 			}
+			missing := min(n-len(r.kept), len(p))
 			r.kept, p = append(r.kept, p[:missing]...), p[missing:]
 		}
-		raw, rest = r.kept, p
-		r.kept = r.kept[:0]
-	} else {
-		n := r.needed(p)
-		if len(p) < n {
-			r.kept = append(r.kept, p...)
-			return f, nil, false
-		}
-		raw, rest = p[:n], p[n:]
+		raw, rest, r.kept = r.kept, p, r.kept[:0]
 	}
 	return frame{
 		length: int(raw[0])<<16 | int(raw[1])<<8 | int(raw[2]), kind: http2.FrameType(raw[3]), flags: http2.Flags(raw[4]),
 		id: binary.BigEndian.Uint32(raw[5:]) & lastStreamID, payload: raw[frameHeaderBytes:],
 	}, rest, true
-}
-
-// isTLSAlert tells whether what came in so far is the alert of a server that expects TLS.
-func (r *frameReader) isTLSAlert() bool {
-	return len(r.kept) > 1 && r.kept[0] == byte(recordAlert) && r.kept[1] == 3
 }

@@ -6,16 +6,13 @@ import "golang.org/x/net/http2"
 const speaksTLS = "the server speaks TLS on this port; use https://"
 
 func (s *h2) received(p []byte) {
-	c := s.conn
+	c, r := s.conn, &s.frames
 	s.lastReceived = c.loop.clock
 	generation := c.generation
-	for len(p) > 0 {
-		if r := &s.frames; r.dataLeft > 0 {
-			n := min(len(p), r.dataLeft)
+	for len(p) > 0 && c.generation == generation && c.fd >= 0 {
+		if n := min(len(p), r.dataLeft); n > 0 {
 			p = p[n:]
-			if r.dataLeft -= n; r.dataLeft == 0 {
-				s.dataEnded()
-			}
+			r.dataLeft -= n
 		} else {
 			f, rest, whole := r.next(p)
 			if !whole {
@@ -27,8 +24,11 @@ func (s *h2) received(p []byte) {
 				return
 			}
 		}
-		if c.generation != generation || c.fd < 0 {
-			return
+		if id := r.ends; id != 0 && r.dataLeft == 0 {
+			r.ends = 0
+			if st := s.find(id); st != nil {
+				s.complete(st)
+			}
 		}
 	}
 }
@@ -137,31 +137,16 @@ func (s *h2) data(f *frame) fault {
 	if st.status == 0 {
 		return protocolFault("DATA before the response's headers")
 	}
-	ends := f.flags.Has(http2.FlagDataEndStream)
 	if st.flow += int64(f.length); st.flow > windowBytes {
 		return fault{http2.ErrCodeFlowControl, "the server sent more than a stream's window"}
 	}
-	if !ends {
+	st.bodyBytes += int64(body)
+	if f.flags.Has(http2.FlagDataEndStream) {
+		r.ends = f.id
+	} else {
 		st.flow = s.updateWindow(f.id, st.flow)
 	}
-	st.bodyBytes += int64(body)
-	if ends {
-		r.ends = f.id
-		if r.dataLeft == 0 {
-			s.dataEnded()
-		}
-	}
 	return fault{}
-}
-
-// dataEnded: the last byte of a DATA frame has come in.
-func (s *h2) dataEnded() {
-	if id := s.frames.ends; id != 0 {
-		s.frames.ends = 0
-		if st := s.find(id); st != nil {
-			s.complete(st)
-		}
-	}
 }
 
 // unopened is the fault of a frame for a stream that never was.

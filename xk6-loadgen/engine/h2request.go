@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,11 +24,10 @@ type h2Headers struct {
 // encodeH2Requests makes what the header block of every URL's request begins with, and what all of them share. Its errors name
 // the option.
 func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2Headers, err error) {
-	var shared []hpack.HeaderField
-	authority := withoutZone(urls[0].Host)
+	shared := []hpack.HeaderField{{Name: ":authority", Value: withoutZone(urls[0].Host)}}
 	for _, h := range o.Headers {
 		if name := strings.ToLower(h.Name); name == "host" {
-			authority = h.Value
+			shared[0].Value = h.Value
 		} else {
 			shared = append(shared, hpack.HeaderField{Name: name, Value: h.Value})
 		}
@@ -35,21 +35,28 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 	if o.saysLength() {
 		shared = append(shared, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(o.Body))})
 	}
-	shared = append([]hpack.HeaderField{{Name: ":authority", Value: authority}}, shared...)
 	path := func(u *url.URL) hpack.HeaderField { return hpack.HeaderField{Name: ":path", Value: u.RequestURI()} }
 	if len(urls) == 1 {
-		shared = append([]hpack.HeaderField{path(urls[0])}, shared...)
+		shared = slices.Insert(shared, 0, path(urls[0]))
 	}
 
-	indexing, plain := newFieldEncoder(), newFieldEncoder()
-	plain.encoder.SetMaxDynamicTableSize(0)
+	var buffer bytes.Buffer
+	indexing, plain := hpack.NewEncoder(&buffer), hpack.NewEncoder(&buffer)
+	encode := func(encoder *hpack.Encoder, fields ...hpack.HeaderField) []byte {
+		buffer.Reset()
+		for _, f := range fields {
+			encoder.WriteField(f) //nolint:errcheck // into memory
+		}
+		return bytes.Clone(buffer.Bytes())
+	}
+	plain.SetMaxDynamicTableSize(0)
 	// That is said at the start of what is encoded next, which is thrown away: a connection says it when it comes to it.
-	plain.encode(hpack.HeaderField{Name: ":method", Value: o.Method})
+	encode(plain, hpack.HeaderField{Name: ":method", Value: o.Method})
 	size := uint32(0)
 	for _, f := range shared {
 		size += f.Size()
 	}
-	headers = h2Headers{opening: indexing.encode(shared...), steady: indexing.encode(shared...), plain: plain.encode(shared...)}
+	headers = h2Headers{opening: encode(indexing, shared...), steady: encode(indexing, shared...), plain: encode(plain, shared...)}
 	if size > hpackTableBytes {
 		// They would push each other out of the table.
 		headers.opening, headers.steady = headers.plain, headers.plain
@@ -60,7 +67,7 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 		if len(urls) > 1 {
 			own = append(start[:2:2], path(u))
 		}
-		request := plain.encode(own...)
+		request := encode(plain, own...)
 		// They are sent in one frame, with a table size update before them.
 		longest := 1 + len(request) + max(len(headers.opening), len(headers.plain))
 		if longest > maxFrameBytes {
@@ -70,24 +77,4 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 		requests = append(requests, request)
 	}
 	return requests, headers, nil
-}
-
-// fieldEncoder is HPACK's encoder over a buffer of its own.
-type fieldEncoder struct {
-	buffer  bytes.Buffer
-	encoder *hpack.Encoder
-}
-
-func newFieldEncoder() *fieldEncoder {
-	e := &fieldEncoder{}
-	e.encoder = hpack.NewEncoder(&e.buffer)
-	return e
-}
-
-func (e *fieldEncoder) encode(fields ...hpack.HeaderField) []byte {
-	e.buffer.Reset()
-	for _, f := range fields {
-		e.encoder.WriteField(f) //nolint:errcheck // into memory
-	}
-	return bytes.Clone(e.buffer.Bytes())
 }

@@ -38,6 +38,7 @@ func (s *h2) haveWaiting() bool {
 	l := s.conn.loop
 	due, taken := l.take(s.conn)
 	if taken {
+		s.newest = l.clock
 		s.waiting = append(s.waiting, attempt{begun: l.clock, due: due})
 	}
 	return taken
@@ -97,50 +98,32 @@ func (s *h2) expire(before int64) {
 	c := s.conn
 	l := c.loop
 	const example = "no complete response within the timeout"
-	late := 0
+	isSilent, all := c.state == established && s.lastReceived < before, s.underWay()
+	if isSilent && all > 0 && s.newest < before {
+		c.fail(ErrTimeout, CauseTimedOut, example)
+		return
+	}
 	s.oldest = l.clock
-	look := func(a *attempt) {
-		if a.begun < before {
-			late++
-		} else {
+	expires := func(a attempt) bool {
+		if a.begun >= before {
 			s.oldest = min(s.oldest, a.begun)
+			return false
 		}
+		l.failure(c, ErrTimeout, CauseTimedOut, example, a.due)
+		return true
 	}
-	for i := range s.waiting {
-		look(&s.waiting[i])
-	}
+	s.waiting = slices.DeleteFunc(s.waiting, expires)
 	for i := range s.streams {
-		if s.streams[i].id != 0 {
-			look(&s.streams[i].attempt)
-		}
-	}
-	if late == 0 {
-		return
-	}
-	if c.state == established && s.lastReceived < before {
-		if int64(late) == s.underWay() {
-			c.fail(ErrTimeout, CauseTimedOut, example)
-			return
-		}
-		// It may be dead: those that are younger have their time still, and no other one is sent on it.
-		s.draining = true
-	}
-	s.waiting = slices.DeleteFunc(s.waiting, func(a attempt) bool {
-		if a.begun < before {
-			l.failure(s.conn, ErrTimeout, CauseTimedOut, example, a.due)
-		}
-		return a.begun < before
-	})
-	if c.state != established {
-		return
-	}
-	for i := range s.streams {
-		if st := &s.streams[i]; st.id != 0 && st.begun < before {
+		if st := &s.streams[i]; st.id != 0 && expires(st.attempt) {
 			s.reset(st.id, http2.ErrCodeCancel)
-			l.failure(s.conn, ErrTimeout, CauseTimedOut, example, st.due)
 			s.remove(st)
 		}
 	}
+	if c.state != established || s.underWay() == all {
+		return
+	}
+	// A silent connection may be dead: those that are younger have their time still, and no other one is sent on it.
+	s.draining = s.draining || isSilent
 	generation := c.generation
 	if s.refill(); c.generation == generation && c.fd >= 0 {
 		s.flush()
