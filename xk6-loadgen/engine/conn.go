@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"io"
 	"syscall"
 	"time"
 	"unsafe"
@@ -136,8 +135,9 @@ func (c *conn) tryTransport() {
 	case c.secure != nil:
 		if c.secure.handshake == nil {
 			c.secure.begin()
+		} else {
+			c.pump()
 		}
-		c.pump()
 	case c.loop.plan.Protocol.isHTTP2():
 		// Nothing to send: it tells whether the connection is there, so that the session need not send twice.
 		if _, ok := c.transmit(nil); ok && c.state == established {
@@ -260,7 +260,7 @@ func (c *conn) endOfStream() {
 		c.close()
 		c.start()
 	case handshaking:
-		c.fail(ErrTLS, CauseShort, explainTLS(io.EOF))
+		c.fail(ErrTLS, CauseShort, "the connection was closed during the TLS handshake")
 	default:
 		c.session.closedByPeer()
 	}

@@ -2,11 +2,10 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
-	"io"
 	"iter"
 	"net"
 	"strings"
@@ -27,9 +26,13 @@ type secure struct {
 	messages []byte
 }
 
-// handshake runs in a coroutine on the loop's own thread, which is resumed when a record has come in.
+// handshake runs in a coroutine on the loop's own thread, which is resumed when a record has come in. To crypto/tls it is the
+// connection.
 type handshake struct {
-	tls *tls.Conn
+	// Conn is nil: its methods that handshake does not have are not called.
+	net.Conn
+	conn *conn
+	tls  *tls.Conn
 	// resume continues it, cancel ends it where it has not ended, pause is how it waits for the next record.
 	resume func() (struct{}, bool)
 	cancel func()
@@ -39,8 +42,9 @@ type handshake struct {
 	record []byte
 	// hello is the beginning of the ServerHello, which may span records; its random is needed for TLS 1.2's keys.
 	hello []byte
-	// The secrets as the key log has them: client random and master secret for TLS 1.2, the two others for 1.3.
-	clientRandom, master, clientSecret, serverSecret []byte
+	// secrets are by the labels that they have in the key log.
+	secrets      map[string][]byte
+	clientRandom []byte
 }
 
 // keyLog takes the secrets of the handshake that runs, of which there is one at a time on a loop's thread.
@@ -48,41 +52,18 @@ type keyLog struct{ current *handshake }
 
 // Write reads one line of NSS's key log format, as crypto/tls writes it: label, client random, secret.
 func (k *keyLog) Write(line []byte) (int, error) {
-	fields := bytes.Fields(line)
-	if len(fields) != 3 {
-		return len(line), nil
-	}
-	random, err := hex.DecodeString(string(fields[1]))
-	if err != nil {
-		return 0, err
-	}
-	secret, err := hex.DecodeString(string(fields[2]))
-	if err != nil {
-		return 0, err
-	}
-	switch h := k.current; string(fields[0]) {
-	case "CLIENT_RANDOM":
-		h.clientRandom, h.master = random, secret
-	case "CLIENT_TRAFFIC_SECRET_0":
-		h.clientSecret = secret
-	case "SERVER_TRAFFIC_SECRET_0":
-		h.serverSecret = secret
-	}
-	return len(line), nil
+	label, rest, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+	random, secret, _ := bytes.Cut(rest, []byte(" "))
+	var errRandom, errSecret error
+	k.current.clientRandom, errRandom = hex.AppendDecode(nil, random)
+	k.current.secrets[string(label)], errSecret = hex.AppendDecode(nil, secret)
+	return len(line), cmp.Or(errRandom, errSecret)
 }
 
 var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 its config has to turn HTTP/2 on")
 
-// handshakeConn is the connection as crypto/tls sees it. The methods it does not have are not called.
-type handshakeConn struct {
-	net.Conn
-	conn      *conn
-	handshake *handshake
-}
-
 // Read gives no more than the record at hand, so that nothing which follows the handshake is swallowed by it.
-func (c handshakeConn) Read(p []byte) (int, error) {
-	h := c.handshake
+func (h *handshake) Read(p []byte) (int, error) {
 	for len(h.record) == 0 {
 		if !h.pause(struct{}{}) {
 			// It was cancelled.
@@ -95,18 +76,18 @@ func (c handshakeConn) Read(p []byte) (int, error) {
 }
 
 // Write keeps what the handshake sends until it waits or ends: then it leaves in one piece.
-func (c handshakeConn) Write(p []byte) (int, error) {
-	c.conn.backlog = append(c.conn.backlog, p...)
+func (h *handshake) Write(p []byte) (int, error) {
+	h.conn.backlog = append(h.conn.backlog, p...)
 	return len(p), nil
 }
 
-func (handshakeConn) Close() error { return nil }
+func (*handshake) Close() error { return nil }
 
-// begin makes the ClientHello, which is left in the connection's backlog.
+// begin makes the ClientHello.
 func (s *secure) begin() {
-	c, h := s.conn, &handshake{}
-	*s = secure{conn: c, handshake: h, partial: s.partial[:0]}
-	h.tls = tls.Client(handshakeConn{conn: c, handshake: h}, c.loop.tls)
+	h := &handshake{conn: s.conn, secrets: map[string][]byte{}}
+	*s = secure{conn: s.conn, handshake: h, partial: s.partial[:0]}
+	h.tls = tls.Client(h, s.conn.loop.tls)
 	h.resume, h.cancel = iter.Pull(iter.Seq[struct{}](func(pause func(struct{}) bool) {
 		h.pause = pause
 		h.result = h.tls.Handshake()
@@ -117,7 +98,7 @@ func (s *secure) begin() {
 // helloBytes of the server's first message hold its random: after type, length and version (RFC 5246, section 7.4.1.3).
 const randomStart, helloBytes = 1 + 3 + 2, 1 + 3 + 2 + 32
 
-// advance lets the handshake go on with a record. When it fails the connection does.
+// advance lets the handshake go on with a record, and sends what it has to say. When it fails the connection does.
 func (s *secure) advance(record []byte) {
 	h, l := s.handshake, s.conn.loop
 	if missing := helloBytes - len(h.hello); missing > 0 && len(record) > 0 && recordType(record[0]) == recordHandshake {
@@ -126,6 +107,7 @@ func (s *secure) advance(record []byte) {
 	}
 	h.record, l.keys.current = record, h
 	if _, waits := h.resume(); waits {
+		s.conn.pump()
 		return
 	}
 	if h.result == nil {
@@ -133,7 +115,9 @@ func (s *secure) advance(record []byte) {
 	}
 	if h.result != nil {
 		s.conn.fail(ErrTLS, CauseOther, explainTLS(h.result))
+		return
 	}
+	s.conn.handshakeDone()
 }
 
 // takeOver derives the record layer's keys and lets crypto/tls go.
@@ -151,12 +135,12 @@ func (s *secure) takeOver() error {
 		return errors.New("a record goes on after the handshake's end")
 	}
 	if state.Version == tls.VersionTLS13 {
-		if s.in, err = newHalf13(suite, h.serverSecret); err != nil {
+		if s.in, err = newHalf13(suite, h.secrets["SERVER_TRAFFIC_SECRET_0"]); err != nil {
 			return err
 		}
-		s.out, err = newHalf13(suite, h.clientSecret)
+		s.out, err = newHalf13(suite, h.secrets["CLIENT_TRAFFIC_SECRET_0"])
 	} else {
-		s.in, s.out, err = newHalves12(suite, h.master, h.clientRandom, h.hello[randomStart:])
+		s.in, s.out, err = newHalves12(suite, h.secrets["CLIENT_RANDOM"], h.clientRandom, h.hello[randomStart:])
 	}
 	if err != nil {
 		return err
@@ -175,11 +159,11 @@ func (s *secure) received(p []byte) {
 	for len(p) >= recordHeaderBytes {
 		kind := recordType(p[0])
 		if kind < recordChangeCipherSpec || kind > recordApplicationData {
-			if s.handshake == nil {
-				c.fail(ErrTLS, CauseOther, "what came in is no TLS record")
-			} else {
-				c.fail(ErrTLS, CauseOther, explainTLS(tls.RecordHeaderError{}))
+			example := "what came in is no TLS record"
+			if s.handshake != nil {
+				example = speaksNoTLS
 			}
+			c.fail(ErrTLS, CauseOther, example)
 			return
 		}
 		length := int(p[3])<<8 | int(p[4])
@@ -192,19 +176,10 @@ func (s *secure) received(p []byte) {
 		}
 		record := p[:recordHeaderBytes+length]
 		p = p[len(record):]
-		if s.handshake == nil {
-			if err := s.open(record); err != nil {
-				c.fail(ErrTLS, CauseOther, err.Error())
-			}
-		} else {
+		if s.handshake != nil {
 			s.advance(record)
-			if c.generation == generation && c.fd >= 0 {
-				if s.handshake == nil {
-					c.handshakeDone()
-				} else {
-					c.pump()
-				}
-			}
+		} else if err := s.open(record); err != nil {
+			c.fail(ErrTLS, CauseOther, err.Error())
 		}
 		if c.generation != generation || c.fd < 0 {
 			return
@@ -319,28 +294,24 @@ func (s *secure) close() {
 	}
 }
 
+const speaksNoTLS = "the server does not speak TLS on this port; use http://"
+
 // explainTLS makes one line of a handshake's error that says what to do where that is known.
 func explainTLS(err error) string {
 	text := strings.TrimPrefix(err.Error(), "tls: ")
 	// crypto/tls has no exported type for an alert during the handshake.
 	alert, isAlert := strings.CutPrefix(text, "remote error: tls: ")
-	var unknownAuthority x509.UnknownAuthorityError
-	var hostname x509.HostnameError
+	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
-	var invalid x509.CertificateInvalidError
 	switch {
-	case isAlert && alert == "no application protocol":
+	case isAlert && alert == "no application protocol", err == errNoProtocol:
 		return errNoProtocol.Error()
 	case isAlert:
 		return "the server ended the TLS session: " + alert
-	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), errors.As(err, &invalid):
-		return "the server's certificate is not accepted (" + strings.TrimPrefix(text, "failed to verify certificate: ") + "); set tls.insecureSkipVerify to take any"
+	case errors.As(err, &certificate):
+		return "the server's certificate is not accepted (" + certificate.Err.Error() + "); set tls.insecureSkipVerify to take any"
 	case errors.As(err, &record):
-		return "the server does not speak TLS on this port; use http://"
-	case errors.Is(err, errNoProtocol):
-		return text
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed during the TLS handshake"
+		return speaksNoTLS
 	}
 	return "TLS handshake: " + text
 }
