@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -51,16 +52,12 @@ const probeTimeout = time.Second
 
 // resolve looks the host up once, in the process's own network: a namespace seldom has a name server.
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	if given := u.Port(); given != "" {
-		port = given
-	}
-	number, _ := strconv.ParseUint(port, 10, 16)
+	port, _ := strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
 	if err != nil {
 		return sockaddr{}, fmt.Errorf("url: %w", err)
 	}
-	return choose(ctx, addrs, uint16(number), within)
+	return choose(ctx, addrs, uint16(port), within)
 }
 
 // choose takes the first of several addresses that accepts a connection from within the namespace (localhost is ::1 as well

@@ -11,7 +11,7 @@ import (
 // While the connection is not up nothing is taken, and the session's connected is called again.
 func (c *conn) send(p []byte) {
 	c.unsent = p
-	c.pump()
+	c.sendUnsent()
 	if c.state == connecting {
 		c.unsent = nil
 	}
@@ -47,33 +47,26 @@ func (c *conn) write(p []byte) {
 
 // pump hands on what is waiting, as much as the kernel takes.
 func (c *conn) pump() {
-	if c.secure != nil && c.state == established {
-		c.pumpSealed()
-		return
+	if len(c.backlog) == 0 || c.pumpBacklog() {
+		c.sendUnsent()
 	}
-	if len(c.backlog) > 0 && !c.pumpBacklog() || len(c.unsent) == 0 {
+}
+
+// sendUnsent hands on what is unsent. Over TLS it is encrypted piece by piece; the first goes out together with what the
+// handshake has left.
+func (c *conn) sendUnsent() {
+	for c.secure != nil && len(c.unsent) > 0 && len(c.backlog) < sealBytes {
+		p := c.unsent[:min(len(c.unsent), sealBytes)]
+		c.unsent = c.unsent[len(p):]
+		c.write(p)
+	}
+	if c.secure != nil || len(c.unsent) == 0 {
 		return
 	}
 	if n, ok := c.transmit(c.unsent); ok {
 		c.loop.current.SentBytes += int64(n)
 		if c.unsent = c.unsent[n:]; len(c.unsent) > 0 {
 			c.watchWrites()
-		}
-	}
-}
-
-// pumpSealed encrypts what is unsent piece by piece. The first goes out together with what the handshake has left.
-func (c *conn) pumpSealed() {
-	for {
-		for len(c.unsent) > 0 && len(c.backlog) < sealBytes {
-			p := c.unsent[:min(len(c.unsent), sealBytes)]
-			c.unsent = c.unsent[len(p):]
-			if c.write(p); c.fd < 0 {
-				return
-			}
-		}
-		if len(c.backlog) > 0 && !c.pumpBacklog() || len(c.unsent) == 0 {
-			return
 		}
 	}
 }

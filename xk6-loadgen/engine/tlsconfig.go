@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -66,38 +67,24 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 	}
 	c := &tls.Config{
 		ServerName: host, InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the person's choice
-		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13,
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 	}
-	switch protocol {
-	case H2:
-		c.NextProtos = []string{"h2"}
-	case HTTP11:
-		c.NextProtos = []string{"http/1.1"}
+	if protocol != HTTP10 {
+		// The protocols are called as in ALPN, where HTTP/1.0 does not take part.
+		c.NextProtos = []string{string(protocol)}
 	}
-	var err error
-	if c.MinVersion, err = versionID("minVersion", t.MinVersion, c.MinVersion); err != nil {
-		return nil, err
-	}
-	if c.MaxVersion, err = versionID("maxVersion", t.MaxVersion, c.MaxVersion); err != nil {
-		return nil, err
-	}
+	var minErr, maxErr, orderErr, cipherErr, curveErr error
+	c.MinVersion, minErr = versionID("minVersion", cmp.Or(t.MinVersion, "TLSv1.2"))
+	c.MaxVersion, maxErr = versionID("maxVersion", cmp.Or(t.MaxVersion, "TLSv1.3"))
 	if c.MinVersion > c.MaxVersion {
-		return nil, errors.New("tls: minVersion is above maxVersion")
+		orderErr = errors.New("tls: minVersion is above maxVersion")
 	}
-	if c.CipherSuites, err = idsOf("cipher", t.Ciphers, cipherSuites); err != nil {
-		return nil, err
-	}
-	if c.CurvePreferences, err = idsOf("curve", t.Curves, curves); err != nil {
-		return nil, err
-	}
-	return c, nil
+	c.CipherSuites, cipherErr = idsOf("cipher", t.Ciphers, cipherSuites)
+	c.CurvePreferences, curveErr = idsOf("curve", t.Curves, curves)
+	return c, cmp.Or(minErr, maxErr, orderErr, cipherErr, curveErr)
 }
 
-func versionID(option, name string, otherwise uint16) (uint16, error) {
-	if name == "" {
-		return otherwise, nil
-	}
+func versionID(option, name string) (uint16, error) {
 	for _, v := range tlsVersions {
 		if v.name == name {
 			return v.id, nil
