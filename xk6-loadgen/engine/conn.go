@@ -60,7 +60,7 @@ type conn struct {
 	writeErrno  syscall.Errno
 	// reading: what was read is being acted on, in the loop's buffer.
 	reading bool
-	// generation tells connections of one slot apart; descriptors are reused at once.
+	// generation is how many connections of the slot have ended: while it stays the same, so does the connection that there is.
 	generation uint32
 	openedAt   int64
 	lingerFrom int64
@@ -89,7 +89,6 @@ func (c *conn) connect() {
 	}
 	c.fd, c.state = fd, connecting
 	c.answered, c.peerClosed, c.writeBroken, c.registered, c.watchesOut = false, false, false, false, false
-	c.generation++
 	l.open++
 	if c.secure != nil {
 		l.handshakes++
@@ -115,7 +114,7 @@ func (c *conn) connect() {
 	if c.generation != generation || c.state != connecting {
 		l.late = 0
 	}
-	if c.generation == generation && c.fd >= 0 {
+	if c.generation == generation {
 		c.watch(c.state == connecting || c.sending())
 	}
 }
@@ -192,7 +191,7 @@ func (c *conn) ready(events uint32) {
 		}
 		c.tryTransport()
 	} else if events&linux.EpollOut != 0 && c.sending() {
-		if c.pump(); c.fd >= 0 && !c.sending() && c.state == established {
+		if c.pump(); !c.sending() && c.state == established {
 			c.session.flush()
 		}
 	}
@@ -249,7 +248,7 @@ func (c *conn) rps(windowStart, windowEnd int64) float64 {
 // start lets the session start attempts, and sends them.
 func (c *conn) start() {
 	c.session.next()
-	if c.fd >= 0 && c.state == established {
+	if c.state == established {
 		c.session.flush()
 	}
 }
@@ -308,6 +307,7 @@ func (c *conn) drop() {
 		return
 	}
 	linux.Close(c.fd)
+	c.generation++
 	// What its session has gathered is not to leave on another connection.
 	c.loop.out = c.loop.out[:0]
 	if c.secure != nil {
@@ -326,23 +326,16 @@ func (c *conn) sweep() {
 	l := c.loop
 	before := l.clock - int64(l.plan.Timeout)
 	switch {
-	case c.paused:
-		c.session.expire(before)
+	case c.state == lingering && l.clock-c.lingerFrom < lingerLimit:
+		l.sweepBy(c.lingerFrom + lingerLimit)
 	case c.state == lingering:
-		if l.clock-c.lingerFrom >= lingerLimit {
-			c.close()
-			l.startSoon(c)
-		} else {
-			l.sweepBy(c.lingerFrom + lingerLimit)
-		}
-	case c.fd >= 0:
-		switch {
-		case c.state == established || c.openedAt >= before:
-			c.session.expire(before)
-		case c.state == connecting:
-			c.fail(ErrConnect, CauseTimedOut, "connect: no answer within the timeout")
-		default:
-			c.fail(ErrTLS, CauseTimedOut, "no TLS handshake within the timeout")
-		}
+		c.close()
+		l.startSoon(c)
+	case c.paused || c.state == established || c.state != closed && c.openedAt >= before:
+		c.session.expire(before)
+	case c.state == connecting:
+		c.fail(ErrConnect, CauseTimedOut, "connect: no answer within the timeout")
+	case c.state == handshaking:
+		c.fail(ErrTLS, CauseTimedOut, "no TLS handshake within the timeout")
 	}
 }

@@ -262,7 +262,7 @@ func (s *h2) flush() {
 		}
 		generation := c.generation
 		c.write(out)
-		if c.generation != generation || c.fd < 0 || s.uploading == 0 {
+		if c.generation != generation || s.uploading == 0 {
 			return
 		}
 	}

@@ -9,7 +9,7 @@ func (s *h2) received(p []byte) {
 	c, r := s.conn, &s.frames
 	s.lastReceived = c.loop.clock
 	generation := c.generation
-	for len(p) > 0 && c.generation == generation && c.fd >= 0 {
+	for len(p) > 0 && c.generation == generation {
 		if n := min(len(p), r.dataLeft); n > 0 {
 			p = p[n:]
 			r.dataLeft -= n

@@ -125,7 +125,7 @@ func (s *h2) expire(before int64) {
 	// A silent connection may be dead: those that are younger have their time still, and no other one is sent on it.
 	s.draining = s.draining || isSilent
 	generation := c.generation
-	if s.refill(); c.generation == generation && c.fd >= 0 {
+	if s.refill(); c.generation == generation {
 		s.flush()
 	}
 }

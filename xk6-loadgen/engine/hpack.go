@@ -119,13 +119,8 @@ func (b *block) add(f *field) {
 		b.hasRegular = true
 	case fieldContentLength:
 		b.hasRegular = true
-		switch {
-		case f.value < 0:
-			b.malformed = "content-length is not a number"
-		case b.length >= 0 && b.length != f.value:
-			b.malformed = "two content-lengths differ"
-		default:
-			b.length = f.value
+		if fault := setLength(&b.length, f.value); fault != "" {
+			b.malformed = fault
 		}
 	case fieldForbidden:
 		b.malformed = "a header name is not allowed in a response"

@@ -212,7 +212,7 @@ func (p *parser) header(line []byte) string {
 	switch colon {
 	case len("content-length"):
 		if bytes.EqualFold(line[:colon], []byte("content-length")) {
-			return p.contentLength(trimSpace(value))
+			return setLength(&p.length, decimal(trimSpace(value)))
 		}
 	case len("transfer-encoding"):
 		if bytes.EqualFold(line[:colon], []byte("transfer-encoding")) {
@@ -226,15 +226,15 @@ func (p *parser) header(line []byte) string {
 	return ""
 }
 
-func (p *parser) contentLength(value []byte) string {
-	length := decimal(value)
-	if length < 0 {
+// setLength takes a Content-Length, -1 where it is no number, beside the one that came before, -1 where none did.
+func setLength(length *int64, to int64) string {
+	if to < 0 {
 		return "Content-Length is not a number"
 	}
-	if p.length >= 0 && p.length != length {
+	if *length >= 0 && *length != to {
 		return "two Content-Lengths differ"
 	}
-	p.length = length
+	*length = to
 	return ""
 }
 

@@ -10,7 +10,7 @@ import (
 func (c *conn) read(events uint32) {
 	c.comesForward()
 	c.reading = true
-	if c.readAll(events); c.fd >= 0 && c.state == established {
+	if c.readAll(events); c.state == established {
 		c.session.flush()
 	}
 	c.reading = false
@@ -27,7 +27,7 @@ func (c *conn) readLast() {
 	c.readAll(0)
 	c.reading = false
 	switch {
-	case c.generation != generation || c.fd < 0:
+	case c.generation != generation:
 	case c.session.underWay() > 0:
 		c.failCall(ErrWrite, "write", c.writeErrno)
 	default:
@@ -84,7 +84,7 @@ func (c *conn) readAll(events uint32) {
 		default:
 			c.deliver(l.buffer[:n])
 		}
-		if c.generation != generation || c.fd < 0 {
+		if c.generation != generation {
 			return
 		}
 		if n < most && !wasReset {

@@ -181,7 +181,7 @@ func (s *secure) received(p []byte) {
 		} else if err := s.open(record); err != nil {
 			c.fail(ErrTLS, CauseOther, err.Error())
 		}
-		if c.generation != generation || c.fd < 0 {
+		if c.generation != generation {
 			return
 		}
 	}
