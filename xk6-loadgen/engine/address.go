@@ -19,24 +19,25 @@ func parseURL(raw string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("url: must start with http:// or https:// and a host: %w", err)
 	}
-	if u.Scheme != "http" && u.Scheme != "https" {
+	port, err := portOf(u)
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("url: %q must start with http:// or https://", raw)
-	}
-	if u.Hostname() == "" {
+	case u.Hostname() == "":
 		return nil, fmt.Errorf("url: %q names no host", raw)
-	}
-	if strings.ContainsFunc(u.RequestURI(), func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	case strings.ContainsFunc(u.RequestURI(), func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return nil, fmt.Errorf("url: %q has a space or control character in it; write it as %%20 or the like", raw)
-	}
-	if u.User != nil {
+	case u.User != nil:
 		return nil, fmt.Errorf("url: %q carries a user name; send an Authorization header instead", u.Redacted())
-	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("url: %q: a port is 1 to 65535", raw)
-		}
+	case err != nil || port == 0:
+		return nil, fmt.Errorf("url: %q: a port is 1 to 65535", raw)
 	}
 	return u, nil
+}
+
+// portOf is the port that is given, or that of the scheme.
+func portOf(u *url.URL) (uint64, error) {
+	return strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
 }
 
 // withoutZone drops an IPv6 zone, which means something on this machine only (RFC 6874, section 3).
@@ -52,7 +53,7 @@ const probeTimeout = time.Second
 
 // resolve looks the host up once, in the process's own network: a namespace seldom has a name server.
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
-	port, _ := strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
+	port, _ := portOf(u)
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
 	if err != nil {
 		return sockaddr{}, fmt.Errorf("url: %w", err)

@@ -209,21 +209,22 @@ func (p *parser) header(line []byte) string {
 		return "a header's name is followed by a space"
 	}
 	value := line[colon+1:]
-	switch colon {
-	case len("content-length"):
-		if bytes.EqualFold(line[:colon], []byte("content-length")) {
-			return setLength(&p.length, decimal(trimSpace(value)))
-		}
-	case len("transfer-encoding"):
-		if bytes.EqualFold(line[:colon], []byte("transfer-encoding")) {
-			p.transferEncoding(value)
-		}
-	case len("connection"):
-		if bytes.EqualFold(line[:colon], []byte("connection")) {
-			p.connection(value)
-		}
+	switch name := line[:colon]; {
+	case isNamed(name, "content-length"):
+		return setLength(&p.length, decimal(trimSpace(value)))
+	case isNamed(name, "transfer-encoding"):
+		last := trimSpace(value[bytes.LastIndexByte(value, ',')+1:])
+		p.chunked = bytes.EqualFold(last, []byte("chunked"))
+		p.coded = !p.chunked
+	case isNamed(name, "connection"):
+		p.connection(value)
 	}
 	return ""
+}
+
+// isNamed tells whether a header has this name, which is given in lower case. Most differ in their lengths.
+func isNamed(name []byte, lower string) bool {
+	return len(name) == len(lower) && bytes.EqualFold(name, []byte(lower))
 }
 
 // setLength takes a Content-Length, -1 where it is no number, beside the one that came before, -1 where none did.
@@ -236,12 +237,6 @@ func setLength(length *int64, to int64) string {
 	}
 	*length = to
 	return ""
-}
-
-func (p *parser) transferEncoding(value []byte) {
-	last := trimSpace(value[bytes.LastIndexByte(value, ',')+1:])
-	p.chunked = bytes.EqualFold(last, []byte("chunked"))
-	p.coded = !p.chunked
 }
 
 func (p *parser) connection(value []byte) {
