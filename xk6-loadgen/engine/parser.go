@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"bytes"
-	"strconv"
-)
+import "bytes"
 
 const (
 	// The most that status line, headers and trailers of one response may take, 1xx responses before it included.
@@ -12,12 +9,13 @@ const (
 	maxChunkLineBytes = 4 << 10
 	// Heads longer than this are not remembered.
 	maxCachedHeadBytes = 4 << 10
-	// A body of more than this is no body, and a chunk of more than these bits is none.
-	maxLengthDigits, maxChunkBits = 18, 60
+	// A body of more than this is no body (and 16 hexadecimal digits would overflow).
+	maxLengthDigits, maxChunkDigits = 18, 15
 )
 
 type parserState uint8
 
+// A head's states come first.
 const (
 	atStatusLine parserState = iota
 	atHeader
@@ -73,60 +71,73 @@ func (p *parser) endsAtClose() bool { return p.state == inBodyUntilClose }
 // and below, says what is wrong with the response; empty: nothing.
 func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault string) {
 	headStart := -1
-	for used < len(data) && !done && fault == "" {
-		rest := data[used:]
+	for used < len(data) {
 		switch p.state {
 		case inBody, inChunk:
-			n := min(int64(len(rest)), p.remaining)
+			n := min(int64(len(data)-used), p.remaining)
 			used += int(n)
 			p.bodyBytes += n
-			if p.remaining -= n; p.remaining == 0 {
-				done = p.state == inBody
-				p.state = atChunkEnd
+			if p.remaining -= n; p.remaining > 0 {
+				return used, false, ""
 			}
+			if p.state == inBody {
+				return used, true, ""
+			}
+			p.state = atChunkEnd
 			continue
 		case inBodyUntilClose:
-			p.bodyBytes += int64(len(rest))
+			p.bodyBytes += int64(len(data) - used)
 			return len(data), false, ""
 		case atStatusLine:
 			if len(p.line) == 0 {
-				if k := len(cache.bytes); k > 0 && len(rest) >= k && string(rest[:k]) == string(cache.bytes) {
+				if k := len(cache.bytes); k > 0 && len(data)-used >= k && string(data[used:used+k]) == string(cache.bytes) {
 					p.head = cache.head
 					p.headerBytes += int64(k)
 					used += k
-					done = p.beginBody()
+					if p.beginBody() {
+						return used, true, ""
+					}
 					continue
 				}
 				headStart = used
 			}
 		}
 
-		line, n, complete := p.takeLine(rest)
+		line, n, complete := p.takeLine(data[used:])
 		used += n
 		if fault = p.countLine(n, len(line)); fault != "" || !complete {
 			return used, false, fault
 		}
-		inHead := p.state == atStatusLine || p.state == atHeader
+		inHead := p.state <= atHeader
 		done, fault = p.takeState(line)
 		p.line = p.line[:0]
-		headEnds := inHead && (done || p.state != atStatusLine && p.state != atHeader)
-		if headEnds && headStart >= 0 && used-headStart <= maxCachedHeadBytes {
+		if inHead && (done || p.state > atHeader) && headStart >= 0 && used-headStart <= maxCachedHeadBytes {
 			cache.bytes = append(cache.bytes[:0], data[headStart:used]...)
 			cache.head = p.head
 		}
+		if done || fault != "" {
+			return used, done, fault
+		}
 	}
-	return used, done, fault
+	return used, false, ""
 }
 
 // takeLine returns the line that ends in data, without its line break, or keeps its beginning for the next call. A bare
 // LF ends a line too (RFC 9112, section 2.2).
 func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
-	line, rest, complete := bytes.Cut(data, []byte("\n"))
-	if len(p.line) > 0 || !complete {
+	end := bytes.IndexByte(data, '\n')
+	line, used = data, len(data)
+	if end >= 0 {
+		line, used = data[:end], end+1
+	}
+	if len(p.line) > 0 || end < 0 {
 		p.line = append(p.line, line...)
 		line = p.line
 	}
-	return bytes.TrimSuffix(line, []byte("\r")), len(data) - len(rest), complete
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line, used, end >= 0
 }
 
 // countLine accounts for n more bytes of a line that is lineBytes long by now, and bounds it.
@@ -272,24 +283,47 @@ func (p *parser) beginBody() (done bool) {
 
 // chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which say nothing here.
 func chunkSize(line []byte) (size int64, fault string) {
-	digits, _, _ := bytes.Cut(line, []byte(";"))
-	n, err := strconv.ParseUint(string(trimSpace(digits)), 16, maxChunkBits)
-	if err != nil {
+	line, _, _ = bytes.Cut(line, []byte(";"))
+	line = trimSpace(line)
+	if len(line) == 0 || len(line) > maxChunkDigits {
 		return 0, "a chunk's size is not a number"
 	}
-	return int64(n), ""
+	for _, c := range line {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, "a chunk's size is not a number"
+		}
+		size = size<<4 | int64(c)
+	}
+	return size, ""
 }
 
 // decimal is the number that the digits make; -1 where they make none, or are more than maxLengthDigits.
-func decimal(digits []byte) int64 {
-	if len(digits) > maxLengthDigits {
+func decimal(digits []byte) (n int64) {
+	if len(digits) == 0 || len(digits) > maxLengthDigits {
 		return -1
 	}
-	n, err := strconv.ParseUint(string(digits), 10, 64)
-	if err != nil {
-		return -1
+	for _, digit := range digits {
+		if digit < '0' || digit > '9' {
+			return -1
+		}
+		n = n*10 + int64(digit-'0')
 	}
-	return int64(n)
+	return n
 }
 
-func trimSpace(s []byte) []byte { return bytes.Trim(s, " \t") }
+func trimSpace(s []byte) []byte {
+	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
