@@ -82,7 +82,8 @@ type h2 struct {
 	// flow is what came in since the last update of the connection's window.
 	flow         int64
 	lastReceived int64
-	// oldest is no later than the beginning of any attempt that is waiting or under way, newest that of the one taken last.
+	// oldest is no later than the beginning of any attempt that is waiting or under way, newest that of the last one taken on this
+	// connection: those that had waited for it are older.
 	oldest, newest int64
 	frames         frameReader
 }
@@ -108,8 +109,9 @@ func (s *h2) connected() {
 	clear(s.streams)
 	*s = h2{
 		conn: s.conn, waiting: s.waiting, turnedAway: s.turnedAway, decoder: newHpackDecoder(&l.strings), streams: s.streams,
-		shared: l.plan.h2.opening, later: l.plan.h2.steady, nextID: 1, limit: min(l.plan.Streams, assumedStreams), sendWindow: initialWindowBytes, initialWindow: initialWindowBytes,
-		lastReceived: l.clock, frames: frameReader{kept: s.frames.kept[:0]},
+		nextID: 1, limit: min(l.plan.Streams, assumedStreams), shared: l.plan.h2.opening, later: l.plan.h2.steady,
+		sendWindow: initialWindowBytes, initialWindow: initialWindowBytes, lastReceived: l.clock,
+		frames: frameReader{kept: s.frames.kept[:0]},
 	}
 	l.out = append(l.out[:0], preface...)
 	s.fill()
