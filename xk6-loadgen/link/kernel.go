@@ -20,7 +20,7 @@ type kernelCounters struct {
 }
 
 // kernelCounts are what they say, since the namespace was made.
-type kernelCounts struct{ retransmits, listenOverflows, deviceDrops int64 }
+type kernelCounts struct{ retransmits, listenOverflows int64 }
 
 // openKernelCounters opens them for the calling thread's namespace.
 func openKernelCounters() (k kernelCounters, err error) {
@@ -40,16 +40,18 @@ func (k kernelCounters) read() (c kernelCounts, err error) {
 	if c.retransmits, err = k.field(k.snmp, "Tcp:", "RetransSegs"); err != nil {
 		return c, err
 	}
-	if c.listenOverflows, err = k.field(k.netstat, "TcpExt:", "ListenOverflows"); err != nil {
-		return c, err
-	}
+	c.listenOverflows, err = k.field(k.netstat, "TcpExt:", "ListenOverflows")
+	return c, err
+}
+
+// drops are packets that the device dropped, in and out. The kernel has one lock for what it tells of devices and for making and ending
+// namespaces, so it is asked when nothing is under way.
+func (k kernelCounters) drops() (int64, error) {
 	link, err := k.devices.LinkByName(device)
 	if err != nil {
-		return c, fmt.Errorf("the device %s is gone: %w", device, err)
+		return 0, fmt.Errorf("the device %s is gone: %w", device, err)
 	}
-	// In and out.
-	c.deviceDrops = int64(link.Attrs().Statistics.RxDropped + link.Attrs().Statistics.TxDropped)
-	return c, nil
+	return int64(link.Attrs().Statistics.RxDropped + link.Attrs().Statistics.TxDropped), nil
 }
 
 // field reads a value from a file in which each group has a line of names and then one of values.

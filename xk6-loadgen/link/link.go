@@ -7,6 +7,7 @@
 package link
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -32,6 +33,8 @@ type Link struct {
 	roundTrip          time.Duration
 	// reported is the reading of the last report, or the start.
 	reported reading
+	// drops are those of both devices by the last report.
+	drops int64
 }
 
 // reading is what the kernels have counted so far, and the nanoseconds of CPU that the whole process and the thread of the packets to
@@ -111,10 +114,11 @@ func (l *Link) Report() (Report, error) {
 	toServer, refusedThere := l.toServer.take()
 	toClient, refusedBack := l.toClient.take()
 	r, err := l.read()
-	drops := r.client.deviceDrops - l.reported.client.deviceDrops + r.server.deviceDrops - l.reported.server.deviceDrops
-	report := Report{Quiet: quiet, NetworkUse: l.useBy(r, toServer, toClient), DeviceDrops: drops + refusedThere + refusedBack}
-	l.reported = r
-	return report, err
+	atClient, clientErr := l.client.kernel.drops()
+	atServer, serverErr := l.server.kernel.drops()
+	report := Report{Quiet: quiet, NetworkUse: l.useBy(r, toServer, toClient), DeviceDrops: atClient + atServer - l.drops + refusedThere + refusedBack}
+	l.reported, l.drops = r, atClient+atServer
+	return report, cmp.Or(err, clientErr, serverErr)
 }
 
 // Counts returns what has happened since the last report, now, while packets are on their way. mark: lateness, in this and in the
