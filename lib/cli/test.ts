@@ -64,7 +64,7 @@ class TestRun {
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
     const tools = this.#tools(chosen);
     const integration = this.#shared('integration', 'integration tests', 8);
-    const lanes = [tools.then(() => this.#go(chosen)), this.#typesAndUnit(chosen)].map(async (lane) => {
+    const lanes = [tools.then(() => this.#go(chosen)), this.#typesAndUnit(chosen), tools].map(async (lane) => {
       await lane;
       if (await tools) await integration();
     });
@@ -162,14 +162,14 @@ class TestRun {
   }
 
   /**
-   * They mostly wait, and none of them judges how fast anything was; but on one network bakeoff lets one run measure at a time. Two
+   * They mostly wait, and none of them judges how fast anything was; but on one network bakeoff lets one run measure at a time. Three
    * lanes have a network each, where that may be made; otherwise all go one after another.
    */
   async #wholeRuns(): Promise<void> {
     const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
     const { code } = await run({ before: apart, command: 'true', args: [], signal: this.#signal });
     const lane = this.#shared('runs', 'tests of whole runs', 8, code === 0 ? apart : []);
-    await Promise.all(code === 0 ? [lane(), lane()] : [lane()]);
+    await Promise.all(code === 0 ? [lane(), lane(), lane()] : [lane()]);
   }
 
   /** What works off a project's tests in so many parts. Called by each lane that is free, each part is done once. */
