@@ -168,7 +168,7 @@ class TestRun {
   async #wholeRuns(): Promise<void> {
     const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
     const { code } = await run({ before: apart, command: 'true', args: [], signal: this.#signal });
-    const lane = this.#shared('runs', 'tests of whole runs', 8, code === 0 ? apart : []);
+    const lane = this.#shared('runs', 'tests of whole runs', 12, code === 0 ? apart : []);
     await Promise.all(code === 0 ? [lane(), lane(), lane()] : [lane()]);
   }
 
