@@ -20,12 +20,12 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const asked = textOf(get(config, 'user'));
   const here = await beginHere(file, entriesOf(config).map(({ entry }) => entry.address), port, place, asked === undefined ? [] : [asked]);
   // It would start a thread for each core of the machine, also for those that it may not use.
-  const ours = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
+  const threads = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
   if (workers === 'server-cores') here.said.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
   const changed = changeMap(config, '', here);
   if (pairsIn(config).some(isRelativePath)) here.said.push(`relative paths begin at ${here.folder}, as if h2o were started there`);
   return {
-    ...adoptedHere(file, printYaml({ ...changed, pairs: [...ours, ...changed.pairs] }), workers, here),
+    ...adoptedHere(file, printYaml({ ...changed, pairs: [...threads, ...changed.pairs] }), workers, here),
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
     hosts,
