@@ -32,7 +32,7 @@ export interface Child {
   process: ChildProcess;
   exited: Promise<ChildExit>;
   hasExited(): boolean;
-  /** TERM, also where it is stopped, then KILL to the whole group after `graceMs`. Returns when the process is gone; may be called more than once. */
+  /** TERM, then KILL to the whole group after `graceMs`. Returns when the process is gone; may be called more than once. */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   async function stop(graceMs = 5000): Promise<void> {
     if (gone) return;
     process.kill(pid, 'SIGTERM');
-    // It may be stopped, and what it waits for in its group too: none of them hears anything before this.
+    // A process that somebody stopped hears of TERM once it goes on.
     process.kill(-pid, 'SIGCONT');
     const timer = setTimeout(() => sendIfThere(-pid, 'SIGKILL'), graceMs);
     await exited;

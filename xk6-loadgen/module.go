@@ -93,7 +93,7 @@ func (m *instance) alternate(state *lib.State, options sobek.Value) ([]any, erro
 		}
 		push := m.pusherOf(state, side)
 		pushers = append(pushers, push)
-		sides = append(sides, engine.Side{Options: side.options, Processes: side.processes, OnSecond: push.second})
+		sides = append(sides, engine.Side{Options: side.options, CPUOf: side.cpuOf, OnSecond: push.second})
 	}
 	results, err := engine.Alternate(m.vu.Context(), sides, turns)
 	if err != nil {
@@ -143,9 +143,15 @@ func summary(r engine.Result) map[string]any {
 	if r.MaxConcurrentStreams > 0 {
 		maxConcurrentStreams = r.MaxConcurrentStreams
 	}
+	var turns, serverCPU any
+	if t := r.Turns; t != nil {
+		turns = map[string]any{"count": t.Count, "responses": t.Responses, "sliceMs": t.SliceMs, "rampMs": t.RampMs, "waits": t.Waits}
+	}
+	if cpu := r.ServerCPU; cpu != nil {
+		serverCPU = map[string]any{"seconds": cpu.Seconds, "idleShare": cpu.IdleShare}
+	}
 	return map[string]any{
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
-		"settling":     r.Settling,
 		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS,
 		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "statuses": statuses, "errors": errorCounts,
 		"errorCauses": named(engine.ErrorCauseNames[:], r.Causes[:]), "errorExample": r.ErrorExample,
@@ -157,7 +163,7 @@ func summary(r engine.Result) map[string]any {
 		"sendDelayMs": latency(r.SendDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
 		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
-		"cpuSeconds": r.CPUSeconds,
+		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU,
 	}
 }
 

@@ -381,16 +381,15 @@ func TestOptionsOfAlternateThatAreWrong(t *testing.T) {
 		`{}`:           "sides: give the options of one load or more",
 		`{ sides: 7 }`: "sides: must be a list of options, got 7",
 		`{ side: [] }`: `there is no option "side"; there are: sides, slice, seed`,
-		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }, { urll: 'x' }] }`:  `sides[1]: there is no option "urll"`,
-		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, processes: 7 }] }`:   "processes: must be a list of whole numbers, got 7",
-		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, processes: [1] }] }`: "sides[0].processes: 1 is no process group",
-		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }], slice: '1us' }`:   "slice: must be 1ms to 10s, got 1µs",
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }, { urll: 'x' }] }`: `sides[1]: there is no option "urll"`,
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, cpuOf: 7 }] }`:      "cpuOf: must be a list of whole numbers, got 7",
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }], slice: '1us' }`:  "slice: must be 1ms to 10s, got 1µs",
 	} {
 		if _, _, err := script(t, context.Background(), "loadgen.alternate("+code+")"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", code, err, want)
 		}
 	}
-	if _, _, err := script(t, context.Background(), `loadgen.run({ url: 'http://127.0.0.1/', requests: 1, processes: [7] })`); err == nil || !strings.Contains(err.Error(), `there is no option "processes"`) {
+	if _, _, err := script(t, context.Background(), `loadgen.run({ url: 'http://127.0.0.1/', requests: 1, cpuOf: [7] })`); err == nil || !strings.Contains(err.Error(), `there is no option "cpuOf"`) {
 		t.Error(err)
 	}
 }

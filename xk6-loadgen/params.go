@@ -26,8 +26,8 @@ type params struct {
 	pages string
 	// tls is nil where the script has none.
 	tls *sobek.Object
-	// processes are a side's process groups, with alternate only.
-	processes []int
+	// cpuOf are the processes of a side's server, with alternate only.
+	cpuOf []int
 	// segmented: these are the options of several k6 together.
 	segmented bool
 }
@@ -195,7 +195,6 @@ func ofCall(segmented *bool, startAt *time.Time) []option {
 
 // parseTurns reads the options of alternate: those of each side, and how the sides take turns. Its errors name the side.
 func parseTurns(value sobek.Value) (sides []*params, turns engine.Turns, err error) {
-	turns.Slice = 10 * time.Millisecond
 	var given []sobek.Value
 	var segmented bool
 	if err := setOptions(value, append([]option{
@@ -208,7 +207,7 @@ func parseTurns(value sobek.Value) (sides []*params, turns engine.Turns, err err
 	for i, v := range given {
 		side := newParams()
 		side.segmented = segmented
-		if err := side.read(v, option{"processes", into(&side.processes, list("whole numbers", 0, count[int]))}); err != nil {
+		if err := side.read(v, option{"cpuOf", into(&side.cpuOf, list("whole numbers", 0, count[int]))}); err != nil {
 			return nil, turns, fmt.Errorf("sides[%d]: %w", i, err)
 		}
 		sides = append(sides, side)

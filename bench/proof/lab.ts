@@ -12,7 +12,7 @@ import type { Interrupt } from '../../lib/interrupt.ts';
 import { orderOfRound } from '../../lib/runner/order.ts';
 import { makePlan, type PlanOptions } from '../../lib/runner/plan.ts';
 import type { Plan } from '../../lib/runner/planned.ts';
-import type { Environment, LatencyFigures, Result } from '../../lib/result/result.ts';
+import type { Environment, LatencyFigures, Phase, Result } from '../../lib/result/result.ts';
 import type { RunContext } from '../../lib/runner/round-types.ts';
 import { runGroup } from '../../lib/runner/round.ts';
 import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
@@ -120,22 +120,24 @@ export interface Load { rps: ReadonlyMap<string, number>; generatorShares: Reado
 
 /**
  * Loads all groups of the plan once, as a round of a run does, and returns what it came to, and the time that it took,
- * that of failed tries included; `latencyMs` by variant. @throws UserError where all tries failed, Interrupted
+ * that of failed tries included; `latencyMs` and `phases` by variant. @throws UserError where all tries failed, Interrupted
  */
-export async function oneRound(context: RunContext, round: number): Promise<Load & { latencyMs: ReadonlyMap<string, LatencyFigures>; startedAt: string; seconds: number }> {
+export async function oneRound(context: RunContext, round: number): Promise<Load & { latencyMs: ReadonlyMap<string, LatencyFigures>; phases: ReadonlyMap<string, Phase[]>; startedAt: string; seconds: number }> {
   const [startedAt, beganAtMs] = [new Date().toISOString(), performance.now()];
   for (let tried = 1; ; tried++) {
     try {
       const [rps, generatorShares, latencyMs] = [new Map<string, number>(), new Map<string, number>(), new Map<string, LatencyFigures>()];
+      const all = new Map<string, Phase[]>();
       for (const [index, group] of orderOfRound(context.plan.groups, round, context.plan.run).entries()) {
         const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, onLoad() {} });
         for (const [variant, { phases }] of outcomes) {
+          all.set(variant, phases);
           rps.set(variant, roundRps(phases));
           latencyMs.set(variant, mergedLatency(phases.map((phase) => phase.latencyMs)));
           generatorShares.set(variant, total(phases, ({ generatorCpuSeconds }) => generatorCpuSeconds) / total(phases, ({ seconds }) => seconds));
         }
       }
-      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps, generatorShares, latencyMs };
+      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps, generatorShares, latencyMs, phases: all };
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       if (tried === tries) throw new UserError(`a round failed ${tries} times: ${error.message}`);

@@ -12,7 +12,7 @@ import { titles, views, type View } from './views.ts';
 export interface ProofPage { markdown: string; plots: ReadonlyMap<string, string> }
 
 /** In the order of the page. */
-export const partNames: readonly PartName[] = ['aa', 'search', 'power', 'width', 'slices', 'latency', 'agreement', 'disturbed'];
+export const partNames: readonly PartName[] = ['aa', 'search', 'power', 'width', 'slices', 'latency', 'waiting', 'agreement', 'disturbed'];
 
 const plotFolder = 'proof';
 
@@ -57,7 +57,7 @@ function sectionOf(file: PartFile<PartName>, plots: Map<string, string>): string
     ...findings.flatMap((line) => [line, '']),
     ...tables.filter(({ rows }) => rows.length > 0).flatMap((table) => [...markdownTable(table), '']),
     ...drawn.flatMap(({ name, title: alt }) => [`![${alt}](${plotFolder}/${name}.svg)`, '']),
-    ...details.filter(({ rows }) => rows.length > 0).flatMap((table) => ['<details><summary>The plot in figures</summary>', '', ...markdownTable(table), '', '</details>', '']),
+    ...details.filter(({ rows }) => rows.length > 0).flatMap((table) => [`<details><summary>${drawn.length > 0 ? 'The plot in figures' : 'All rounds'}</summary>`, '', ...markdownTable(table), '', '</details>', '']),
   ];
 }
 

@@ -18,13 +18,15 @@ import { toolVersions } from '../versions.ts';
 import { measureAgainstItself } from './aa.ts';
 import { measureAgreement } from './agreement.ts';
 import { measureDisturbed } from './disturbed.ts';
+import { mixed } from './known.ts';
 import type { Lab } from './lab.ts';
 import { measureLatency } from './latency.ts';
 import { partNames, viewOf, writePage } from './page.ts';
 import { costlyLine, measurePower } from './power.ts';
-import { readPart, writePart, type PartFile, type PartName, type ProofData, type ProofFiles } from './results.ts';
+import { readPart, schema, writePart, type PartFile, type PartName, type ProofData, type ProofFiles } from './results.ts';
 import { loadSeconds, measureSearch, searchedWithin } from './search.ts';
 import { measureSlices } from './slices.ts';
+import { measureWaiting } from './waiting.ts';
 import { measureWidth } from './width.ts';
 
 interface ProofPart<Name extends PartName> {
@@ -58,12 +60,16 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
     empty: () => ({ alternating: [], sequential: [] }), measure: measureWidth,
   },
   slices: {
-    title: 'the effect by the length of a slice, frozen, drained and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 5, secondsEach: 130,
+    title: 'the effect by the length of a turn, and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 5, secondsEach: 75,
     empty: () => ({ slices: [], wrk: { effect: [], control: [] } }), measure: measureSlices,
   },
   latency: {
     title: 'whether turns show in latency: at a rate, in turns and alone', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 9,
     empty: () => ({ rounds: [] }), measure: measureLatency,
+  },
+  waiting: {
+    title: 'servers of known truth that wait, alone and in turns with others; it fails where one is beyond its bounds', tools: ['k6', 'nginx'], repeats: 3, secondsEach: 160,
+    empty: () => ({ cases: [], mixed: { how: mixed.how, rounds: [] } }), measure: measureWaiting,
   },
   agreement: {
     title: 'the effects of open_file_cache and of another server, beside what wrk, h2load and stock k6 see', tools: ['k6', 'nginx', 'nghttpd', 'wrk', 'h2load'], repeats: 10, secondsEach: 100,
@@ -97,11 +103,17 @@ export interface ProofOptions {
 
 /**
  * Measures the parts that are named, and writes their sections of the page anew: in docs/proof.md from results/proof, or with
- * `repeats` in results/proof-try/proof.md from what is beside it. Throws UserError and Interrupted; what a part had measured until then stays.
+ * `repeats` in results/proof-try/proof.md from what is beside it. Returns the exit code: 1 where a figure of these parts is beyond its
+ * bounds. Throws UserError and Interrupted; what a part had measured until then stays.
  */
-export async function proofCommand({ args, words, repeats, cores }: ProofOptions): Promise<void> {
+export async function proofCommand({ args, words, repeats, cores }: ProofOptions): Promise<0 | 1> {
   const results = join(projectRoot, 'results', repeats === undefined ? 'proof' : 'proof-try');
   const named = partNames.filter((name) => words.includes(wordOf(name)));
+  const filesOf = async (names: readonly PartName[]): Promise<ProofFiles> => (
+    Object.fromEntries(await Promise.all(names.map(async (name) => [name, await readPart(results, name)]))) as ProofFiles
+  );
+  // The page is made of them as well: one that cannot be read is refused before anything is measured.
+  await filesOf(partNames.filter((name) => !named.includes(name)));
   if (named.length > 0) {
     const release = await oneRunAtATime();
     try {
@@ -112,9 +124,14 @@ export async function proofCommand({ args, words, repeats, cores }: ProofOptions
       release();
     }
   }
-  const files = Object.fromEntries(await Promise.all(partNames.map(async (name) => [name, await readPart(results, name)]))) as ProofFiles;
+  const files = await filesOf(partNames);
   const page = await writePage(repeats === undefined ? join(projectRoot, 'docs') : results, files);
   console.log(`\n${relative(projectRoot, page)} is made of ${relative(projectRoot, results)}/`);
+  return named.some((name) => isBeyond(files[name])) ? 1 : 0;
+}
+
+function isBeyond(file: PartFile<PartName> | undefined): boolean {
+  return file !== undefined && (viewOf(file).beyond ?? []).length > 0;
 }
 
 interface Asked { command: string; repeats: number | undefined; cores: Cores; interrupt: Interrupt }
@@ -149,7 +166,7 @@ async function measurePart<Name extends PartName>(part: Name, { empty, measure }
   const startedAt = new Date().toISOString();
   const data = empty();
   const fileNow = (state: PartFile<Name>['state']): PartFile<Name> => (
-    { schema: 1, part, state, command, startedAt, endedAt: new Date().toISOString(), environment: lab.environment, failures: lab.failures, data }
+    { schema, part, state, command, startedAt, endedAt: new Date().toISOString(), environment: lab.environment, failures: lab.failures, data }
   );
   await measure(lab, data, () => writePart(results, fileNow('partial')));
   const file = fileNow('complete');

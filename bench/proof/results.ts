@@ -2,7 +2,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
-import type { Environment, LatencyFigures, Verdict } from '../../lib/result/result.ts';
+import type { Environment, LatencyFigures, Phase, Verdict } from '../../lib/result/result.ts';
 import { writeWhole } from '../../lib/write-whole.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 
@@ -39,8 +39,6 @@ export interface Cost {
   precise: Run[];
 }
 
-export type Way = 'frozen' | 'drained';
-
 /** Ratios round by round: of open_file_cache to a plain server, and of such a one to itself. */
 export interface Seen { effect: number[]; control: number[] }
 
@@ -56,13 +54,48 @@ export type Percentiles = Pick<LatencyFigures, 'p50' | 'p99'>;
 /** Of each side: of the one that is loaded alone, and right before or after it of those in turns. */
 export interface LatencyRound { alone: Percentiles[]; inTurns: Percentiles[] }
 
+/** One server with others beside it, or alone: 2 and 8 sides have 1 and 7 others. */
+export type Arrangement = 'alone' | 'two' | 'eight';
+
+/** A server's figures of one round. Times are milliseconds, CPU time is µs per response. */
+export interface KnownFigures {
+  rps: number;
+  meanMs: number;
+  p50Ms: number;
+  p99Ms: number;
+  /** null: not known. */
+  cpuMicros: number | null;
+  errors: number;
+  /** Connections that were made within the window. */
+  reconnects: number;
+  /** Cores that the server used while others were loaded; null where it was alone. */
+  idleCpuShare: number | null;
+  turns: Phase['turns'];
+}
+
+/** The figures that are known beforehand, some of them from the server alone in the same round. */
+export type Expected = Partial<Pick<KnownFigures, 'rps' | 'p50Ms' | 'p99Ms' | 'errors' | 'reconnects'>> & { cpuMicros?: number | null };
+
+export interface KnownRound extends Record<Arrangement, KnownFigures> { expected: Expected }
+
+/** A server of known truth; `how` says how its figures are known. */
+export interface KnownCase { name: string; how: string; rounds: KnownRound[] }
+
+/** A server that waits and one that computes: each alone, and two copies of each that take turns. */
+export interface MixedRound {
+  alone: Record<MixedSide, KnownFigures>;
+  together: Record<MixedSide, KnownFigures[]>;
+}
+export type MixedSide = 'waiting' | 'computing';
+
 export interface ProofData {
   aa: { runs: Run[] };
   search: { within: Within; runs: Run[]; /** Of all searches. */ loads: LoadsAfter[]; /** Of each of them. */ loadSeconds: number };
   power: { line: string; costs: Cost[] };
   width: { alternating: TimedRound[]; sequential: TimedRound[] };
-  slices: { slices: (Seen & { milliseconds: number; way: Way })[]; wrk: Seen };
+  slices: { slices: (Seen & { milliseconds: number })[]; wrk: Seen };
   latency: { rounds: LatencyRound[] };
+  waiting: { cases: KnownCase[]; mixed: { how: string; rounds: MixedRound[] } };
   agreement: { cases: AgreementCase[] };
   disturbed: { control: Run[]; effect: Run[]; /** Whole builds that the compiler came to. */ builds: number };
 }
@@ -72,8 +105,11 @@ export type PartName = keyof ProofData;
 /** What did not come to an end, and is in no figure. */
 export interface Failure { at: string; why: string }
 
+/** 1 were measured with servers that were stopped between their turns. */
+export const schema = 2;
+
 export interface PartFile<Name extends PartName> {
-  schema: 1;
+  schema: typeof schema;
   part: Name;
   /** 'partial': interrupted, or not done yet. */
   state: 'complete' | 'partial';
@@ -100,7 +136,7 @@ export async function writePart<Name extends PartName>(folder: string, file: Par
   if (file.state === 'complete') await rm(partial, { force: true });
 }
 
-/** Reads a part: what is complete, or else what there is of it. @throws UserError for a file that is none */
+/** Reads a part: what is complete, or else what there is of it. @throws UserError for a file that is none, or of an earlier version */
 export async function readPart<Name extends PartName>(folder: string, part: Name): Promise<PartFile<Name> | undefined> {
   for (const file of [`${part}.json`, `${part}.partial.json`].map((name) => join(folder, name))) {
     const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -108,11 +144,14 @@ export async function readPart<Name extends PartName>(folder: string, part: Name
       throw new UserError(`cannot read ${file}: ${error.message}`);
     });
     if (text === undefined) continue;
+    let read: PartFile<Name>;
     try {
-      return JSON.parse(text) as PartFile<Name>;
+      read = JSON.parse(text) as PartFile<Name>;
     } catch {
-      throw new UserError(`${file} is no JSON: remove it, or measure that part again`);
+      throw new UserError(`${file} is no JSON: remove it, and measure that part again`);
     }
+    if (read.schema !== schema) throw new UserError(`${file} is of an earlier version, which measured in another way: remove it, and run npm run bench -- proof-${part}`);
+    return read;
   }
   return undefined;
 }

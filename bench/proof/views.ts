@@ -8,6 +8,7 @@ import { costlyLine, linesText } from './power.ts';
 import type { EffectSeen, LatencyRound, PartFile, PartName, Run, TimedRound } from './results.ts';
 import { halfWidthOf, inTurnsByAlone, isDifferent, latencyOf, percentiles, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
 import { intervalPlot, linePlot, type Bar } from './svg.ts';
+import { waiting } from './waiting-view.ts';
 
 export interface View {
   title: string;
@@ -18,8 +19,10 @@ export interface View {
   tables: Table[];
   /** `name` is that of the file, without its ending. */
   plots: { name: string; title: string; svg: string }[];
-  /** All that the plots show. */
+  /** All that was measured, where the tables have medians and the plots show it. */
   details: Table[];
+  /** Figures that are not as they must be, a line each; absent where nothing is demanded. */
+  beyond?: string[];
 }
 
 /** With two decimals: widths of half a percent are told apart. */
@@ -36,13 +39,14 @@ export const titles: { readonly [Name in PartName]: string } = {
   search: 'Searches with a config against itself',
   power: 'A known extra cost',
   width: 'Alternating against sequential rounds',
-  slices: 'The length of a slice, and how it ends',
-  latency: 'Latency in turns and alone',
+  slices: 'The length of a turn',
+  latency: 'Latency at a rate, in turns and alone',
+  waiting: 'Servers that wait',
   agreement: 'Beside other generators',
   disturbed: 'While a compiler runs',
 };
 
-export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, search, power, width: widths, slices, latency, agreement, disturbed };
+export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, search, power, width: widths, slices, latency, waiting: (file) => ({ title: titles.waiting, ...waiting(file) }), agreement, disturbed };
 
 function aa({ data: { runs } }: PartFile<'aa'>): View {
   return againstItself('aa', `${runs.length} runs of the default length`, runs);
@@ -135,31 +139,28 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
 }
 
 function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
-  const measured = [...all.map(({ milliseconds, way, effect, control }) => ({ name: `${milliseconds} ms`, way, effect, control })), { name: 'wrk, 1 s', way: 'wrk' as const, ...wrk }]
-    .filter(({ effect }) => effect.length > 1);
+  const series = ['bakeoff', 'wrk'];
+  const measured = [...all.map(({ milliseconds, ...seen }) => ({ name: `${milliseconds} ms`, series: 0, ...seen })), { name: 'wrk, 1 s', series: 1, ...wrk }].filter(({ effect }) => effect.length > 1);
   type Row = (typeof measured)[number];
-  const ways = ['frozen', 'drained', 'wrk'];
-  const names = [...new Set(measured.map(({ name }) => name))];
   const plotOf = (name: string, title: string, of: (row: Row) => readonly number[], known: { reference?: number } = {}): View['plots'][number] => ({
     name, title, svg: intervalPlot({
-      title, series: ways, y: asChange, x: 'mean length of a slice',
-      groups: names.map((group) => ({ name: group, ...known, bars: measured.filter((row) => row.name === group).map((row) => barOf(ways.indexOf(row.way), of(row))) })),
+      title, series, y: asChange, x: 'mean length of a turn', groups: measured.map((row) => ({ name: row.name, ...known, bars: [barOf(row.series, of(row))] })),
     }),
   });
   const cell = (of: (row: Row) => readonly number[]) => (row: Row): string => bounded(ratioOf(of(row)));
   return {
     title: titles.slices,
-    about: 'The effect of open_file_cache, and that of nothing (the same config twice), by the length of a slice: with servers that are stopped between their slices (frozen), with servers that run on when what was under way has been awaited (drained), and as wrk sees them in turns of 1 s. All in the same minutes, in random order; a pair of wrk counts as a round does.',
+    about: 'The effect of open_file_cache, and that of nothing (the same config twice), by the mean length of a turn, which the load engine otherwise chooses itself, and as wrk sees them in turns of 1 s. All in the same minutes, in random order; a pair of wrk counts as a round does.',
     findings: [],
     tables: [tableOf(measured, [
-      { group: '', title: 'slice', align: 'left', cell: ({ name, way }) => (way === 'wrk' ? name : `${name}, ${way}`) },
+      { group: '', title: 'turn', align: 'left', cell: ({ name }) => name },
       { group: '', title: 'rounds', align: 'right', cell: ({ effect }) => whole(effect.length) },
       { group: '', title: 'open_file_cache', align: 'right', cell: cell(({ effect }) => effect) },
       { group: '', title: 'nothing', align: 'right', cell: cell(({ control }) => control) },
     ])],
     plots: measured.length === 0 ? [] : [
-      plotOf('slices-effect', 'open_file_cache by the length of a slice', ({ effect }) => effect),
-      plotOf('slices-nothing', 'Nothing by the length of a slice: 1 is right', ({ control }) => control, { reference: 1 }),
+      plotOf('slices-effect', 'open_file_cache by the length of a turn', ({ effect }) => effect),
+      plotOf('slices-nothing', 'Nothing by the length of a turn: 1 is right', ({ control }) => control, { reference: 1 }),
     ],
     details: [],
   };
@@ -173,7 +174,7 @@ function latency({ data: { rounds } }: PartFile<'latency'>): View {
   const title = 'Latency in turns by that alone: 1 is right';
   return {
     title: titles.latency,
-    about: 'nginx at 1,000 requests/s over HTTP/1.1 with 100 connections, in two ways, one right after the other, in the opposite order from round to round: against the same nginx, in the turns of 250 ms that a run at a rate has, with each server stopped between its own; and alone, without turns. Ratios are of latency, in turns by alone, with the geometric mean of the two sides.',
+    about: 'nginx at 1,000 requests/s over HTTP/1.1 with 100 connections, in two ways, one right after the other, in the opposite order from round to round: against the same nginx, in the turns that a run at a rate has; and alone, without turns. Ratios are of latency, in turns by alone, with the geometric mean of the two sides.',
     findings: rows.length === 0 ? [] : [`Latency in turns by that alone, of ${rounds.length} rounds: ${enumeration(rows.map(({ name, ratios }) => `${name} ${bounded(ratioOf(ratios))}`))}.`],
     tables: [tableOf(rows, [
       { group: '', title: 'latency', align: 'left', cell: ({ name }) => name },

@@ -1,24 +1,27 @@
 // Where requests/s and CPU per request do not say the same: the server used more or less of its cores, and why that may be.
-import { percent } from '../format.ts';
+import { percent, times } from '../format.ts';
 import type { VariantResult } from '../result/result.ts';
 import { atLimit, usableCores, usedCores } from './limit.ts';
 import type { RunFacts } from './measured.ts';
 import { networkReason } from './network.ts';
 import { noiseOf, othersMatter, stealMatters, type RoundNoise } from './noise.ts';
-import { meanInterval, median } from './statistics.ts';
+import { mean, meanInterval, median } from './statistics.ts';
 
 /** Below this it is worth no word: at its limit a server is from 90 % of its cores on, so it may be the limit at 95 % and at 100 %. */
 const worthAWord = Math.log(1.05);
 
 /**
  * One clause that says which side used less of the server's cores, and why that may be; '' where they agree.
- * @param useLogs per round ln(ratio of requests/s) + ln(ratio of CPU per request), which is the change of the server's CPU use
+ * @param logs ln(variant / baseline) of requests/s and of CPU per request, per round: their sum is that of the server's CPU use
  */
-export function disagreementOf(baseline: VariantResult, variant: VariantResult, useLogs: readonly number[], alpha: number, facts: RunFacts): string {
-  const { middle, half } = meanInterval(useLogs, alpha);
+export function disagreementOf(
+  baseline: VariantResult, variant: VariantResult, logs: { rps: readonly number[]; cpu: readonly number[] }, alpha: number, facts: RunFacts,
+): string {
+  const { middle, half } = meanInterval(logs.cpu.map((log, round) => log + (logs.rps[round] as number)), alpha);
   if (Math.abs(middle) <= Math.max(half, worthAWord)) return '';
   const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
-  return `with ${less.name} the server used ${percent(1 - Math.exp(-Math.abs(middle)))} less CPU time than with ${more.name}: ${reason(less, more, facts)}`;
+  const perRequest = Math.exp(mean(logs.cpu) * (less === variant ? 1 : -1));
+  return `with ${less.name} the server kept its cores ${percent(1 - Math.exp(-Math.abs(middle)))} less busy than with ${more.name}, at ${times(perRequest)} the CPU time per request: ${reason(less, more, facts)}`;
 }
 
 function reason(less: VariantResult, more: VariantResult, { serverCores, generatorCores, sharedCores }: RunFacts): string {

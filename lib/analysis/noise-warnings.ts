@@ -63,8 +63,7 @@ export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVarian
     const share = serverShareOf(one, variant, { server: serverCores, generator: generatorCores });
     return noise === null ? [] : [{ round: one.round, noise, isBusy: (share ?? 0) >= busy }];
   }));
-  // As groupsOf has it.
-  const tookTurns = measured.every(({ network, rounds }) => network === undefined && rounds.every(({ phases }) => phases.length === 1));
+  const tookTurns = measured.every(({ rounds }) => rounds.every(({ phases }) => phases.every(({ turns }) => (turns?.count ?? 0) > 1)));
   const verdicts = comparisons.map(({ verdict }) => verdict).filter((verdict) => verdict !== 'none');
   const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
   const unsettled = settled ? [] : all;

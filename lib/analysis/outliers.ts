@@ -1,5 +1,7 @@
-// Rounds whose ratio lies far from the others'. They are shown and count like all others.
-import { median } from './statistics.ts';
+// Rounds whose ratio lies far from the others'. They are shown and count like all others, but for one that is measured again.
+import type { Comparison, Verdict } from '../result/result.ts';
+import { mean, median, variance } from './statistics.ts';
+import { studentQuantile } from './student.ts';
 
 /** With fewer rounds there are no others to be far from. */
 const fewestRounds = 4;
@@ -30,4 +32,45 @@ export function outliersOf(logs: readonly number[]): number[] {
   const mad = median(logs.map((d) => Math.abs(d - middle))) * (fewValues[n - fewestRounds] ?? n / (n - 0.8));
   const far = Math.max(farMads * mad, worthAWord);
   return [...logs.keys()].filter((round) => Math.abs(logs[round] as number - middle) > far);
+}
+
+/**
+ * The only outlier of a comparison, where there is a verdict with it and none without it, or the other way round; `without` is that
+ * without it. null in most comparisons, and where too few rounds would be left.
+ * @param verdictOf what some of the rounds say
+ */
+export function swayingRound(logs: readonly number[], verdictOf: (logs: readonly number[]) => Verdict): { index: number; without: Verdict } | null {
+  const [index, ...others] = outliersOf(logs);
+  if (index === undefined || others.length > 0 || logs.length === fewestRounds) return null;
+  const without = verdictOf(logs.toSpliced(index, 1));
+  return (verdictOf(logs) === 'inconclusive') === (without === 'inconclusive') ? null : { index, without };
+}
+
+/** The chance that undisturbed rounds have one so far from the others that it is measured again. More would add to false verdicts. */
+const falseRepeats = 0.001;
+
+/**
+ * The round to measure again once all rounds are over, since it sways a comparison, and why; undefined in most runs. One that alone
+ * decides always is. One that alone prevents a verdict is where the others show a difference, in the direction that all rounds
+ * together have, and where it is too far from them to be one of them: docs/verdicts.md, "Outliers".
+ */
+export function roundToRepeat(comparisons: readonly Comparison[]): { round: number; why: string } | undefined {
+  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  for (const { variant, baseline, verdict, swayedBy, roundRatios } of judged) {
+    if (swayedBy === null) continue;
+    const { round, without } = swayedBy;
+    const pair = `${variant} against ${baseline}`;
+    if (verdict !== 'inconclusive') return { round, why: `an outlier, it alone decided ${pair}` };
+    if (without !== 'same' && hidesDifference(roundRatios.map(Math.log), falseRepeats / judged.length)) return { round, why: `an outlier, it alone prevented a verdict on ${pair}` };
+  }
+  return undefined;
+}
+
+/** Whether the only outlier of these has not changed the direction, and is beyond the limit of Grubbs, Procedures for Detecting Outlying Observations in Samples (Technometrics 11, 1969). */
+function hidesDifference(logs: readonly number[], alpha: number): boolean {
+  const [index] = outliersOf(logs) as [number];
+  const others = logs.toSpliced(index, 1);
+  const n = others.length;
+  const limit = studentQuantile(1 - alpha / 2 / logs.length, n - 1) * Math.sqrt(variance(others) * (1 + 1 / n));
+  return mean(logs) * mean(others) > 0 && Math.abs((logs[index] as number) - mean(others)) > limit;
 }

@@ -2,7 +2,10 @@
 import { whole } from '../format.ts';
 import type { LoadResult, Phase, VariantResult } from '../result/result.ts';
 import { atLimit, limitOf, usedCores } from './limit.ts';
-import { median, total } from './statistics.ts';
+import { extent, median, total } from './statistics.ts';
+
+/** From this part of the latency on, how late requests left is worth a warning. */
+const lateMatters = 0.25;
 
 /** What may be missing of a rate, and still every figure is within 1 %. */
 const tolerableShortfall = 0.01;
@@ -58,9 +61,38 @@ export function rateCause(variant: Pick<VariantResult, 'load' | 'rounds' | 'serv
   }
 }
 
+/**
+ * p99 of how late requests left, and p99 of the latency that includes it, where a load came to its rate and the first is a quarter of
+ * the second, or as wide as the narrowest bucket; null elsewhere.
+ */
+export function lateSends(variant: VariantResult): { p99Ms: number; latencyMs: number } | null {
+  if (rateOf(variant)?.reached !== true) return null;
+  const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
+    const [narrowest] = extent(buckets.map(({ fromMs, toMs }) => (toMs ?? Infinity) - fromMs));
+    return sendDelayMs.p99 > 0 && sendDelayMs.p99 >= Math.min(lateMatters * latencyMs.p99, narrowest);
+  });
+  return late === undefined ? null : { p99Ms: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
+}
+
+/** Why requests of a load that came to its rate left late, in a clause. A server that stands still for that long may take all places of the load. */
+export function lateCause(variant: Pick<VariantResult, 'load' | 'rounds' | 'serverShare' | 'generatorShare'>, lateMs: number): string {
+  const limit = limitOf(variant);
+  if (limit !== null && limit !== 'neither') return rateCause(variant);
+  const generator = 'the generator was kept from its core';
+  const places = placesOf(variant.load);
+  return (variant.load.rate ?? 0) * lateMs / 1000 >= places
+    ? `the server kept all of the ${whole(places)} requests waiting that the load has under way at once, or ${generator}`
+    : `${generator}: run again on a quieter machine`;
+}
+
+/** How many requests a load has under way at once, at most; NaN where that is not known. */
+function placesOf({ connections, streams = 1 }: VariantResult['load']): number {
+  return (typeof connections === 'number' ? connections : NaN) * streams;
+}
+
 /** Neither side had used up its cores: whether the load's places were all taken by requests that the server had not answered. */
-function waitingText({ load: { connections, streams = 1 }, rounds }: Pick<VariantResult, 'load' | 'rounds'>): string {
-  const places = (typeof connections === 'number' ? connections : NaN) * streams;
+function waitingText({ load, rounds }: Pick<VariantResult, 'load' | 'rounds'>): string {
+  const places = placesOf(load);
   const underWay = Math.min(places, median(rounds.flatMap(({ phases }) => phases.map(meanUnderWay))));
   const idle = 'neither side had used up its cores';
   if (!Number.isFinite(underWay)) return idle;

@@ -1,17 +1,4 @@
-// Plain statistics over the rounds of a run.
-//
-// What is taken from where:
-// - Georges, Buytaert & Eeckhout, Statistically Rigorous Java Performance Evaluation (OOPSLA 2007): a mean over few repeated
-//   fresh starts, each of them one observation, with the confidence interval of Student's t; two alternatives differ where the
-//   interval of their difference leaves out "no difference". Theirs is of two independent samples; here rounds are pairs.
-// - Kalibera & Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): the result is the size of the effect, as a ratio
-//   with its interval, not a test of significance; what is repeated is the highest level that varies (here the start of the
-//   server, so a round and not a second of it). Their interval is another one: of a quotient of two means, without pairs.
-// - Logarithms, so that a ratio and its reciprocal are treated alike, are neither's: it is Student's paired t on d.
-// - Bonferroni's inequality, as in Dunn, Multiple Comparisons Among Means (J. Am. Stat. Assoc. 56, 1961): α is divided by the
-//   number of looks, and by that of comparisons where a verdict does not need less of it (family.ts).
-// - Habits: hyperfine shows outliers and never drops them; benchstat says that there is no clear difference, and how many
-//   runs it would need.
+// Plain statistics over the rounds of a run. Which of them, why and from where: docs/verdicts.md.
 import { studentQuantile } from './student.ts';
 
 /** The middle value, or the mean of the two middle ones. @throws RangeError when there is none */
@@ -58,7 +45,7 @@ export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): M
   return groups;
 }
 
-/** Confidence that all verdicts of a run are right together, at every look. */
+/** Confidence that all intervals of a run that are judged hold together, and so its verdicts, at every look. */
 export const confidence = 0.95;
 
 /** α of one of so many comparisons of a run, at one of so many looks: 5 % divided by both. */
@@ -95,12 +82,9 @@ export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): numb
 }
 
 /**
- * How many times the variant's figure is the baseline's, with its confidence interval. The unit is the round: d =
- * ln(variant / baseline) within one, so that what changes both sides of a round alike takes no part; the ratio is exp(mean d),
- * the interval exp(mean d ± t(n−1, 1−α/2) · s/√n). One round has no spread: the interval is then the ratio itself, twice.
- * Noise that both sides have is symmetric in d, however skewed it is; where one side alone has it (delays now and then), the
- * interval covers less than it says: 89 % instead of 95 with exponential delays and 6 rounds.
- * No bootstrap: the percentiles of resampled means of 5 rounds are too narrow by far (test/unit/simulation.test.ts).
+ * How many times the variant's figure is the baseline's, with its confidence interval. With d = ln(variant / baseline) within a
+ * round the ratio is exp(mean d), the interval exp(mean d ± t(n−1, 1−α/2) · s/√n); of one round it is the ratio itself, twice.
+ * What it does not cover: docs/verdicts.md, "What has to hold".
  * @param baseline a figure per round, each above 0
  * @param variant of the same rounds, each above 0
  * @param alpha the chance that the interval misses, e.g. alphaOf

@@ -2,16 +2,16 @@
 import { percent, tolerance, whole } from '../format.ts';
 import { byName } from '../present.ts';
 import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Round, Verdict, VariantResult } from '../result/result.ts';
+import { dependenceOf, falseHolds } from './dependence.ts';
 import { disagreementOf } from './disagreement.ts';
-import { judgeFamily, type Judged } from './family.ts';
 import { limitOf } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
-import { outliersOf } from './outliers.ts';
+import { outliersOf, swayingRound } from './outliers.ts';
 import { isFailing } from './phases.ts';
 import { rateOf } from './rate.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
-import { alphaOf, halfWidth, logRatios, ratioInterval, type RatioInterval } from './statistics.ts';
+import { alphaOf, exponential, halfWidth, logRatios, meanInterval, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
@@ -59,10 +59,29 @@ export function markedVerdict({ verdict, delayNotHeld }: Pick<Comparison, 'verdi
   return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
 }
 
-/** Whether more rounds have nothing to bring: it is not inconclusive (without a verdict it gets none by more), or its interval lies within `precision` of its ratio. */
-export function settled({ verdict, ratio, ci95 }: Comparison, precision: number): boolean {
-  return verdict !== 'inconclusive' || halfWidth({ ratio, interval: ci95 }) <= precision;
+/**
+ * The comparisons that need more rounds: inconclusive with an interval wider than `precision`, swayed by one round, or of rounds that
+ * seem to depend on each other. One without a verdict gets none by more rounds.
+ */
+export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
+  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  return judged.filter(({ verdict, ratio, ci95, roundRatios, swayedBy }) => (
+    verdict === 'inconclusive' && halfWidth({ ratio, interval: ci95 }) > precision
+    || swayedBy !== null || dependenceOf(roundRatios.map(Math.log), falseHolds / judged.length) !== null
+  ));
 }
+
+/**
+ * What an interval of the ratio says. `same` lies wholly between 1 / (1 + sameWithin) and 1 + sameWithin, so that it does not
+ * matter which of the two is the baseline; it goes before faster and slower, since a difference that nobody would notice is none.
+ */
+export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: number): Judged {
+  if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) return 'same';
+  if (low > 1) return 'faster';
+  return high < 1 ? 'slower' : 'inconclusive';
+}
+
+type Judged = Exclude<Verdict, 'none'>;
 
 /** Without any ratio measured here. */
 function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'): Omit<Comparison, 'verdict' | 'why'> {
@@ -70,7 +89,7 @@ function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'
   return {
     metric, variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0],
     publishedRatio: metric === 'rps' && before !== undefined && after !== undefined ? after / before : null,
-    cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
+    cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '', delayNotHeld: [],
   };
 }
 
@@ -83,14 +102,12 @@ function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'
 export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   const questions = pairs.flatMap((pair) => metricsOf(pair, rules).map((metric): Question => ({ pair, metric, why: obstacle(pair, metric, rules) })));
   const judged = questions.filter(({ why }) => why === undefined);
-  const family = judgeFamily(judged.map(gainLogs), alphaOf(1, rules.looks.length), rules.sameWithin);
-  for (const [index, question] of judged.entries()) {
-    const one = family[index] as Judged;
-    question.judged = one;
-    if (!rules.control && question.metric !== 'cpu') question.held = heldBack(one.verdict, question.pair);
-  }
-  // Of each of them alone, whatever becomes of the others.
   const alpha = alphaOf(judged.length, rules.looks.length);
+  for (const question of judged) {
+    const { pair, metric } = question;
+    question.judged = judge(metric, logRatios(...figuresOf(pair, metric) as Figures), alpha, rules.sameWithin);
+    if (!rules.control && metric !== 'cpu') question.held = heldBack(question.judged, pair);
+  }
   return pairs.map((pair) => compare(pair, questions.filter((one) => one.pair === pair), alpha, rules));
 }
 
@@ -103,7 +120,7 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
   const [question] = questions as [Question];
   const { metric, judged, why = '' } = question;
   const questionOf = (one: Metric): Question | undefined => questions.find((question) => question.metric === one);
-  const ratioBy = (one: Metric): Ratio | null => ratioOf(pair, one, questionOf(one)?.judged, alpha);
+  const ratioBy = (one: Metric): Ratio | null => ratioOf(pair, one, alpha);
   const beside = (one: LatencyMetric): BesideRatio | null => {
     const ratio = ratioBy(one);
     return ratio && { ...ratio, verdict: verdictTo(questionOf(one)) };
@@ -118,36 +135,34 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
   if (figures === null) return { ...about, verdict: 'none', why };
   const logs = logRatios(...figures);
   const cpuFigures = figuresOf(pair, 'cpu');
-  const useLogs = metric === 'rps' && cpuFigures !== null && judged !== undefined ? logRatios(...cpuFigures).map((d, round) => d + (logs[round] as number)) : null;
+  const cpuLogs = metric === 'rps' && cpuFigures !== null && judged !== undefined ? logRatios(...cpuFigures) : null;
+  const swaying = verdictTo(question) === 'none' ? null : swayingRound(logs, (some) => judge(metric, some, alpha, rules.sameWithin));
+  const roundAt = (index: number): number => (variant.rounds[index] as Round).round;
   return {
     ...about,
     ...ratioBy(metric) as Ratio,
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
-    outliers: outliersOf(logs).map((index) => (variant.rounds[index] as Round).round),
-    disagreement: useLogs === null ? '' : disagreementOf(baseline, variant, useLogs, alpha, rules),
+    outliers: outliersOf(logs).map(roundAt),
+    swayedBy: swaying === null ? null : { round: roundAt(swaying.index), without: swaying.without },
+    disagreement: cpuLogs === null ? '' : disagreementOf(baseline, variant, { rps: logs, cpu: cpuLogs }, alpha, rules),
     ...answerTo(question, logs, alpha, rules.sameWithin),
   };
 }
 
 type Ratio = Pick<Comparison, 'ratio' | 'ci95'>;
 
-/** With the interval that it was judged by, or that of α; null where a round has no figures. */
-function ratioOf(pair: Pair, metric: Metric, judged: Judged | undefined, alpha: number): Ratio | null {
+/** null where a round has no figures. */
+function ratioOf(pair: Pair, metric: Metric, alpha: number): Ratio | null {
   const figures = figuresOf(pair, metric);
   if (figures === null) return null;
   const { ratio, interval } = ratioInterval(...figures, alpha);
-  return { ratio, ci95: judged === undefined ? interval : intervalOf(metric, judged) };
+  return { ratio, ci95: interval };
 }
 
-/** ln of how much better the variant was, per round: what a family is judged by. */
-function gainLogs({ pair, metric }: Question): number[] {
-  const logs = logRatios(...figuresOf(pair, metric) as Figures);
-  return lessIsBetter(metric) ? logs.map((log) => -log) : logs;
-}
-
-/** Of the ratio, from that of the gain. Rounds far apart have an end at 0, and JSON has no infinity. */
-function intervalOf(metric: Metric, { interval: [low, high] }: Judged): RatioInterval['interval'] {
-  return lessIsBetter(metric) ? [1 / high, Math.min(1 / low, Number.MAX_VALUE)] : [low, high];
+/** @param logs ln(variant / baseline) per round */
+function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithin: number): Judged {
+  const gains = lessIsBetter(metric) ? logs.map((log) => -log) : logs;
+  return verdictOf(exponential(meanInterval(gains, alpha)), sameWithin);
 }
 
 /** Open model: the load sets requests/s, not the server. */
@@ -201,7 +216,7 @@ function heldBack(verdict: Verdict, { baseline, variant }: Pair): Contender | un
 
 /** What the rounds say to it; 'none' where it was not asked, not judged, or the generator was the limit. */
 function verdictTo(question: Question | undefined): Verdict {
-  return question?.judged === undefined || question.held !== undefined ? 'none' : question.judged.verdict;
+  return question?.judged === undefined || question.held !== undefined ? 'none' : question.judged;
 }
 
 function answerTo(question: Question, logs: readonly number[], alpha: number, sameWithin: number): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {

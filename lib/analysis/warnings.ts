@@ -1,11 +1,12 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
-import { enumeration, percent, scaledTime, short, whole } from '../format.ts';
-import type { Comparison, LoadResult, Phase, VariantResult } from '../result/result.ts';
+import { change, enumeration, percent, scaledTime, whole } from '../format.ts';
+import type { Comparison, LoadResult, VariantResult, Verdict } from '../result/result.ts';
+import { dependenceOf, falseNotes, type Dependence } from './dependence.ts';
 import { failuresIn, hungText, slowConnectMs } from './failures.ts';
 import { limitOf, usedCores, type Shares } from './limit.ts';
 import { noiseTexts, noiseWarnings, type WarningOf } from './noise-warnings.ts';
 import { wholeRounds } from './phases.ts';
-import { rateCause } from './rate.ts';
+import { lateCause, lateSends, rateCause } from './rate.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { minimumRounds } from './verdict.ts';
@@ -32,9 +33,8 @@ const texts = {
   unsent: ({ variant, requests, unsent, cause }: { variant: string; requests: number; unsent: number; cause: string }) => (
     `${variant}: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${cause}`
   ),
-  'late-sends': ({ variant, p99Ms, bucketMs }: { variant: string; p99Ms: number; bucketMs: number }) => (
-    `${variant}: one request in a hundred left ${short(p99Ms)} ms or more late, which is in its latency, and the narrowest bucket is `
-      + `${short(bucketMs)} ms: the generator was kept from its core; run again on a quieter machine`
+  'late-sends': ({ variant, p99Ms, latencyMs, cause }: { variant: string; p99Ms: number; latencyMs: number; cause: string }) => (
+    `${variant}: one request in a hundred left ${scaledTime(p99Ms)} late or more, which its latency includes (p99 ${scaledTime(latencyMs)}): ${cause}`
   ),
   'stream-limit': ({ variants, asked, allowed }: { variants: readonly string[]; asked: number; allowed: number }) => (
     `${variants.join(', ')}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`
@@ -45,8 +45,15 @@ const texts = {
   'few-rounds': ({ rounds }: { rounds: number }) => `${rounds} ${rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${minimumRounds}`,
   quick: (_: object) => 'quick run with short rounds: a first look, not a measurement',
   'no-baseline': (one: { variant: string; baseline: string }) => `${one.variant} is compared with ${one.baseline}, which was not run: name both with --variants for a ratio`,
-  repeated: ({ round, why }: { round: number; why: string }) => `round ${round} was dropped and repeated as round ${round + 1}: ${why}`,
+  repeated: ({ round, as = round + 1, why }: { round: number; as?: number; why: string }) => `round ${round} was dropped and repeated as round ${as}: ${why}`,
   dropped: ({ round, why }: { round: number; why: string }) => `round ${round} was dropped, and there was no time to repeat it: ${why}`,
+  swayed: ({ variant, baseline, round, verdict }: { variant: string; baseline: string; round: number; verdict: Verdict }) => (
+    `${variant} against ${baseline}: round ${round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`
+  ),
+  dependent: ({ variant, baseline, seen }: { variant: string; baseline: string; seen: Dependence }) => (
+    `${variant} against ${baseline}: ${seen.kind === 'drift' ? `from the first round to the last the ratio moved by ${change(seen.ratio)}` : `rounds resemble the one before (correlation ${seen.correlation.toFixed(2)})`}, `
+      + 'so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again'
+  ),
   'time-over': ({ rounds, most }: { rounds: number; most: number }) => `--max-time ended the run after ${rounds} of at most ${most} rounds`,
   'link-not-at-rest': ({ variant, round }: { variant: string; round: number }) => (
     `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not among those that are counted`
@@ -55,6 +62,12 @@ const texts = {
   'log-of-failures': ({ variant, line }: { variant: string; line: string }) => `${variant}: the last line of its log after requests had failed: ${line}`,
   'other-bodies': ({ variant }: { variant: string }) => (
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`
+  ),
+  'idle-cpu': ({ variant, share }: { variant: string; share: number }) => (
+    `${variant} uses ${percent(share)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`
+  ),
+  'one-turn': ({ variants }: { variants: readonly string[] }) => (
+    `${enumeration(variants)}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`
   ),
   alone: ({ variant, why }: { variant: string; why: string }) => `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
   'not-stored': ({ problem }: { problem: string }) => problem,
@@ -65,6 +78,9 @@ const texts = {
 const tlsParts: Record<keyof Tls, string> = { version: 'TLS version', cipher: 'TLS cipher', keyExchange: 'TLS key exchange' };
 
 export type Warning = WarningOf<typeof texts>;
+
+/** From this part of a core on, what a server does by itself shows in the ratios. */
+const idleMatters = 0.01;
 
 /** The warning in words. */
 export function warningText({ kind, ...about }: Warning): string {
@@ -79,8 +95,10 @@ export function warningsOf(
   return [
     ...(facts.quick ? [{ kind: 'quick' } as const] : []),
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds } as const] : []),
+    ...intervalWarnings(comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap((variant) => variantWarnings(facts, variant)),
+    ...turnWarning(variants),
     ...delayWarning(variants),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
@@ -102,7 +120,17 @@ function variantWarnings({ generatorCores }: RunFacts, variant: VariantResult): 
   if (hung !== '') warnings.push({ kind: 'hung', variant: name, hung, connectMs: slowConnectMs(phases) });
   const unsent = total(phases, (phase) => phase.unsent);
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
-  return [...warnings, ...lateSends(name, phases)];
+  const idle = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
+  if (idle.length > 0 && median(idle) > idleMatters) warnings.push({ kind: 'idle-cpu', variant: name, share: median(idle) });
+  const late = lateSends(variant);
+  if (late !== null) warnings.push({ kind: 'late-sends', variant: name, ...late, cause: lateCause(variant, late.p99Ms) });
+  return warnings;
+}
+
+/** One for all, which names those that wait. A short load may have one turn as well. */
+function turnWarning(variants: readonly VariantResult[]): Warning[] {
+  const waiting = variants.filter(({ rounds }) => rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)));
+  return waiting.length === 0 ? [] : [{ kind: 'one-turn', variants: waiting.map(({ name }) => name) }];
 }
 
 /** One for all: they have the same cause. */
@@ -111,13 +139,16 @@ function delayWarning(variants: readonly VariantResult[]): Warning[] {
   return late.length === 0 ? [] : [{ kind: 'delay-not-held', variants: late }];
 }
 
-/** From here on one request in a hundred is counted a whole bucket too high, which is the generator's doing. */
-function lateSends(variant: string, phases: readonly Phase[]): Warning[] {
-  const widths = (phases[0]?.buckets ?? []).flatMap(({ fromMs, toMs }) => (toMs === null ? [] : [toMs - fromMs]));
-  if (widths.length === 0) return [];
-  const bucketMs = extent(widths)[0];
-  const p99Ms = median(phases.map((phase) => phase.sendDelayMs.p99));
-  return p99Ms < bucketMs ? [] : [{ kind: 'late-sends', variant, p99Ms, bucketMs }];
+/** What keeps intervals from being as sure as they say: a round on which alone a verdict hangs, and rounds that depend on each other. */
+function intervalWarnings(comparisons: readonly Comparison[]): Warning[] {
+  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }): Warning[] => {
+    const seen = dependenceOf(roundRatios.map(Math.log), falseNotes / judged.length);
+    return [
+      ...(swayedBy === null ? [] : [{ kind: 'swayed', variant, baseline, round: swayedBy.round, verdict } as const]),
+      ...(seen === null ? [] : [{ kind: 'dependent', variant, baseline, seen } as const]),
+    ];
+  });
 }
 
 /** One for all variants whose server allows the same fewer streams than the load asks for. */

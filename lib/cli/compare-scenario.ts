@@ -13,6 +13,9 @@ import type { Tried } from './try-side.ts';
 /** How a side is started, beside what it is: a command's own port, another build of a server. */
 export interface Launch { port?: number; binary?: string }
 
+/** What a comparison is called unless it is named. */
+export const usualName = 'compare';
+
 /** The launches of all sides, by their names. */
 export type LaunchOf = (name: string) => Launch;
 
@@ -52,7 +55,7 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
 }
 
 /** `said`: what the person has to know before the first round, one line each. @param same as sameSides found them */
-export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[], name = 'compare'): { scenario: Scenario; said: string[] } {
+export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[], name = usualName): { scenario: Scenario; said: string[] } {
   const [first] = sides as [Tried];
   const isControl = same[0]?.length === sides.length;
   const pageFor = ({ page, answer }: Tried): Page => ({ ...page, bodyBytes: Math.round(answer.bytes) });

@@ -3,16 +3,18 @@ import { UserError } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { wrapLines } from '../report/wrap.ts';
 import { makePlan } from '../runner/plan.ts';
+import { explainFailure } from '../runner/results-folder.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
+import { begin, endBegun } from './begun.ts';
 import { askedFlags, readAsked, readLaunch, readSides } from './compare-given.ts';
-import { comparisonOf, sameSides, serverOf } from './compare-scenario.ts';
+import { comparisonOf, sameSides, serverOf, usualName } from './compare-scenario.ts';
 import { sidesOf, type Side } from './compare-sides.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
 import { outputWidth } from './run-output.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
-import { tryOnce, type Tried } from './try-side.ts';
+import { startSides } from './try-side.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 
 const compareFlags = {
@@ -33,9 +35,9 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     printHelp(help, compareFlags);
     return options.help ? 0 : 2;
   }
-  const called = flags.get('name');
+  const called = flags.get('name') ?? usualName;
   // As scenarios are called.
-  const outcome = called === undefined ? {} : check(givenName, called);
+  const outcome = check(givenName, called);
   if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
   const given = await readSides(positionals, typed('compare'));
   const asked = readAsked(words, given);
@@ -49,11 +51,17 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       cores,
       ...hosts,
       async prepare(binaries, signal) {
-        const tried: Tried[] = [];
-        for (const side of sides) tried.push(await tryOnce(side, specOf(side), cores, { binaries, host: hosts.host }, options, signal));
-        const { scenario, said } = comparisonOf(tried, launch, same, called);
-        for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
-        return makePlan(scenario, scenario.variants, cores, { ...options, exact: false });
+        const begun = await begin(options.out, called);
+        try {
+          const tried = await startSides(sides, specOf, { binaries, host: hosts.host, cores }, options, begun, signal);
+          const { scenario, said } = comparisonOf(tried, launch, same, called);
+          for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
+          return { draft: makePlan(scenario, scenario.variants, cores, { ...options, exact: false }), begun };
+        } catch (error) {
+          const explained = await explainFailure(begun.folder, error);
+          await endBegun(begun);
+          throw explained;
+        }
       },
     }, options);
   });

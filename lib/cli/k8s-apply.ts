@@ -11,7 +11,6 @@ import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/heading.ts';
 import { wrapLines } from '../report/wrap.ts';
 import type { Environment } from '../result/result.ts';
-import { groupOf } from '../runner/groups.ts';
 import { defaultSameWithin, serversOf } from '../runner/plan.ts';
 import type { Plan } from '../runner/planned.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
@@ -91,7 +90,7 @@ async function measured(
   };
   const { rounds = defaultRounds, maxTimeSeconds } = options;
   const plan: Plan = {
-    run, scenario, shown, variants, groups: variants.map((planned) => groupOf([planned])), cores, rounds, looks: [rounds], sameWithin: defaultSameWithin, quick: false, exact: false, trustConfig: false,
+    run, scenario, shown, variants, groups: variants.map((planned) => ({ sides: [planned] })), cores, rounds, looks: [rounds], sameWithin: defaultSameWithin, quick: false, exact: false, trustConfig: false,
     ...(maxTimeSeconds === undefined ? {} : { maxTimeSeconds }),
   };
   const cluster = await openCluster({ kubectl, clusterRun, variants, store, interrupt, say: progress.say });

@@ -68,7 +68,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const image = read('image', readImage) ?? `bakeoff:${packageJson.version}`;
   const startedAt = new Date();
   const clusterRun: ClusterRun = {
-    run: runName(scenario, startedAt), scenario, image, namespace,
+    run: runName(scenario.name, startedAt), scenario, image, namespace,
     server: { cores: whole('server-cores', 2), memory: memory('server-memory') },
     generator: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
     generators: whole('generators', 2), influx, influxSecret: read('influx-secret', readName),

@@ -147,11 +147,11 @@ class KnobsRun {
   }
 
   /** Starts the config as it is, and with each knob that could mean anything. */
-  async #prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<PlanDraft> {
+  async #prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<{ draft: PlanDraft }> {
     const { own, side, server, wanted, cores, options } = this.#asked;
     const { listen, given, load } = side;
     const coreCount = cores.serverCpus.length;
-    const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, cores, { binaries }, options, signal);
+    const start = (spec: ConfiguredServer): Promise<Tried> => tryOnce(side, spec, { binaries, cores }, options, signal);
     const tried = await start(server);
     const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
     this.#asItIs = { given, server, load, page };
@@ -165,7 +165,7 @@ class KnobsRun {
     }
     this.#say([...redirectionLines([{ name: given, redirections: tried.redirections }]), ...this.#leftOutLines()]);
     if (this.#changed.size === 0) throw new UserError(`no knob of the catalogue applies to ${given} under this load: nothing is compared`);
-    return this.#plan('knobs', 'The usual advice, each alone, on', [...this.#changed.values()], lookSeconds.first);
+    return { draft: this.#plan('knobs', 'The usual advice, each alone, on', [...this.#changed.values()], lookSeconds.first) };
   }
 
   /** Returns why it cannot be measured, in the server's own words; otherwise it is one of those that are. */

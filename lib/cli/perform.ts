@@ -13,10 +13,10 @@ import { pin } from '../process.ts';
 import { estimatedSeconds } from '../runner/estimate.ts';
 import { underSignals, type Interrupt } from '../interrupt.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
-import { runName, serversOf } from '../runner/plan.ts';
+import { serversOf } from '../runner/plan.ts';
 import type { Plan, PlanDraft } from '../runner/planned.ts';
 import { readProcessors } from '../machine/processors.ts';
-import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import { checkResultsFolder, explainFailure } from '../runner/results-folder.ts';
 import type { Environment, Result } from '../result/result.ts';
 import type { RunContext } from '../runner/round-types.ts';
 import { runRounds } from '../runner/run.ts';
@@ -31,6 +31,7 @@ import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
+import { begin, endBegun, type Begun } from './begun.ts';
 import { checkExports } from './exports.ts';
 import { sameMachineLines, type Hosts } from './on-hosts.ts';
 import type { RunOptions } from './run-options.ts';
@@ -45,11 +46,8 @@ export interface Work extends Hosts {
   cores: Cores;
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];
-  /**
-   * Makes the plan, once the servers are there and this process runs on the generator's cores. Whatever it starts has ended
-   * when it returns.
-   */
-  prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<PlanDraft>;
+  /** Makes the plan, once the servers' binaries are there and this process runs on the generator's cores. What it has begun is ended here. */
+  prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<{ draft: PlanDraft; begun?: Begun }>;
   /** As report's. */
   show?(result: Result): string[];
   /** What is run after a run that ended with 0; undefined: nothing. */
@@ -70,6 +68,7 @@ export async function perform(work: Work, options: RunOptions): Promise<number> 
 async function withTools(work: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
   const { cores, prepare, host, generators } = work;
   const release = await oneRunAtATime();
+  let begun: Begun | undefined;
   try {
     const names = serversOf(work.servers);
     const { k6, influxd, ...here } = await ensureTools(
@@ -83,7 +82,9 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     const processors = readProcessors();
     // The server's cores are for the server alone.
     await pin(process.pid, cores.generatorCpus);
-    const draft = await prepare(servers, interrupt.signal);
+    const prepared = await prepare(servers, interrupt.signal);
+    const { draft } = prepared;
+    begun = prepared.begun;
     interrupt.signal.throwIfAborted();
     const delaylink = await delaylinkBeside(k6);
     if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
@@ -117,7 +118,7 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
         };
       };
       for (let plan: PlanDraft | undefined = draft; plan !== undefined; plan = work.next?.()) {
-        const code = await measure(plan, environmentNow(), options, work, context);
+        const code = await measure(plan, environmentNow(), options, work, context, plan === draft ? begun : undefined);
         if (code !== 0) return code;
       }
       return 0;
@@ -125,17 +126,17 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
       await store?.close();
     }
   } finally {
+    if (begun !== undefined) await endBegun(begun);
     release();
   }
 }
 
 /** The run itself, with everything there that it needs. */
 async function measure(
-  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host, generators }: Pick<RunContext, 'tools' | 'store' | 'interrupt'> & Hosts,
+  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host, generators }: Pick<RunContext, 'tools' | 'store' | 'interrupt'> & Hosts, begun: Begun | undefined,
 ): Promise<number> {
   const print = options.json ? console.error : console.log;
-  const startedAt = new Date();
-  const { run, folder } = await createRunFolder(options.out, runName(draft.scenario, startedAt));
+  const { startedAt, run, folder, servers } = begun ?? await begin(options.out, draft.scenario.name);
   const plan: Plan = { ...draft, run };
   try {
     const script = join(folder, 'script.js');
@@ -143,7 +144,7 @@ async function measure(
     const heading = headingOf(plan, environment);
     print(wrapLines([...addressLines(plan), ...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
     const progress = createRunProgress(process.stderr);
-    const outcome = await runRounds({ plan, tools, folder, script, host, generators, store, interrupt }, environment, progressEvents(plan, progress), startedAt);
+    const outcome = await runRounds({ plan, tools, folder, script, host, generators, store, interrupt, begun: servers }, environment, progressEvents(plan, progress), startedAt);
     progress.clear();
     return await report(outcome, folder, options, print, work.show);
   } catch (error) {
@@ -178,6 +179,6 @@ const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '
 /** One line for each address. */
 export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return byText(variants.flatMap(({ variant: { name, server }, load: { connections } }) => (
-    server.name === 'address' ? [{ name, text: `what runs at ${server.origin} is loaded with ${connections} connections, and neither stopped nor ended` }] : []
+    server.name === 'address' ? [{ name, text: `what runs at ${server.origin} is loaded with ${connections} connections, and goes on running` }] : []
   )));
 }

@@ -39,7 +39,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
   return onHosts(options, scenario, kinds, (cores, hosts) => {
     const draft = makePlan(scenario, variants, cores, options);
-    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, ...hosts, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve(draft) }, options);
+    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, ...hosts, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve({ draft }) }, options);
   });
 }
 

@@ -1,15 +1,19 @@
-// A side of a person's own, started once before anything is measured.
+// A side of a person's own, started before there is a plan: what it answers is part of that.
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import type { Cores } from '../machine/cores.ts';
+import { roundFolder } from '../runner/stage.ts';
 import type { ServerSpec } from '../scenario/model.ts';
+import { nameAt } from '../scenario/variants.ts';
 import { answerOfAll, startServer, temporaryFolder, waitUntilReady, workersFor, type Answer, type ReadyCheck, type RunningServer } from '../servers/index.ts';
+import type { Begun } from './begun.ts';
 import type { Side } from './compare-sides.ts';
 import type { ServerBinaries } from './perform.ts';
 import type { RunOptions } from './run-options.ts';
 
-/** A side that was started once. */
+/** What a side came to when it was started. */
 export interface Tried extends Side {
   answer: Answer;
   /** Of the answer where gzip is asked for; absent where the load itself says what it takes. */
@@ -18,14 +22,16 @@ export interface Tried extends Side {
 }
 
 /** Where sides are started, and with what. */
-interface Place { binaries: ServerBinaries; host?: ServerHost | undefined }
+interface Place { binaries: ServerBinaries; host?: ServerHost | undefined; cores: Cores }
 
-/** Starts a side once, to see that it runs here and what it answers. Throws UserError that names it. */
-export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, { binaries, host }: Place, { trustConfig }: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
+/** Starts a side in a folder, and asks it. Throws UserError that names it; nothing is left running then. */
+async function startSide(
+  side: Side, spec: ServerSpec, { binaries, host, cores }: Place, { trustConfig }: Pick<RunOptions, 'trustConfig'>, folder: string, signal: AbortSignal,
+): Promise<{ tried: Tried; server: RunningServer }> {
   const { given, source, load } = side;
-  const folder = await temporaryFolder();
+  let server: RunningServer | undefined;
   try {
-    const server = await (host?.start ?? startServer)(spec, {
+    server = await (host?.start ?? startServer)(spec, {
       binaries,
       folder,
       cpus: cores.serverCpus,
@@ -35,11 +41,48 @@ export async function tryOnce(side: Side, spec: ServerSpec, cores: Cores, { bina
       trustConfig: trustConfig === true,
       signal,
     });
-    const [answer, offered] = await Promise.all([answerOfAll(server, { ...checkOf(side), anyLength: true }, signal), encodingOffered(server, side, signal)]).finally(() => server.stop());
-    return { ...side, answer, ...(offered === undefined ? {} : { offered }), redirections: server.redirections };
+    const [answer, offered] = await Promise.all([answerOfAll(server, { ...checkOf(side), anyLength: true }, signal), encodingOffered(server, side, signal)]);
+    return { tried: { ...side, answer, ...(offered === undefined ? {} : { offered }), redirections: server.redirections }, server };
   } catch (error) {
+    await server?.stop();
     if (!(error instanceof UserError) || (source.kind === 'config' && error.message.includes(source.config.file))) throw error;
     throw new UserError(`${given}: ${error.message}`, error.exitCode);
+  }
+}
+
+/**
+ * Starts all sides, each in its folder of round 1, which goes on with their servers. Of commands that have fixed the same port only the
+ * last one goes on.
+ */
+export async function startSides(
+  sides: readonly Side[], specOf: (side: Side) => ServerSpec, place: Place, options: Pick<RunOptions, 'trustConfig' | 'rates'>, { folder, servers }: Begun, signal: AbortSignal,
+): Promise<Tried[]> {
+  const [rate] = options.rates ?? [];
+  const byPort = new Map<number, string>();
+  const all: Tried[] = [];
+  for (const side of sides) {
+    const spec = specOf(side);
+    const variant = rate === undefined ? side.name : nameAt(side.name, rate);
+    if (spec.name === 'command' && spec.port !== undefined) {
+      const rival = byPort.get(spec.port) ?? '';
+      await servers.get(rival)?.server.stop();
+      servers.delete(rival);
+      byPort.set(spec.port, variant);
+    }
+    const { tried, server } = await startSide(side, spec, place, options, join(roundFolder(folder, 1), variant), signal);
+    servers.set(variant, { server, answer: tried.answer });
+    all.push(tried);
+  }
+  return all;
+}
+
+/** Starts a side, asks it, and ends it again. */
+export async function tryOnce(side: Side, spec: ServerSpec, place: Place, options: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
+  const folder = await temporaryFolder();
+  try {
+    const { tried, server } = await startSide(side, spec, place, options, folder, signal);
+    await server.stop();
+    return tried;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -19,7 +19,7 @@ import { watchMachine, type MachineReading } from '../machine/usage.ts';
 import { hardFilesLimit } from '../servers/files-limit.ts';
 import { alarmsIn } from '../servers/server-log.ts';
 import { versionsOf } from '../servers/build.ts';
-import { endWithUs, isStarted, startServer, type StartedServer } from '../servers/index.ts';
+import { isStarted, startServer, type StartedServer } from '../servers/index.ts';
 import { freePort } from '../servers/ports.ts';
 import { nameOfProcess, removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
 import { temporaryPlace } from '../servers/scratch.ts';
@@ -44,7 +44,7 @@ const mostEchoMs = 20_000;
 /** How often the kernel is asked of the server's cores: it takes longer, and counts in ticks of 10 ms. */
 const machineMs = 100;
 
-interface Hosted { server: StartedServer; release: () => Promise<void>; machine: () => MachineReading; samples: SampleThere[]; timer?: NodeJS.Timeout }
+interface Hosted { server: StartedServer; machine: () => MachineReading; samples: SampleThere[]; timer?: NodeJS.Timeout }
 
 const over = new AbortController();
 const servers = new Map<number, Hosted>();
@@ -103,7 +103,7 @@ const calls: { [Name in keyof Calls]: (given: Calls[Name]['given']) => Promise<C
     mkdirSync(folder, { mode: 0o700 });
     const server = await startServer(spec, { ...options, folder, address: ownAddress(), signal: over.signal });
     if (!isStarted(server)) throw new UserError('only what is started can be on another host');
-    servers.set(id, { server, samples: [], machine: watchMachine(options.cpus, []), release: await endWithUs([server.pid]) });
+    servers.set(id, { server, samples: [], machine: watchMachine(options.cpus, []) });
     void server.died.then((how) => say({ died: id, how }));
     const { name, version, pid, origin, workers, redirections, upstreams, answer } = server;
     return { id, name, version, pid, origin, workers, redirections, upstreams, answer };
@@ -195,10 +195,9 @@ async function end(): Promise<void> {
   removeFolder(ownFolder);
 }
 
-async function endHosted({ server, release, timer }: Hosted): Promise<void> {
+async function endHosted({ server, timer }: Hosted): Promise<void> {
   clearInterval(timer);
   await server.stop();
-  await release();
 }
 
 function keepFiles(folder: string, files: readonly SentFile[]): void {

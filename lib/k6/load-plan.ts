@@ -80,10 +80,10 @@ export interface LoadOptions {
 /** A load that takes turns with others. */
 export interface SideOptions extends LoadOptions {
   /**
-   * Process groups that are stopped (SIGSTOP) while others have their turns, so that what is under way stays so. Default: none; then
-   * no request starts at the end of a turn, and those under way are awaited, for a second at most.
+   * Ids of the server's processes, on this machine. Between the turns the CPU time of these and of their descendants is read: see
+   * LoadResult.serverCpu. Default: none.
    */
-  processes?: readonly number[];
+  cpuOf?: readonly number[];
 }
 
 /** Options that a call of either function has for all of its loads. */
@@ -99,11 +99,17 @@ export interface CallOptions {
   startAt?: number;
 }
 
-/** Options of `loadgen.alternate`. A side's times run in its own turns only. More than one side wants Linux 5.11 or newer. */
+/**
+ * Options of `loadgen.alternate`. No request starts after the end of a turn, and the next side's turn begins once those under way
+ * are answered. More than one side wants Linux 5.11 or newer.
+ */
 export interface AlternateOptions extends CallOptions {
   /** One that is alone has one turn without end. */
   sides: readonly SideOptions[];
-  /** The mean length of a turn, '1ms' to '10s'; each is 75 to 125 % of it. n sides: n turns should stay well below 200 ms, TCP's shortest retransmission. Default: '10ms'. */
+  /**
+   * The mean length of a turn; each is 75 to 125 % of it. Default: the engine chooses, about 10 ms for a server at its limit, longer
+   * for one that waits, 250 ms at a rate.
+   */
   slice?: string;
   /** Of what is drawn: the order of the sides, the lengths, and Poisson's arrivals, and that of several addresses, the same for all sides. A whole number from 1. Default: always the same. */
   seed?: number;

@@ -1,7 +1,6 @@
 // The scenarios that knobs come to: each knob against the config as it is, beside which it is alive.
 import { UserError } from '../errors.ts';
 import type { Cores } from '../machine/cores.ts';
-import { groupOf } from '../runner/groups.ts';
 import { makePlan, type PlanOptions } from '../runner/plan.ts';
 import type { PlanDraft } from '../runner/planned.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
@@ -13,7 +12,7 @@ export interface AsItIs { given: string; server: ConfiguredServer; load: LoadPro
 /** One or several knobs on it. `page`: what is answered then. */
 export interface Changed { name: string; laid: readonly LaidLines[]; workers: ConfiguredServer['workers']; page: Page }
 
-/** More in a group have turns that are too short, and wait too long for their next one. */
+/** More in a group wait too long for their next turn. */
 const mostInGroup = 11;
 
 /** What the config as it is is called; there is one in each group. */
@@ -29,7 +28,7 @@ export function planOf(name: string, title: string, asItIs: AsItIs, changed: rea
   if (fits < 2) throw new UserError('knobs are compared with the config as it is while both run, and this machine has no memory or open files for two servers under this load: take fewer connections (--load)');
   const draft = fits > mostInGroup ? all : draftOf(fits - 1);
   const baselines = draft.variants.filter(({ variant }) => variant.against === null);
-  return { ...draft, groups: baselines.map((one) => groupOf(draft.variants.filter((side) => side === one || side.variant.against === one.variant.name))) };
+  return { ...draft, groups: baselines.map((one) => ({ sides: draft.variants.filter((side) => side === one || side.variant.against === one.variant.name) })) };
 
   function draftOf(most: number): PlanDraft {
     const scenario = scenarioOf(name, title, asItIs, changed, most);

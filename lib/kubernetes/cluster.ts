@@ -169,7 +169,7 @@ async function outcomeOf({ kubectl, clusterRun, store }: ClusterOptions, { varia
     const result = results[0] as LoadResult;
     return {
       // Several machines have no one such clock.
-      ...result, monotonicMs: [0, 0], ...expectedOf(scenario, variant), serverCpuSeconds: null, serverRssBytes: null, generatorCpuSeconds: result.cpuSeconds, noise: null, network: null,
+      ...result, monotonicMs: [0, 0], ...expectedOf(scenario, variant), serverCpuSeconds: null, serverRssBytes: null, idleCpuShare: null, generatorCpuSeconds: result.cpuSeconds, noise: null, network: null,
     };
   });
   const { name: program } = variant.server as ConfiguredServer;

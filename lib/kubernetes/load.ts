@@ -59,7 +59,7 @@ export function loadManifests(
   const { run, scenario, generators, namespace, influx } = clusterRun;
   // Shared cores, so that no thread looks for responses without end: a container that does is soon out of its CPU time.
   const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
-  const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }], sliceSeconds: 0.01 }, round, [{ url: origin + pageOf(scenario, variant).path }]);
+  const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }] }, round, [{ url: origin + pageOf(scenario, variant).path }]);
   const plan = dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
   const labels = { ...labelsOf(clusterRun, variant, 'load'), 'bakeoff/round': String(round) };

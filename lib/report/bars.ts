@@ -3,9 +3,8 @@ import { allBuckets, publishedBuckets, quantileBucket, sameBucket } from '../ana
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { streamsOf, streamSweep } from '../analysis/stream-sweep.ts';
 import { comparable } from '../analysis/verdict.ts';
-import { bar, bucketLabel, exactPercent, perSecond, scaledTime, times, whole } from '../format.ts';
+import { bar, bucketLabel, exactPercent, perSecond, times, whole } from '../format.ts';
 import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
-import { isAtRate } from '../scenario/load/fit.ts';
 import type { Published } from '../scenario/model.ts';
 import { protocolNames } from '../scenario/protocols.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
@@ -31,15 +30,7 @@ export function histogramPart({ variants }: Result): Part[] {
       return `${whole(count).padStart(7)}  ${exactPercent(100 * share).padStart(7)}  ${bar(highest === 0 ? 0 : share / highest, barWidths.histogram)}`;
     })),
   ]);
-  return [{ title: 'Answers by latency:', tables: [table], below: sendDelayLine(variants.filter(({ load }) => isAtRate(load))) }];
-}
-
-/** How late the generator was itself. */
-function sendDelayLine(variants: readonly VariantResult[]): string[] {
-  const delays = variants.flatMap(({ name, phases: [phase] }) => (
-    phase === undefined ? [] : [`${name} ${scaledTime(phase.sendDelayMs.p50)} and ${scaledTime(phase.sendDelayMs.p99)}`]
-  ));
-  return delays.length === 0 ? [] : [`Send delay (p50 and p99), which is in these latencies: ${delays.join(', ')}.`];
+  return [{ title: 'Answers by latency:', tables: [table], below: [] }];
 }
 
 /** The published bucket in which the quantile (0 to 1) lies, e.g. "600–750 µs"; '' without buckets. */

@@ -1,7 +1,7 @@
 // How far the verdicts go: after how many rounds they were made, what would decide the open ones, and for what they hold.
 import { metricNames } from '../analysis/metric.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { settled } from '../analysis/verdict.ts';
+import { unsettled } from '../analysis/verdict.ts';
 import { enumeration, percent, tolerance, whole } from '../format.ts';
 import type { Comparison, Result, Verdict } from '../result/result.ts';
 import { besideVerdicts } from './verdict-words.ts';
@@ -27,7 +27,7 @@ export function roundsLines({ variants, comparisons, looks, precision = 0, state
   // Where the time ends a run, that is a look of its own: the verdicts shown are those of all rounds.
   const looked = [...looks.filter((look) => look < done), done];
   const ended = !looks.includes(done) ? ', when the time was over'
-    : comparisons.every((one) => settled(one, precision)) ? settledPart(comparisons, precision) : done === looks.at(-1) ? ': it runs no more' : '';
+    : unsettled(comparisons, precision).length === 0 ? settledPart(comparisons, precision) : done === looks.at(-1) ? ': it runs no more' : '';
   return [`${done} ${done === 1 ? 'round was' : 'rounds were'} run (--precision ${tolerance(precision)}), with a look at the verdicts after ${enumeration(looked)}${ended}.`];
 }
 

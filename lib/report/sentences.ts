@@ -6,10 +6,11 @@ import { queuePace, type QueuePace } from '../analysis/queue-pace.ts';
 import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
 import { groupedBy } from '../analysis/statistics.ts';
-import { delayMark, markedVerdict, notFinalMark } from '../analysis/verdict.ts';
+import { delayMark, markedVerdict, notFinalMark, verdictOf } from '../analysis/verdict.ts';
 import { change, enumeration, hundredths, percent, percentRange, perSecond, scaledTime, times, tolerance, whole } from '../format.ts';
 import type { KernelSetting } from '../result/network.ts';
 import type { Comparison, Integrity, Result, Share, VariantResult } from '../result/result.ts';
+import { isAtRate } from '../scenario/load/fit.ts';
 import { ladderOf } from './bars.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
@@ -44,6 +45,7 @@ export function circumstanceLines(result: Result): string[] {
   return [
     ...result.shares.map((share) => shareSentence(share, result)),
     ...latencyLines(result.variants),
+    ...lateLines(result.variants),
     ...headerLines(result),
     ...limitLines(result),
     ...queuePaceLines(result),
@@ -93,10 +95,16 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined, re
     case 'same':
       return `${late}${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${link}${article}`;
     case 'inconclusive':
-      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${link}${article}`;
+      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${link}${article}${cpuSentence(comparison, result)}`;
     case 'none':
       return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${withoutVerdict(comparison, `${beside}${beside === '' ? '' : notFinalMark(result)}`)}${article}`;
   }
+}
+
+/** What CPU per request says where another metric does not decide; '' where it decides as little. */
+function cpuSentence({ metric, cpu }: Comparison, { sameWithin }: Result): string {
+  if (metric === 'cpu' || cpu === null || !['faster', 'slower'].includes(verdictOf(cpu.ci95, sameWithin))) return '';
+  return ` But CPU per request is clear: ${measuredChange({ ...cpu, metric: 'rps' })}; --metric cpu compares by that.`;
 }
 
 /** What was seen all the same, and what is known `beside`. */
@@ -187,6 +195,16 @@ function latencyLines(variants: readonly VariantResult[]): string[] {
       + `Its latency (p50 and p99 ${text}) runs from when requests were due: it grows with the length of such a run, and is none at that rate.`
     )),
   ];
+}
+
+/** How late requests left at a rate that was reached, which is a part of their latency. */
+function lateLines(variants: readonly VariantResult[]): string[] {
+  const late = variants.filter((one) => isAtRate(one.load) && rateOf(one)?.reached !== false).flatMap(({ name, phases }) => (
+    phases.filter(({ sendDelayMs }) => sendDelayMs.p99 > 0).map(({ phase, sendDelayMs: { p50, p99 } }) => (
+      `${name}${phases.length === 1 ? '' : ` in phase ${phase}`} ${scaledTime(p50)} and ${scaledTime(p99)}`
+    ))
+  ));
+  return late.length === 0 ? [] : [`Requests left late by (p50 and p99), which latency includes: ${late.join(', ')}.`];
 }
 
 /** What became of the requests that were due. */

@@ -2,6 +2,7 @@
 // that is read, and does not compile unless it says the same.
 import type { LoadProfile, Published, Within } from '../scenario/model.ts';
 import type { KernelSetting, NetworkResult, NetworkUse } from './network.ts';
+import type { ServerCpu, Turns } from './turns.ts';
 
 export interface Distribution {
   min: number;
@@ -29,7 +30,7 @@ export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'prot
  */
 export type ErrorCause = 'addressNotAvailable' | 'refused' | 'reset' | 'timedOut' | 'short' | 'other';
 
-/** What `loadgen.run` returns. requests = responses + errors. A distribution over nothing is all zeros. */
+/** What `loadgen.run` returns, and `loadgen.alternate` for each side. requests = responses + errors. A distribution over nothing is all zeros. */
 export interface LoadResult {
   /** Attempts that ended in the window, as a response or as an error. */
   requests: number;
@@ -57,8 +58,10 @@ export interface LoadResult {
   longestGapMs: number;
   /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
   unsent: number;
-  /** Responses of the server within the window that are in no other figure: at a rate, turns begin with some. */
-  settling?: number;
+  /** null for one that was alone, and in older results. */
+  turns: Turns | null;
+  /** null for one that was alone, and without SideOptions.cpuOf. */
+  serverCpu?: ServerCpu | null;
   /**
    * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
    * `headersDecoded` the names' and values' own size, `body` without chunks' or frames' headers and without padding,
@@ -120,11 +123,13 @@ export interface Noise {
 }
 
 /** One load phase of a round. */
-export interface Phase extends LoadResult {
+export interface Phase extends Omit<LoadResult, 'serverCpu'> {
   /** The class of status that is right: other answers have failed. Absent: 2xx and 3xx are. */
   expected?: StatusClass;
-  /** Of all its processes, within the engine's window; null of what runs at an address. */
+  /** Of all its processes, for the responses within the engine's window; null of what runs at an address. */
   serverCpuSeconds: number | null;
+  /** ServerCpu.idleShare: cores that the server used while others were loaded; null where that is not known. */
+  idleCpuShare: number | null;
   serverRssBytes: number | null;
   generatorCpuSeconds: number;
   /** null where /proc/stat does not tell, and where what ran at an address, on whichever cores, cannot be told from others. */
@@ -255,9 +260,8 @@ export interface BesideRatio { ratio: number; ci95: [number, number]; verdict: V
 /**
  * By `metric`: requests/s, or where the load sets them p99 of the latency, or what was asked for. faster and slower are what they
  * say whatever the metric: of times less is faster. `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the
- * quotient of the medians. `ci95` is the interval that the verdict is read from. With 95 % no verdict of a run is false, over all
- * comparisons that are judged in it and at all looks: each interval is as wide as its place among them asks for (judgeFamily),
- * 95 % for one that is alone, and more else.
+ * quotient of the medians. `ci95` is the interval that the verdict is read from. All intervals that are judged in a run hold
+ * together with 95 %, at all looks: that of one comparison alone has 95 %, and more else.
  * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is
  * published only. While the result is partial, a verdict is not final: it was made before its time.
  */
@@ -275,6 +279,8 @@ export interface Comparison extends BesideRatio {
   roundRatios: number[];
   /** Numbers of the rounds whose ratio lies far from the others'. They count like all others. */
   outliers: number[];
+  /** The only outlier, where there is a verdict without it and none with it, or the other way round; null otherwise. */
+  swayedBy: { round: number; without: Verdict } | null;
   /** Of an inconclusive one: how many rounds would probably decide. null otherwise, and where it would take too many. */
   roundsNeeded: number | null;
   /** Where requests/s and CPU per request say different things: why that may be. '' where they agree. */

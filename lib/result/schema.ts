@@ -7,6 +7,7 @@ import {
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
 import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network.ts';
 import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, FoundRate, ClusterFacts, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
+import type { Turns } from './turns.ts';
 
 const schema = 1;
 
@@ -57,12 +58,13 @@ const bothWays = open(each(['toServer', 'toClient'], figure));
 const networkUse = exactly<NetworkUse>()(open({
   toServer: linkTraffic, toClient: linkTraffic, retransmits: open(each(['client', 'server'], count)), listenOverflows: count, linkCpuSeconds: bothWays,
 }));
+const turns = exactly<Turns>()(open({ count, responses: count, ...each(['sliceMs', 'rampMs'], figure), waits: flag }));
 const phase = exactly<Phase>()(open({
   ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
-  statuses: orAbsent(statuses), errorExample: orAbsent(text), settling: orAbsent(count), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
+  statuses: orAbsent(statuses), errorExample: orAbsent(text), turns: orElse(orNull(turns), null), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
   buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
   monotonicMs: orElse(v.strictTuple([figure, figure], two) as Form<[begin: number, end: number]>, () => [0, 0] as [number, number]),
-  expected, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)), generatorCpuSeconds: figure, noise: orNull(noise), network: orNull(networkUse),
+  expected, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)), idleCpuShare: orElse(orNull(figure), null), generatorCpuSeconds: figure, noise: orNull(noise), network: orNull(networkUse),
 }));
 const round = exactly<Round>()(open({ round: roundNumber, phases: list(phase) }));
 
@@ -105,7 +107,7 @@ const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 const comparison = exactly<Comparison>()(open({
   ...ratio, metric: oneOf(['rps', 'cpu', 'p50', 'p90', 'p99']), variant: name, baseline: name, verdict, why: text, publishedRatio: orNull(figure),
   cpu: orNull(open(ratio)),
-  latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(exactly<BesideRatio>()(open({ ...ratio, verdict }))))), () => ({ p50: null, p90: null, p99: null })), roundRatios: list(figure), outliers: list(roundNumber), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
+  latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(exactly<BesideRatio>()(open({ ...ratio, verdict }))))), () => ({ p50: null, p90: null, p99: null })), roundRatios: list(figure), outliers: list(roundNumber), swayedBy: orElse(orNull(open({ round: roundNumber, without: verdict })), null), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
 }));
 const search = exactly<Search>()(open({
   within: withinForm(open),

@@ -23,7 +23,7 @@ export interface KeptRound { round: number; outcomes: ReadonlyMap<string, Varian
 export interface Known {
   kept: readonly KeptRound[];
   notes: readonly Warning[];
-  /** Empty until the servers were tried. */
+  /** Of those that were started. */
   tried: ReadonlyMap<string, Tried>;
   /** Steps of a search in the round under way; empty without one. */
   unfinished: readonly SearchStep[];
@@ -63,7 +63,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     ...present({ precision: plan.precision }),
     sameWithin: plan.sameWithin,
     noiseFloor,
-    kernelSettings: kernelSettings(known.tried),
+    kernelSettings: kernelSettings(plan, known.tried),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes].map(warningText),
     footnotes: [...(scenario.footnotes ?? []), ...addressNotes(plan)],
@@ -81,14 +81,11 @@ export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): 
   return isTheStep && !own ? scenario.knob : undefined;
 }
 
-/** What cannot be known of what runs at an address, or done to it. */
-function addressNotes({ variants, groups }: Plan): string[] {
-  return variants.flatMap(({ variant: { name, server } }) => {
-    if (server.name !== 'address') return [];
-    const inTurns = groups.some(({ sides }) => sides.length > 1 && sides.some(({ variant }) => variant.name === name));
-    return [`${name}: what runs at ${server.origin} is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known${inTurns
-      ? '; it cannot be stopped, so at the end of each turn of every side what is under way is awaited' : ''}.`];
-  });
+/** What cannot be known of what runs at an address. */
+function addressNotes({ variants }: Plan): string[] {
+  return variants.flatMap(({ variant: { name, server } }) => (server.name !== 'address' ? [] : [
+    `${name}: what runs at ${server.origin} is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known.`,
+  ]));
 }
 
 /** What the table says of a variant, whether or not it is run. */
@@ -137,8 +134,8 @@ function setupOf(server: ServerSpec, workers: number, { command, ...load }: Load
 }
 
 /** Each setting once, with all variants whose network has it. */
-function kernelSettings(tried: Known['tried']): KernelSetting[] {
-  const all = [...tried].flatMap(([variant, { settings }]) => settings.map((setting) => ({ setting, variant })));
+function kernelSettings({ variants }: Plan, tried: Known['tried']): KernelSetting[] {
+  const all = variants.flatMap(({ variant: { name } }) => (tried.get(name)?.settings ?? []).map((setting) => ({ setting, variant: name })));
   const groups = groupedBy(all, ({ setting: { side, name, value, problem } }) => JSON.stringify([side, name, value, problem]));
   return [...groups.values()].map((same) => ({ ...(same[0] as typeof all[number]).setting, variants: same.map(({ variant }) => variant) }));
 }

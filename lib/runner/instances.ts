@@ -107,7 +107,7 @@ function mergeResults(results: readonly LoadResult[], connections: number, threa
     errorCauses: summed(results.map((result) => result.errorCauses)),
     errorExample: results.map((result) => result.errorExample ?? '').find((example) => example !== '') ?? '',
     longestGapMs: Math.min(...results.map((result) => result.longestGapMs)),
-    settling: total(results, (result) => result.settling ?? 0),
+    turns: null,
     bytes: summed(results.map((result) => result.bytes)),
     perConnectionRps: pooled((result) => result.perConnectionRps, (index) => shareOf(connections, results.length, index)),
     perThreadRps: pooled((result) => result.perThreadRps, (index) => threads * Math.max(1, Math.round(10 * (results[index] as LoadResult).seconds))),

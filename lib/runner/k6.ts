@@ -174,9 +174,9 @@ export async function outcomesOf({ code, signal, ended = false }: { code: number
   throw new Error(`k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`);
 }
 
-/** Without credentials, and without process groups: when it is run again by hand, others may have their numbers. */
+/** Without credentials, and without ids of processes: when it is run again by hand, others may have them. */
 export function forKeeps(plan: LoadPlan): LoadPlan {
-  const shown = ({ processes: _processes, ...side }: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
+  const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
   return { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })) };
 }
 

@@ -14,8 +14,8 @@ import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-lim
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
-import { groupOf, groupsOf, isInTurns, otherFiles, type GroupLimits } from './groups.ts';
-import { pageFacts, pageFileOf } from './page-files.ts';
+import { groupsOf, isInTurns, otherFiles, type GroupLimits } from './groups.ts';
+import { pageFileOf } from './page-files.ts';
 import type { Group, Plan, PlanDraft, PlannedVariant } from './planned.ts';
 
 /** `within`: instead of the scenario's. */
@@ -68,7 +68,6 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   const usual = scenario.rounds ?? (within === undefined ? defaultRounds : searchRounds);
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
     variant,
-    ...(variant.server.name === 'address' || cores.serverHost !== undefined ? { drains: true } : {}),
     load: dividable(cores, fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: generatorCores(cores), exact, quick, ...present({ durationSeconds, arrivals: options.arrivals, searched: within === undefined ? undefined : true }),
@@ -103,7 +102,7 @@ function dividable({ generatorHosts }: Cores, load: Load): Load {
 
 /** What several hosts load together takes no turns: each would end its own at another time. */
 function groupsFor(scenario: Scenario, variants: readonly PlannedVariant[], limits: GroupLimits, { generatorHosts }: Cores): Group[] {
-  return (generatorHosts?.names.length ?? 1) === 1 ? groupsOf(scenario, variants, limits) : variants.map((planned) => groupOf([planned]));
+  return (generatorHosts?.names.length ?? 1) === 1 ? groupsOf(scenario, variants, limits) : variants.map((planned) => ({ sides: [planned] }));
 }
 
 function requireTime(draft: PlanDraft): void {
@@ -153,9 +152,9 @@ function requireVerdict(draft: PlanDraft): void {
   if (maxTimeSeconds < needed) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`, 2);
 }
 
-/** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. */
-export function runName(scenario: Scenario, startedAt: Date): string {
-  return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario.name}`;
+/** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. @param scenario its name */
+export function runName(scenario: string, startedAt: Date): string {
+  return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario}`;
 }
 
 /** Those that have to be on the machine, since nobody brings a build of them, each once. */
@@ -168,11 +167,6 @@ const patience = 20;
 /** The warm-up before a duration lasts until all connections have been answered: this many times longer than planned at most. */
 const warmupPatience = 10;
 
-/** All that a server's answer and its start depend on, as text: variants may differ in how much they are loaded alone. */
-export function setupToTry(scenario: Scenario, { variant, load: { protocol, tls, connections, method, headers, body } }: PlannedVariant): string {
-  return JSON.stringify([variant.server, pageFacts(pageOf(scenario, variant)), networkOf(scenario, variant), protocol, tls, connections, method, headers, body]);
-}
-
 /** What Phase.expected is: the class of the page's status. None of a shipped server with 2xx: there 3xx succeeds too, as the articles count. */
 export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
   const { status = 200 } = pageOf(scenario, variant);
@@ -181,9 +175,9 @@ export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<P
 
 /**
  * What is loaded: the page, at the server's address, from which network namespace (its path; undefined: the machine's), and the
- * server's process group, where bakeoff started it.
+ * ids of the server's processes, where bakeoff started it on this machine.
  */
-export interface Target { url: string; netns?: string | undefined; processGroup?: number | undefined }
+export interface Target { url: string; netns?: string | undefined; processes?: readonly number[] | undefined }
 
 /**
  * What k6 gets for a group in one round.
@@ -191,7 +185,7 @@ export interface Target { url: string; netns?: string | undefined; processGroup?
  * @param from where the sides' searches begin
  */
 export function loadPlanFor(
-  plan: PlanToLoad, { sides, sliceSeconds, drains = false }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
+  plan: PlanToLoad, { sides, sliceSeconds }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
 ): LoadPlan {
   const { scenario, within } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
@@ -206,11 +200,11 @@ export function loadPlanFor(
       return {
         ...loadOptions(load, target, pageOf(scenario, variant)),
         ...(maySpin(plan.cores, load, target) ? { spin: true } : {}),
-        ...(sides.length === 1 || drains || target.processGroup === undefined ? {} : { processes: [target.processGroup] }),
+        ...(sides.length === 1 || target.processes === undefined ? {} : { cpuOf: target.processes }),
         tags: { variant: variant.name, server: programOf(variant.server), protocol: load.protocol, phase: String(number) },
       };
     }),
-    slice: goDuration(sliceSeconds),
+    ...(sliceSeconds === undefined ? {} : { slice: goDuration(sliceSeconds) }),
     seed: round,
   });
   return {

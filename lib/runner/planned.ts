@@ -9,8 +9,6 @@ import type { Cores } from '../machine/cores.ts';
 export interface PlannedVariant {
   variant: RunnableVariant;
   load: Load;
-  /** Its server is at an address or on another host, and cannot be stopped: at the end of its turn what is under way is awaited. */
-  drains?: true;
 }
 
 export interface Plan {
@@ -50,11 +48,6 @@ export type PlanDraft = Omit<Plan, 'run'>;
 /** Variants that one k6 loads in turns; one that is alone has one turn without end. */
 export interface Group {
   sides: readonly PlannedVariant[];
-  /** The mean length of a turn. */
-  sliceSeconds: number;
-  /**
-   * No server is stopped: at the end of a turn what is under way is awaited. So it is for all of a group with a server that cannot
-   * be stopped: what begins and ends a turn is alike for all of them then. The proof compares both.
-   */
-  drains?: boolean;
+  /** The mean length of a turn, instead of what the engine chooses: the proof tries others. */
+  sliceSeconds?: number;
 }

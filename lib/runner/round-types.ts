@@ -6,7 +6,7 @@ import type { Interrupt } from '../interrupt.ts';
 import type { Network } from '../network/network.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 import type { ServerName } from '../scenario/model.ts';
-import type { Answer } from '../servers/index.ts';
+import type { Answer, RunningServer } from '../servers/index.ts';
 import type { Group, Plan } from './planned.ts';
 import type { FoundInRound, SearchRound } from './search.ts';
 
@@ -33,7 +33,12 @@ export interface RunContext extends RunBase {
   host?: ServerHost | undefined;
   /** Where the load is made; empty: here. */
   generators?: readonly GeneratorHost[];
+  /** By variant. Whoever opens the first group takes them out. */
+  begun?: Map<string, BegunServer> | undefined;
 }
+
+/** A server that was started to make the plan, in its folder of round 1, which goes on with it; and what it answered, all its pages together. */
+export interface BegunServer { server: RunningServer; answer: Answer }
 
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
@@ -59,21 +64,19 @@ export interface VariantRound {
   integrity: RoundIntegrity | null;
 }
 
-/** What a server said of itself when it was tried, and which kernel settings its network has; none on loopback. */
+/** What a server said of itself at its first start, and which kernel settings its network has; none on loopback. */
 export interface Tried {
   server: VariantRound['server'];
   answer: Answer;
   settings: Network['settings'];
-  /** Why it cannot take turns with others; absent where it can. */
-  whyAlone: string | undefined;
 }
 
 /** One try at a round. */
 export interface Attempt {
   /** Names it, in folders and tags. */
   round: number;
-  /** What the servers answered when they were tried: of several pages a round asks for the first one only. */
-  tried?: ReadonlyMap<string, Tried>;
+  /** By variant, what earlier rounds found; what this one finds at a first start is added. Absent: no start is the first one. */
+  tried?: Map<string, Tried>;
   /** Absent where nothing is searched for. */
   search?: SearchRound;
   /** Called when a step of a search is over. */

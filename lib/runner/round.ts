@@ -5,9 +5,9 @@ import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import type { Phase } from '../result/result.ts';
-import { isConfigured, pageOf } from '../scenario/catalogue.ts';
+import { pageOf } from '../scenario/catalogue.ts';
 import type { Within } from '../scenario/model.ts';
-import { endWithUs, isStarted, type Answer, type RunningServer } from '../servers/index.ts';
+import { isStarted, type Answer, type RunningServer } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/server-log.ts';
 import { bodiesDiffer, requireSound, RoundFailure, withCrash } from './disturbance.ts';
 import type { Group, PlannedVariant } from './planned.ts';
@@ -20,7 +20,8 @@ import { phasesOf, underLoad, type Measurement } from './under-load.ts';
 /**
  * Loads one group in one round, and returns what each of its sides came to. Everything it started has ended when it returns or throws.
  * @param place of the group among the round's, from 1
- * @throws RoundFailure when a server, its network or k6 ended early, or one of the first two does not start: they did before, so
+ * @throws UserError when a server does not start or answer as it should for the first time
+ * @throws RoundFailure when a server, its network or k6 ended early, or one of the first two does not start that did before, so that
  * it is not the config's fault; or when a server did not do what is to be measured
  * @throws Disturbance when something else kept the figures from meaning what they say
  * @throws Interrupted after a signal
@@ -29,12 +30,10 @@ export async function runGroup(context: RunContext, group: Group, place: number,
   const { plan: { within } } = context;
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
-  const stages = await openStages(context, group, attempt.round);
+  const stages = await openStages(context, group, attempt);
   const started = stages.flatMap(({ server }) => (isStarted(server) ? [server] : []));
   const unguards = started.map(({ pid }) => context.interrupt.guard(pid));
-  let release: (() => Promise<void>) | undefined;
   try {
-    release = await endWithUs(stages.flatMap(({ planned: { variant }, server }) => (isStarted(server) && isConfigured(variant.server) ? [server.pid] : [])));
     const alarmsOf = async ({ planned: { variant }, server }: Stage): Promise<LogAlarms> => (isStarted(server) ? alarmsIn(server.logFile, variant.server.name) : isHosted(server) ? server.alarms() : {});
     const measured = await underLoad(context, group, stages, attempt, folder).catch(async (error: unknown) => {
       throw error instanceof RoundFailure ? withCrash(error, await Promise.all(stages.map(alarmsOf))) : error;
@@ -68,7 +67,6 @@ export async function runGroup(context: RunContext, group: Group, place: number,
     })));
   } finally {
     await stopAll(stages);
-    await release?.();
     for (const unguard of unguards) unguard();
   }
 

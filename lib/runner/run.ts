@@ -1,13 +1,14 @@
 // The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { settled } from '../analysis/verdict.ts';
+import { roundToRepeat } from '../analysis/outliers.ts';
+import { unsettled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
-import { apart, portsTaken, ratesThatDrain, withDrains } from './groups.ts';
+import { apart, portsTaken } from './groups.ts';
 import { Interrupted } from '../interrupt.ts';
 import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from '../result/result.ts';
@@ -15,7 +16,6 @@ import { resultJson } from '../result/schema.ts';
 import { writeWhole } from '../write-whole.ts';
 import type { Attempt, RunContext, RunElsewhere, Tried, VariantRound } from './round-types.ts';
 import { runGroup } from './round.ts';
-import { tryServers } from './stage.ts';
 import { countAgain, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
@@ -50,7 +50,7 @@ export interface RunOutcome {
 }
 
 /**
- * Tries the servers and runs the rounds, until the verdicts are there, the last round is over, or the time is.
+ * Runs the rounds, until the verdicts are there, the last round is over, or the time is.
  * result.json is written after each, marked partial until the last. A round in which something failed is dropped for all
  * variants and repeated, under a number of its own, so that its samples do not mix with the dropped ones: once where a server
  * failed, four times where it was disturbed, after a pause that grows. Then the run ends, and the rounds before it stay.
@@ -58,12 +58,15 @@ export interface RunOutcome {
  */
 export async function runRounds(context: RunContext | RunElsewhere, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
   const { interrupt } = context;
-  /** With the groups that the servers can be in, once they were tried. */
-  let { plan } = context;
+  const alone = new Map(context.plan.groups.flatMap(portsTaken));
+  const plan = { ...context.plan, groups: apart(context.plan.groups, new Set(alone.keys())) };
   const beganAtMs = performance.now();
   const kept: KeptRound[] = [];
-  const notes: Warning[] = (environment.coreNotes ?? []).map((line) => ({ kind: 'cores', note: line }));
-  let tried: ReadonlyMap<string, Tried> = new Map();
+  const notes: Warning[] = [
+    ...(environment.coreNotes ?? []).map((line) => ({ kind: 'cores', note: line }) as const),
+    ...[...alone].map(([variant, why]) => ({ kind: 'alone', variant, why }) as const),
+  ];
+  const tried = new Map<string, Tried>();
   let attempts = 0;
   /** At the place of the next round. */
   let failures: RoundFailure[] = [];
@@ -100,20 +103,6 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
     const noted = { ...result, warnings: [...result.warnings, problem] };
     await writeWhole(file, resultJson(noted));
     return noted;
-  }
-
-  /** Tries the servers, and finds who cannot take turns. */
-  async function prepare(): Promise<void> {
-    if ('runGroup' in context) return;
-    tried = await tryServers(context);
-    const inTurns = plan.groups.flatMap(({ sides }) => (sides.length > 1 ? sides.map(({ variant }) => variant.name) : []));
-    const alone = new Map([...plan.groups.flatMap(portsTaken), ...plan.groups.flatMap(ratesThatDrain), ...inTurns.flatMap((variant) => {
-      const why = tried.get(variant)?.whyAlone;
-      return why === undefined ? [] : [[variant, why] as const];
-    })]);
-    const answerSeconds = (variant: string): number => tried.get(variant)?.answer.seconds ?? 0;
-    plan = { ...plan, groups: apart(plan.groups, new Set(alone.keys())).map((group) => withDrains(group, answerSeconds)) };
-    for (const [variant, why] of alone) note({ kind: 'alone', variant, why });
   }
 
   /** Returns why the round has to be dropped, if it has to. */
@@ -169,18 +158,35 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
     const next = plan.looks.find((look) => look > kept.length);
     if (next === undefined || !plan.looks.includes(kept.length)) return false;
     const { comparisons } = resultNow('partial');
-    const open = comparisons.filter((comparison) => !settled(comparison, plan.precision ?? 0)).map(({ variant }) => variant);
+    const open = unsettled(comparisons, plan.precision ?? 0).map(({ variant }) => variant);
     if (open.length === 0) return true;
     if (!timeIsOver()) events.undecided({ rounds: kept.length, variants: [...new Set(open)], next });
     return false;
   }
 
+  /** Once all rounds are over: one more in the place of an outlier on which alone a verdict hangs. Where that fails the outlier stays. */
+  async function repeatOutlier(): Promise<void> {
+    const outlier = kept.length < plan.rounds || timeIsOver() ? undefined : roundToRepeat(resultNow('partial').comparisons);
+    if (outlier === undefined) return;
+    const index = kept.findIndex(({ round }) => round === outlier.round);
+    const dropped = kept.splice(index, 1);
+    events.repeated({ round: index + 1, why: outlier.why });
+    try {
+      await tryRound();
+    } finally {
+      if (kept.length < plan.rounds) kept.splice(index, 0, ...dropped);
+      else note({ kind: 'repeated', ...outlier, as: attempts });
+    }
+  }
+
   try {
     await save('partial', false);
-    await prepare();
     while (kept.length < plan.rounds) {
       const failure = await tryRound();
-      if (failure === undefined && (kept.length === plan.rounds || verdictsAreThere())) break;
+      if (failure === undefined && (kept.length === plan.rounds || verdictsAreThere())) {
+        await repeatOutlier();
+        break;
+      }
       const pauseMs = failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
       if (timeIsOver(pauseMs)) {
         if (failure !== undefined) note({ kind: 'dropped', round: attempts, why: failure.message });

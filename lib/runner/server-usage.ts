@@ -42,7 +42,7 @@ export interface UsageSample extends SharedUse {
   /** Of the side's own, as what follows. */
   cpuSeconds: number;
   rssBytes: number;
-  /** A process of the server's that is stopped (SIGSTOP, a debugger); looked for while the server uses no CPU. */
+  /** A process of the server's that somebody stopped; looked for while the server uses no CPU. */
   stoppedPid: number | undefined;
 }
 

@@ -66,7 +66,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
     script: context.script,
     folder,
     loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
-      { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processGroup: isStarted(server) ? server.pid : undefined }
+      { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processes: isStarted(server) ? server.processes().map(Number) : undefined }
     )), search === undefined ? [] : searchStarts(group.sides.map(({ variant }) => variant.name), search)),
   };
   // k6 would wait for a database that hangs; its record is written to it once it is back. From another host it does not come there.
@@ -91,7 +91,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
     const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
     const sampling = sampleUsage({
       isAtRate,
-      servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid, servers.length > 1) } : notSampled)),
+      servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) } : notSampled)),
       shared() {
         const { user, system } = process.cpuUsage();
         const linkToServerCpuSeconds = ofLinkToServer();
@@ -147,11 +147,14 @@ export function phasesOf({ results, samples, link }: Measurement, { load, varian
     server: cores.serverCpus.length, generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0, shared: sharesCores(cores), interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
-  return results.map((result, index) => {
+  const isKnown = isStarted(server) || isHosted(server);
+  return results.map(({ serverCpu = null, ...result }, index) => {
     const window = windowOf(result, load, index === results.length - 1);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
-      ...result, ...expectedOf(scenario, variant), ...(isStarted(server) || isHosted(server) ? { serverCpuSeconds: cpuSeconds * shareOfLoad(result), serverRssBytes: rssBytes } : { serverCpuSeconds: null, serverRssBytes: null }),
+      ...result, ...expectedOf(scenario, variant),
+      serverCpuSeconds: isKnown ? (serverCpu?.seconds ?? cpuSeconds) * shareOfTurns(result) : null, serverRssBytes: isKnown ? rssBytes : null,
+      idleCpuShare: serverCpu?.idleShare ?? null,
       generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // In a network there is one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),
@@ -159,8 +162,8 @@ export function phasesOf({ results, samples, link }: Measurement, { load, varian
   });
 }
 
-/** Of what the server answered within the window, 0 to 1: responses that were for nobody have cost it as much. */
-function shareOfLoad(result: LoadResult): number {
-  const responses = responsesOf(result);
-  return responses === 0 ? 1 : responses / (responses + (result.settling ?? 0));
+/** Of all that the server answered in its turns, 0 to 1: those of ramps and drains have cost it as much. */
+function shareOfTurns(result: LoadResult): number {
+  const all = result.turns?.responses ?? 0;
+  return all === 0 ? 1 : responsesOf(result) / all;
 }

@@ -89,7 +89,8 @@ export function atRates(scenario: Scenario, shown: readonly Variant[], rates: re
   return { ...rest, variants };
 }
 
-function nameAt(variant: string, rate: number): string {
+/** What a variant of a sweep is called. */
+export function nameAt(variant: string, rate: number): string {
   return `${variant}-at-${rate}`;
 }
 

@@ -9,10 +9,9 @@ import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer } from '../scenario/model.ts';
 import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { familyOf, newMark } from './family.ts';
+import { familyOf, groupOf, guardMarked, newMark } from './family.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
-import { endWithUs } from './freeze.ts';
-import { leftAlone, watchLifecycle, whileItRuns } from './lifecycle.ts';
+import { howToStay, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { AddressInUse, onPort } from './on-port.ts';
 import { hostAndPort, isAt, listeningOf, noPort, portProblem, requireLoopback, type Address, type Listening } from './ports.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
@@ -60,8 +59,10 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
   const mark = newMark();
   const origin = `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`;
   let child: Child;
+  let unguard = (): Promise<void> => Promise.resolve();
   try {
     signal.throwIfAborted();
+    unguard = await guardMarked(mark);
     child = await startLogged({
       before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--', 'env', mark],
       command: binary, args, cpus: options.cpus, cwd: folder,
@@ -69,51 +70,46 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
     }, logFile, 'a');
   } catch (error) {
     scratch.remove();
+    await unguard();
     throw error;
   }
+  const { pid } = child;
   const unbound = boundLog(logFile);
-  const family = familyOf(child.pid, mark, folder, at);
-  const who = `${name} (pid ${child.pid})`;
-  const guarded = endWithUs([child.pid], mark);
+  const who = `${name} (pid ${pid})`;
   const { died, stop } = watchLifecycle(name, child, logFile, async () => {
     try {
       scratch.remove();
     } finally {
-      await Promise.all([unbound(), guarded.then((release) => release())]);
+      await Promise.all([unbound(), unguard()]);
     }
-  }, { find: () => family.all().map(Number), unsure: family.unsure });
+  }, () => familyOf(pid, mark).map(Number));
   const beganAtMs = performance.now();
   let answer: Answer;
   try {
-    await guarded;
     const check: ReadyCheck = {
       origin, page: options.page, protocol: options.protocol ?? 'http/1.1',
       request: options.request, tls: options.tls, anyLength: true,
     };
     answer = await whileItRuns(died, signal, async (until) => {
-      const listening = (): Listening[] => {
-        const found = family.usual().flatMap(listeningOf);
-        return found.some((one) => isAt(one, at)) ? found : family.all().flatMap(listeningOf);
-      };
-      const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, { pid: child.pid, name, readyLimitMs }, until)]);
+      const listening = (): Listening[] => familyOf(pid, mark).flatMap(listeningOf);
+      const [answered] = await Promise.all([waitUntilReady(check, until, readyLimitMs), untilItListens(listening, at, { pid, name, readyLimitMs }, until)]);
       // It may have begun to listen elsewhere meanwhile, or have gone to the background.
       requireLoopback(listening(), who, howToBind);
       if (child.hasExited()) throw new UserError(await died);
       return answered;
     });
   } catch (error) {
-    const byItself = child.hasExited();
-    const endedWell = byItself && (await child.exited).code === 0;
-    await stop();
-    if (!(error instanceof UserError)) throw error;
-    // What has the port of one that has ended well, or did not come to it in time, may be its own, that could not be known.
+    const endedWell = child.hasExited() && (await child.exited).code === 0;
     const isLate = performance.now() - beganAtMs >= readyLimitMs;
-    if (!endedWell && !isLate && (await portProblem(at))?.code === 'EADDRINUSE') throw new AddressInUse();
-    throw byItself ? error : new UserError(error.message + leftAlone(family), error.exitCode);
+    await stop();
+    if (error instanceof UserError && !isLate && (await portProblem(at))?.code === 'EADDRINUSE') {
+      throw endedWell ? new UserError(`${error.message}; what listens on ${hostAndPort(at)} may be its own, gone to the background: end that, and ${howToStay}`) : new AddressInUse();
+    }
+    throw error;
   }
   return {
-    name, version: '', pid: child.pid, origin, workers: options.workers, redirections: [], upstreams: [],
-    answer, logFile, processes: family.all, usage: watchUsage(child.pid, undefined, family.usual), died, stop,
+    name, version: '', pid, origin, workers: options.workers, redirections: [], upstreams: [],
+    answer, logFile, processes: () => groupOf(pid), usage: watchUsage(pid, undefined, () => groupOf(pid)), died, stop,
   };
 }
 

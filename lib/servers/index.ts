@@ -10,7 +10,6 @@ import type { Build, ComposedConfig, Place, RunningServer, ServerKind, StartedSe
 import { start } from './start.ts';
 
 export { serverBuild } from './build.ts';
-export { endWithUs, whyNotStoppable } from './freeze.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/listens.ts';
 export { isLoopback } from './ports.ts';

@@ -14,31 +14,20 @@ const groupEndLimitMs = 2000;
 const groupEndPollMs = 10;
 /** All processes of a command have so long to end in order. */
 const commandGraceMs = 5000;
-/** What a command has left in the background may take so long to listen, by which it may be known. */
-const unsureLimitMs = 5000;
-
-/** The processes of a command, which may have left its group. */
-export interface Members {
-  /** Those that run now, the first one included. */
-  find(): number[];
-  /** Others that may be its own, and are left alone, as they are told. */
-  unsure(): string[];
-}
-
 /**
  * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is ended (workers outlive a master that
  * was killed, and keep its port), or all the members are, and `cleanUp` runs. Configured servers pass TERM on to their workers
  * themselves; of a command all members get it.
+ * @param members finds the processes of a command that run now, the first one included: they may have left its group
  */
-export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: Members): Pick<RunningServer, 'died' | 'stop'> {
+export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: () => number[]): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
   let ending: Promise<void> | undefined;
   const endRest = (): Promise<void> => (ending ??= members === undefined
-    ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs, 'SIGCONT') : endAll(members.find, commandGraceMs, 'SIGTERM'));
+    ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs) : endAll(members, commandGraceMs, 'SIGTERM'));
 
   const gone = child.exited.then(async (exit) => {
-    if (exit.code === 0 && members !== undefined) await untilSure(members, () => stopping !== undefined);
-    const left = members?.find() ?? [];
+    const left = members?.() ?? [];
     await endRest();
     try {
       await cleanUp();
@@ -54,7 +43,7 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
       if (left.length > 0 && code === 0) return resolve(`${name} (pid ${child.pid}) went on in the background (pid ${left.join(', ')}), and was ended: ${howToStay}`);
       const last = lastWords(await lastLines(logFile), members === undefined ? 1 : wordsOfStranger);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
-      resolve(`${name} (pid ${child.pid}) ended ${how}${members === undefined ? '' : leftAlone(members)}${last === '' ? '' : `; its log ends: ${last}`}`);
+      resolve(`${name} (pid ${child.pid}) ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`);
     });
   });
 
@@ -67,7 +56,7 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
   return { died, stop: () => (stopping ??= end()) };
 }
 
-const howToStay = "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
+export const howToStay = "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
 
 /** Which line of what an unknown program says last is the one that says why, is not known. */
 const wordsOfStranger = 4;
@@ -91,24 +80,12 @@ export async function whileItRuns<T>(died: Promise<string>, aborted: AbortSignal
   }
 }
 
-/** What is to be said of those that may be a command's and run on; '' where there are none. */
-export function leftAlone({ unsure }: Pick<Members, 'unsure'>): string {
-  const found = unsure();
-  return found.length === 0 ? '' : `; left alone, since it may be somebody else's: ${found.join(', ')}`;
-}
-
-/** Returns once a member is found, or nothing may be one any more. */
-async function untilSure({ find, unsure }: Members, isAsked: () => boolean): Promise<void> {
-  const deadline = performance.now() + unsureLimitMs;
-  while (!isAsked() && performance.now() < deadline && find().length === 0 && unsure().length > 0) await delay(groupEndPollMs);
-}
-
 /**
- * Sends each a signal, and KILL after `graceMs`; those that they start meanwhile too. They may be stopped, and be stopped again by
- * who loads them.
+ * Sends each process a signal, and KILL after `graceMs`; those that they start meanwhile too.
  * @param find gives processes, and groups by their numbers below 0
+ * @param signal absent: they are about to end by themselves
  */
-async function endAll(find: () => number[], graceMs: number, signal: 'SIGTERM' | 'SIGCONT'): Promise<void> {
+async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM'): Promise<void> {
   const told = new Set<number>();
   const killAt = performance.now() + graceMs;
   const deadline = killAt + groupEndLimitMs;
@@ -116,9 +93,12 @@ async function endAll(find: () => number[], graceMs: number, signal: 'SIGTERM' |
     const isLate = performance.now() >= killAt;
     for (const pid of left) {
       if (isLate) sendIfThere(pid, 'SIGKILL');
-      else if (!told.has(pid)) sendIfThere(pid, signal);
-      sendIfThere(pid, 'SIGCONT');
-      told.add(pid);
+      else if (signal !== undefined && !told.has(pid)) {
+        told.add(pid);
+        sendIfThere(pid, signal);
+        // One that somebody stopped hears of it once it goes on.
+        sendIfThere(pid, 'SIGCONT');
+      }
     }
     await delay(groupEndPollMs);
   }

@@ -5,7 +5,7 @@ import { Agent as SecureAgent } from 'node:https';
 import { UserError } from '../errors.ts';
 import { hundredths, whole } from '../format.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
-import { askAlone, askHttp1, askOn, overHttp2, secureOptions, waitUntilReady, type Answered, type Question, type ReadyCheck } from './ready.ts';
+import { askAlone, askHttp1, askOn, overHttp2, secureOptions, waitUntilReady, type Question, type ReadyCheck } from './ready.ts';
 import type { Answer } from './server.ts';
 
 type Bodies = Required<Pick<Answer, 'bytes' | 'sdBytes'>>;
@@ -39,7 +39,7 @@ async function askPages(check: ReadyCheck, weights: Readonly<Record<string, numb
     const more = wrong.length > named ? ` and ${whole(wrong.length - named)} more` : '';
     throw new UserError(`of ${whole(paths.length)} pages these are not served: ${wrong.slice(0, named).join(', ')}${more}: take them out of the list, or have them served`);
   }
-  const bodies = bodiesOf(Object.values(weights), (answers as Answered[]).map(({ bytes }) => bytes));
+  const bodies = bodiesOf(Object.values(weights), (answers as Answer[]).map(({ bytes }) => bytes));
   if (anyLength || Math.round(bodies.bytes) === (page.bodyBytes ?? Math.round(bodies.bytes))) return bodies;
   throw new UserError(`the pages at ${origin} have ${hundredths(bodies.bytes)} bytes on average, by their weights, and bodyBytes says ${page.bodyBytes}: they are not what is to be measured`);
 }
@@ -48,7 +48,7 @@ async function askPages(check: ReadyCheck, weights: Readonly<Record<string, numb
  * A server may end a connection when it likes: a page that has no answer then is asked for once more, on a connection of its own.
  * Ends early where some have none even so.
  */
-async function askInBatches(paths: readonly string[], { origin, page: { host }, request, tls, protocol }: ReadyCheck, aborted: AbortSignal): Promise<(Answered | Error)[]> {
+async function askInBatches(paths: readonly string[], { origin, page: { host }, request, tls, protocol }: ReadyCheck, aborted: AbortSignal): Promise<(Answer | Error)[]> {
   const secure = secureOptions(tls, host);
   const questionOf = (path: string): Question => ({ url: origin + path, host, ...request });
   const limited = (): AbortSignal => {
@@ -57,11 +57,11 @@ async function askInBatches(paths: readonly string[], { origin, page: { host }, 
     return signal;
   };
   const agent = new (origin.startsWith('https:') ? SecureAgent : PlainAgent)({ keepAlive: true, maxSockets: connections });
-  const askTogether = (questions: readonly Question[], signal: AbortSignal): Promise<(Answered | null)[]> => {
-    const all = (ask: (question: Question) => Promise<Answered>): Promise<(Answered | null)[]> => Promise.all(questions.map((question) => ask(question).catch(() => null)));
+  const askTogether = (questions: readonly Question[], signal: AbortSignal): Promise<(Answer | null)[]> => {
+    const all = (ask: (question: Question) => Promise<Answer>): Promise<(Answer | null)[]> => Promise.all(questions.map((question) => ask(question).catch(() => null)));
     return isHttp2(protocol) ? overHttp2(origin, signal, secure, (session) => all((question) => askOn(session, question, signal))) : all((question) => askHttp1(question, signal, secure, agent));
   };
-  const answers: (Answered | Error)[] = [];
+  const answers: (Answer | Error)[] = [];
   let silent = 0;
   try {
     while (answers.length < paths.length && silent < named) {

@@ -14,6 +14,9 @@ import { isHttp2 } from '../scenario/protocols.ts';
 
 const retryMs = 20;
 
+/** Of a body: one without end would be read until the time is over. */
+const mostBodyBytes = 1024 ** 3;
+
 /** Marks the check in an access log, where the requests of a load are counted. */
 const readyUserAgent = 'bakeoff-ready';
 
@@ -47,13 +50,13 @@ export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, lim
   let last = '';
   for (;;) {
     try {
-      const beganAtMs = performance.now();
-      const answer = { ...await askAlone({ url, host: page.host, ...request }, protocol, either, secureOptions(tls, page.host)), seconds: (performance.now() - beganAtMs) / 1000 };
+      const answer = await askAlone({ url, host: page.host, ...request }, protocol, either, secureOptions(tls, page.host));
       requireRight(answer, url, check);
       return answer;
     } catch (error) {
       if (error instanceof UserError) throw error;
       signal.throwIfAborted();
+      if (error instanceof Endless) throw new UserError(`${url} answers with a body that did not end within ${limitMs / 1000} s or 1 GiB: give a page that ends`);
       if (timeout.aborted) throw new UserError(`${url} did not answer over ${protocol} within ${limitMs / 1000} s${last}${withName(check)}`);
       const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
       if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
@@ -96,8 +99,6 @@ function requireFit(url: string, protocol: Protocol): void {
 
 export interface Question extends NonNullable<StartOptions['request']> { url: string; host: string | undefined }
 
-export type Answered = Omit<Answer, 'seconds'>;
-
 export type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
 
 /** @param host that is asked for: its name, when it is one, is the one that TLS asks for too (SNI) */
@@ -110,17 +111,17 @@ export function secureOptions({ minVersion, maxVersion, ciphers, curves }: TlsOf
 const tls13Suites = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 
 /** On a connection of its own, so that none stays open when the load starts. */
-export function askAlone(question: Question, protocol: Protocol, signal: AbortSignal, secure: SecureOptions): Promise<Answered> {
+export function askAlone(question: Question, protocol: Protocol, signal: AbortSignal, secure: SecureOptions): Promise<Answer> {
   return isHttp2(protocol) ? overHttp2(question.url, signal, secure, (session) => askOn(session, question, signal)) : askHttp1(question, signal, secure);
 }
 
 /** On a connection of its own, or on those of an agent. */
-export async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions, agent: Agent | false = false): Promise<Answered> {
+export async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions, agent: Agent | false = false): Promise<Answer> {
   const options = { agent, signal, method, headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent } };
   const request = url.startsWith('https:') ? requestSecure(url, { ...options, ...secure }) : requestPlain(url, options);
   request.end(body);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
-  return { status: response.statusCode ?? 0, ...told(response.headers), bytes: await lengthOf(response) };
+  return { status: response.statusCode ?? 0, ...told(response.headers), bytes: await lengthOf(response, signal) };
 }
 
 /** What is asked on one connection, which is closed then. */
@@ -138,7 +139,7 @@ export async function overHttp2<T>(url: string, signal: AbortSignal, secure: Sec
   }
 }
 
-export async function askOn(session: ClientHttp2Session, { url, host, method = 'GET', headers: asked, body }: Question, signal: AbortSignal): Promise<Answered> {
+export async function askOn(session: ClientHttp2Session, { url, host, method = 'GET', headers: asked, body }: Question, signal: AbortSignal): Promise<Answer> {
   const { pathname, search } = new URL(url);
   const stream = session.request({
     ':method': method, ':path': pathname + search, ...(host === undefined ? {} : { ':authority': host }),
@@ -148,7 +149,7 @@ export async function askOn(session: ClientHttp2Session, { url, host, method = '
   const closed = once(stream, 'close').then(() => { throw new Error('the connection was closed'); });
   closed.catch(() => undefined); // It also closes after the answer.
   const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [IncomingHttpHeaders & IncomingHttpStatusHeader];
-  return { status: headers[':status'] ?? 0, ...told(headers), bytes: await lengthOf(stream) };
+  return { status: headers[':status'] ?? 0, ...told(headers), bytes: await lengthOf(stream, signal) };
 }
 
 function told({ 'content-encoding': encoding = '', 'content-type': type = '', location = '' }: IncomingHttpHeaders): Pick<Answer, 'encoding' | 'type' | 'location'> {
@@ -160,9 +161,21 @@ function http2Headers(headers: Question['headers'] = {}): Record<string, string>
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [/^host$/i.test(name) ? ':authority' : name.toLowerCase(), value]));
 }
 
-async function lengthOf(body: AsyncIterable<unknown>): Promise<number> {
+/** A body that was still coming when the time was over, or too long. */
+class Endless extends Error {
+  override message = 'a body without an end';
+}
+
+async function lengthOf(body: AsyncIterable<unknown>, signal: AbortSignal): Promise<number> {
   let bytes = 0;
-  for await (const chunk of body) bytes += (chunk as Buffer).length;
+  try {
+    for await (const chunk of body) {
+      bytes += (chunk as Buffer).length;
+      if (bytes > mostBodyBytes) throw new Endless();
+    }
+  } catch (error) {
+    throw signal.aborted && bytes > 0 ? new Endless() : error;
+  }
   return bytes;
 }
 

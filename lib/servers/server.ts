@@ -16,8 +16,6 @@ export interface Answer {
   encoding: string;
   type: string;
   location: string;
-  /** From the connection's begin to the body's end. */
-  seconds: number;
 }
 
 /** A server that answers: a StartedServer, or one at an address where it ran before. */
@@ -44,9 +42,9 @@ export interface RunningServer {
 export interface StartedServer extends RunningServer {
   /** Its first process, which leads a process group. */
   pid: number;
-  /** The ids of all its processes now. */
+  /** The ids of its processes now: of a command those of its process group, and their descendants. */
   processes(): string[];
-  /** Of all its processes, since start. */
+  /** Of these processes, since start. */
   usage(): TreeUsage;
   logFile: string;
 }

@@ -27,7 +27,7 @@ const clockTicksPerSecond = 100;
 /**
  * Returns a function that tells what the tree below `rootPid` (that process included) has used. It never throws: of a
  * process that has ended, the CPU time last seen stays in the sum. A task that starts and ends between two look-ups is missed.
- * @param lookUp instead of the tree, where some have left it
+ * @param lookUp gives the processes, where they are not the tree alone
  */
 export function watchUsage(
   rootPid: number, sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() }, lookUp = () => processTree(sources.proc, String(rootPid)),
@@ -107,10 +107,9 @@ function childrenByParent(proc: string): Map<string, string[]> {
   return children;
 }
 
-/** The first process of the tree that is stopped: by SIGSTOP (state T), unless it takes turns, where that is usual; or by a debugger (t). */
-export function stoppedIn(rootPid: number, takesTurns: boolean, proc = '/proc'): number | undefined {
-  const states = takesTurns ? ['t'] : ['t', 'T'];
-  const stopped = processTree(proc, String(rootPid)).find((pid) => states.includes(statFields(`${proc}/${pid}`)?.[0] ?? ''));
+/** The first process of the tree that somebody stopped: by a signal (state T), or with a debugger (t). */
+export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
+  const stopped = processTree(proc, String(rootPid)).find((pid) => /^[Tt]$/.test(statFields(`${proc}/${pid}`)?.[0] ?? ''));
   return stopped === undefined ? undefined : Number(stopped);
 }
 

@@ -42,7 +42,7 @@ it.each<[string, ConfiguredServer, LoadProfile]>([
   const script = path.join(folder, 'script.js');
   await compileScript(script);
   await writePageFiles(scenario, folder);
-  const loadPlan = loadPlanFor(plan, plan.groups[0] as Group, 1, [{ url: `${origin}/`, processGroup: running.pid }]);
+  const loadPlan = loadPlanFor(plan, plan.groups[0] as Group, 1, [{ url: `${origin}/` }]);
   const [outcome] = await (await startK6({ binary: k6, script, folder, cpus: [0], output: null, loadPlan })).results();
   expect(outcome?.results[0]).toMatchObject({ requests, responses: { '2xx': requests }, errors: { total: 0 } });
   await running.stop();

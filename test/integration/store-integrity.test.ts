@@ -9,7 +9,7 @@ import { readRecord, recordedLine } from '../../lib/store/record.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
-import { stopWhole } from '../fixtures/processes.ts';
+import { halt, stopWhole } from '../fixtures/processes.ts';
 
 let tools: { k6: string; influxd: string };
 const folder = sharedFolder();
@@ -82,7 +82,7 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
   await vi.waitFor(async () => expect(await storedRequests()).toBeGreaterThan(0), { timeout: 15_000, interval: 50 });
   // k6 stands still from before influxd's end until it has been counted what that took of a push on its way. The count
   // starts influxd again, so it is killed once more.
-  k6.process.kill('SIGSTOP');
+  halt(k6.pid);
   process.kill(store.pid() ?? NaN, 'SIGKILL');
   const early = await storedRequests();
   process.kill(store.pid() ?? NaN, 'SIGKILL');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { descendants, isRunning } from '../fixtures/processes.ts';
+import { descendants, halt, isRunning } from '../fixtures/processes.ts';
 import { inEachTry, loadBegins, makeHome, newOut, readResult, runFolder, startCommand, startScenario, underLoad as underLoadAt, type Home, type ScenarioRun } from '../scenario-run.ts';
 
 const seconds = 3;
@@ -71,7 +71,7 @@ test('a bakeoff that is stopped for a while', async () => {
   const out = newOut();
   const run = startScenario(args(out), home.env);
   const reason = await disturb(run, out, async () => {
-    run.kill('SIGSTOP');
+    halt(run.pid);
     await delay(seconds * 1000);
     run.kill('SIGCONT');
     return /nothing was sampled for [\d.]+ s of the load: bakeoff was stopped/;
@@ -85,7 +85,7 @@ test('a worker that is stopped for a while', async () => {
   const run = startScenario(args(out), home.env);
   const reason = await disturb(run, out, async () => {
     const worker = workerOf(run);
-    process.kill(worker, 'SIGSTOP');
+    halt(worker);
     await delay(1400);
     process.kill(worker, 'SIGCONT');
     return new RegExp(`nginx stood still: no response came for [1-9]\\.\\d+ s while requests were under way; its process ${worker} was stopped \\(state T\\)`);

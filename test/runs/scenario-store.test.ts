@@ -5,6 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
+import { halt } from '../fixtures/processes.ts';
 import { firstSample, inEachTry, loadBegins, makeHome, newOut, readResult, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
@@ -76,7 +77,7 @@ test('an influxd that is killed in the middle loses nothing', async () => {
 test('an influxd that hangs for good costs neither the load nor a sample, and is named', async () => {
   const out = newOut();
   const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
-  await inEachTry(run, out, loadBegins, () => process.kill(influxdOfRuns(), 'SIGSTOP'));
+  await inEachTry(run, out, loadBegins, () => halt(influxdOfRuns()));
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const { integrity, variants, warnings } = result;
@@ -95,7 +96,7 @@ test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lo
   const out = newOut();
   const run = start([name, '--rounds', '2', '--duration', '3s', '--influx', accessUrl(theirs.influx), '--out', out]);
   await underLoad(run, out, 1, loadBegins);
-  process.kill(pid, 'SIGSTOP');
+  halt(pid);
   const code = await run.ended;
   process.kill(pid, 'SIGCONT');
   expect(code, run.stderr()).toBe(0);

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
+import { descendants, halt, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { keptRounds, newOut, readResult, runFolder, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
@@ -143,7 +143,7 @@ describe('when it is ended early', () => {
     const started = descendants(run.pid);
     // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
     const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
-    process.kill(influxd, 'SIGSTOP');
+    halt(influxd);
     run.kill('SIGINT');
     await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
     // Sooner it would count as the same Ctrl-C.
@@ -229,22 +229,6 @@ describe('when a part fails', () => {
     expect(result.warnings).toContainEqual(expect.stringMatching(/^round \d was dropped and repeated as round \d: \S+: nginx \(pid \d+\) ended with code 9/));
   });
 
-  test('a server that cannot be stopped as a whole is loaded alone, and that is said', async () => {
-    const out = newOut();
-    const flighty = join(out, '..', 'nginx');
-    // What it leaves behind is in a session of its own, and ends by itself.
-    writeFileSync(flighty, `#!/bin/sh\nif [ "$1" = -p ]; then setsid sleep 20 & fi\nexec ${home.env['NGINX_BIN']} "$@"\n`, { mode: 0o755 });
-    const run = start([name, '--rounds', '1', '--duration', '300ms', '--store', 'none', '--out', out], { NGINX_BIN: flighty });
-    expect(await run.ended, run.stderr()).toBe(0);
-    const result = readResult(out);
-    const { state, warnings, variants } = result;
-    expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [1, 1]]);
-    for (const variant of ['workers', 'open-file-cache']) {
-      expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^${variant} was loaded alone, and not in turns with the others: its process \\d+ is in a process group of its own; the machine's noise is in its figures$`)));
-    }
-    expect(readdirSync(join(runFolder(out), `round-${keptRounds(result)[0]}`)).sort()).toEqual(['k6-1', 'k6-2', 'open-file-cache', 'workers']);
-  });
-
   test('a config that nginx refuses is shown in nginx\'s words, before anything is measured', async () => {
     const out = newOut();
     const folder = join(out, '..');
@@ -260,7 +244,7 @@ describe('when a part fails', () => {
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toContain('invalid value "perhaps" in "sendfile" directive');
     expect(run.stderr()).not.toContain(' at ');
-    expect(readdirSync(runFolder(out)).sort()).toEqual(['check', 'result.json', 'script.js']);
+    expect(readdirSync(runFolder(out)).sort()).toEqual(['result.json', 'round-1', 'script.js']);
     expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [] }, { rounds: [] }] });
   });
 });

@@ -67,9 +67,9 @@ test('a command runs against what runs already, which goes on', async () => {
   expect(other).toMatchObject({ serverCpuMicrosPerRequest: null, serverShare: null, successRatio: 1 });
   expect(other.generatorShare).toBeGreaterThanOrEqual(0);
   expect(result.comparisons.map(({ cpu }) => cpu === null)).toEqual([false, true]);
-  expect(result.footnotes).toEqual([expect.stringMatching(`^there: what runs at http://${host} is on cores of its own choosing, .* what is under way is awaited\\.$`)]);
+  expect(result.footnotes).toEqual([expect.stringMatching(`^there: what runs at http://${host} is on cores of its own choosing, .* is not known\\.$`)]);
   expect(result.integrity).toMatchObject({ lost: 0 });
-  expect(run.stdout()).toMatch(new RegExp(`^there: what runs at http://${host} is loaded with 4 connections, and neither stopped nor ended\nsides · `));
+  expect(run.stdout()).toMatch(new RegExp(`^there: what runs at http://${host} is loaded with 4 connections, and goes on running\nsides · `));
   expect(run.stdout()).toMatch(new RegExp(`^node, sh on cores? .*, k6 .* on cores? .*, ${host} where it runs · `, 'm'));
   expect(run.stdout()).toMatch(/^there .* – /m);
   expect(run.stdout()).toMatch(/^Use of the cores: node at .*, sh at .*, the generator at .*$|^.* limit: node at .*, sh at .*, the generator at .*$/m);

@@ -30,7 +30,7 @@ const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
 const sidesFor = (given: readonly Given[], wanted: Asked = {}, cores = oneCore): Side[] => sidesOf(given, asked(wanted, given), cores);
 const sides = (one: OwnConfig, other: OwnConfig, wanted: Asked = {}, cores = oneCore): [Side, Side] => sidesFor([configSide('a', one), configSide('b', other)], wanted, cores) as [Side, Side];
 const asTheyAre = (): Launch => ({});
-const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({ status: 200, bytes, encoding: '', type: 'text/html', location: '', seconds: 0.001, ...changed });
+const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({ status: 200, bytes, encoding: '', type: 'text/html', location: '', ...changed });
 const nginx = config('nginx', plain);
 const nginxH2 = config('nginx', h2);
 const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true, http2Only: true });
@@ -234,7 +234,7 @@ describe('sides of other kinds', () => {
   test('what runs at an address is said, once for all its rates', () => {
     const scenario = defineScenario({ name: 'there', title: 'there', knob: 'all', load: wrk('-c 7 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 }, variants: [{ name: 'a', server: address('http://localhost') }, { name: 'b', server: command('node b.js') }] });
     const lines = (rates?: number[]): string[] => addressLines(makePlan(scenario, scenario.variants, { serverCpus: [0], generatorCpus: [0] }, { quick: false, exact: false, ...(rates === undefined ? {} : { rates }) }));
-    expect(lines()).toEqual(['a: what runs at http://localhost is loaded with 7 connections, and neither stopped nor ended']);
+    expect(lines()).toEqual(['a: what runs at http://localhost is loaded with 7 connections, and goes on running']);
     expect(lines([100, 200])).toHaveLength(1);
   });
 

@@ -39,7 +39,7 @@ describe('the results of all instances', () => {
   const histogram: HistogramBar[] = [[0.5, 990], [1, 9], [80, 1]];
   const one = phase({
     requests: 1003, rps: 100, responses: { '2xx': 990, '3xx': 1, '4xx': 4, '5xx': 5 }, statuses: { 302: 1, 404: 4, 502: 2, 503: 3 }, errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 },
-    errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 }, errorExample: 'reset', warmupRequests: 7, inFlight: 3, hung: 1, unsent: 2, settling: 4,
+    errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 }, errorExample: 'reset', warmupRequests: 7, inFlight: 3, hung: 1, unsent: 2,
     bytes: { received: 1, headers: 2, headersDecoded: 3, body: 4, sent: 5 }, longestGapMs: 80, latencyMs: latency(0.5, 1, 80, { min: 0.2, mean: 0.6, sd: 2, histogram }),
     connectMs: latency(1, 1, 1, { histogram: [[1, 10]] }), buckets: [{ fromMs: 0, toMs: 1, count: 999 }, { fromMs: 1, toMs: null, count: 1 }], maxConcurrentStreams: 128,
     perConnectionRps: { min: 1, mean: 10, sd: 0, withinSd: 1, max: 20 }, startedAt: '2026-11-20T08:15:31.040000Z', endedAt: '2026-11-20T08:15:41.040000Z', monotonicMs: [1040, 11_040],
@@ -54,7 +54,7 @@ describe('the results of all instances', () => {
     expect(rest).toEqual({
       requests: 3003, warmupRequests: 7, seconds: 10, rps: 300, responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 }, statuses: { 302: 1, 404: 4, 502: 2, 503: 13 },
       errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 }, errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 },
-      errorExample: 'reset', inFlight: 3, hung: 1, unsent: 2, settling: 4, longestGapMs: 4,
+      errorExample: 'reset', inFlight: 3, hung: 1, unsent: 2, turns: null, longestGapMs: 4,
       bytes: { received: 1 + 2000 * 850, headers: 2 + 2000 * 238, headersDecoded: 3 + 2000 * 238, body: 4 + 2000 * 612, sent: 5 + 2000 * 60 },
       firstByteMs: expect.objectContaining({ p99: 2.9 }) as unknown, sendDelayMs: noLatency,
       // Of three connections the first has two: 10, 10 and 16.
@@ -69,7 +69,7 @@ describe('the results of all instances', () => {
   });
 
   test('name every figure that one has', () => {
-    const { expected: _, serverCpuSeconds: _1, serverRssBytes: _2, generatorCpuSeconds: _3, noise: _4, network: _5, ...ofTheEngine } = one;
+    const { expected: _, serverCpuSeconds: _1, serverRssBytes: _2, idleCpuShare: _3, generatorCpuSeconds: _4, noise: _5, network: _6, ...ofTheEngine } = one;
     expect(Object.keys(merged([one, two])).sort()).toEqual(Object.keys(ofTheEngine).sort());
   });
 

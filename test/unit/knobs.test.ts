@@ -223,7 +223,7 @@ describe('a knob is left out', () => {
 describe('what was measured', () => {
   const comparison = (variant: string, ratio: number, verdict: Verdict, metric: Comparison['metric'] = 'rps'): Comparison => ({
     metric, variant, baseline: 'as-it-is', ratio, ci95: [ratio - 0.02, ratio + 0.02], verdict, why: '', publishedRatio: null, cpu: { ratio: 1 / ratio, ci95: [0.5, 2] },
-    latency: { p50: null, p90: null, p99: { ratio: 1, ci95: [0.9, 1.1], verdict: 'none' } }, roundRatios: [1, 1, 1, 1], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
+    latency: { p50: null, p90: null, p99: { ratio: 1, ci95: [0.9, 1.1], verdict: 'none' } }, roundRatios: [1, 1, 1, 1], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '', delayNotHeld: [],
   });
   const result = (...comparisons: Comparison[]): Result => ({ comparisons, sameWithin: 0.01 }) as unknown as Result;
   const [cache, log, buffered, etag, aio] = [

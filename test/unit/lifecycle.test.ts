@@ -29,15 +29,6 @@ it('lets a helper tidy up behind its server', async () => {
   expect(isRunning(helperPid)).toBe(false);
 });
 
-it('lets a helper do so that was stopped with its server', async () => {
-  const { folder, shellPid, helperPid, died } = await withHelper(tidying);
-  process.kill(-shellPid, 'SIGSTOP');
-  process.kill(shellPid, 'SIGKILL');
-  await died;
-  expect(existsSync(path.join(folder, 'tidy'))).toBe(false);
-  expect(isRunning(helperPid)).toBe(false);
-});
-
 it('kills a helper that would stay', async () => {
   const { helperPid, stop } = await withHelper('trap "" TERM; while :; do sleep 1; done');
   await stop();

@@ -3,7 +3,7 @@ import { noiseOf } from '../../lib/analysis/noise.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
-import type { Noise } from '../../lib/result/result.ts';
+import type { Noise, Phase } from '../../lib/result/result.ts';
 import { measured, roundsOf } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
@@ -11,8 +11,8 @@ import { facts } from '../fixtures/result.ts';
 const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, generatorOthersShare: 0.01, loadAverage: 2, serverMhz: [2400, 2400] };
 
 /** A round per change to a quiet one. */
-function variant(name: string, noises: readonly (Partial<Noise> | null)[], changes: Partial<MeasuredVariant> = {}, requests: readonly number[] = []): MeasuredVariant {
-  const phases = noises.map((noise, index) => phase({ requests: requests[index] ?? 100_000, noise: noise === null ? null : { ...quiet, ...noise } }));
+function variant(name: string, noises: readonly (Partial<Noise> | null)[], changes: Partial<MeasuredVariant> = {}, requests: readonly number[] = [], ofPhase: Partial<Phase> = {}): MeasuredVariant {
+  const phases = noises.map((noise, index) => phase({ ...ofPhase, requests: requests[index] ?? 100_000, noise: noise === null ? null : { ...quiet, ...noise } }));
   return measured(name, phases, { ...(name === 'workers' ? {} : { against: 'workers' }), ...changes });
 }
 
@@ -102,8 +102,10 @@ describe('noise is said', () => {
     expect(pair([1.2, 0.8, 1.1, 1])).toEqual(both);
     // Where nothing could be judged, no verdict shows that it mattered to neither.
     expect(pair([1.2, 1.21, 1.19])).toEqual([expect.stringContaining('a verdict needs 4'), ...both]);
-    const network = { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: [], clientSettings: [] };
-    expect(texts([variant('workers', steal, { network }), variant('cache', steal, { network }, [120_000, 121_000, 119_000, 120_000])])).toEqual(expect.arrayContaining(both));
+    // Sides that were alone, or loaded one after the other.
+    for (const turns of [null, { count: 1, responses: 0, sliceMs: 4000, rampMs: 200, waits: false }]) {
+      expect(texts([variant('workers', steal, {}, [], { turns }), variant('cache', steal, {}, [120_000, 121_000, 119_000, 120_000], { turns })])).toEqual(both);
+    }
   });
 });
 

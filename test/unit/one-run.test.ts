@@ -8,6 +8,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { oneRunAtATime, runHere } from '../../lib/machine/one-run.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
+import { halt } from '../fixtures/processes.ts';
 
 let count = 0;
 const newName = (): string => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
@@ -76,8 +77,8 @@ test('another user is no way around it', async ({ skip }) => {
 
 test('one that is stopped is found by what the kernel tells, and nobody waits for it', async () => {
   const name = newName();
-  const { pid, process: child } = await held(name);
-  child.kill('SIGSTOP');
+  const { pid } = await held(name);
+  halt(pid);
   await vi.waitFor(() => expect(execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })).toMatch(/^T/), 10_000);
   await expect(oneRunAtATime(name)).rejects.toThrow(`another run of bakeoff is measuring (process ${pid}, which does not answer: it is stopped, or hangs)${ends}`);
 });

@@ -1,13 +1,13 @@
-// What a plan makes of the variants' pages and requests: what is tried, what is right, and the lists that k6 reads.
+// What a plan makes of the variants' pages and requests: what is right, and the lists that k6 reads.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Group } from '../../lib/runner/planned.ts';
 import { writePageFiles } from '../../lib/runner/page-files.ts';
-import { expectedOf, loadPlanFor, makePlan, setupToTry } from '../../lib/runner/plan.ts';
+import { expectedOf, loadPlanFor, makePlan } from '../../lib/runner/plan.ts';
 import { findScenario, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
 import { address } from '../../lib/scenario/index.ts';
-import type { LoadProfile, Variant } from '../../lib/scenario/model.ts';
+import type { Variant } from '../../lib/scenario/model.ts';
 import { readPageList } from '../../lib/scenario/page-list.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
@@ -15,20 +15,6 @@ const scenario = await findScenario('nginx-open-file-cache');
 const variants = scenario.variants.slice(0, 2);
 const cores = { serverCpus: [1], generatorCpus: [0] };
 const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
-
-test('tries a server anew where the request or the page is another one, and not for another length of the load', () => {
-  const several = { ...page, weights: { '/': 2, '/a': 1 } };
-  const setups = (changes: Partial<Variant>, load: Partial<LoadProfile>): string[] => {
-    const [plain] = variants as [Variant];
-    const pair = [{ ...plain, page: several }, { ...plain, page: { ...several, weights: { ...several.weights } }, ...changes, load: { ...scenario.load, ...load } }];
-    return makePlan(scenario, pair, cores, { quick: false, exact: false }).variants.map((planned) => setupToTry(scenario, planned));
-  };
-  const differ = (changes: Partial<Variant>, load: Partial<LoadProfile> = {}): boolean => new Set(setups(changes, load)).size === 2;
-  expect([differ({}, { method: 'HEAD' }), differ({}, { headers: { Accept: 'x' } }), differ({}, { method: 'POST', body: 'x' }), differ({ page: { ...page, weights: { '/': 1 } } })]).toEqual([true, true, true, true]);
-  expect([differ({}), differ({}, { durationSeconds: 3 })]).toEqual([false, false]);
-  // However long the list is.
-  for (const setup of setups({}, {})) expect(setup).not.toContain('"/a"');
-});
 
 test('has the class of status that is right: of a page with another one than 2xx, and of a person\'s own server', () => {
   const [plain] = variants as [RunnableVariant];
@@ -44,7 +30,7 @@ test('names the files of several pages, each list once, as they are written', as
   const of = (name: string, weights: Record<string, number>): Variant => ({ ...plain, name, page: { ...page, weights } });
   const several = { ...scenario, variants: [plain, of('a', one), of('b', other), of('c', { ...one })] };
   const plan = makePlan(several, several.variants, cores, { quick: false, exact: false });
-  const targets = several.variants.map((_, index) => ({ url: `http://127.0.0.1:${8080 + index}/`, processGroup: 7 + index }));
+  const targets = several.variants.map((_, index) => ({ url: `http://127.0.0.1:${8080 + index}/` }));
   expect(loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, targets).pageFiles).toEqual([null, 'pages-1.txt', 'pages-2.txt', 'pages-1.txt']);
   const folder = newFolder();
   await writePageFiles(several, folder);

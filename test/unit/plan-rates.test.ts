@@ -17,7 +17,7 @@ test('a plan searches for rates within a limit: of the flag, or the scenario', a
   const options = { quick: false, exact: false };
   const within = { metric: 'p99', ms: 5 } as const;
   const plan = makePlan(scenario, variants, cores, { ...options, within });
-  expect(plan).toMatchObject({ within, rounds: 6, variants: [{ load: { searched: true, durationSeconds: 0.5, warmupSeconds: 0.1 } }, {}], groups: [{ sliceSeconds: 0.25 }] });
+  expect(plan).toMatchObject({ within, rounds: 6, variants: [{ load: { searched: true, durationSeconds: 0.5, warmupSeconds: 0.1 } }, {}] });
   expect(makePlan({ ...scenario, within }, variants, cores, { ...options, within: { metric: 'p50', ms: 1 } }).within).toEqual({ metric: 'p50', ms: 1 });
   expect(makePlan({ ...scenario, within }, variants, cores, { ...options, quick: true })).toMatchObject({ within, rounds: 4, variants: [{ load: { durationSeconds: 0.5 } }, {}] });
   // Of a load with a rate that counts for nothing.
@@ -27,11 +27,11 @@ test('a plan searches for rates within a limit: of the flag, or the scenario', a
     expect(load).not.toHaveProperty('rate');
     expect(load).not.toHaveProperty('requests');
   }
-  const target: Target = { url: 'http://127.0.0.1:1/', processGroup: 7 };
+  const target: Target = { url: 'http://127.0.0.1:1/', processes: [7] };
   const from = [{ rate: 900, factor: 1.06, least: 250 }, { rate: 1000, factor: 2, least: 100 }];
   const { search, phases } = loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 3, [target, target], from);
   expect(search).toEqual({ within, from, expected: [{}, {}], stepSeconds: 0.5 });
-  expect(phases).toMatchObject([{ seed: 3, slice: '250ms', sides: [{ duration: '500ms', warmup: '100ms', processes: [7] }, {}] }]);
+  expect(phases).toMatchObject([{ seed: 3, sides: [{ duration: '500ms', warmup: '100ms', cpuOf: [7] }, {}] }]);
   expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
 });
 

@@ -1,20 +1,24 @@
+import { spawn } from 'node:child_process';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterWait, burning, knownServers } from '../../bench/proof/known.ts';
 import { noted, runOf } from '../../bench/proof/lab.ts';
 import { aloneIn, latencyScenario } from '../../bench/proof/latency.ts';
-import { proofPage, writePage } from '../../bench/proof/page.ts';
+import { proofPage, viewOf, writePage } from '../../bench/proof/page.ts';
 import { costLayer, costlyLine, linesOfCosts } from '../../bench/proof/power.ts';
 import { proofWords } from '../../bench/proof/proof.ts';
-import { readPart, writePart, type PartFile, type PartName, type ProofData, type Run } from '../../bench/proof/results.ts';
+import { readPart, writePart, type KnownCase, type KnownFigures, type PartFile, type PartName, type ProofData, type Run } from '../../bench/proof/results.ts';
 import { inTurnsByAlone, isDifferent, latencyOf, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
 import { intervalPlot, logTicksBetween, ticksBetween } from '../../bench/proof/svg.ts';
+import { judged } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
 import { findVariants } from '../../lib/scenario/catalogue.ts';
 import { composeConfig, findDirectives, parseConfig } from '../../lib/servers/nginx-config.ts';
 import { readLayers } from '../../lib/servers/config-layers.ts';
+import { freePort } from '../../lib/servers/ports.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -22,7 +26,7 @@ const { environment } = result([workers, openFileCache]);
 
 function partFile<Name extends PartName>(part: Name, data: ProofData[Name], changes: Partial<PartFile<Name>> = {}): PartFile<Name> {
   return {
-    schema: 1, part, state: 'complete', command: `npm run bench -- proof-${part}`, startedAt: '2026-11-21T08:00:12.000Z', endedAt: '2026-11-21T08:21:40.000Z',
+    schema: 2, part, state: 'complete', command: `npm run bench -- proof-${part}`, startedAt: '2026-11-21T08:00:12.000Z', endedAt: '2026-11-21T08:21:40.000Z',
     environment: { ...environment, versions: { k6: '2.2.0', nginx: '1.22.1' } }, failures: [], data, ...changes,
   };
 }
@@ -39,7 +43,7 @@ beforeEach(() => { folder = newFolder(); });
 
 describe('what is asked for', () => {
   test('has names that begin with proof', () => {
-    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-search', 'proof-power', 'proof-width', 'proof-slices', 'proof-latency', 'proof-agreement', 'proof-disturbed', 'proof-page']);
+    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-search', 'proof-power', 'proof-width', 'proof-slices', 'proof-latency', 'proof-waiting', 'proof-agreement', 'proof-disturbed', 'proof-page']);
     expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 23 min 20 s)');
   });
 });
@@ -97,10 +101,10 @@ describe('figures', () => {
   test('latency is that of a run at a rate, in turns as it has them, and of one side with nobody beside it', () => {
     const plan = { ...makePlan(latencyScenario, findVariants(latencyScenario, undefined), { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false }), run: 'latency' };
     const load = { protocol: 'http/1.1', connections: 100, rate: 1000, requests: 2000 };
-    const shown = ({ groups }: typeof plan) => groups.map(({ sides, sliceSeconds }) => ({ sides: sides.map((side) => side.variant.name), sliceSeconds }));
+    const shown = ({ groups }: typeof plan) => groups.map(({ sides }) => sides.map((side) => side.variant.name));
     expect(plan.variants).toMatchObject([{ load }, { load }]);
-    expect(shown(plan)).toEqual([{ sides: ['a', 'again'], sliceSeconds: 0.25 }]);
-    expect(shown(aloneIn(plan))).toEqual([{ sides: ['a'], sliceSeconds: 0.25 }]);
+    expect(shown(plan)).toEqual([['a', 'again']]);
+    expect(shown(aloneIn(plan))).toEqual([['a']]);
     expect(aloneIn(plan).groups[0]?.sides[0]).toBe(plan.variants[0]);
   });
 
@@ -113,6 +117,83 @@ describe('figures', () => {
       expect(location?.block?.filter(({ name, args }) => `${[name, ...args].join(' ')};` === costlyLine)).toHaveLength(lines);
       const without = findDirectives(costly, 'location')[0]?.block?.filter(({ origin }) => origin !== 'cost');
       expect(without).toEqual(findDirectives(plain, 'location')[0]?.block);
+    }
+  });
+});
+
+function knownFigures(changes: Partial<KnownFigures> = {}): KnownFigures {
+  return { rps: 496, meanMs: 20.1, p50Ms: 20.1, p99Ms: 21, cpuMicros: 50, errors: 0, reconnects: 0, idleCpuShare: null, turns: null, ...changes };
+}
+
+const inTurns = { idleCpuShare: 0.02, turns: { count: 3, responses: 0, sliceMs: 200, rampMs: 42, waits: true } };
+const alone20 = knownFigures();
+const round20 = { expected: afterWait(20, 10, 0.3, alone20), alone: alone20, two: knownFigures({ ...inTurns, rps: 900, p99Ms: 21.9 }), eight: knownFigures({ ...inTurns, rps: 500 }) };
+const waitingData: ProofData['waiting'] = {
+  cases: [{ name: 'waits 20 ms', how: '10 connections / (20 ms + overhead alone)', rounds: [round20, { ...round20, eight: { ...round20.eight, reconnects: 3 } }, round20] }],
+  mixed: { how: 'one that waits', rounds: [{
+    alone: { waiting: knownFigures({ rps: 2000 }), computing: knownFigures({ rps: 5000 }) },
+    together: { waiting: [2000, 2000].map((rps) => knownFigures({ rps })), computing: [5200, 5200].map((rps) => knownFigures({ rps })) },
+  }] },
+};
+
+describe('servers of known truth', () => {
+  test('that wait have the overhead that they have alone, and no other', () => {
+    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 20.2, p50Ms: 20.1 }))).toEqual({ rps: 10_000 / 20.2, p50Ms: 20.1, p99Ms: 21, cpuMicros: 50 });
+    // Sooner than the wait, and much later, is wrong.
+    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 10, p50Ms: 10 }))).toMatchObject({ rps: 500, p50Ms: 20 });
+    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 30, p50Ms: 30 }))).toMatchObject({ p50Ms: 20.5 });
+  });
+
+  test('that burn a share of their core have less of it for answers', () => {
+    expect(burning(0.03, knownFigures({ rps: 6000, cpuMicros: 97 }))).toEqual({ rps: 5820, p50Ms: 20.1, p99Ms: 21, cpuMicros: 100 });
+    expect(burning(0.03, knownFigures({ cpuMicros: null })).cpuMicros).toBeNull();
+  });
+
+  test.each([
+    [{ share: 0.03, amount: 0 }, [103, 103.1, 90], true], [{ share: 0.03, amount: 0 }, [102.9, 103.5, 90], false],
+    // Both have to be more than the bound.
+    [{ share: 0.03, amount: 10 }, [109, 109, 109], false], [{ share: 0.03, amount: 10 }, [111, 111, 80], true],
+  ])('are judged by %j of the median of %j: beyond is %j', (bounds, seen, isBeyond) => {
+    expect(judged(bounds, seen.map((value) => ({ seen: value, expected: 100 }))).isBeyond).toBe(isBeyond);
+  });
+
+  test('are judged by what was expected in the same round', () => {
+    expect(judged({ share: 0.03, amount: 0 }, [{ seen: 100, expected: 100 }, { seen: 50, expected: 50 }])).toEqual({ seen: 75, off: 0, isBeyond: false });
+    expect(judged({ share: 0.03, amount: 0 }, [{ seen: 100, expected: undefined }]).isBeyond).toBe(false);
+  });
+
+  test('that were not measured fail as well', () => {
+    expect(viewOf(partFile('waiting', waitingData)).beyond).toHaveLength(3);
+    const { cases: [first], mixed } = waitingData;
+    expect(viewOf(partFile('waiting', { cases: [{ ...first as KnownCase, rounds: [] }], mixed: { ...mixed, rounds: [] } })).beyond).toEqual(['waits 20 ms: not measured', 'computes, against waits: not measured']);
+  });
+
+  test('are several, with the files that they need', async () => {
+    const all = await knownServers(folder, { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' });
+    expect(all.map(({ name }) => name)).toEqual([
+      'waits 1 ms', 'waits 20 ms', 'waits 50 ms', 'waits 200 ms', 'waits 1000 ms, 1 of 50', 'limit_rate', 'limit_req', 'proxy', 'burns 30 ms each second', 'keepalive_timeout 1s',
+    ]);
+    expect(await readFile(join(folder, 'proxy-inTurns.conf'), 'utf8')).toContain('server 127.0.0.1:1234;');
+    const { page } = all.find(({ name }) => name === 'limit_rate') as (typeof all)[number];
+    expect((await readFile(join(page.docroot as string, page.path))).length).toBe(page.bodyBytes);
+  });
+
+  test('answer when they are to', async () => {
+    const port = await freePort();
+    const child = spawn(process.execPath, [join(import.meta.dirname, '../../bench/proof/servers/known.mjs'), '--wait', '60', '--every', '2'], { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' });
+    try {
+      const ask = async (): Promise<number> => {
+        const beganAtMs = performance.now();
+        expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toHaveLength(612);
+        return performance.now() - beganAtMs;
+      };
+      await vi.waitUntil(() => ask().then(() => true, () => false), { timeout: 10_000 });
+      for (const isSlow of [true, false, true]) {
+        const tookMs = await ask();
+        if (isSlow) expect(tookMs).toBeGreaterThan(59.9);
+      }
+    } finally {
+      child.kill();
     }
   });
 });
@@ -151,6 +232,11 @@ describe('files', () => {
     await writePart(folder, of(1.03, 'partial'));
     expect(await readPart(folder, 'aa')).toEqual(of(1.02, 'complete'));
   });
+
+  test('of an earlier version are refused: it measured in another way', async () => {
+    await writeFile(join(folder, 'slices.json'), JSON.stringify({ ...partFile('slices', { slices: [], wrk: { effect: [], control: [] } }), schema: 1 }));
+    await expect(readPart(folder, 'slices')).rejects.toThrow(`${join(folder, 'slices.json')} is of an earlier version, which measured in another way: remove it, and run npm run bench -- proof-slices`);
+  });
 });
 
 describe('plots', () => {
@@ -182,7 +268,7 @@ describe('the page', () => {
 
   test('says what is missing, and has every figure from the files', () => {
     const { markdown, plots } = proofPage({ aa });
-    expect(markdown.slice(markdown.indexOf('Missing'))).toBe(`Missing, since they were not run: \`proof-search\`, \`proof-power\`, \`proof-width\`, \`proof-slices\`, \`proof-latency\`, \`proof-agreement\` and \`proof-disturbed\`.
+    expect(markdown.slice(markdown.indexOf('Missing'))).toBe(`Missing, since they were not run: \`proof-search\`, \`proof-power\`, \`proof-width\`, \`proof-slices\`, \`proof-latency\`, \`proof-waiting\`, \`proof-agreement\` and \`proof-disturbed\`.
 
 ## A config against itself
 
@@ -228,12 +314,13 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
         costs: [{ lines: 6, runs: [runWith(0.97, 0.008, 'slower', { roundRatios: ratios }), runWith(0.97, 0.009, 'inconclusive', { roundRatios: ratios })], precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })] }],
       }),
       width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
-      slices: partFile('slices', { slices: [{ milliseconds: 10, way: 'frozen', ...seen }, { milliseconds: 10, way: 'drained', ...seen }, { milliseconds: 1000, way: 'frozen', effect: [], control: [] }], wrk: seen }),
+      slices: partFile('slices', { slices: [{ milliseconds: 5, ...seen }, { milliseconds: 10, ...seen }, { milliseconds: 1000, effect: [], control: [] }], wrk: seen }),
       latency: partFile('latency', { rounds: [
         { alone: [{ p50: 0.1, p99: 0.4 }], inTurns: [{ p50: 0.1, p99: 0.5 }, { p50: 0.1, p99: 0.32 }] },
         { alone: [{ p50: 0.1, p99: 0.4 }], inTurns: [{ p50: 0.11, p99: 0.44 }, { p50: 0.11, p99: 0.44 }] },
         { alone: [{ p50: 0.12, p99: 1.2 }], inTurns: [{ p50: 0.12, p99: 1.2 }, { p50: 0.12, p99: 1.2 }] },
       ] }),
+      waiting: partFile('waiting', waitingData),
       agreement: partFile('agreement', { cases: [
         { title: 'open_file_cache', ours: { ratios: seen.effect, generatorShares: [0.5, 0.6, 0.55] }, peers: [
           { name: 'wrk', ratios: [1.19, 1.23, 1.18], generatorShares: [0.7, 0.8, 0.75] }, { name: 'other', ratios: [1.01, 1, 0.99], generatorShares: [0.5, 0.5, 0.5] },
@@ -260,8 +347,16 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
       '| 3 | 120 µs | 120 µs, 120 µs | ×1.0000 | 1.20 ms | 1.20 ms, 1.20 ms | ×1.0000 |',
       '6 more lines (−3 %): found by 1 of 2 default runs.',
       '| 6 more lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s | 17 s, 17 s |',
-      '| 10 ms, drained | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
+      '| 10 ms | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
       '| wrk, 1 s | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
+      '| waits 20 ms | requests/s | 497.51 | 496.00 (−0.3 %) | 900.00 (+80.9 %) ✗ | 500.00 (+0.5 %) |  |',
+      '|  | p99 | 21.00 ms | 21.00 ms | 21.90 ms (+4.3 %) | 21.00 ms |  |',
+      '|  | new connections | 0 | 0 | 0 | 3 (none expected) ✗ |  |',
+      '| computes, against waits | ratio of requests/s | ×2.50 |  |  |  | ×2.60 (+4.0 %) ✗ |',
+      '| waits 20 ms | 10 connections / (20 ms + overhead alone) |',
+      'Beyond their bounds are 3 of 16 figures: waits 20 ms, 2 sides: requests/s 900.00 (+80.9 %), waits 20 ms, 8 sides: new connections 3 (none expected) and computes, against waits, 4 sides: ratio of requests/s ×2.60 (+4.0 %).',
+      '<details><summary>All rounds</summary>',
+      '| waits 20 ms, 8 sides, round 2 | 500.00 | 20.10 ms | 20.10 ms | 21.00 ms | 50.0 | 0 | 3 | 2.0 % | 3 × 200.00 ms, ramps of 42.00 ms |',
       '1 of 3 comparisons with another generator agree within the interval.',
       'The others: open_file_cache (other, 50 % of its core); open_file_cache (k6/http, 98 % of its core).',
       '| open_file_cache | bakeoff | 3 | 55 % | ×1.200 [1.175, 1.225] |  |',

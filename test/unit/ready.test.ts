@@ -152,10 +152,33 @@ it('gives up after its limit on a server that never answers, and on one that is 
   await expect(ready(`127.0.0.1:${silent}`, { limitMs: 100 })).rejects.toThrow(new UserError(`http://127.0.0.1:${silent}/ did not answer over http/1.1 within 0.1 s`));
   await expect(ready(`127.0.0.1:${silent}`, { protocol: 'h2c', limitMs: 100 })).rejects.toThrow(new UserError(`http://127.0.0.1:${silent}/ did not answer over h2c within 0.1 s`));
   await expect(ready(`${quietAddress}:${await closedPort(quietAddress)}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s: connect ECONNREFUSED/);
-  const stalling = await listening(answering((_, response) => { response.writeHead(200, { 'content-length': 5 }).write('123'); }));
-  await expect(ready(`127.0.0.1:${stalling}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s/);
   const closing = await listening(createTcpServer((socket) => socket.once('data', () => socket.end())));
   await expect(ready(`127.0.0.1:${closing}`, { protocol: 'h2c', limitMs: 200 })).rejects.toThrow(/did not answer over h2c within 0\.2 s: the connection was closed/);
+});
+
+describe('a body without an end', () => {
+  const endless = (chunk: Buffer, everyMs: number): RequestListener => (_, response) => {
+    const more = (): void => {
+      if (response.destroyed) return;
+      if (response.write(chunk) && everyMs === 0) setImmediate(more);
+      else if (everyMs > 0) setTimeout(more, everyMs);
+      else response.once('drain', more);
+    };
+    more();
+  };
+
+  it.each(['http/1.1', 'h2c'] as const)('is given up after the limit, over %s', async (protocol) => {
+    const slow = endless(Buffer.from('123'), 20);
+    const port = await listening(protocol === 'h2c' ? createHttp2Server(slow as never) : answering(slow));
+    await expect(ready(`127.0.0.1:${port}`, { protocol, limitMs: 200 })).rejects.toThrow(new UserError(`http://127.0.0.1:${port}/ answers with a body that did not end within 0.2 s or 1 GiB: give a page that ends`));
+  });
+
+  it('is given up after 1 GiB', async () => {
+    const port = await listening(answering(endless(Buffer.alloc(4 * 1024 ** 2), 0)));
+    const beganAtMs = performance.now();
+    await expect(ready(`127.0.0.1:${port}`, { limitMs: 60_000 })).rejects.toThrow(/did not end within 60 s or 1 GiB/);
+    expect(performance.now() - beganAtMs).toBeLessThan(59_000);
+  }, 70_000);
 });
 
 it("stops waiting with the signal's reason", async () => {

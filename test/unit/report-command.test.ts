@@ -263,9 +263,14 @@ test('a result of a newer bakeoff, and one of an older: what is not known is lef
 
   const older = structuredClone(whole);
   for (const { phases } of older.variants[0]?.rounds ?? []) {
-    for (const one of phases) for (const field of ['hung', 'longestGapMs', 'monotonicMs'] as const) delete (one as Partial<typeof one>)[field];
+    for (const one of phases) {
+      for (const field of ['hung', 'longestGapMs', 'monotonicMs', 'turns', 'idleCpuShare'] as const) delete (one as Partial<typeof one>)[field];
+      Object.assign(one, { settling: 7 });
+    }
   }
-  expect(checkResult(JSON.stringify(older), 'file').variants[0]?.rounds[1]?.phases[0]).toMatchObject({ hung: 0, longestGapMs: 0, monotonicMs: [0, 0], requests: 604_300 });
+  const read = checkResult(JSON.stringify(older), 'file').variants[0]?.rounds[1]?.phases[0];
+  expect(read).toMatchObject({ hung: 0, longestGapMs: 0, monotonicMs: [0, 0], turns: null, idleCpuShare: null, requests: 604_300 });
+  expect(read).not.toHaveProperty('settling');
 });
 
 test('a result has its histograms in a line each, and is read as it was', () => {

@@ -141,7 +141,7 @@ describe('a load at a constant rate', () => {
   test('shows vegeta\'s histogram, both servers side by side, published beside measured', () => {
     const wide = terminalReport(rate, [], { width: 160, colour: false });
     const start = wide.indexOf('Answers by latency:') + 1;
-    expect(wide.slice(start, start + 14)).toEqual([
+    expect(wide.slice(start, start + 12)).toEqual([
       'latency      nginx, published                h2o, published                  nginx, here                 h2o, here',
       '0–150 µs           0   0.00 %                      0   0.00 %                  1,200  12.00 %  ██▍         2,600  26.00 %  █████▎',
       '150–300 µs         0   0.00 %                      0   0.00 %                  3,900  39.00 %  ███████▊    5,900  59.00 %  ███████████▊',
@@ -153,8 +153,6 @@ describe('a load at a constant rate', () => {
       '1–2 ms           257   2.57 %  ▌                 148   1.48 %  ▎                 100   1.00 %  ▎              20   0.20 %  ▏',
       '2–5 ms            36   0.36 %  ▏                   9   0.09 %  ▏                  45   0.45 %  ▏              10   0.10 %  ▏',
       'over 5 ms        522   5.22 %  █                  58   0.58 %  ▏                   5   0.05 %  ▏               0   0.00 %',
-      '',
-      'Send delay (p50 and p99), which is in these latencies: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.',
       '',
     ]);
     // On 80 columns the two servers stay side by side.
@@ -176,6 +174,7 @@ describe('a load at a constant rate', () => {
   test('is spoken of by its latencies', async () => {
     expect(findings(rate)[0]).toBe('No verdict on h2o against nginx: needs 4 rounds (measured p99 −63 %).');
     expect(findings(rate)[1]).toBe('Latency at 1,000 requests/s (p50 and p99): nginx 310 µs and 1.90 ms, h2o 220 µs and 700 µs.');
+    expect(findings(rate)[2]).toBe('Requests left late by (p50 and p99), which latency includes: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.');
     expect(findings(rate).join(' ')).not.toMatch(/faster|slower/);
   });
 });
@@ -352,7 +351,7 @@ describe('Markdown', () => {
     expect(text.indexOf('Latency at')).toBeGreaterThan(text.indexOf('| over 5 ms'));
     expect(text.indexOf('h2load\'s lines:')).toBeGreaterThan(text.indexOf('Latency at'));
     expect(text).toContain('| 450–600 µs | 2,617 26.17 % █████▎ | 5,740 57.40 % ███████████▌ | 1,100 11.00 % ██▎ | 300 3.00 % ▋ |');
-    expect(text).toContain('\n\nSend delay (p50 and p99), which is in these latencies: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.\n\n');
+    expect(text).toContain('\n\nRequests left late by (p50 and p99), which latency includes: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.\n\n');
     for (const { tables } of [...tableParts(rate), ...lineParts(rate)]) {
       for (const table of tables) expect(text).toContain(markdownTable(table).join('\n'));
     }

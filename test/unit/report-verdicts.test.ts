@@ -49,7 +49,7 @@ describe('a ladder', () => {
       'nginx-workers                 57,558  █████████████▏            ×1.01 needs 2 server cores       ×11.69',
       'nginx-open-file-cache         92,092  █████████████████████     ×1.60 [1.60, 1.60] faster        ×1.12',
       'nginx-accept-mutex-delay      92,438  █████████████████████▏    ×1.00 [0.98, 1.03] inconclusive  ×1.02',
-      'nginx-tcp-nopush             105,105  ████████████████████████  ×1.14 [1.11, 1.16] faster        ×1.15',
+      'nginx-tcp-nopush             105,105  ████████████████████████  ×1.14 [1.11, 1.17] faster        ×1.15',
     ]);
   });
 
@@ -94,7 +94,7 @@ describe('a ladder', () => {
 
   test('stands in Markdown too, with as many cells in every line', () => {
     const text = markdownReport(ladder, { heading: [], findings: [] });
-    expect(text).toContain('| nginx-tcp-nopush | 105,105 | ████████████████████████ | ×1.14 [1.11, 1.16] faster | ×1.15 |');
+    expect(text).toContain('| nginx-tcp-nopush | 105,105 | ████████████████████████ | ×1.14 [1.11, 1.17] faster | ×1.15 |');
   });
 });
 
@@ -150,7 +150,9 @@ describe('the verdict\'s words', () => {
     [24, 'about 24 rounds would probably decide'], [1234, 'about 1,234 rounds would probably decide'], [null, 'no reasonable number of rounds would decide'],
   ])('say what would decide: %j', (roundsNeeded, words) => {
     const open = compared({ ratio: 1.01, ci95: [0.98, 1.04], verdict: 'inconclusive', roundsNeeded });
-    expect(findings(open)[0]).toBe(`Whether open_file_cache is faster cannot be told from this: +1 % (95 % interval −2 % to +4 %); ${words}; the article saw +12 %.`);
+    expect(findings(open)[0]).toBe(`Whether open_file_cache is faster cannot be told from this: +1 % (95 % interval −2 % to +4 %); ${words}; the article saw +12 %. But CPU per request is clear: −26 % (95 % interval −26 % to −26 %); --metric cpu compares by that.`);
+    const alike = (cpu: Comparison['cpu'], metric: Comparison['metric'] = 'rps'): string => findings(compared({ ratio: 1.01, ci95: [0.98, 1.04], verdict: 'inconclusive', roundsNeeded, cpu, metric }))[0] as string;
+    for (const said of [alike(null), alike({ ratio: 0.9, ci95: [0.8, 1.1] }), alike({ ratio: 1.005, ci95: [1.001, 1.009] }), alike({ ratio: 2, ci95: [1.9, 2.1] }, 'cpu')]) expect(said).toMatch(/saw \+12 %\.$/);
   });
 
   test.each([
@@ -199,7 +201,7 @@ describe('under the table', () => {
   test('is why requests/s and CPU time disagree, with the row\'s name, and the baseline\'s where it is not the row\'s own', () => {
     const [own] = both.comparisons as [Comparison];
     const quiet = { ...own, outliers: [] };
-    const disagreement = 'with workers the server used 12 % less CPU time than with open-file-cache: the generator was at its limit there (97 %)';
+    const disagreement = 'with workers the server kept its cores 12 % less busy than with open-file-cache, at ×1.10 the CPU time per request: the generator was at its limit there (97 %)';
     const beside = { ...both, comparisons: [{ ...quiet, disagreement }, { ...quiet, baseline: 'another', disagreement: 'so it is' }] };
     expect(below(beside)).toEqual([
       `open-file-cache, where requests/s and CPU per request disagree: ${disagreement}.`,

@@ -14,8 +14,6 @@ import { checkResultsFolder, createRunFolder, folderError } from '../../lib/runn
 import { writeWhole } from '../../lib/write-whole.ts';
 import { compileScript } from '../../lib/runner/script.ts';
 import { startK6 } from '../../lib/runner/k6.ts';
-import type { RunContext } from '../../lib/runner/round-types.ts';
-import { tryServers } from '../../lib/runner/stage.ts';
 import { usageBetween } from '../../lib/runner/server-usage.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario } from '../../lib/scenario/index.ts';
@@ -47,23 +45,16 @@ describe('a plan', async () => {
   const scenario = await findScenario('nginx-open-file-cache');
   const variants = scenario.variants.slice(0, 2);
   const cores = { serverCpus: [1], generatorCpus: [0] };
-  const run = runName(scenario, new Date('2026-11-20T08:15:30.123Z'));
+  const run = runName(scenario.name, new Date('2026-11-20T08:15:30.123Z'));
 
   test('has a readable name and the article\'s load', () => {
     const plan = makePlan(scenario, variants, cores, { quick: false, exact: false });
     expect(run).toBe('2026-11-20T08-15-30-nginx-open-file-cache');
     expect(plan.variants.map(({ load }) => load)).toMatchObject(Array(2).fill({ connections: 100, threads: 1, durationSeconds: 1, keepAlive: true }));
-    expect(plan.groups).toEqual([{ sides: plan.variants, sliceSeconds: 0.01 }]);
+    expect(plan.groups).toEqual([{ sides: plan.variants }]);
     // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
     expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
     expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
-  });
-
-  test('whose servers cannot be started is told of by name, with its exit code', async () => {
-    const plan = { ...makePlan(scenario, variants, cores, { quick: false, exact: false }), run };
-    const host = { start: () => Promise.reject(new UserError('cannot be', 2)) };
-    const context = { plan, folder, host, tools: { servers: {} }, interrupt: { signal: new AbortController().signal } } as unknown as RunContext;
-    await expect(tryServers(context)).rejects.toEqual(new UserError(`${variants[0]?.name}: cannot be`, 2));
   });
 
   test('gives k6 the engine\'s options, tags and a longest duration', () => {
@@ -71,7 +62,7 @@ describe('a plan', async () => {
     const side = {
       protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, duration: '1500ms', warmup: '410ms', timeout: '5s', spin: true,
     };
-    const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, processGroup: port }));
+    const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, processes: [port, port + 1] }));
     expect(loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 3, targets)).toEqual({
       scenario: 'nginx-open-file-cache',
       tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', round: '3' },
@@ -79,13 +70,14 @@ describe('a plan', async () => {
       maxDurationSeconds: 32,
       phases: [{
         sides: [
-          { ...side, url: 'http://127.0.0.1:8080/', processes: [8080], tags: { phase: '1', variant: 'workers', server: 'nginx', protocol: 'http/1.1' } },
-          { ...side, url: 'http://127.0.0.1:8081/', processes: [8081], tags: { phase: '1', variant: 'open-file-cache', server: 'nginx', protocol: 'http/1.1' } },
+          { ...side, url: 'http://127.0.0.1:8080/', cpuOf: [8080, 8081], tags: { phase: '1', variant: 'workers', server: 'nginx', protocol: 'http/1.1' } },
+          { ...side, url: 'http://127.0.0.1:8081/', cpuOf: [8081, 8082], tags: { phase: '1', variant: 'open-file-cache', server: 'nginx', protocol: 'http/1.1' } },
         ],
-        slice: '10ms',
         seed: 3,
       }],
     });
+    const [group] = plan.groups as [Group];
+    expect(loadPlanFor({ ...plan, run }, { ...group, sliceSeconds: 0.02 }, 3, targets).phases).toMatchObject([{ slice: '20ms' }]);
   });
 
   test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
@@ -93,7 +85,7 @@ describe('a plan', async () => {
     ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false], ['fewer cores than threads', {}, {}, false],
   ])('has the generator spin where it has cores of its own: on %s', (title, other, target, spins) => {
     const plan = makePlan(scenario, variants, { ...cores, ...other }, { quick: false, exact: title.startsWith('fewer') });
-    const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, processGroup: port, ...target }));
+    const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, ...target }));
     const { phases: [phase] } = loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 1, targets);
     expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([spins, spins]);
   });
@@ -176,7 +168,7 @@ describe('a plan', async () => {
     const [plain] = variants as [Variant];
     const sidesOf = (variant: Variant) => {
       const plan = makePlan({ ...scenario, load }, [variant], cores, { quick: false, exact: false });
-      return loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 1, [{ url: 'http://127.0.0.1:8080/', processGroup: 7 }]).phases[0]?.sides;
+      return loadPlanFor({ ...plan, run }, plan.groups[0] as Group, 1, [{ url: 'http://127.0.0.1:8080/' }]).phases[0]?.sides;
     };
     expect(sidesOf(own)).toMatchObject([{ method: 'POST', headers: { Host: 'example.org', Accept: 'text/html' }, body: 'x=1' }]);
     expect(sidesOf(plain)).toMatchObject([{ headers: { Accept: 'text/html' } }]);
@@ -221,7 +213,7 @@ describe('a plan over HTTP/2', () => {
   const cores = { serverCpus: [1], generatorCpus: [0] };
   const plan = { ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false }, { files: 4096, memoryBytes: Infinity }), run: 'run' };
   const [nghttpd, nginx] = plan.variants as [PlannedVariant, PlannedVariant];
-  const groupOf = (planned: PlannedVariant): Group => ({ sides: [planned], sliceSeconds: 0.01 });
+  const groupOf = (planned: PlannedVariant): Group => ({ sides: [planned] });
 
   test('runs what can be run, each with its own load, and shows the rest', () => {
     expect(plan.shown.map(({ name }) => name)).toEqual(['nghttpd', 'spdy', 'nginx']);
@@ -230,9 +222,9 @@ describe('a plan over HTTP/2', () => {
   });
 
   test('asks for all phases, apart by a tag, on one server', () => {
-    const loadPlan = loadPlanFor(plan, groupOf(nghttpd), 1, [{ url: 'https://127.0.0.1:8443/img.html', processGroup: 7 }]);
+    const loadPlan = loadPlanFor(plan, groupOf(nghttpd), 1, [{ url: 'https://127.0.0.1:8443/img.html', processes: [7] }]);
     expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { run: 'run', round: '1' } });
-    // Alone, it is stopped by nobody.
+    // Alone, its CPU time is read by the runner.
     expect(loadPlan.phases.map(({ sides }) => sides)).toEqual(['1', '2', '3'].map((phase) => [{
       url: 'https://127.0.0.1:8443/img.html', protocol: 'h2', connections: 1020, streams: 1020, threads: 1, keepAlive: true,
       timeout: '600s', requests: 100_000, spin: true, tls: { insecureSkipVerify: true }, tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
@@ -242,7 +234,7 @@ describe('a plan over HTTP/2', () => {
   });
 
   test('offers no TLS to a plain address, and what the profile says to the others', () => {
-    const sideOf = (planned: PlannedVariant, url: string): SideOptions | undefined => loadPlanFor(plan, groupOf(planned), 1, [{ url, processGroup: 7 }]).phases[0]?.sides[0];
+    const sideOf = (planned: PlannedVariant, url: string): SideOptions | undefined => loadPlanFor(plan, groupOf(planned), 1, [{ url }]).phases[0]?.sides[0];
     const plain = sideOf(nginx, 'http://127.0.0.1:8080/');
     expect(plain).not.toHaveProperty('tls');
     expect(plain).not.toHaveProperty('streams');
@@ -257,7 +249,7 @@ describe('a plan over HTTP/2', () => {
     const rate = { ...h2, connections: 1, streams: 250, requests: 10_000, rate: 1000, bucketSeconds: [150e-6, 300e-6, 0.001, 0.005] };
     const one = { ...scenario, load: rate, phases: { count: 1, pauseSeconds: 0 } };
     const open = makePlan(one, one.variants.slice(0, 1), cores, { quick: false, exact: false });
-    const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.groups[0] as Group, 1, [{ url: 'https://127.0.0.1:8443/', processGroup: 7 }]);
+    const { phases: [phase], ...loadPlan } = loadPlanFor({ ...open, run: 'run' }, open.groups[0] as Group, 1, [{ url: 'https://127.0.0.1:8443/' }]);
     expect(phase?.sides[0]).toMatchObject({ rate: 1000, requests: 10_000, buckets: ['150us', '300us', '1ms', '5ms'], streams: 250 });
     expect(loadPlan).not.toHaveProperty('pauseSeconds');
     expect(estimatedSeconds(open)).toBeCloseTo(0.402 + 10 + 0.1 + 0.5, 9);

@@ -151,7 +151,7 @@ test('what a network makes of a count is known before: the delays, and how fast 
     const load = { ...ab('-c 10 -n 10000'), ...changes };
     const spec: NetworkSpec = { toServer: { delayMs: 150 }, toClient: { delayMs: 50 }, serverSettings: [], clientSettings: [], ...network };
     const plan = makePlan({ ...table, load, network: spec, variants: table.variants.slice(0, 1) }, table.variants.slice(0, 1), cores, { quick: false, exact: false, rounds: 1 });
-    return loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, [{ url: 'http://198.19.0.1:8080/', processGroup: 7 }]).maxDurationSeconds / 20;
+    return loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, [{ url: 'http://198.19.0.1:8080/' }]).maxDurationSeconds / 20;
   };
   // 10 at a time, two round trips of 0.2 s each.
   expect(seconds({})).toBeGreaterThan(400);

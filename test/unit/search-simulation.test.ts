@@ -1,6 +1,6 @@
 // Whether a search says of two sides what is true, on a machine that is made up. All seeds are fixed.
 import { expect, test } from 'vitest';
-import { verdictOf } from '../../lib/analysis/family.ts';
+import { verdictOf } from '../../lib/analysis/verdict.ts';
 import { geometricMean, halfWidth, mean, median, ratioInterval } from '../../lib/analysis/statistics.ts';
 import { chance, uniform } from '../fixtures/random.ts';
 import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';

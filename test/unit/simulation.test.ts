@@ -1,9 +1,11 @@
 // Whether verdicts are right as often as they say: simulated runs whose true ratio is known. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
-import { alphaOf, exponential, logRatios, mean, meanInterval, ratioInterval, unpairedRatio } from '../../lib/analysis/statistics.ts';
-import { outliersOf } from '../../lib/analysis/outliers.ts';
+import { dependenceOf, falseNotes } from '../../lib/analysis/dependence.ts';
+import { outliersOf, roundToRepeat, swayingRound } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
-import { judgeFamily, verdictOf, type Judged } from '../../lib/analysis/family.ts';
+import { alphaOf, exponential, logRatios, mean, meanInterval, ratioInterval, unpairedRatio } from '../../lib/analysis/statistics.ts';
+import { verdictOf } from '../../lib/analysis/verdict.ts';
+import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
 
 /** How far ln(requests/s) of the `slot`-th measurement of a run lies from what it should be. */
@@ -66,16 +68,29 @@ test.each([[4, 4], [5, 10], [20, 6]])('two runs of %i and %i rounds, the second 
   })).toBeGreaterThanOrEqual(0.94);
 });
 
-test('one side that is much more skewed than the other is covered less often: what the interval does not promise', () => {
-  const random = uniform(7);
-  // Exponential delays of the variant alone; the mean of the logarithm is then sd lower.
-  const covered = frequency(6000, () => {
-    const d = Array.from({ length: 6 }, () => sd * (Math.log(1 - random()) + 1 + 0.2 * normal(random)));
-    const { middle, half } = meanInterval(d, 0.05);
-    return Math.abs(middle) <= half;
+describe('one side that alone is slow now and then is covered less often: what the interval does not promise', () => {
+  const coverage = (rounds: number, truth: number, d: (random: () => number) => number): number => {
+    const random = uniform(7);
+    return frequency(6000, () => {
+      const { middle, half } = meanInterval(Array.from({ length: rounds }, () => d(random)), 0.05);
+      return Math.abs(middle - truth) <= half;
+    });
+  };
+
+  test('by an exponential delay', () => {
+    const covered = coverage(6, 0, (random) => sd * (Math.log(1 - random()) + 1 + 0.2 * normal(random)));
+    expect(covered).toBeGreaterThan(0.85);
+    expect(covered).toBeLessThan(0.94);
   });
-  expect(covered).toBeGreaterThan(0.85);
-  expect(covered).toBeLessThan(0.94);
+
+  // docs/verdicts.md has these figures, of 20,000 runs.
+  test.each([[6, 0.51], [10, 0.6], [20, 0.775], [40, 0.87]])('by up to 15 percent in one round of ten, with a spread of 0.5 percent else: of %i rounds in a share of about %f', (rounds, expected) => {
+    const slowest = 0.15;
+    // The mean of ln(1 − u) for u from 0 to `slowest`.
+    const truth = 0.1 * (-1 - ((1 - slowest) * Math.log(1 - slowest)) / slowest);
+    const covered = coverage(rounds, truth, (random) => 0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - slowest * random()) : 0));
+    expect(Math.abs(covered - expected)).toBeLessThan(0.03);
+  });
 });
 
 describe('the ratio of p99s, of 2,000 responses a round', () => {
@@ -121,29 +136,37 @@ function comparisons({ baseline, variants }: ReturnType<typeof run>, shape: 'lad
 
 const sameWithin = 0.01;
 
-type Judge = (family: readonly number[][], alpha: number) => Judged[];
-const asARunDoes: Judge = (family, alpha) => judgeFamily(family, alpha, sameWithin);
+/** Of each comparison of a run, ln ratios per round. */
+type Family = readonly (readonly number[])[];
+type Judge = (family: Family, looks: number) => Verdict[];
+
+function judgedAt(alpha: number, logs: readonly number[]): Verdict {
+  return verdictOf(exponential(meanInterval(logs, alpha)), sameWithin);
+}
+
+const asARunDoes: Judge = (family, looks) => family.map((logs) => judgedAt(alphaOf(family.length, looks), logs));
 
 /** A verdict on a true ratio (in ln) that it is no verdict for. */
-function isFalse(verdict: Judged['verdict'], truth: number): boolean {
+function isFalse(verdict: Verdict, truth: number): boolean {
   switch (verdict) {
     case 'faster': return truth <= 0;
     case 'slower': return truth >= 0;
     case 'same': return Math.abs(truth) > Math.log1p(sameWithin);
-    case 'inconclusive': return false;
+    case 'inconclusive':
+    case 'none': return false;
   }
 }
 
 interface Simulated { noise: Noise; shape: 'ladder' | 'star'; effects: readonly number[]; looks: readonly number[]; judge?: Judge }
 
 /** The verdicts of a run that ends at the first look without an inconclusive comparison, each with what is true. */
-function verdictsOfRun({ noise, shape, effects, looks, judge = asARunDoes }: Simulated, random: () => number): { verdict: Judged['verdict']; truth: number }[] {
+function verdictsOfRun({ noise, shape, effects, looks, judge = asARunDoes }: Simulated, random: () => number): { verdict: Verdict; truth: number }[] {
   const measured = run(noise, random, looks.at(-1) as number, effects);
   const truths = effects.map((effect, index) => effect - (shape === 'ladder' ? effects[index - 1] ?? 0 : 0));
   for (const look of looks) {
-    const judged = judge(comparisons(measured, shape, look), alphaOf(1, looks.length));
-    if (look < (looks.at(-1) as number) && judged.some(({ verdict }) => verdict === 'inconclusive')) continue;
-    return judged.map(({ verdict }, index) => ({ verdict, truth: truths[index] as number }));
+    const judged = judge(comparisons(measured, shape, look), looks.length);
+    if (look < (looks.at(-1) as number) && judged.includes('inconclusive')) continue;
+    return judged.map((verdict, index) => ({ verdict, truth: truths[index] as number }));
   }
   return [];
 }
@@ -155,6 +178,18 @@ function falseRuns(trials: number, seed: number, simulated: Simulated): number {
 }
 
 const none = (variants: number): number[] => Array.from({ length: variants }, () => 0);
+
+// Of 40,000 runs: 95.0, 95.1 and 95.1 %.
+test.each([2, 8, 15])('all intervals of %i comparisons with baselines of their own hold together in 95 of 100 runs', (count) => {
+  const random = uniform(count);
+  const trials = 6000;
+  const held = frequency(trials, () => none(count).every(() => {
+    const logs = Array.from({ length: 10 }, () => sd * normal(random));
+    const { interval: [low, high] } = ratioInterval(none(10).map(Math.exp), logs.map(Math.exp), alphaOf(count, 1));
+    return low <= 1 && 1 <= high;
+  }));
+  expect(Math.abs(held - 0.95)).toBeLessThan(0.002 + chance(trials));
+});
 
 describe.each(Object.entries(noises))('a config against itself under %s noise', (_, noise) => {
   const trials = 2000;
@@ -190,36 +225,7 @@ describe('any false verdict, of a run whose variants are not all equal,', () => 
     expect(falseRuns(trials, 8, { ...simulated, looks: [6] })).toBeLessThanOrEqual(0.05 + chance(trials));
     expect(falseRuns(trials / 3, 9, { ...simulated, looks: [5, 10, 20] })).toBeLessThanOrEqual(0.05 + chance(trials / 3));
   });
-
-  test('is in more with Holm\'s steps alone, which do not reckon with a false "same"', () => {
-    // Rows with a baseline each: seven just no longer the same, and one of equals whose noise is larger.
-    const random = uniform(11);
-    const family = (): number[][] => [...none(7).map(() => [edge, 0.002] as const), [0, 0.02] as const].map(([effect, size]) => (
-      Array.from({ length: 6 }, () => effect + size * normal(random))
-    ));
-    const wrong = (judge: Judge): number => frequency(trials, () => judge(family(), 0.05).some(({ verdict }, index) => isFalse(verdict, index < 7 ? edge : 0)));
-    expect(wrong(holm)).toBeGreaterThan(0.05 + chance(trials));
-    expect(wrong(asARunDoes)).toBeLessThanOrEqual(0.05 + chance(trials));
-  });
 });
-
-/** Holm (1979), by the lower p of the two claims on each comparison: that it is different, and that it is the same. */
-const holm: Judge = (family, alpha) => {
-  const margin = Math.log1p(sameWithin);
-  const decided = (logs: readonly number[], level: number): boolean => verdictOf(exponential(meanInterval(logs, level)), sameWithin) !== 'inconclusive';
-  const strength = (logs: readonly number[]): number => {
-    const { middle, half } = meanInterval(logs, alpha);
-    return Math.max(Math.abs(middle), margin - Math.abs(middle)) / half;
-  };
-  const judged = family.map((): Judged => ({ interval: [0, Infinity], verdict: 'inconclusive' }));
-  for (const [place, index] of [...family.keys()].sort((a, b) => strength(family[b] as number[]) - strength(family[a] as number[])).entries()) {
-    const [logs, level] = [family[index] as number[], alpha / (family.length - place)];
-    if (!decided(logs, level)) break;
-    const interval = exponential(meanInterval(logs, level));
-    judged[index] = { interval, verdict: verdictOf(interval, sameWithin) };
-  }
-  return judged;
-};
 
 describe('a round that lies apart', () => {
   const share = (rounds: number, disturb: (logs: number[]) => number[]): number => {
@@ -236,15 +242,104 @@ describe('a round that lies apart', () => {
   });
 });
 
+/** As a run has it, as far as rounds decide. */
+function comparisonOf(logs: readonly number[], alpha: number): Comparison {
+  const swaying = swayingRound(logs, (some) => judgedAt(alpha, some));
+  return {
+    variant: 'b', baseline: 'a', verdict: judgedAt(alpha, logs), roundRatios: logs.map(Math.exp), ratio: Math.exp(mean(logs)), ci95: exponential(meanInterval(logs, alpha)),
+    swayedBy: swaying === null ? null : { round: swaying.index, without: swaying.without },
+  } as unknown as Comparison;
+}
+
+describe('a run in which an outlier that sways a verdict is measured once more', () => {
+  /** Shares of runs with a false verdict and with only decided ones, without that and with it. */
+  function outcome(trials: number, rounds: number, truths: readonly number[], draw: (random: () => number) => number[]): Record<'wrong' | 'decided', [before: number, after: number]> {
+    const random = uniform(rounds);
+    const alpha = alphaOf(truths.length, 1);
+    const seen = Array.from({ length: trials }, () => {
+      const all = Array.from({ length: rounds }, () => draw(random));
+      const familyOf = (): Comparison[] => truths.map((_, index) => comparisonOf(all.map((one) => one[index] as number), alpha));
+      const before = familyOf();
+      const outlier = roundToRepeat(before);
+      if (outlier !== undefined) all[outlier.round] = draw(random);
+      return [before, outlier === undefined ? before : familyOf()] as const;
+    });
+    const share = (of: (family: readonly Comparison[]) => boolean): [number, number] => [0, 1].map((when) => seen.filter((one) => of(one[when] as Comparison[])).length / trials) as [number, number];
+    return {
+      wrong: share((family) => family.some(({ verdict }, index) => isFalse(verdict, truths[index] as number))),
+      decided: share((family) => family.every(({ verdict }) => verdict !== 'inconclusive')),
+    };
+  }
+  const spread = Math.SQRT2 * sd;
+  const ratioOf = (random: () => number): number => spread * normal(random);
+
+  test.each([5, 6, 10, 20])('has no more false verdicts than one in twenty, and hardly more than without: %i rounds', (rounds) => {
+    const { wrong: [before, after] } = outcome(10_000, rounds, [0], (random) => [ratioOf(random)]);
+    expect(after).toBeLessThanOrEqual(0.05 + chance(10_000));
+    expect(after - before).toBeLessThan(0.0015);
+  });
+
+  test.each(['skewed', 'outlying'] as const)('has no more with %s noise, nor of eight comparisons with one baseline', (name) => {
+    const draw = (random: () => number): number[] => {
+      const [baseline = 0, ...others] = none(9).map(() => (noises[name] as Noise)(random)(0));
+      return others.map((other) => other - baseline);
+    };
+    expect(outcome(3000, 10, [0], (random) => draw(random).slice(0, 1)).wrong[1]).toBeLessThanOrEqual(0.05);
+    expect(outcome(1000, 10, none(8), draw).wrong[1]).toBeLessThanOrEqual(0.05);
+  });
+
+  test('decides far more often where the machine spoils one round of twenty', () => {
+    const effect = 2 * spread;
+    const { wrong, decided: [before, after] } = outcome(3000, 10, [effect], (random) => [
+      effect + ratioOf(random) + (random() < 0.05 ? 20 * spread * (random() < 0.5 ? 1 : -1) : 0),
+    ]);
+    expect(wrong).toEqual([0, 0]);
+    expect(before).toBeLessThan(0.65);
+    expect(after).toBeGreaterThan(0.8);
+  });
+
+  test('does not hide that a variant that is equal else is slow in one round of ten', () => {
+    const truth = 0.1 * (-1 - (0.5 * Math.log(0.5)) / 0.5);
+    const { wrong: [before, after] } = outcome(3000, 10, [truth], (random) => [0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - 0.5 * random()) : 0)]);
+    expect(after - before).toBeLessThan(0.005);
+  });
+});
+
+describe('rounds that depend on each other', () => {
+  const noted = (trials: number, rounds: number, count: number, draw: (random: () => number) => number[][]): number => {
+    const random = uniform(rounds + count);
+    return frequency(trials, () => draw(random).some((logs) => dependenceOf(logs, falseNotes / count) !== null));
+  };
+  const independent = (rounds: number) => (random: () => number): number[][] => [Array.from({ length: rounds }, () => normal(random))];
+  /** Each is `phi` times the one before it, and something new. */
+  const echoing = (phi: number) => (random: () => number): number[][] => {
+    let last = normal(random) / Math.sqrt(1 - phi ** 2);
+    return [Array.from({ length: 80 }, () => (last = phi * last + normal(random)))];
+  };
+  /** From 0 to so many standard deviations of a round. */
+  const moving = (by: number) => (random: () => number): number[][] => [Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79)];
+
+  test.each([4, 5, 6, 10, 20, 80])('are seen in one run of fifty at most where %i rounds are independent', (rounds) => {
+    expect(noted(4000, rounds, 1, independent(rounds))).toBeLessThanOrEqual(0.02 + chance(4000));
+  });
+
+  test.each(Object.entries(noises))('are seen in hardly more of eight comparisons under %s noise', (_, noise) => {
+    expect(noted(1000, 10, 8, (random) => comparisons(run(noise, random, 10, none(8)), 'star', 10))).toBeLessThanOrEqual(0.02 + chance(1000));
+  });
+
+  test('are seen in most runs of 80 rounds', () => {
+    expect(noted(500, 80, 1, echoing(0.5))).toBeGreaterThan(0.95);
+    expect(noted(500, 80, 1, moving(1.5))).toBeGreaterThan(0.8);
+    expect(noted(500, 80, 1, moving(2))).toBeGreaterThan(0.97);
+  });
+});
+
 describe('what is not done, and why', () => {
   const everyRound = Array.from({ length: 16 }, (_, index) => index + 5);
 
   const equal = { noise: noises.normal as Noise, shape: 'star', effects: [0] } as const;
   /** As if there were no other comparison and no other look. */
-  const eachAlone: Judge = (family) => family.map((logs) => {
-    const interval = exponential(meanInterval(logs, 0.05));
-    return { interval, verdict: verdictOf(interval, sameWithin) };
-  });
+  const eachAlone: Judge = (family) => family.map((logs) => judgedAt(0.05, logs));
 
   test('looking after every round from 5 to 20 without dividing α would call one in ten A/A runs different, and more', () => {
     expect(falseRuns(3000, 1, { ...equal, looks: everyRound, judge: eachAlone })).toBeGreaterThan(0.1);
@@ -316,24 +411,6 @@ describe('power', () => {
     const needed = roundsToDecide([effect - sd, effect + sd], 0.05, 0.01) as number;
     expect(verdicts(1000, 5, noises.normal as Noise, needed, effect, verdict)).toBeGreaterThanOrEqual(0.93);
     expect(verdicts(1000, 6, noises.normal as Noise, Math.ceil(needed / 4), effect, verdict)).toBeLessThan(0.7);
-  });
-
-  test('is not lost in a ladder: where seven of eight steps are found, the last is found nearly as often as in a run of two', () => {
-    const found = (judge: Judge): number => {
-      const random = uniform(12);
-      return frequency(2000, () => {
-        const family = none(8).map((_, index) => Array.from({ length: 6 }, () => (index < 7 ? 0.2 : 0.03) + 0.02 * normal(random)));
-        return judge(family, 0.05).at(-1)?.verdict === 'faster';
-      });
-    };
-    const twoComparisons: Judge = (family) => family.map((logs) => judgeFamily([logs, none(6)], 0.05, sameWithin)[0] as Judged);
-    const bonferroni: Judge = (family, alpha) => family.map((logs) => {
-      const interval = exponential(meanInterval(logs, alpha / family.length));
-      return { interval, verdict: verdictOf(interval, sameWithin) };
-    });
-    const [ladder, pair, divided] = [found(asARunDoes), found(twoComparisons), found(bonferroni)];
-    expect(ladder).toBeGreaterThanOrEqual(pair);
-    expect(ladder).toBeGreaterThan(divided + 0.15);
   });
 
   test('finds each of eight steps of 10 % at 1 % noise in 6 rounds', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { dependenceOf } from '../../lib/analysis/dependence.ts';
 import { studentQuantile } from '../../lib/analysis/student.ts';
 import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
@@ -230,4 +231,27 @@ describe('outliersOf', () => {
 test('logRatios are those of each round', () => {
   expect(logRatios([1, 2], [Math.E, 2])).toEqual([1, 0]);
   expect(logRatios([], [])).toEqual([]);
+});
+
+describe('dependenceOf', () => {
+  const close = (value: number): number => expect.closeTo(value, 9) as number;
+
+  test('is a drift, by the line through all rounds', () => {
+    // By hand: Σ(time · log) 0.099, Σtime² 10.
+    expect(dependenceOf([0, 0.01, 0.021, 0.029, 0.04], 0.02)).toEqual({ kind: 'drift', ratio: close(Math.exp(4 * 0.0099)) });
+    expect(dependenceOf([0.04, 0.029, 0.021, 0.01, 0], 0.02)).toEqual({ kind: 'drift', ratio: close(Math.exp(-4 * 0.0099)) });
+  });
+
+  test('is an echo where rounds resemble the one before', () => {
+    // Squares 20, two steps of 2: 1 − 8 / 40.
+    const blocks = [1, -1, -1, 1].flatMap((level) => Array.from({ length: 5 }, () => level));
+    expect(dependenceOf(blocks, 0.02)).toEqual({ kind: 'echo', correlation: close(0.8) });
+  });
+
+  test.each([
+    ['few rounds', [0, 0.01, 0.02]], ['rounds that are all the same', [0.1, 0.1 + 1e-16, 0.1 + 2e-16, 0.1 + 3e-16, 0.1 + 4e-16]],
+    ['rounds that are unlike the one before', [1, -1, 1, -1, 1, -1, 1, -1, 1, -1]], ['one that lies apart', [0, 0.1, 0, 0.1, 0, 0.1, 0, 9]], ['nothing', []],
+  ])('is none of %s', (_, logs) => {
+    expect(dependenceOf(logs, 0.02)).toBeNull();
+  });
 });

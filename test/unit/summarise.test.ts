@@ -203,7 +203,7 @@ describe('a variant that is published only', () => {
     expect(variants[1]).toMatchObject({ server: null, publishedOnly: 'SPDY is gone', rps: null });
     expect(comparisons).toEqual([{
       metric: 'rps', variant: 'spdy', baseline: 'workers', ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only', publishedRatio: 1.74,
-      cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], roundsNeeded: null, disagreement: '', delayNotHeld: [],
+      cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '', delayNotHeld: [],
     }]);
   });
 
@@ -236,14 +236,34 @@ describe('an open model', () => {
       .toEqual([0, 0, 0]);
   });
 
-  test('says what could not be sent, and when sends were late by as much as the narrowest bucket', () => {
-    const warnings = (changes: Partial<Phase>) => summarise(facts, [atRate('workers', changes)]).warnings;
+  const warnings = (changes: Partial<Phase>, load: Partial<MeasuredVariant['load']> = {}) => {
+    const one = atRate('workers', changes);
+    return summarise(facts, [{ ...one, load: { ...one.load, ...load } }]).warnings;
+  };
+
+  test('says what could not be sent', () => {
     expect(warnings({ unsent: 5 })).toMatchObject([{ kind: 'unsent', variant: 'workers', requests: 40_000, unsent: 20 }]);
-    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.09, 3) })).toEqual([]);
-    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.11, 3) })).toEqual([
-      { kind: 'late-sends', variant: 'workers', p99Ms: 0.11, bucketMs: 0.1 },
-    ]);
-    expect(warnings({ sendDelayMs: latency(0.01, 0.11, 3) })).toEqual([]);
+  });
+
+  test('says that requests left late, where that is a quarter of the latency, or as much as the narrowest bucket', () => {
+    // p99 of the latency is 3 ms.
+    expect(warnings({ sendDelayMs: latency(0.2, 0.74, 3) })).toEqual([]);
+    expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toMatchObject([{ kind: 'late-sends', variant: 'workers', p99Ms: 0.76, latencyMs: 3 }]);
+    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.09, 3, { min: 0 }) })).toEqual([]);
+    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.11, 3, { min: 0 }) })).toMatchObject([{ kind: 'late-sends', p99Ms: 0.11 }]);
+    expect(warnings({})).toEqual([]);
+    // A rate that was not reached has a sentence of its own.
+    expect(warnings({ sendDelayMs: latency(500, 900, 1000), requests: 9000, seconds: 11 })).toEqual([]);
+  });
+
+  test('says why they left late', () => {
+    const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90), serverCpuSeconds: 3 };
+    const said = (changes: Partial<Phase>, load: Partial<MeasuredVariant['load']>): string[] => warnings({ ...late, ...changes }, load).map(warningText);
+    const begin = 'workers: one request in a hundred left 77.00 ms late or more, which its latency includes (p99 106.00 ms): ';
+    // 77 requests are due in 77 ms.
+    expect(said({}, { connections: 100, streams: 1 })).toEqual([`${begin}the generator was kept from its core: run again on a quieter machine`]);
+    expect(said({}, { connections: 10, streams: 5 })).toEqual([`${begin}the server kept all of the 50 requests waiting that the load has under way at once, or the generator was kept from its core`]);
+    expect(said({ generatorCpuSeconds: 9.7 }, { connections: 10, streams: 5 })).toContain(`${begin}the generator was at its limit (97 % of the cores that it can use)`);
   });
 });
 
@@ -369,4 +389,22 @@ describe('the share of an effect', () => {
     expect(summarise(facts, variants([110, 120, 0, 140], [150, 160, 150, 170]), asked).shares).toEqual([]);
     expect(summarise(facts, all).shares).toEqual([]);
   });
+});
+
+describe('what a server does while others are loaded', () => {
+  const idle = (...shares: (number | null)[]): string[] => summarise(facts, [variant('workers', shares.map((idleCpuShare) => phase({ requests: 1000, idleCpuShare })))])
+    .warnings.filter(({ kind }) => kind === 'idle-cpu').map(warningText);
+
+  test('is said from more than a percent of a core on', () => {
+    expect(idle(0.03, 0.5, 0.029, null)).toEqual(['workers uses 3.0 % of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others']);
+    expect([idle(0.01, 0.01), idle(null, null)]).toEqual([[], []]);
+  });
+});
+
+test('sides whose answers took too long for turns are named', () => {
+  const inTurns = (name: string, count: number, waits: boolean): MeasuredVariant => variant(name, [phase({ requests: 10, turns: { count, responses: 0, sliceMs: 4000, rampMs: 500, waits } })]);
+  const said = (...variants: MeasuredVariant[]): string[] => summarise(facts, variants).warnings.filter(({ kind }) => kind === 'one-turn').map(warningText);
+  expect(said(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual(["b: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios"]);
+  // A short load has one turn, too.
+  expect([said(inTurns('a', 1, false), inTurns('b', 1, false)), said(inTurns('a', 8, false), inTurns('b', 8, true)), said(variant('a', [phase({ requests: 10, turns: null })]))]).toEqual([[], [], []]);
 });

@@ -66,18 +66,16 @@ it('keeps what ended processes have used, and finds new ones a second later', ()
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
 });
 
-it('finds a process of the tree that is stopped', () => {
+it('finds a process of the tree that somebody stopped', () => {
   show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
   show(20, 10, { 20: { cpuSeconds: 4 } });
-  expect(stoppedIn(10, false, proc)).toBeUndefined();
+  expect(stoppedIn(10, proc)).toBeUndefined();
   const stat = path.join(proc, '20', 'stat');
   for (const state of ['T', 't']) {
     writeFileSync(stat, readFileSync(stat, 'latin1').replace(/\) [A-Za-z] /, `) ${state} `));
-    expect(stoppedIn(10, false, proc)).toBe(20);
-    // Who takes turns is stopped in the others'.
-    expect(stoppedIn(10, true, proc)).toBe(state === 't' ? 20 : undefined);
+    expect(stoppedIn(10, proc)).toBe(20);
   }
-  expect(stoppedIn(99, false, proc)).toBeUndefined();
+  expect(stoppedIn(99, proc)).toBeUndefined();
 });
 
 it('counts the CPU time of this very process on the real /proc', () => {

@@ -33,18 +33,24 @@ func (l *loop) startSoon(c *conn) {
 // little work.
 func (l *loop) startSome() {
 	left := startsPerTurn
+	if l.clock < l.began+l.spread {
+		// One after the other, so that answers come steadily.
+		left = min(left, 1+int(int64(len(l.conns))*(l.clock-l.began)/l.spread)-l.started)
+	}
 	for range l.starting.len {
-		if left == 0 {
+		if left <= 0 {
 			return
 		}
 		c := l.starting.pop()
 		c.queued = false
+		l.started++
 		if l.tls == nil || c.fd >= 0 {
 			left--
 		}
 		l.clock = l.shared.now()
 		c.start()
 	}
+	l.recordFrom = min(l.recordFrom, l.clock)
 }
 
 // startDue lets idle slots start what is due.
@@ -72,7 +78,7 @@ func (l *loop) mayStart() bool {
 // open model when the schedule says so. A slot that asks too early is remembered.
 func (l *loop) take(c *conn) (due int64, taken bool) {
 	due = l.clock
-	if l.turnIsOver {
+	if l.turnIsOver || l.phase == solo && l.outstanding > 0 {
 		return 0, false
 	}
 	if l.opensAhead(c) {
@@ -89,7 +95,7 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 			return 0, false
 		}
 	}
-	if l.plan.Requests > 0 && l.phase != warming {
+	if l.plan.Requests > 0 && l.phase > warming {
 		if l.phase != measuring {
 			return 0, false
 		}
@@ -99,7 +105,7 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 			}
 			c.left--
 			if c.firstAt == 0 {
-				c.firstAt = l.clock
+				c.firstAt = l.clock - l.shared.away
 			}
 		} else if l.allowance == 0 {
 			if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
@@ -110,6 +116,9 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 	}
 	l.schedule.take()
 	l.outstanding++
+	if l.plan.Rate > 0 && l.allowance == 0 && l.plan.Requests > 0 && l.phase == measuring && !l.shared.alone {
+		l.sliceEnd = min(l.sliceEnd, l.schedule.nextDue)
+	}
 	return due, true
 }
 
@@ -155,8 +164,13 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 	i.HeaderBytes += headerBytes
 	i.HeadersDecodedBytes += decodedBytes
 	i.BodyBytes += bodyBytes
+	if start < l.began {
+		l.older--
+	} else if start < l.recordFrom {
+		return
+	}
 	i.latency.record(l.clock - start)
-	if len(l.plan.Buckets) > 0 {
+	if len(l.plan.Buckets) > 0 && i == l.interval {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++
 	}
 }
@@ -171,6 +185,9 @@ func bucketOf(ends []time.Duration, nanoseconds int64) int {
 func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, due int64) {
 	if cause == CauseTimedOut {
 		l.noteWait(l.clock-due, 1)
+	}
+	if due < l.began {
+		l.older--
 	}
 	c.reach()
 	l.outstanding--

@@ -194,7 +194,6 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	}
 	// What a virtual machine's host takes from a short look is time and no CPU time: of a thread that hardly works more may be left out than it used.
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
-	r.Settling = endCPU.settled - startCPU.settled
 	r.LongestGapMs = float64(s.silence.longest.Load()) / nanosecondsPerMillisecond
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)

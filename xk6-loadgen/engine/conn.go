@@ -167,7 +167,9 @@ func (c *conn) watch(out bool) {
 func (c *conn) isUp() {
 	c.state = established
 	c.comesForward()
-	c.loop.connectTimes.record(c.loop.clock - c.openedAt)
+	if !c.loop.isReopening {
+		c.loop.connectTimes.record(c.loop.clock - c.openedAt)
+	}
 }
 
 // handshakeDone lets the session speak. What the handshake has left to send goes out with its first bytes.
@@ -227,10 +229,13 @@ func (c *conn) comesForward() {
 
 // countResponse is for the figures of this connection alone.
 func (c *conn) countResponse() {
+	l := c.loop
 	c.reach()
-	c.responses++
+	if l.current == l.interval {
+		c.responses++
+	}
 	c.failures = 0
-	c.lastAt = c.loop.clock
+	c.lastAt = l.clock - l.shared.away
 }
 
 // rps is the connection's own requests/s. One that has made its share has no part in the rest of the window, as with

@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -39,11 +38,11 @@ type Second struct {
 // Result is what a load phase measured. See Counts for what the counts mean.
 type Result struct {
 	Counts
-	// WarmupRequests ended before the window; InFlight were unanswered at its end. Neither is in Requests.
+	// WarmupRequests ended before the window, or at the edges of turns (see pace); InFlight were unanswered at its end. Neither is in Requests.
 	WarmupRequests, InFlight int64
-	// Settling are responses for nobody that the server made between the window's begin and its end, see settlerOf. They are in no
-	// other count.
-	Settling int64
+	// Turns and ServerCPU are nil where there was one side alone; ServerCPU also where the server's processes are not known.
+	Turns     *TurnFigures
+	ServerCPU *ServerCPU
 	// StartedAt and EndedAt bound the window. In count mode without warm-up it runs from the first connect to the last
 	// response.
 	StartedAt, EndedAt time.Time
@@ -109,34 +108,29 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 
 // run is one load phase.
 type run struct {
-	plan      *plan
-	onSecond  func(Second)
-	processes []int
-	// settler is nil where turns begin without it.
-	settler *run
-	shared  *shared
-	loops   []*loop
+	plan     *plan
+	onSecond func(Second)
+	cpuOf    []int
+	shared   *shared
+	loops    []*loop
 	// running loops are not through yet.
 	running int
 }
 
 // start makes the loops of all runs, lets them load in turns, and returns when all are through.
 func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
-	threads, all := 0, slices.Clone(runs)
+	threads := 0
 	for _, r := range runs {
 		threads = max(threads, r.plan.Threads)
-		if r.settler != nil {
-			all = append(all, r.settler)
-		}
 	}
 	// One run's loops are at work at a time.
 	defer reserveProcessors(threads)()
-	err := prepare(all)
+	err := prepare(runs)
 	if err == nil {
 		err = awaitStart(ctx, runs[0].plan.StartAt)
 	}
 	if err != nil {
-		for _, r := range all {
+		for _, r := range runs {
 			for _, l := range r.loops {
 				close(l.resume)
 			}
@@ -155,7 +149,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	}
 	results := make([]Result, len(runs))
 	var collectors sync.WaitGroup
-	for _, r := range all {
+	for _, r := range runs {
 		r.shared.startClock()
 	}
 	for i, r := range runs {
@@ -163,6 +157,9 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	}
 	takeTurns(runs, turns)
 	collectors.Wait()
+	for i, r := range runs {
+		results[i].Turns, results[i].ServerCPU = r.shared.figures()
+	}
 	return results, nil
 }
 
@@ -171,22 +168,12 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 func prepare(runs []*run) (err error) {
 	var all []*loop
 	for _, r := range runs {
-		r.makeLoops()
+		r.makeLoops(len(runs) == 1)
 		all = append(all, r.loops...)
 	}
 	entered := make(chan error)
 	for _, l := range all {
-		go linux.OnOwnThread(func() {
-			returned := false
-			defer func() {
-				// A panic ends the process, without what others have deferred.
-				if !returned {
-					continueAll(runs)
-				}
-			}()
-			l.run(entered)
-			returned = true
-		})
+		go linux.OnOwnThread(func() { l.run(entered) })
 	}
 	for range all {
 		err = cmp.Or(err, <-entered)
@@ -216,18 +203,13 @@ func awaitStart(ctx context.Context, at time.Time) error {
 }
 
 // makeLoops makes the run's loops, and what they share.
-func (r *run) makeLoops() {
+func (r *run) makeLoops(alone bool) {
 	p := r.plan
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{back: make(chan *loop)}}
-	switch t := &r.shared.turn; {
-	case p.forNobody:
-		t.drains, t.patience = true, settleDrainLimit
-	case len(r.processes) == 0:
-		t.drains, t.patience = true, drainLimit
-	case r.settler != nil && p.Threads == 1:
-		// Of several loops one would wait for another, and what is due on it with it.
-		t.patience = idleLimit
+	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
+	r.shared.pace.patience, r.shared.pace.quiet = drainLimit, drainLimit
+	if !alone {
+		r.shared.server.processes = linux.NewProcessTree(r.cpuOf)
 	}
 	if !p.divided && p.Rate == 0 {
 		r.shared.quota.Store(p.Requests)
@@ -235,7 +217,7 @@ func (r *run) makeLoops() {
 	for i := range p.Threads {
 		r.loops = append(r.loops, newLoop(p, r.shared, i))
 	}
-	r.running = p.Threads
+	r.running, r.shared.turn.loops = p.Threads, r.loops
 }
 
 // processors counts the loops under way in this process.

@@ -236,7 +236,7 @@ func TestSamplesOfSeveralThreadsAddUp(t *testing.T) {
 func TestCPUTimeIsThatOfOnesOwnTurns(t *testing.T) {
 	urlA, a := serverProcess(t)
 	urlB, b := serverProcess(t)
-	sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(urlB), Processes: []int{b}}}
+	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
 	for i := range sides {
 		sides[i].Duration = 400 * time.Millisecond
 	}

@@ -38,6 +38,13 @@ func (s *http1) next() {
 
 func (s *http1) connected() {
 	c := s.conn
+	if !s.busy {
+		// It was opened before its turn.
+		if _, ok := c.transmit(nil); ok && c.state == established {
+			s.next()
+		}
+		return
+	}
 	s.start = c.loop.startOfLatency(s.begun, s.due)
 	generation := c.generation
 	c.send(s.request)

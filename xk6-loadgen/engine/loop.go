@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
@@ -31,6 +33,8 @@ const (
 	// sessions against each other it is above those of k6's own session; that one's weight is for who starts k6 to set.
 	firstNice = -15
 	never     = int64(1) << 62
+	// noSlot is what epoll reports for what is no connection.
+	noSlot = -1
 )
 
 // phase is what a loop's attempts count as. Only the loop's own timing and quota ask for it: the window's opening sets
@@ -38,9 +42,14 @@ const (
 type phase int
 
 const (
+	unbegun phase = iota
+	// solo: one request at a time is made, see soloRequests.
+	solo
 	// reaching: the connections make their first requests, before there is a load at a rate.
-	reaching phase = iota
+	reaching
 	warming
+	// warmedUp: the first turn was for the warm-up, the next one opens the window.
+	warmedUp
 	// draining: warm-up is over, the attempts it started are awaited so that a count can be exact.
 	draining
 	// drained: nothing is under way on this loop. When that holds for all of them, they open the window together: one that
@@ -69,10 +78,12 @@ type shared struct {
 	opening
 	silence silence
 	turn
+	probe    probe
+	soloDone atomic.Bool
 }
 
-// now is the run's clock: monotonic nanoseconds since its epoch, of its own turns.
-func (s *shared) now() int64 { return int64(time.Since(s.epoch)) - s.away }
+// now is the run's clock: monotonic nanoseconds since its epoch.
+func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
 
 // takeQuota hands out up to n attempts.
 func (s *shared) takeQuota(n int64) int64 {
@@ -145,15 +156,30 @@ type loop struct {
 	// idle are the slots that could start an attempt as soon as one is due, in the open model; schedule says when.
 	idle     connRing
 	schedule schedule
-	rest     rest
 
-	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more is started in this turn. through: it
-	// has no more turns.
-	resume              chan struct{}
-	turnIsOver, through bool
+	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more is started in this turn. windowIsOver:
+	// the last one was over. through: it has no more turns.
+	resume                            chan struct{}
+	turnIsOver, windowIsOver, through bool
+	// readsLate: the loop awaits its turn with answers that are late; wake ends a wait for those.
+	readsLate bool
+	wake      int
+	// began, steadyFrom and sliceEnd are those of the turn; started connections have made their first request in it, and latencies of requests
+	// from recordFrom on are recorded.
+	began, steadyFrom, sliceEnd, recordFrom int64
+	// Connections begin one after the other over spread.
+	spread      int64
+	started     int
+	isReopening bool
+	// older attempts are under way since an earlier turn. left is when the time under load ended with the turn, answered how many
+	// responses there were at its begin or end.
+	older, left, answered int64
+	// sawNothing: there was nothing to read at the last look.
+	sawNothing bool
 
-	current *interval
-	spare   chan *interval
+	// interval is the second under way. Events are counted in current, which is the interval, or outside: at the edges of turns.
+	current, interval, outside *interval
+	spare                      chan *interval
 	// responses and failures of the phase so far; lastEnd is when the last one ended.
 	responses, failures, lastEnd int64
 	warmup, inFlight             int64
@@ -181,7 +207,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	connections := int(share(int64(p.Connections), p.Threads, number))
 	l := &loop{
 		plan: p, shared: s, number: number,
-		conns: make([]conn, connections), unreached: connections, rest: newRest(p), spare: make(chan *interval, 2), resume: make(chan struct{}, 1), nextRetry: never,
+		conns: make([]conn, connections), unreached: connections, wake: -1, spare: make(chan *interval, 2), resume: make(chan struct{}, 1), nextRetry: never,
 		connectTimes: newRecorder(), firstByteTimes: newRecorder(),
 		starting: newConnRing(connections), bucketCounts: make([]int64, len(p.Buckets)+1),
 		// Each begins elsewhere in the cycle, so that together they are not in step.
@@ -197,7 +223,8 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		l.sendDelays, l.waits, l.idle = newRecorder(), newRecorder(), newConnRing(connections)
 		l.schedule = newSchedule(p, number)
 	}
-	l.current = &interval{loop: l, latency: newRecorder()}
+	l.interval, l.outside = &interval{loop: l, latency: newRecorder()}, &interval{latency: newRecorder()}
+	l.current = l.interval
 	l.spare <- &interval{loop: l, latency: newRecorder()}
 	for i := range l.conns {
 		c := &l.conns[i]
@@ -229,6 +256,11 @@ func (l *loop) run(entered chan<- error) {
 		l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 		defer linux.Close(l.epoll)
 	}
+	if err == nil && !l.shared.alone {
+		l.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+		defer linux.Close(l.wake)
+		linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake, &syscall.EpollEvent{Events: linux.EpollIn, Fd: noSlot})
+	}
 	entered <- err
 	if _, begins := <-l.resume; !begins {
 		return
@@ -243,17 +275,18 @@ func (l *loop) run(entered chan<- error) {
 	}
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // without it all is right, only slower
 
-	l.clock = l.shared.now()
-	l.rest.begin(l.clock)
+	l.joinTurn()
 	l.nextSweep = l.clock + l.sweepInterval()
 	if l.plan.Warmup > 0 {
 		l.begin()
 	} else {
 		l.beginWindow()
 	}
+	l.endSliceEarly()
 	l.setTimer()
 	for !l.ended() {
-		if l.clock >= l.shared.sliceEnd && l.endTurn() {
+		if l.clock >= l.sliceEnd && l.turnIsDone() && !l.windowIsOver {
+			l.nextTurn()
 			continue
 		}
 		events := l.events[:l.eventsThisTurn()]
@@ -262,7 +295,7 @@ func (l *loop) run(entered chan<- error) {
 			n = l.wait(events)
 		}
 		reported := l.shared.now()
-		l.clock = reported
+		l.clock, l.sawNothing = reported, n == 0
 		for i := range n {
 			l.conns[events[i].Fd].ready(events[i].Events)
 		}
@@ -281,7 +314,16 @@ func (l *loop) run(entered chan<- error) {
 	}
 	l.finish()
 	l.through = true
-	l.shared.back <- l
+	l.endTurn()
+}
+
+// handle acts on so many events outside of a turn.
+func (l *loop) handle(n int) {
+	for i := range max(0, n) {
+		if slot := l.events[i].Fd; slot != noSlot {
+			l.conns[slot].ready(l.events[i].Events)
+		}
+	}
 }
 
 // coresOf are the cores of one of so many loops: each has its own of those that are allowed, so that no two share one while
@@ -322,7 +364,7 @@ func (l *loop) ended() bool {
 		return false
 	}
 	if l.plan.Duration > 0 {
-		return l.clock >= l.phaseEnd
+		return l.windowIsOver || l.shared.alone && l.clock >= l.phaseEnd
 	}
 	return l.outstanding == 0 && l.allowance == 0 && l.shared.quota.Load() <= 0
 }
@@ -332,24 +374,39 @@ func (l *loop) setTimer() {
 	if l.sweepFrom > 0 {
 		l.nextTimer = l.clock
 	}
-	if l.phase == warming || l.plan.Duration > 0 {
+	if l.clock < l.phaseEnd && (l.phase == warming || l.plan.Duration > 0) {
 		l.nextTimer = min(l.nextTimer, l.phaseEnd)
 	}
+	if l.clock < l.steadyFrom {
+		l.nextTimer = min(l.nextTimer, l.steadyFrom)
+	}
 	switch l.phase {
+	case solo:
+		l.nextTimer = min(l.nextTimer, l.clock+looksAgain)
 	case reaching:
-		l.nextTimer = min(l.nextTimer, l.shared.reachedAt())
+		l.nextTimer = min(l.nextTimer, l.shared.reached.due())
 	case drained:
 		l.nextTimer = min(l.nextTimer, l.shared.drained.due())
 	}
 }
 
 func (l *loop) timers() {
+	if l.current == l.outside && !l.turnIsOver && l.clock >= l.steadyFrom {
+		l.setCounting(true)
+	}
 	switch l.phase {
+	case solo:
+		l.endSolo()
 	case warming:
 		switch {
 		case l.clock < l.phaseEnd:
-		case l.plan.awaitsAll() && l.clock < l.shared.reachedAt():
-			l.phaseEnd = min(l.clock+looksAgain, l.shared.reachedAt())
+		case l.plan.awaitsAll() && l.clock < l.shared.reached.due():
+			l.phaseEnd = min(l.clock+looksAgain, l.shared.reached.due())
+		case !l.shared.alone:
+			l.phase, l.sliceEnd = warmedUp, l.clock
+			if l.number == 0 {
+				l.shared.probe.to = l.readProbe()
+			}
 		case l.plan.Requests > 0:
 			l.phase = draining
 		default:
@@ -362,7 +419,8 @@ func (l *loop) timers() {
 		// The end of the window is the last second's: finish hands that one over.
 		if l.clock >= l.nextTick && (l.plan.Duration == 0 || l.clock < l.phaseEnd) {
 			l.handOver()
-			l.nextTick = l.windowStart + ((l.clock-l.windowStart)/second+1)*second
+			origin := l.windowStart + l.shared.away
+			l.nextTick = origin + ((l.clock-origin)/second+1)*second
 		}
 	}
 	l.meet()

@@ -43,7 +43,7 @@ func (m *meeting) due() int64 {
 type opening struct {
 	// reached are loops whose kept connections have been answered, drained those of whose warm-up nothing is under way.
 	reached, drained meeting
-	// The first loop that opens it sets its begin, and what CPU time the process had used by then.
+	// The first loop that opens it sets its begin, in time under load, and what CPU time the process had used by then.
 	once        sync.Once
 	opened      bool
 	windowStart int64
@@ -51,8 +51,8 @@ type opening struct {
 }
 
 // open: a loop opens the window.
-func (s *shared) open(now int64) {
-	s.once.Do(func() { s.opened, s.windowStart, s.startCPU = true, now, s.readCPU() })
+func (s *shared) open(at int64) {
+	s.once.Do(func() { s.opened, s.startCPU = true, s.readCPU(at); s.windowStart = s.startCPU.at })
 }
 
 const (
@@ -66,25 +66,45 @@ const (
 const looksAgain = int64(time.Millisecond)
 
 // awaitsAll tells whether the window begins once all kept connections have had an answer, or an error, be the warm-up over or not: many
-// handshakes take a busy server long. Not where other processes have parts of the load: theirs go by the clock. Nor of requests for
-// nobody: each turn has too little time.
+// handshakes take a busy server long. Not where other processes have parts of the load: theirs go by the clock.
 func (p *plan) awaitsAll() bool {
-	return p.KeepAlive && p.Stripe.isWhole() && !p.forNobody
+	return p.KeepAlive && p.Stripe.isWhole()
 }
-
-// reachedAt is when all sides' connections have been answered, as far as that is known.
-func (s *shared) reachedAt() int64 { return max(s.reached.due(), s.begunAt) }
 
 // begin starts the warm-up, at a rate only then: the first requests of all connections, all at once, would be a queue that a busy
 // server takes long to work off.
 func (l *loop) begin() {
-	l.nextTick, l.nextSample = never, never
-	if l.plan.Rate > 0 && l.plan.awaitsAll() {
+	l.nextTick, l.nextSample, l.lastStep = never, never, l.clock
+	switch {
+	case l.plan.Rate > 0 && l.plan.awaitsAll():
 		l.phase, l.phaseEnd = reaching, never
-	} else {
-		l.beginWarmup(0)
+	case l.plan.Rate == 0 && !l.shared.alone:
+		l.phase, l.phaseEnd = solo, never
+		if l.number == 0 {
+			l.startSoon(&l.conns[0])
+		}
+		return
+	default:
+		l.beginWarmup(l.clock)
 	}
 	l.startAll()
+}
+
+// endSolo lets all connections begin once the first one has made its requests alone.
+func (l *loop) endSolo() {
+	s := l.shared
+	if l.number == 0 && (l.responses+l.failures >= soloRequests || l.clock >= s.began+soloLimit) {
+		s.probe.solo = soloLimit
+		if l.interval.latency.count > 0 {
+			s.probe.solo = l.interval.latency.min
+		}
+		s.probe.from = l.readProbe()
+		s.soloDone.Store(true)
+	}
+	if s.soloDone.Load() {
+		l.beginWarmup(l.clock)
+		l.startAll()
+	}
 }
 
 // beginWarmup begins the warm-up at this time, and the schedule of a rate with it.
@@ -96,7 +116,7 @@ func (l *loop) beginWarmup(at int64) {
 // meet has a loop wait for the others where all are to go on together.
 func (l *loop) meet() {
 	switch {
-	case !l.arrived && (l.unreached == 0 || l.clock > min(l.lastStep+reachPatience, longestReach)):
+	case !l.arrived && (l.unreached == 0 || l.clock > min(l.lastStep+reachPatience, l.began+longestReach)):
 		l.arrived = true
 		l.shared.reached.arrive(l.clock, l.plan.Threads)
 	case l.phase == draining && l.outstanding == 0:
@@ -104,8 +124,8 @@ func (l *loop) meet() {
 		l.shared.drained.arrive(l.clock, l.plan.Threads)
 	}
 	switch {
-	case l.phase == reaching && l.clock >= l.shared.reachedAt():
-		l.beginWarmup(l.shared.reachedAt())
+	case l.phase == reaching && l.clock >= l.shared.reached.due():
+		l.beginWarmup(l.shared.reached.due())
 	case l.phase == drained && l.clock >= l.shared.drained.due():
 		l.beginWindow()
 	}
@@ -124,11 +144,11 @@ func (s *shared) startClock() {
 	}
 }
 
-// cpuReading is the CPU time, in nanoseconds, that the process had used in the run's turns at some time of the run's clock, but
-// for what was spun away, how long others had had their turns by then, and how many responses were for nobody.
-type cpuReading struct{ at, used, away, settled int64 }
+// cpuReading is the CPU time, in nanoseconds, that the process had used in the run's turns after so much time under load, but for
+// what was spun away; and how much time was not under load by then.
+type cpuReading struct{ at, used, away int64 }
 
-func (s *shared) readCPU() cpuReading {
-	used := linux.ProcessCPU() - s.cpuAway - s.spun.Load()
-	return cpuReading{at: s.now(), used: used, away: s.away, settled: s.settled}
+// readCPU reads it at this time of the run's clock, which is about now.
+func (s *shared) readCPU(at int64) cpuReading {
+	return cpuReading{at: at - s.away, used: linux.ProcessCPU() - s.cpuAway - s.spun.Load(), away: s.away}
 }

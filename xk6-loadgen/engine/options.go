@@ -125,8 +125,6 @@ type plan struct {
 	isHead bool
 	// divided: each connection has its share of the requests.
 	divided bool
-	// forNobody: the load is that of a settler.
-	forNobody bool
 	// lastStreamID is the greatest identifier that a connection's streams may have.
 	lastStreamID uint32
 	// noDelay is needed where a request can leave in more than one segment, or follow another one.

@@ -45,6 +45,14 @@ func (s *schedule) begin(now int64) {
 	s.advance()
 }
 
+// shift: what is still due is due so much later.
+func (s *schedule) shift(by int64) {
+	s.start += by
+	if s.nextDue < never {
+		s.nextDue += by
+	}
+}
+
 // advance finds when the attempt is due that is next.
 func (s *schedule) advance() {
 	switch {

@@ -61,6 +61,14 @@ func (l *loop) lookForSilence(reported int64) {
 	s.loopsUnderWay.Add(1)
 }
 
+// leaveSilence: others have their turns. Those under way that are late leave no gap, unless nothing was answered in the whole turn.
+func (l *loop) leaveSilence() {
+	if q := &l.quiet; q.underWay && q.since >= l.began {
+		q.underWay = false
+		l.shared.silence.loopsUnderWay.Add(-1)
+	}
+}
+
 // endSilence: a gap that reached up to this time, if there was one, is over.
 func (l *loop) endSilence(at int64) {
 	q, s := &l.quiet, &l.shared.silence

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,29 +15,25 @@ import (
 
 const (
 	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
-	// drainLimit is how long the end of a slice waits for responses of a side that is not stopped.
-	drainLimit = int64(time.Second)
-	// idleLimit is how long a turn of the open model goes on until nothing is under way, so that the next one can settle.
-	idleLimit = int64(5 * time.Millisecond)
-	forEver   = time.Duration(never)
-	// longestAwaiting bounds the mean length of turns while a side's connections are awaited.
-	longestAwaiting = 100 * time.Millisecond
+	forEver                     = time.Duration(never)
+	// longestReopening bounds how long a turn waits for connections that the server has closed meanwhile.
+	longestReopening = second
 )
 
 // Side is one of several loads that take turns.
 type Side struct {
 	Options
-	// Processes are process groups, none of them another side's, that are stopped (SIGSTOP) while it is not the side's turn:
-	// what is under way stays so. A side without any drains instead: at a slice's end no request starts, and those under way
-	// are awaited, for a second at most.
-	Processes []int
+	// CPUOf are the server's processes, whose CPU time is read between turns together with that of their descendants. Empty: the
+	// server's CPU time is not known.
+	CPUOf []int
 	// OnSecond is called once for each second under load, from a goroutine of the side's own. It may be nil.
 	OnSecond func(Second)
 }
 
 // Turns say how sides take turns.
 type Turns struct {
-	// Slice is the mean length of a turn. Each is 75 to 125 % of it, drawn, so that nothing periodic meets the same side again.
+	// Slice is the mean length of a turn, without its ramp and its drain. Each is 75 to 125 % of it, drawn, so that nothing periodic
+	// meets the same side again. Zero: it is chosen for the servers (see pace).
 	Slice time.Duration
 	// Seed of what is drawn, arrivals included.
 	Seed uint64
@@ -44,33 +41,69 @@ type Turns struct {
 	StartAt time.Time
 }
 
-// turn is what the loops of a run know of its turns. It is written between two of them only, while none of the loops runs.
-type turn struct {
-	// sliceEnd is when the turn is over, on the run's clock.
-	sliceEnd int64
-	// away is how long others had their turns so far, cpuAway the CPU time that the process used meanwhile; left and cpuLeft are
-	// the time since the epoch, and the process's CPU time, when the last turn ended. All in nanoseconds.
-	away, left, cpuAway, cpuLeft int64
-	// settled are the responses that were for nobody so far.
-	settled int64
-	// back carries loops whose turn is over, or that are through.
-	back chan *loop
-	// patience is how long a turn goes on after its slice while something is under way; with drains nothing is started then.
-	patience int64
-	drains   bool
-	// begunAt is when all sides' connections had been answered, never before that is known; 0 where there are no other sides.
-	begunAt int64
+// TurnFigures say what turns a side had within its window.
+type TurnFigures struct {
+	Count int64
+	// SliceMs is the mean length asked for, RampMs what each turn has before it.
+	SliceMs, RampMs float64
+	// Responses in them, those of ramps and drains too.
+	Responses int64
+	// Waits: the server spends its answers waiting, see pace.
+	Waits bool
 }
 
-// Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. All of
-// a side's clocks run in its own turns only, so that its figures are those of a continuous load where its server is stopped. A
-// side that drains has its pauses in them too: it makes fewer requests/s, by about one answer per slice, and with a rate what is
-// due while it drains leaves late. A side that is through has no more turns; one that is alone has one without end, as with Run.
-// The results are in the sides' order; StartedAt and EndedAt are the wall clock's, and so span the turns of the others too.
+// ServerCPU is what the server's processes used within the side's window.
+type ServerCPU struct {
+	// Seconds in the side's own turns, for TurnFigures.Responses.
+	Seconds float64
+	// IdleShare is CPU seconds per second while others had their turns.
+	IdleShare float64
+}
+
+// turn is what the loops of a side know of its turns. It is written while all of them are between two turns.
+type turn struct {
+	// alone: there are no other sides, so that the one turn has no end.
+	alone bool
+	pace  pace
+	// length and ramp of the turn that begins.
+	length, ramp int64
+	// running loops are not through. Those that are ready have opened their connections again; the last one begins the turn for all,
+	// which going says.
+	running int32
+	ready   atomic.Int32
+	going   atomic.Bool
+	loops   []*loop
+	// back carries loops whose turn is over, or that are through.
+	back chan *loop
+
+	// All times are the run's clock. From steadyFrom to sliceEnd the turn is under load.
+	began, steadyFrom, sliceEnd int64
+	// away is the time until now that was not under load; left is when the time under load stood still last.
+	away, left int64
+	// cpuAway is the CPU time that the process used between turns, cpuLeft its CPU time when the last one ended.
+	cpuAway, cpuLeft int64
+	count            int64
+	server           serverUse
+}
+
+// serverUse is the CPU time of the server's processes, in nanoseconds.
+type serverUse struct {
+	// processes is nil where they are not known.
+	processes *linux.ProcessTree
+	// last and lastAt are of the last reading, answered what had been answered by then.
+	last, lastAt, answered int64
+	own, idle, idleTime    int64
+	ownAnswered            int64
+}
+
+// Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. Nothing is
+// stopped: when a turn is over no request starts, and the next side begins once those under way are answered, or have been awaited
+// for as long as pace says. Those that take longer are read in the others' turns, and count with their whole time. A side's time
+// under load stands still while others have their turns, and with it its rate.
 //
-// No process group is left stopped when this function ends, however it does, or when one of its loops panics. Where the process
-// ends otherwise in its midst (SIGKILL, or a panic elsewhere), whoever started it has to continue them.
-// See Run for ctx and the errors, which name the side; beside these there is that of a process group that cannot be stopped.
+// Each side with a warm-up has its first turn for it, by which pace is chosen. A side that is through has no more turns; one that
+// is alone has one without end, as with Run. The results are in the sides' order; StartedAt and EndedAt span the others' turns too.
+// See Run for ctx and the errors, which name the side.
 func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error) {
 	if err := turns.check(sides); err != nil {
 		return nil, err
@@ -90,13 +123,8 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		if err != nil {
 			return nil, fmt.Errorf("sides[%d].%w", i, err)
 		}
-		r := &run{plan: p, onSecond: side.OnSecond, processes: slices.Clone(side.Processes)}
-		if len(sides) > 1 && p.Rate > 0 && len(side.Processes) > 0 {
-			r.settler = settlerOf(p)
-			connections += r.settler.plan.Connections
-		}
+		runs = append(runs, &run{plan: p, onSecond: side.OnSecond, cpuOf: side.CPUOf})
 		connections += p.Connections
-		runs = append(runs, r)
 	}
 	if err := checkFiles(connections); err != nil {
 		return nil, fmt.Errorf("sides: all together: %w", err)
@@ -111,145 +139,335 @@ func (t Turns) check(sides []Side) error {
 	if len(sides) > 1 && !linux.HasExactWait() {
 		return errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	}
-	if t.Slice < shortestSlice || t.Slice > longestSlice {
+	if t.Slice != 0 && (t.Slice < shortestSlice || t.Slice > longestSlice) {
 		return fmt.Errorf("slice: must be %s to %s, got %s", shortestSlice, longestSlice, t.Slice)
-	}
-	// Nor can that of who started this process: nobody would be left to see to the servers where this one is killed.
-	starters, _ := syscall.Getpgid(syscall.Getppid())
-	var seen []int
-	for i, side := range sides {
-		for _, group := range side.Processes {
-			switch {
-			case group <= 1 || group == syscall.Getpgrp() || group == starters:
-				return fmt.Errorf("sides[%d].processes: %d is no process group that can be stopped", i, group)
-			case slices.Contains(seen, group):
-				return fmt.Errorf("sides[%d].processes: group %d is named twice", i, group)
-			}
-			if err := syscall.Kill(-group, 0); err != nil {
-				return fmt.Errorf("sides[%d].processes: group %d cannot be stopped: %w", i, group, err)
-			}
-			seen = append(seen, group)
-		}
 	}
 	return nil
 }
 
-// takeTurns gives the sides their turns until all are through; one that is alone has one without end, and is never stopped.
+// takeTurns gives the sides their turns until all are through; one that is alone has one without end.
 func takeTurns(runs []*run, turns Turns) {
 	if len(runs) == 1 {
-		runs[0].turn(forEver)
+		runs[0].turn(forEver, 0)
 		return
 	}
-	// Also when something panics here: a stopped server would stay for ever.
-	defer continueAll(runs)
-	for _, r := range runs {
-		r.shared.begunAt = never
-		r.signal(syscall.SIGSTOP)
-	}
 	random := rand.New(rand.NewPCG(turns.Seed, 0))
+	for _, i := range random.Perm(len(runs)) {
+		if r := runs[i]; r.plan.Warmup > 0 {
+			r.turn(forEver, 0)
+		}
+		runs[i].choosePace()
+	}
+	slice := turns.Slice
+	if slice == 0 {
+		for _, r := range runs {
+			slice = max(slice, r.shared.pace.slice)
+		}
+	}
+	for _, r := range runs {
+		r.shared.pace.slice = slice
+	}
 	for slices.ContainsFunc(runs, (*run).isUnderLoad) {
 		order := random.Perm(len(runs))
 		mirrored := slices.Clone(order)
 		slices.Reverse(mirrored)
 		for _, i := range append(order, mirrored...) {
+			// Drawn for all, so that a side's turns do not depend on whether another one is through.
+			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].isUnderLoad() {
-				slice := turns.Slice
-				if slices.ContainsFunc(runs, (*run).isAwaited) {
-					// Who waits for others waits no longer than for their next turns.
-					slice = min(slice, longestAwaiting)
-				} else {
-					runs[i].begin()
-				}
-				runs[i].turn(time.Duration((0.75 + random.Float64()/2) * float64(slice)))
-				// Also one that is through: what its server has left to do is not the others' to bear.
-				runs[i].signal(syscall.SIGSTOP)
+				runs[i].turn(length, part)
 			}
 		}
 	}
 }
 
-// continueAll leaves no server stopped. No other signal of the runs is under way then: their turns are over, or wait for a loop.
-func continueAll(runs []*run) {
-	for _, r := range runs {
-		r.signal(syscall.SIGCONT)
-	}
-}
-
-// turn lets the side's loops run until the slice is over for all of them. Its clock runs while its server may: from just
-// before the one signal until just before the other one.
-func (r *run) turn(slice time.Duration) {
-	r.settle(slice)
-	s := r.shared
-	s.cpuAway += linux.ProcessCPU() - s.cpuLeft
-	s.away += int64(time.Since(s.epoch)) - s.left
-	s.sliceEnd = s.now() + int64(slice)
-	r.signal(syscall.SIGCONT)
-	for _, l := range r.loops {
-		if !l.through {
-			l.resume <- struct{}{}
-		}
-	}
-	for range r.running {
-		if l := <-s.back; l.through {
-			r.running--
-		}
-	}
-	s.left, s.cpuLeft = int64(time.Since(s.epoch)), linux.ProcessCPU()
-	if !r.isUnderLoad() {
-		r.endSettling()
-	}
-}
-
 func (r *run) isUnderLoad() bool { return r.running > 0 }
 
-// isAwaited: the side's window has to wait for its connections, and so have the others': what disturbs one is to disturb all.
-func (r *run) isAwaited() bool {
-	return r.isUnderLoad() && r.plan.Warmup > 0 && r.plan.awaitsAll() && r.shared.reached.due() == never
-}
-
-// begin lets the side's loops go on, all at the same time, now that no side is awaited.
-func (r *run) begin() {
-	if r.shared.begunAt == never {
-		r.shared.begunAt = meetingAt(r.shared.now(), r.plan.Threads)
-	}
-}
-
-// signal is sent to all of the side's process groups. One that has ended is not for the load to tell: its connections do. It gets no
-// more signals, since its number may come to be another's.
-func (r *run) signal(signal syscall.Signal) {
-	r.processes = slices.DeleteFunc(r.processes, func(group int) bool { return syscall.Kill(-group, signal) == syscall.ESRCH })
-}
-
-// turnEnd is when the loop has to come back at the latest.
-func (l *loop) turnEnd() int64 {
-	s := l.shared
-	if l.clock >= s.sliceEnd && l.outstanding > 0 {
-		return s.sliceEnd + s.patience
-	}
-	return s.sliceEnd
-}
-
-// endTurn ends the loop's turn, on a side that drains once nothing is under way, and waits for the next one. It returns whether
-// there was one.
-func (l *loop) endTurn() bool {
-	s := l.shared
-	l.turnIsOver = s.drains
-	if l.clock < l.turnEnd() {
-		return false
-	}
-	s.back <- l
-	<-l.resume
-	l.clock = s.now()
-	l.rest.begin(l.clock)
-	// Others may have been awaited, and are not any more.
-	l.nextTimer = l.clock
-	if l.turnIsOver {
-		l.turnIsOver = false
-		if l.plan.forNobody {
-			// Each turn has a schedule of its own.
-			l.schedule.begin(l.clock)
+// turn lets the side's loops run until the turn is over for all of them. The ramp is longer by a part, 0 to 1, of an answer: answers come
+// in step with a turn's begin, and the window must not.
+func (r *run) turn(length time.Duration, part float64) {
+	s := r.shared
+	s.length, s.running = int64(length), int32(r.running)
+	s.ramp = s.pace.ramp + int64(part*float64(s.pace.spread))
+	s.ready.Store(0)
+	s.going.Store(false)
+	for _, l := range r.loops {
+		if !l.through {
+			l.wakeUp()
 		}
+	}
+	left := int64(0)
+	for range r.running {
+		l := <-s.back
+		if l.through {
+			r.running--
+		}
+		left = max(left, l.left)
+	}
+	s.left = left
+	if s.alone {
+		return
+	}
+	s.cpuLeft = linux.ProcessCPU()
+	s.readServer(true)
+}
+
+// beginTurn begins the turn for all loops of the side, of which this one is the last that is ready.
+func (s *shared) beginTurn(opens bool) {
+	s.began = s.now()
+	if s.alone {
+		s.steadyFrom, s.sliceEnd = s.began, never
+		return
+	}
+	s.steadyFrom = s.began + s.ramp
+	s.sliceEnd = never
+	if s.length < never {
+		s.sliceEnd = s.steadyFrom + s.length
+		s.count++
+	}
+	s.away += s.steadyFrom - s.left
+	s.cpuAway += linux.ProcessCPU() - s.cpuLeft
+	s.readServer(false)
+	if opens {
+		// What it used before belongs to no window.
+		s.server = serverUse{processes: s.server.processes, last: s.server.last, lastAt: s.server.lastAt}
+		s.count = 1
+	}
+}
+
+// readServer notes what the server used since the last reading: in the side's own turn, or while others had theirs.
+func (s *shared) readServer(own bool) {
+	u := &s.server
+	used, at, answered := int64(0), s.now(), int64(0)
+	if u.processes != nil {
+		used = u.processes.CPU()
+	}
+	for _, l := range s.loops {
+		answered += l.answered
+	}
+	if own {
+		u.own += used - u.last
+		u.ownAnswered += answered - u.answered
+	} else {
+		u.idle += used - u.last
+		u.idleTime += at - u.lastAt
+	}
+	u.last, u.lastAt, u.answered = used, at, answered
+}
+
+// figures are nil where they are not known.
+func (t *turn) figures() (*TurnFigures, *ServerCPU) {
+	if t.alone {
+		return nil, nil
+	}
+	turns := &TurnFigures{
+		Count: t.count, Responses: t.server.ownAnswered, SliceMs: float64(t.pace.slice) / nanosecondsPerMillisecond, RampMs: float64(t.pace.ramp) / nanosecondsPerMillisecond, Waits: t.pace.waits,
+	}
+	u := &t.server
+	if u.processes == nil {
+		return turns, nil
+	}
+	cpu := &ServerCPU{Seconds: float64(u.own) / 1e9}
+	if u.idleTime > 0 {
+		cpu.IdleShare = float64(u.idle) / float64(u.idleTime)
+	}
+	return turns, cpu
+}
+
+// joinTurn begins the loop's turn together with the side's other loops, its connections opened again.
+func (l *loop) joinTurn() {
+	s := l.shared
+	l.clock = s.now()
+	if l.phase == measuring || l.phase == warmedUp {
+		l.reopen()
+	}
+	l.answered, l.older = l.responses, l.outstanding
+	if s.ready.Add(1) == s.running {
+		s.beginTurn(l.phase == warmedUp || l.phase == unbegun && l.plan.Warmup == 0)
+		s.going.Store(true)
+	}
+	for !s.going.Load() {
+		linux.Sleep(int64(10 * time.Microsecond))
+	}
+	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
+	l.turnIsOver, l.started, l.spread, l.recordFrom = false, 0, s.pace.spread, 0
+	if !s.alone && l.plan.Rate == 0 && l.phase != unbegun {
+		// The first requests of a turn meet no queue.
+		l.recordFrom = never
+	}
+	l.setCounting(s.pace.ramp == 0)
+}
+
+// nextTurn waits for the loop's next turn, and begins it.
+func (l *loop) nextTurn() {
+	s := l.shared
+	l.leaveSilence()
+	before := s.away
+	l.readsLate = l.outstanding > 0
+	l.endTurn()
+	l.awaitTurn()
+	l.joinTurn()
+	if l.phase == warmedUp {
+		l.beginWindow()
+	} else {
+		l.shift(s.away - before)
 		l.startAll()
 	}
+	l.endSliceEarly()
+	l.nextTimer = l.clock
+}
+
+// shift moves what goes by the time under load, which stood still for so long.
+func (l *loop) shift(by int64) {
+	for _, at := range []*int64{&l.phaseEnd, &l.nextTick, &l.nextSample} {
+		if *at < never {
+			*at += by
+		}
+	}
+	l.sampleFrom += by
+	l.schedule.shift(by)
+}
+
+// endSliceEarly has the turn end with the window, where that ends within it or soon after it, and at once where all requests are made.
+func (l *loop) endSliceEarly() {
+	switch {
+	case l.shared.alone || l.phase != measuring:
+	case l.plan.Duration > 0:
+		if soon := l.shared.length / 4; l.phaseEnd < l.sliceEnd+soon {
+			l.sliceEnd = l.phaseEnd
+		}
+	case l.allowance == 0 && l.shared.quota.Load() <= 0:
+		l.sliceEnd = l.clock
+	}
+}
+
+// turnIsDone tells whether the loop's turn is over and what was under way is answered, or awaited no longer.
+func (l *loop) turnIsDone() bool {
+	if !l.turnIsOver {
+		l.turnIsOver = true
+		l.setCounting(l.shared.pace.ramp == 0)
+	}
+	// What has come by the end of the drain is read first: the loop itself may have been kept from it.
+	if l.outstanding > l.older && (l.clock < l.drainEnd() || !l.sawNothing) {
+		return false
+	}
+	l.windowIsOver = l.phase == measuring && l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd
 	return true
+}
+
+// drainEnd is how long those under way are awaited at a turn's end.
+func (l *loop) drainEnd() int64 {
+	p := &l.shared.pace
+	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
+}
+
+// turnEnd is when the loop has something to do for its turn's end.
+func (l *loop) turnEnd() int64 {
+	if l.clock >= l.sliceEnd {
+		return l.drainEnd()
+	}
+	return l.sliceEnd
+}
+
+// endTurn gives the turn back.
+func (l *loop) endTurn() {
+	l.left, l.answered = l.turnEnded(), l.responses
+	l.shared.back <- l
+}
+
+// turnEnded is when the loop's time under load ended. A server at its limit works at full rate while its queue drains, up to the
+// last answer; what a server waits for, and what is late at a rate, is not under load any more.
+func (l *loop) turnEnded() int64 {
+	s := l.shared
+	switch {
+	case s.alone:
+		return l.clock
+	case l.plan.Rate > 0 || s.pace.ramp > 0:
+		return min(l.clock, l.sliceEnd)
+	case l.lastEnd > s.began:
+		return l.lastEnd
+	}
+	return l.clock
+}
+
+// setCounting says whether what ends from now on is in the figures.
+func (l *loop) setCounting(on bool) {
+	l.current = l.outside
+	if on {
+		l.current = l.interval
+	}
+}
+
+// wakeUp begins a loop's turn, wherever it waits for it.
+func (l *loop) wakeUp() {
+	if l.readsLate {
+		// First, so that nothing is left to be read once the turn begins.
+		syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
+	}
+	l.resume <- struct{}{}
+}
+
+// awaitTurn waits for the loop's next turn. Answers that come late are read meanwhile; they count.
+func (l *loop) awaitTurn() {
+	if !l.readsLate {
+		<-l.resume
+		return
+	}
+	l.spread = 0
+	l.setCounting(true)
+	for {
+		select {
+		case <-l.resume:
+			var count [8]byte
+			syscall.Read(l.wake, count[:]) //nolint:errcheck // it does not block
+			l.readsLate = false
+			return
+		default:
+		}
+		// The Go scheduler is told, so that the processor is the others' meanwhile.
+		n, _ := syscall.EpollWait(l.epoll, l.events[:eventsWithHandshakes], int(longestWait/int64(time.Millisecond)))
+		l.clock = l.shared.now()
+		l.handle(n)
+		l.startSome()
+		if l.sweepFrom > 0 || l.clock >= l.nextSweep {
+			l.sweep()
+		}
+	}
+}
+
+// reopen opens again what the server has closed meanwhile, before the turn begins.
+func (l *loop) reopen() {
+	if !l.plan.KeepAlive || l.plan.divided {
+		return
+	}
+	l.isReopening, l.spread = true, 0
+	defer func() { l.isReopening = false }()
+	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
+		n := max(0, linux.EpollWait(l.epoll, l.events[:eventsPerWait], 0))
+		l.handle(n)
+		l.startSome()
+		if n > 0 {
+			continue
+		}
+		if l.open == len(l.conns) && !l.isOpening() {
+			return
+		}
+		opened := 0
+		for i := range l.conns {
+			if c := &l.conns[i]; c.state == closed && !c.paused && opened < startsPerTurn {
+				c.connect()
+				opened++
+			}
+		}
+		if opened == 0 {
+			if !l.isOpening() {
+				return
+			}
+			l.handle(linux.EpollWaitExact(l.epoll, l.events[:eventsWithHandshakes], int64(time.Millisecond)))
+		}
+	}
+}
+
+func (l *loop) isOpening() bool {
+	return slices.ContainsFunc(l.conns, func(c conn) bool { return c.state == connecting || c.state == handshaking })
 }

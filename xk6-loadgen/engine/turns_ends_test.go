@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 )
@@ -13,7 +12,7 @@ func TestASideWaitsForTheOthersConnections(t *testing.T) {
 	for _, rate := range []float64{0, 200} {
 		// One connection of one side is given up after a while.
 		a, b := serve(t, always(ok)), serve(t, firstStalls())
-		sides := []Side{{Options: options(a.url), Processes: []int{standIn(t)}}, {Options: options(b.url), Processes: []int{standIn(t)}}}
+		sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
 		for i := range sides {
 			sides[i].Rate, sides[i].Connections, sides[i].Warmup, sides[i].Duration = rate, 2, 20*time.Millisecond, 200*time.Millisecond
 		}
@@ -36,49 +35,6 @@ func TestLongTurnsDoNotMakeTheWarmupLong(t *testing.T) {
 	if alternate(t, context.Background(), 10*time.Second, sides...); time.Since(began) > 8*time.Second {
 		t.Errorf("three sides of 70 ms took %v", time.Since(began))
 	}
-}
-
-func TestTheServerOfASideThatIsThroughIsStopped(t *testing.T) {
-	first, a := serverProcess(t)
-	second, b := serverProcess(t)
-	sides := []Side{{Options: options(first), Processes: []int{a}}, {Options: options(second), Processes: []int{b}}}
-	sides[0].Duration, sides[1].Duration = 100*time.Millisecond, 600*time.Millisecond
-	type look struct {
-		at      time.Time
-		stopped bool
-	}
-	var looks []look
-	over := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			default:
-				before := time.Now()
-				looks = append(looks, look{before, isStopped(a)})
-				time.Sleep(time.Millisecond)
-			}
-		}
-	})
-	r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
-	close(over)
-	looking.Wait()
-	// It is continued when all are through, and a look takes a while.
-	from, to := r[0].EndedAt.Add(50*time.Millisecond), r[1].EndedAt.Add(-50*time.Millisecond)
-	count := 0
-	for _, l := range looks {
-		if l.at.After(from) && l.at.Before(to) {
-			if count++; !l.stopped {
-				t.Fatalf("%v after its load the server runs beside the other side's load", l.at.Sub(r[0].EndedAt))
-			}
-		}
-	}
-	if count == 0 {
-		t.Errorf("nobody looked from %v to %v", from, to)
-	}
-	wantNotStopped(t, a, b)
 }
 
 func TestNothingIsWaitedForThatMayNotStartInThisTurn(t *testing.T) {

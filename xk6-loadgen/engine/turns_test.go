@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -58,22 +57,6 @@ func serverProcess(t *testing.T) (url string, group int) {
 	}
 	t.Fatal("the server said no address")
 	return "", 0
-}
-
-// isStopped tells whether the kernel has stopped a process (its state is T). One that has ended is not.
-func isStopped(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(state, "T")
-}
-
-func wantNotStopped(t *testing.T, groups ...int) {
-	t.Helper()
-	for _, group := range groups {
-		if isStopped(group) {
-			t.Errorf("process %d is left stopped", group)
-		}
-	}
 }
 
 // alternate runs the sides, and checks what must hold for each.
@@ -159,88 +142,6 @@ func TestARateIsKeptWithinTheTurns(t *testing.T) {
 	}
 }
 
-// A side's clock stands still while its server is stopped: with a slice longer than the time-out every request that is under
-// way then would fail otherwise.
-func TestAStoppedServerCostsNoTime(t *testing.T) {
-	for _, threads := range []int{1, 2} {
-		urlA, a := serverProcess(t)
-		urlB, b := serverProcess(t)
-		sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(urlB), Processes: []int{b}}}
-		for i := range sides {
-			sides[i].Threads, sides[i].Timeout, sides[i].Duration = threads, 400*time.Millisecond, 1200*time.Millisecond
-		}
-		for i, r := range alternate(t, context.Background(), 500*time.Millisecond, sides...) {
-			if r.Responses[0] == 0 || r.ErrorTotal() > 0 || r.Seconds < 1.2 {
-				t.Errorf("side %d: %d responses in %g s, errors %s", i, r.Responses[0], r.Seconds, r.ErrorExample)
-			}
-		}
-		wantNotStopped(t, a, b)
-	}
-}
-
-func TestAServerIsStoppedWhileItIsNotItsTurn(t *testing.T) {
-	urlA, a := serverProcess(t)
-	urlB, b := serverProcess(t)
-	sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(urlB), Processes: []int{b}}}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	seen := make(chan string)
-	go func() {
-		defer cancel()
-		// When the first of them has its third turn, both had two whole ones.
-		for turn, running := range []int{a, b, a, b, a, b} {
-			for other := a + b - running; isStopped(running) || !isStopped(other); {
-				if ctx.Err() != nil {
-					seen <- fmt.Sprintf("turn %d of one while the other is stopped was never seen", turn)
-					return
-				}
-			}
-		}
-		seen <- ""
-	}()
-	for i := range sides {
-		sides[i].Duration = time.Minute
-	}
-	done := make(chan []outcome)
-	go func() { done <- alternate(t, ctx, 20*time.Millisecond, sides...) }()
-	if problem := <-seen; problem != "" {
-		t.Error(problem)
-	}
-	// The end by ctx, in the middle of a slice, leaves none stopped either.
-	for i, r := range <-done {
-		if r.Responses[0] == 0 {
-			t.Errorf("side %d has no response", i)
-		}
-	}
-	wantNotStopped(t, a, b)
-}
-
-func TestASideThatIsAloneIsNeverStopped(t *testing.T) {
-	url, group := serverProcess(t)
-	side := Side{Options: options(url), Processes: []int{group}}
-	side.Duration = 300 * time.Millisecond
-	over, stops := make(chan struct{}), make(chan int)
-	go func() {
-		seen := 0
-		for {
-			select {
-			case <-over:
-				stops <- seen
-				return
-			default:
-				if isStopped(group) {
-					seen++
-				}
-			}
-		}
-	}()
-	r := alternate(t, context.Background(), time.Millisecond, side)
-	close(over)
-	if seen := <-stops; seen > 0 || r[0].Responses[0] == 0 {
-		t.Errorf("seen stopped %d times; %d responses", seen, r[0].Responses[0])
-	}
-}
-
 func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
 	urlA, a := serverProcess(t)
 	var killed atomic.Bool
@@ -251,7 +152,7 @@ func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
 		}
 		answer(s, c)
 	})
-	sides := []Side{{Options: options(urlA), Processes: []int{a}}, {Options: options(b.url)}}
+	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(b.url)}}
 	for i := range sides {
 		sides[i].Duration = 300 * time.Millisecond
 	}
@@ -259,116 +160,6 @@ func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
 	if r[0].ErrorTotal() == 0 || r[1].ErrorTotal() > 0 || r[1].Responses[0] == 0 {
 		t.Errorf("errors %d and %d, responses of the other side %d", r[0].ErrorTotal(), r[1].ErrorTotal(), r[1].Responses[0])
 	}
-}
-
-func TestAGroupThatHasEndedGetsNoMoreSignals(t *testing.T) {
-	_, gone := serverProcess(t)
-	_, alive := serverProcess(t)
-	r := &run{processes: []int{gone, alive}}
-	r.signal(syscall.SIGSTOP)
-	syscall.Kill(-gone, syscall.SIGKILL)
-	for syscall.Kill(-gone, 0) == nil {
-		// Its number is free once it has been waited for.
-		syscall.Wait4(gone, nil, 0, nil)
-	}
-	r.signal(syscall.SIGCONT)
-	if !slices.Equal(r.processes, []int{alive}) {
-		t.Errorf("signals go to %v, only %d is there", r.processes, alive)
-	}
-	wantNotStopped(t, alive)
-}
-
-// sidesVariable makes a process of this test's binary a generator, see TestAsGenerator.
-const sidesVariable = "ENGINE_TEST_SIDES"
-
-// TestAsGenerator is no test but a process that loads servers in turns, if they can be, until a loop of the first one's panics.
-func TestAsGenerator(t *testing.T) {
-	words := strings.Fields(os.Getenv(sidesVariable))
-	if len(words) == 0 {
-		t.Skip("runs in a process of its own")
-	}
-	turns := Turns{Slice: 10 * time.Millisecond}
-	var sides []Side
-	var runs []*run
-	for ; len(words) > 0; words = words[2:] {
-		group, err := strconv.Atoi(words[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := options(words[0])
-		o.Duration = time.Minute
-		p, err := newPlan(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sides = append(sides, Side{Options: o, Processes: []int{group}})
-		runs = append(runs, &run{plan: p, processes: []int{group}})
-	}
-	if err := turns.check(sides); err != nil {
-		t.Fatal(err)
-	}
-	// Its first request is none.
-	runs[0].plan.requests = nil
-	start(context.Background(), runs, turns)
-}
-
-// generatorProcess runs TestAsGenerator in a process group of its own, and returns what it said once it has failed.
-func generatorProcess(t *testing.T, sides ...any) string {
-	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^TestAsGenerator$")
-	command.Env = append(os.Environ(), sidesVariable+"="+strings.TrimSpace(fmt.Sprintln(sides...)))
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	output, err := command.CombinedOutput()
-	if err == nil {
-		t.Error("it ended as if all were well")
-	}
-	return string(output)
-}
-
-func TestALoopThatPanicsLeavesNoServerStopped(t *testing.T) {
-	urlA, a := serverProcess(t)
-	urlB, b := serverProcess(t)
-	urlC, c := serverProcess(t)
-	if said := generatorProcess(t, urlA, a, urlB, b, urlC, c); !strings.Contains(said, "panic: ") {
-		t.Errorf("it said %s", said)
-	}
-	wantNotStopped(t, a, b, c)
-}
-
-func TestTheGroupOfWhoStartedTheProcessCannotBeStopped(t *testing.T) {
-	own := syscall.Getpgrp()
-	if said := generatorProcess(t, serve(t, always(ok)).url, own); !strings.Contains(said, fmt.Sprintf("sides[0].processes: %d is no process group", own)) {
-		t.Errorf("it said %s", said)
-	}
-}
-
-func TestTurnsThatCannotBe(t *testing.T) {
-	s := serve(t, always(ok))
-	side := func(groups ...int) Side {
-		o := options(s.url)
-		o.Requests = 1
-		return Side{Options: o, Processes: groups}
-	}
-	_, group := serverProcess(t)
-	wrong := side()
-	wrong.Streams = 7
-	for want, c := range map[string]struct {
-		slice time.Duration
-		sides []Side
-	}{
-		"sides: give the options of one load or more":                                {10 * time.Millisecond, nil},
-		"slice: must be 1ms to 10s, got 0s":                                          {0, []Side{side()}},
-		"sides[1].processes: 1 is no process group":                                  {10 * time.Millisecond, []Side{side(), side(1)}},
-		fmt.Sprintf("sides[0].processes: %d is no process group", syscall.Getpgrp()): {10 * time.Millisecond, []Side{side(syscall.Getpgrp())}},
-		"is named twice": {10 * time.Millisecond, []Side{side(group), side(group)}},
-		"sides[0].processes: group 4194305 cannot be stopped: no such": {10 * time.Millisecond, []Side{side(4194305)}},
-		"sides[1].streams: HTTP/1 has one request at a time":           {10 * time.Millisecond, []Side{side(group), wrong}},
-	} {
-		if _, err := Alternate(context.Background(), c.sides, Turns{Slice: c.slice}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	}
-	wantNotStopped(t, group)
 }
 
 // A count after a warm-up is the hardest: the threads open the window together, whosever turn it was before.
@@ -389,4 +180,31 @@ func TestEverySessionTakesTurns(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestTurnsThatCannotBe(t *testing.T) {
+	s := serve(t, always(ok))
+	side := Side{Options: options(s.url)}
+	side.Requests = 1
+	wrong := side
+	wrong.Streams = 7
+	for want, c := range map[string]struct {
+		slice time.Duration
+		sides []Side
+	}{
+		"sides: give the options of one load or more":        {10 * time.Millisecond, nil},
+		"slice: must be 1ms to 10s, got 1µs":                 {time.Microsecond, []Side{side}},
+		"sides[1].streams: HTTP/1 has one request at a time": {10 * time.Millisecond, []Side{side, wrong}},
+	} {
+		if _, err := Alternate(context.Background(), c.sides, Turns{Slice: c.slice}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func sumOf(histogram []Bar) (count int64) {
+	for _, bar := range histogram {
+		count += bar.Count
+	}
+	return count
 }

@@ -97,7 +97,8 @@ func idleLoop(t testing.TB, o Options) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{sliceEnd: never}}, 0)
+	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{alone: true}}, 0)
+	l.sliceEnd = never
 	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}

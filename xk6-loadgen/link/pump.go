@@ -216,7 +216,7 @@ func (p *pump) wait() {
 	}
 	p.lastWakeup = t
 	if p.wakeups >= wakeupsUnderLoad && p.gathering > 0 {
-		linux.Rest(p.gathering)
+		linux.Sleep(p.gathering)
 	}
 }
 

@@ -13,8 +13,8 @@ func SetTimerSlack() {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) //nolint:errcheck // without it what is timed happens a little later, which figures show
 }
 
-// Rest sleeps for some nanoseconds. It is raw: for so short a time the scheduler need not know.
-func Rest(nanoseconds int64) {
+// Sleep sleeps for some nanoseconds. It is raw: for so short a time the scheduler need not know.
+func Sleep(nanoseconds int64) {
 	time := syscall.NsecToTimespec(nanoseconds)
 	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)
 }

@@ -1,0 +1,166 @@
+// Servers of known truth, most of which wait: what each must show whatever takes turns with it.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { command, nginx } from '../../lib/scenario/index.ts';
+import type { CommandServer, ConfiguredServer, LoadProfile, Page, ServerSpec } from '../../lib/scenario/model.ts';
+import { shellWord } from '../../lib/scenario/load/shell-words.ts';
+import { smallPage } from '../experiments.ts';
+import type { Arrangement, Expected, KnownFigures } from './results.ts';
+
+/** A server with its load. */
+export interface KnownServer {
+  server: ServerSpec;
+  page: Page;
+  load: LoadProfile;
+  /** Seconds of the window, of the servers beside it too. Default: see usualSeconds. */
+  seconds?: Record<Arrangement, number>;
+}
+
+export interface Known extends KnownServer {
+  name: string;
+  how: string;
+  /** @param plain see `plain` */
+  expected(alone: KnownFigures, plain: KnownFigures): Expected;
+  /** Loaded alone in each round, too; default: the server itself. */
+  plain?: ServerSpec;
+  /**
+   * What is loaded alone instead. In turns the load engine begins the connections of a server that waits one after the other. Alone they
+   * begin at once, and would stay together, to be answered in batches, for less CPU time each.
+   */
+  alone?: ServerSpec;
+}
+
+/** Enough for a percent, and so short that all cases take 8 minutes. */
+export const usualSeconds: Record<Arrangement, number> = { alone: 1, two: 1, eight: 0.5 };
+/** Where fewer than 200 answers come in a second. */
+const longSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 1 };
+
+/** Of all nginx here: it closes no connection after a number of requests. */
+const layers = ['base', 'workers', 'keepalive-unlimited'];
+/** What stands beside a server: it waits for nothing. */
+export const companion: KnownServer = { server: nginx(layers, { workers: 1 }), page: smallPage, load: { ...closedLoad(100), warmupSeconds: 0.2 } };
+
+const knownServer = join(import.meta.dirname, 'servers', 'known.mjs');
+/** Of any answer of it, without docroot: it serves no files. */
+const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
+
+/** @param options of servers/known.mjs */
+export function known(options: string): CommandServer {
+  return command(`${[process.execPath, knownServer].map(shellWord).join(' ')} ${options}`);
+}
+
+function closedLoad(connections: number): LoadProfile {
+  return { command: `${connections} connections`, protocol: 'http/1.1', connections, threads: 1, keepAlive: true, durationSeconds: 1 };
+}
+
+function loadAtRate(connections: number, rate: number): LoadProfile {
+  const { durationSeconds: _, ...load } = closedLoad(connections);
+  return { ...load, command: `${rate} requests/s, ${connections} connections`, rate, requests: rate };
+}
+
+const asAlone = ({ p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected => ({ p50Ms, p99Ms, cpuMicros });
+
+/**
+ * So many connections share an answer each `waitMs` and the overhead, which is that of the server alone, and small: what is beyond
+ * `mostOverheadMs` and 1 % is not believed.
+ */
+export function afterWait(waitMs: number, connections: number, mostOverheadMs: number, alone: KnownFigures): Expected {
+  const withOverhead = (ms: number): number => Math.min(Math.max(ms, waitMs), 1.01 * waitMs + mostOverheadMs);
+  return { ...asAlone(alone), rps: 1000 * connections / withOverhead(alone.meanMs), p50Ms: withOverhead(alone.p50Ms) };
+}
+
+/** Where an answer takes the server 40 to 60 µs, its core is busy for 15 % of the time at 4 connections and 1 ms, and for less elsewhere. */
+const waits = [
+  { ms: 1, connections: 4 },
+  { ms: 20, connections: 20 },
+  { ms: 50, connections: 50 },
+  { ms: 200, connections: 100, seconds: longSeconds },
+] as const;
+
+const [slowEvery, slowMs, rate] = [50, 1000, 500] as const;
+const piece = { kibibytes: 100, count: 2, perSecond: 1000 } as const;
+const limited = { rate: 100, connections: 10 } as const;
+/** Each second the server burns so much of its core. */
+const burnMs = 30;
+/** An answer takes a server so long that computes. */
+const workMicros = 140;
+
+/** @param folder configs and a page are written there @param backends the origins of these */
+export async function knownServers(folder: string, backends: Record<keyof typeof backendServers, string>): Promise<Known[]> {
+  const www = join(folder, 'www');
+  await mkdir(www, { recursive: true });
+  const pieces = 1024 * piece.kibibytes * piece.count;
+  const largePage: Page = { docroot: www, path: '/page.html', bodyBytes: pieces + 1024 };
+  await writeFile(join(www, 'page.html'), '.'.repeat(largePage.bodyBytes));
+  const withLines = async (name: string, lines: string): Promise<ConfiguredServer> => {
+    const layer = join(folder, `${name}.conf`);
+    await writeFile(layer, `http { ${lines} }\n`);
+    return nginx([...layers, layer], { workers: 1 });
+  };
+  const proxied = { waitMs: backendWaitMs, connections: 100 };
+  const proxyTo = (backend: keyof typeof backendServers): Promise<ConfiguredServer> => withLines(
+    `proxy-${backend}`, `upstream backend { server ${new URL(backends[backend]).host}; keepalive ${2 * proxied.connections}; } server { location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; } }`,
+  );
+  const limitedMs = 1000 * limited.connections / limited.rate;
+  const piecesMs = 1000 * piece.count * piece.kibibytes / piece.perSecond;
+  const downloads = 20;
+  return [
+    ...waits.map(({ ms, connections, ...more }): Known => ({
+      name: `waits ${ms} ms`, how: `${connections} connections / (${ms} ms + overhead alone)`,
+      server: known(`--wait ${ms}`), alone: known(`--wait ${ms} --spread`), page: knownPage, load: { ...closedLoad(connections), warmupSeconds: Math.max(0.4, 3 * ms / 1000) }, ...more,
+      expected: (alone) => afterWait(ms, connections, 0.3, alone),
+    })),
+    {
+      name: `waits ${slowMs} ms, 1 of ${slowEvery}`, how: `${rate} requests/s, 2 % of them after ${slowMs} ms: so p99, and p50 as alone`,
+      server: known(`--wait ${slowMs} --every ${slowEvery}`), page: knownPage, load: loadAtRate(50, rate), seconds: { alone: 2, two: 2, eight: 1 },
+      expected: (alone) => ({ ...asAlone(alone), rps: rate, p99Ms: slowMs }),
+    },
+    {
+      name: 'limit_rate', how: `${downloads} connections / ${piecesMs} ms: ${piece.count} pieces of ${piece.kibibytes} KiB at ${piece.perSecond} KiB/s, and a last KiB at once`,
+      server: await withLines('limit-rate', `server { location / { limit_rate ${piece.perSecond}k; sendfile_max_chunk ${piece.kibibytes}k; } }`),
+      page: largePage, load: closedLoad(downloads), seconds: longSeconds,
+      expected: ({ cpuMicros }) => ({ rps: 1000 * downloads / piecesMs, p50Ms: piecesMs, p99Ms: piecesMs, cpuMicros }),
+    },
+    {
+      name: 'limit_req', how: `rate=${limited.rate}r/s; each of ${limited.connections} connections waits for all`,
+      server: await withLines('limit-req', `limit_req_zone $binary_remote_addr zone=all:1m rate=${limited.rate}r/s; server { location / { limit_req zone=all burst=100; } }`),
+      page: smallPage, load: closedLoad(limited.connections), seconds: longSeconds,
+      expected: ({ cpuMicros }) => ({ rps: limited.rate, p50Ms: limitedMs, p99Ms: limitedMs, cpuMicros }),
+    },
+    {
+      name: 'proxy', how: `${proxied.connections} connections / (the backend's ${proxied.waitMs} ms + overhead alone)`,
+      server: await proxyTo('inTurns'), alone: await proxyTo('alone'),
+      page: smallPage, load: closedLoad(proxied.connections),
+      expected: (alone) => afterWait(proxied.waitMs, proxied.connections, 1, alone),
+    },
+    {
+      name: `burns ${burnMs} ms each second`, how: `${(1 - burnMs / 1000).toFixed(2)} × the same server alone that burns nothing`,
+      server: known(`--work ${workMicros} --burn ${burnMs}`), plain: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(10), seconds: { alone: 3, two: 2, eight: 1 },
+      expected: (_, plain) => burning(burnMs / 1000, plain),
+    },
+    {
+      name: 'keepalive_timeout 1s', how: `${rate} requests/s; no error and no new connection in a window`,
+      server: await withLines('keepalive', 'keepalive_timeout 1s;'), page: smallPage, load: loadAtRate(20, rate), seconds: { alone: 1, two: 1, eight: 1 },
+      expected: ({ cpuMicros }) => ({ rps: rate, cpuMicros, errors: 0, reconnects: 0 }),
+    },
+  ];
+}
+
+/** A server at its limit that uses this share of its core for something else. @param plain the same without that */
+export function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected {
+  return { rps: (1 - share) * rps, p50Ms, p99Ms, cpuMicros: cpuMicros === null ? null : cpuMicros / (1 - share) };
+}
+
+const backendWaitMs = 50;
+/** What the proxy passes requests to. */
+export const backendServers = { inTurns: known(`--wait ${backendWaitMs}`), alone: known(`--wait ${backendWaitMs} --spread`) };
+export const backendPage = knownPage;
+
+/** One that waits and one that computes, which is the faster one. */
+export const mixed = {
+  how: `${workMicros} µs of work against a wait of 40 ms with 100 connections, which can make 2,500 requests/s`,
+  sides: {
+    waiting: { server: known('--wait 40'), page: knownPage, load: closedLoad(100) },
+    computing: { server: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(100) },
+  } satisfies Record<string, KnownServer>,
+};

@@ -1,0 +1,112 @@
+// A server whose time and work are known: node known.mjs [--wait MS [--every N] [--spread]] [--work MICROSECONDS] [--burn MS]
+//   --wait   an answer leaves so long after its request came; with --every, each Nth answer alone;
+//            with --spread, the first answer on a connection later by a part of that, another one for each connection
+//   --work   each answer takes the server's core for so long
+//   --burn   so much CPU time is used each second, whether or not anybody asks
+// It listens on 127.0.0.1:PORT, and speaks as much of HTTP/1.1 as a load generator needs: requests without a body, one at a time
+// on a connection.
+import { createServer } from 'node:net';
+import { parseArgs } from 'node:util';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+
+/** On a clock that both threads have. */
+const nowMs = () => Number(process.hrtime.bigint()) / 1e6;
+
+/** As long as server-configs/www/nginx/index.html, so that a proxy in front of it can be tried as that page. */
+const bodyBytes = 612;
+const answer = `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${bodyBytes}\r\n\r\n${'.'.repeat(bodyBytes - 1)}\n`;
+
+/** Linux lets a thread sleep so much longer than it asked for (timer slack). */
+const slackMs = 0.05;
+
+/** Answers that may wait at a time. */
+const places = 4096;
+
+if (isMainThread) serve();
+else keepTime(workerData);
+
+function serve() {
+  const { wait, every, spread, work, burn } = readOptions();
+  const answerLater = wait > 0 ? waiting(wait) : undefined;
+  let [asked, connections] = [0, 0];
+  createServer((socket) => {
+    let unread = '';
+    // The golden ratio's multiples are spread evenly, however many there are.
+    let laterMs = spread ? wait * ((connections++ * 0.618034) % 1) : 0;
+    socket.setNoDelay(true);
+    socket.on('error', () => socket.destroy());
+    socket.setEncoding('latin1');
+    socket.on('data', (text) => {
+      const parts = (unread + text).split('\r\n\r\n');
+      unread = parts.pop();
+      for (let left = parts.length; left > 0; left--) {
+        asked++;
+        if (work > 0) spin(work / 1000);
+        if (answerLater === undefined || asked % every > 0) socket.write(answer);
+        else if (laterMs === 0) answerLater(socket);
+        else setTimeout(answerLater, laterMs, socket);
+        laterMs = 0;
+      }
+    });
+  }).listen(Number(process.env.PORT), '127.0.0.1');
+  if (burn > 0) burnEachSecond(burn);
+}
+
+function readOptions() {
+  const option = { type: 'string' };
+  const { values } = parseArgs({ options: { wait: option, every: option, spread: { type: 'boolean' }, work: option, burn: option } });
+  const { wait = '0', every = '1', spread = false, work = '0', burn = '0' } = values;
+  return { wait: Number(wait), every: Number(every), spread, work: Number(work), burn: Number(burn) };
+}
+
+/**
+ * Node's own timers have whole milliseconds, up to one early or late. A thread that sleeps on a futex is late by 0.1 ms.
+ * All answers wait equally long, so that they leave in the order in which they came.
+ */
+function waiting(waitMs) {
+  const counts = new Int32Array(new SharedArrayBuffer(8));
+  const dues = new Float64Array(new SharedArrayBuffer(8 * places));
+  const sockets = [];
+  let [came, left] = [0, 0];
+  new Worker(new URL(import.meta.url), { workerData: { counts, dues } }).on('message', () => {
+    const socket = sockets[left % places];
+    left++;
+    if (socket.writable) socket.write(answer);
+  });
+  return (socket) => {
+    if (came - left === places) throw new Error(`more than ${places} answers wait`);
+    sockets[came % places] = socket;
+    dues[came % places] = nowMs() + waitMs;
+    came++;
+    Atomics.store(counts, 0, came);
+    Atomics.notify(counts, 0);
+  };
+}
+
+/** Tells the main thread when each answer is due. */
+function keepTime({ counts, dues }) {
+  for (let left = 0; ; left++) {
+    while (Atomics.load(counts, 0) === left) Atomics.wait(counts, 0, left);
+    for (let restMs; (restMs = dues[left % places] - nowMs()) > slackMs;) Atomics.wait(counts, 1, 0, restMs - slackMs);
+    parentPort.postMessage(null);
+  }
+}
+
+/** By the wall clock: where the core is the server's own, it is the CPU time. */
+function spin(ms) {
+  const until = nowMs() + ms;
+  while (nowMs() < until);
+}
+
+/** By the CPU time, since others may have the core meanwhile. */
+function burnEachSecond(ms) {
+  let due = nowMs();
+  const burn = () => {
+    const spent = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1000; };
+    const until = spent() + ms;
+    while (spent() < until);
+    due += 1000;
+    setTimeout(burn, due - nowMs());
+  };
+  burn();
+}

@@ -1,0 +1,99 @@
+// Whether turns show in what a server makes that waits: servers of known truth, each alone and with others beside it.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { mergedLatency, valuesIn } from '../../lib/analysis/merged.ts';
+import { roundRps, serverCpuSecondsPerResponse } from '../../lib/analysis/phases.ts';
+import { total } from '../../lib/analysis/statistics.ts';
+import { enumeration, whole } from '../../lib/format.ts';
+import type { Phase } from '../../lib/result/result.ts';
+import { orderOfRound } from '../../lib/runner/order.ts';
+import { defineScenario } from '../../lib/scenario/index.ts';
+import type { ServerSpec, Variant } from '../../lib/scenario/model.ts';
+import { startServer, type RunningServer } from '../../lib/servers/index.ts';
+import { backendPage, backendServers, companion, knownServers, mixed, usualSeconds, type Known, type KnownServer } from './known.ts';
+import { inContext, noted, oneRound, type Lab } from './lab.ts';
+import type { Arrangement, KnownFigures, KnownRound, MixedRound, ProofData } from './results.ts';
+
+const arrangements: readonly Arrangement[] = ['alone', 'two', 'eight'];
+
+/** Each round has every server in all arrangements, in another order. */
+export async function measureWaiting(lab: Lab, data: ProofData['waiting'], save: () => Promise<void>): Promise<void> {
+  const folder = join(lab.scratch, 'waiting');
+  await mkdir(folder, { recursive: true });
+  const started: RunningServer[] = [];
+  const backend = async (name: keyof typeof backendServers): Promise<string> => {
+    const server = await startServer(backendServers[name], {
+      binaries: lab.binaries, folder: join(folder, `backend-${name}`), cpus: lab.cores.serverCpus, workers: 1, page: backendPage, signal: lab.interrupt.signal,
+    });
+    started.push(server);
+    return server.origin;
+  };
+  try {
+    const cases = await knownServers(folder, { inTurns: await backend('inTurns'), alone: await backend('alone') });
+    for (const { name, how } of cases) data.cases.push({ name, how, rounds: [] });
+    for (let round = 1; round <= lab.repeats; round++) {
+      const say = (name: string, line: string): void => lab.say(`round ${round} of ${lab.repeats}, ${name}: ${line}`);
+      for (const one of orderOfRound(cases, round, 'waiting')) {
+        const seen = await noted(lab, () => roundOf(lab, one, round));
+        if (seen === undefined) continue;
+        data.cases.find(({ name }) => name === one.name)?.rounds.push(seen);
+        say(one.name, arrangements.map((name) => `${name} ${shown(seen[name])}`).join(' · '));
+        await save();
+      }
+      const seen = await noted(lab, () => mixedRound(lab, round));
+      if (seen === undefined) continue;
+      data.mixed.rounds.push(seen);
+      say(mixed.how, enumeration([...seen.together.waiting, ...seen.together.computing].map(({ rps }) => whole(rps))));
+      await save();
+    }
+  } finally {
+    for (const server of started) await server.stop();
+  }
+}
+
+async function roundOf(lab: Lab, one: Known, round: number): Promise<KnownRound> {
+  const { server, plain, seconds = usualSeconds } = one;
+  const seen: Partial<Record<Arrangement | 'plain', KnownFigures>> = {};
+  for (const name of orderOfRound([...arrangements, ...(plain === undefined ? [] : ['plain' as const])], round, one.name)) {
+    const [own, others] = { plain: [plain ?? server, 0], alone: [one.alone ?? server, 0], two: [server, 1], eight: [server, 7] }[name] as [ServerSpec, number];
+    const all = [{ ...one, server: own }, ...Array<KnownServer>(others).fill(besides(one))];
+    [seen[name]] = await loaded(lab, round, all, seconds[name === 'plain' ? 'alone' : name]);
+  }
+  const { alone, two, eight } = seen as Record<Arrangement, KnownFigures>;
+  return { expected: one.expected(alone, seen.plain ?? alone), alone, two, eight };
+}
+
+/** The runner lets servers at a rate take turns with others at a rate. */
+function besides({ load }: Known): KnownServer {
+  return load.rate === undefined ? companion : { ...companion, load };
+}
+
+async function mixedRound(lab: Lab, round: number): Promise<MixedRound> {
+  const { waiting, computing } = mixed.sides;
+  const alone = async (side: KnownServer): Promise<KnownFigures> => (await loaded(lab, round, [side], usualSeconds.alone))[0];
+  const [first, second, third, fourth] = await loaded(lab, round, [waiting, computing, computing, waiting], usualSeconds.two) as [KnownFigures, KnownFigures, KnownFigures, KnownFigures];
+  return { alone: { waiting: await alone(waiting), computing: await alone(computing) }, together: { waiting: [first, fourth], computing: [second, third] } };
+}
+
+/** One round of these servers, which take turns where they are several. Returns what each came to. */
+async function loaded(lab: Lab, round: number, servers: readonly KnownServer[], durationSeconds: number): Promise<[KnownFigures, ...KnownFigures[]]> {
+  const [{ page, load }] = servers as [KnownServer, ...KnownServer[]];
+  const variants = servers.map((one, place): Variant => ({ name: `side-${place + 1}`, server: one.server, page: one.page, load: one.load }));
+  const scenario = defineScenario({ name: 'waiting', title: 'servers of known truth', knob: 'the server', page, load, variants });
+  const { phases } = await inContext(lab, scenario, { durationSeconds }, (context) => oneRound(context, round));
+  return variants.map(({ name }) => figuresOf(phases.get(name) as Phase[])) as [KnownFigures, ...KnownFigures[]];
+}
+
+export function figuresOf(phases: readonly Phase[]): KnownFigures {
+  const { mean, p50, p99 } = mergedLatency(phases.map(({ latencyMs }) => latencyMs));
+  const cpuMicros = 1e6 * serverCpuSecondsPerResponse(phases);
+  const [{ idleCpuShare, turns }] = phases as [Phase, ...Phase[]];
+  return {
+    rps: roundRps(phases), meanMs: mean, p50Ms: p50, p99Ms: p99, cpuMicros: Number.isFinite(cpuMicros) ? cpuMicros : null,
+    errors: total(phases, ({ errors }) => errors.total), reconnects: total(phases, ({ connectMs }) => valuesIn(connectMs)), idleCpuShare, turns,
+  };
+}
+
+function shown({ rps, p50Ms, p99Ms, errors }: KnownFigures): string {
+  return `${whole(rps)}/s, p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms${errors === 0 ? '' : `, ${whole(errors)} errors`}`;
+}

@@ -1,0 +1,109 @@
+// The round that is measured again because a verdict hangs on it alone: which one, and what a run makes of it.
+import { describe, expect, test } from 'vitest';
+import { roundToRepeat } from '../../lib/analysis/outliers.ts';
+import { underSignals } from '../../lib/interrupt.ts';
+import type { Comparison, Result } from '../../lib/result/result.ts';
+import { RoundFailure } from '../../lib/runner/disturbance.ts';
+import { makePlan } from '../../lib/runner/plan.ts';
+import type { Attempt, VariantRound } from '../../lib/runner/round-types.ts';
+import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { one, rounds, second, variant } from '../fixtures/comparison.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { result, workers } from '../fixtures/result.ts';
+
+/** Of ten rounds, thousandths of the baseline's requests/s in each of them. */
+const hidden = [530, 5890, 530, 480, 770, 520, 560, 600, 500, 540];
+
+const compared = (thousandths: readonly number[]): Comparison => one([variant('a', rounds(thousandths.map(() => 1000))), variant('b', rounds(thousandths))]);
+const repeated = (thousandths: readonly number[]): number | undefined => roundToRepeat([compared(thousandths)])?.round;
+
+describe('a round is measured again', () => {
+  test('where it alone hides a difference', () => {
+    expect(roundToRepeat([compared(hidden)])).toEqual({ round: 2, why: 'an outlier, it alone prevented a verdict on b against a' });
+  });
+
+  test('where it alone decides', () => {
+    const decided = { ...compared(hidden), verdict: 'slower', swayedBy: { round: 4, without: 'inconclusive' } } as const;
+    expect(roundToRepeat([decided])).toEqual({ round: 4, why: 'an outlier, it alone decided b against a' });
+  });
+
+  test('not where it may be one of the others, or has turned the direction', () => {
+    // Of five rounds as far apart as these one in a hundred is.
+    expect(compared([5890, 530, 530, 480, 770]).swayedBy).toEqual({ round: 1, without: 'slower' });
+    expect(repeated([5890, 530, 530, 480, 770])).toBeUndefined();
+    const turned = [980, 985, 1400, 978, 983, 981, 979, 984, 982, 977];
+    expect(compared(turned).swayedBy).toEqual({ round: 3, without: 'slower' });
+    expect(repeated(turned)).toBeUndefined();
+  });
+
+  test('not where the others are the same, or nothing is swayed or judged', () => {
+    const same = [1000, 1001, 999, 1002, 1400, 1001, 998, 1000, 1001, 999];
+    expect(compared(same).swayedBy).toEqual({ round: 5, without: 'same' });
+    expect(repeated(same)).toBeUndefined();
+    expect(repeated(hidden.toSpliced(1, 1, 550))).toBeUndefined();
+    expect(roundToRepeat([{ ...compared(hidden), verdict: 'none' }])).toBeUndefined();
+    expect(roundToRepeat([])).toBeUndefined();
+  });
+});
+
+describe('a run', async () => {
+  const scenario = await findScenario('nginx-open-file-cache');
+  const [first, other] = scenario.variants;
+
+  /** Its rounds have so many thousandths of the baseline's requests/s, in the order in which they are tried; null fails. */
+  async function runOf(thousandths: readonly (number | null)[], precision?: number): Promise<{ result: Result; said: string[]; ended?: unknown }> {
+    const variants = [first, other] as [NonNullable<typeof first>, NonNullable<typeof other>];
+    const draft = makePlan(scenario, variants, { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false, ...(precision === undefined ? {} : { precision }) });
+    const said: string[] = [];
+    const events: RunEvents = { load() {}, stepped() {}, measured() {}, undecided() {}, timeOver() {}, repeated: ({ round, why }) => { said.push(`${round}: ${why}`); } };
+    const outcome = (requests: number): VariantRound => ({
+      server: workers.server as VariantRound['server'], phases: [second(requests)], requests, alarm: undefined, otherBodies: false, restless: false, recordFile: undefined, integrity: null,
+    });
+    const runGroup = (_: unknown, __: number, { round }: Attempt): Promise<Map<string, VariantRound>> => {
+      const count = thousandths[round - 1];
+      if (count === undefined) throw new Error(`round ${round} was not asked for`);
+      if (count === null) throw new RoundFailure('nginx ended');
+      return Promise.resolve(new Map([[variants[0].name, outcome(1000)], [variants[1].name, outcome(count)]]));
+    };
+    const { result: found, ended } = await underSignals('', (interrupt) => (
+      runRounds({ plan: { ...draft, run: 'run' }, folder: newFolder(), store: null, interrupt, runGroup }, result([]).environment, events, new Date())
+    ));
+    return { result: found, said, ...(ended === undefined ? {} : { ended }) };
+  }
+  const roundsOf = ({ variants }: Result): number[] => variants[0]?.rounds.map(({ round }) => round) ?? [];
+
+  test('takes one more round in the place of the outlier, for all sides, and says so', async () => {
+    const { result: { comparisons: [comparison], ...found }, said } = await runOf([...hidden, 550]);
+    expect(roundsOf({ comparisons: [], ...found })).toEqual([1, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    expect(comparison).toMatchObject({ verdict: 'slower', swayedBy: null });
+    expect(found.state).toBe('complete');
+    expect(said).toEqual(['2: an outlier, it alone prevented a verdict on open-file-cache against workers']);
+    expect(found.warnings).toContain('round 2 was dropped and repeated as round 11: an outlier, it alone prevented a verdict on open-file-cache against workers');
+  });
+
+  test('takes one only, and says what is left', async () => {
+    const { result: found } = await runOf([...hidden, 5700]);
+    expect(found.comparisons).toMatchObject([{ verdict: 'inconclusive', swayedBy: { round: 11 } }]);
+    expect(found.warnings).toContain('open-file-cache against workers: round 11 is an outlier and alone prevents a verdict: run again, with more --rounds');
+  });
+
+  test('keeps the outlier where that round fails', async () => {
+    const { result: found, ended } = await runOf([...hidden, null]);
+    expect(ended).toBeUndefined();
+    expect(roundsOf(found)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(found.warnings).toContain('open-file-cache against workers: round 2 is an outlier and alone prevents a verdict: run again, with more --rounds');
+  });
+
+  test('takes none where no verdict hangs on one', async () => {
+    expect((await runOf(hidden.with(1, 550))).said).toEqual([]);
+  });
+
+  test('with --precision goes on at a look where rounds seem to depend on each other', async () => {
+    const steady = [1300, 1310, 1290, 1305, 1295];
+    expect(roundsOf((await runOf(steady, 0.05)).result)).toHaveLength(5);
+    const rising = [1300, 1310, 1320, 1330.5, 1341];
+    const { result: found } = await runOf([...rising, 1310, 1330, 1300, 1325, 1320], 0.05);
+    expect(roundsOf(found)).toHaveLength(10);
+  });
+});

@@ -1,0 +1,40 @@
+// What the engine measured and what the runner sampled, as a phase.
+import { expect, test } from 'vitest';
+import type { LoadResult } from '../../lib/result/result.ts';
+import { makePlan } from '../../lib/runner/plan.ts';
+import type { PlannedVariant } from '../../lib/runner/planned.ts';
+import type { UsageSample } from '../../lib/runner/server-usage.ts';
+import { phasesOf, type Measurement } from '../../lib/runner/under-load.ts';
+import { address, command, defineScenario, wrk } from '../../lib/scenario/index.ts';
+import type { RunningServer } from '../../lib/servers/index.ts';
+import { phase } from '../fixtures/phase.ts';
+
+const scenario = defineScenario({
+  name: 'two', title: 'two', knob: 'all', load: wrk('-c 1 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 },
+  variants: [{ name: 'here', server: command('node a.js') }, { name: 'there', server: address('http://127.0.0.1:8080') }],
+});
+const plan = { ...makePlan(scenario, scenario.variants, { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false }), run: 'run' };
+
+/** The CPU figures of a side's phase with 1000 responses, of so many in its turns, while the samples show that its processes used 4 s. */
+function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) {
+  const turns = { count: 10, responses: made, sliceMs: 10, rampMs: 0, waits: false };
+  const result = { ...phase({ requests: 1000, monotonicMs: [1000, 11_000], turns: made === 0 ? null : turns }), ...(serverCpu === undefined ? {} : { serverCpu }) };
+  const samples = [0, 1000, 11_000, 12_000].map((atMs) => ({ atMs, cpuSeconds: atMs * 0.4e-3, rssBytes: 7 }) as UsageSample);
+  const server = { upstreams: [], ...(side === 0 ? { pid: 1 } : {}) } as unknown as RunningServer;
+  const measurement = { results: [result], samples, link: null } as unknown as Measurement;
+  const [one] = phasesOf(measurement, plan.variants[side] as PlannedVariant, plan, server, false);
+  expect(one).not.toHaveProperty('serverCpu');
+  return [one?.serverCpuSeconds, one?.idleCpuShare, one?.serverRssBytes];
+}
+
+test('a server has the CPU time of its own turns, for the responses that are counted', () => {
+  expect(cpuOf(0, 1100, { seconds: 2.2, idleShare: 0.03 })).toEqual([expect.closeTo(2, 12), 0.03, 7]);
+  // Elsewhere it is sampled, over the same turns.
+  expect(cpuOf(0, 2000)).toEqual([expect.closeTo(2, 12), null, 7]);
+});
+
+test('one that was alone has that of the samples', () => {
+  expect(cpuOf(0, 0)).toEqual([expect.closeTo(4, 12), null, 7]);
+});
+
+test('what runs at an address has none', () => expect(cpuOf(1, 1000)).toEqual([null, null, null]));

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"time"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
+)
+
+const (
+	// saturatedSlice: the noise of a machine is slow, and sides that alternate faster than it see the same of it.
+	saturatedSlice = 10 * time.Millisecond
+	// rateSlice: at a rate no side is saturated, and what begins and ends a turn must be a small part of it.
+	rateSlice = 250 * time.Millisecond
+	// drainLimit is how long a turn awaits answers where nothing is known of them.
+	drainLimit = second
+	// shortestQuiet: after so long without an answer a server that has less to do than it could is not working off what is under way.
+	shortestQuiet = 50 * int64(time.Millisecond)
+	// busyShare of a core, or of the generator's threads: with less, the server spends its answers waiting.
+	busyShare = 0.8
+	// waitsPerSlice: a turn of a busy server loses about one wait, which is to be a percent of it at most.
+	waitsPerSlice = 100
+	// answersPerSlice of a server that waits, so that what comes at the edges of a window is a small part of it.
+	answersPerSlice = 10
+	// soloRequests are made one after the other before all others, for soloLimit at most: how long an answer takes without a queue.
+	soloRequests = 3
+	soloLimit    = second
+)
+
+// pace is how a side's turns go. All but slice are nanoseconds.
+//
+// A server at its limit works at full rate while its queue drains, so that all of a turn counts, from the first request to the last
+// answer, and short turns do. Of a server that waits (for a backend, a disk, a timer) neither the begin of a turn, until answers come
+// steadily, nor its drain is continuous load: what ends in between counts, and turns are long against an answer.
+type pace struct {
+	// slice is the mean length of a turn, without ramp and drain.
+	slice time.Duration
+	// ramp comes before a turn's window; over spread the connections begin one after the other: 0 with a server at its limit.
+	ramp, spread int64
+	// A drain is over patience after the turn, or quiet after the last answer.
+	patience, quiet int64
+	waits           bool
+}
+
+// probe is what a side's warm-up told of its server.
+type probe struct {
+	// solo is how long an answer took without a queue.
+	solo     int64
+	from, to probeReading
+}
+
+// probeReading is what a loop and the server have used by some time. Both were kept from working for so long: others had their cores.
+type probeReading struct{ at, generator, generatorDelay, server, serverDelay, answered int64 }
+
+func (l *loop) readProbe() probeReading {
+	s := l.shared
+	r := probeReading{at: s.now(), generator: linux.ProcessCPU() - s.spun.Load(), generatorDelay: linux.ThreadRunDelay(), answered: l.responses}
+	if s.server.processes != nil {
+		r.server, r.serverDelay = s.server.processes.CPU(), s.server.processes.RunDelay()
+	}
+	return r
+}
+
+// choosePace chooses how the side's turns go by its warm-up, which is over, if it had one.
+func (r *run) choosePace() {
+	s := r.shared
+	s.pace = pace{slice: saturatedSlice, patience: drainLimit, quiet: drainLimit}
+	p := &s.pace
+	if r.plan.Rate > 0 {
+		p.slice = rateSlice
+	}
+	latency := newRecorder()
+	for _, l := range r.loops {
+		latency.merge(l.interval.latency)
+	}
+	if r.plan.Warmup == 0 || latency.count == 0 {
+		return
+	}
+	at := latency.histogram.Percentiles(50, 99, 99.9)
+	p50, p99, worst := at[0], at[1], at[2]
+	p.patience = max(drainLimit, 2*p99)
+	p.quiet = max(shortestQuiet, 2*p50)
+	if r.plan.Rate > 0 {
+		return
+	}
+	// Of one of the loops; all have the same share.
+	answered := float64(max(1, s.probe.to.answered-s.probe.from.answered)) * float64(r.plan.Threads)
+	used := float64(s.probe.to.server - s.probe.from.server)
+	if s.isBusy(p50, p99, r.plan.Threads) {
+		// What a request costs is no wait; several at once may be.
+		p.quiet = p.patience
+		wait := max(0, s.probe.solo-int64(used/answered))
+		p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait), time.Duration(p50/2)))
+		return
+	}
+	p.waits = true
+	p.ramp, p.spread = 2*max(worst, s.probe.solo), p50
+	p.slice = min(longestSlice, max(saturatedSlice, time.Duration(answersPerSlice*p50), time.Duration(worst)))
+}
+
+// isBusy tells whether the load keeps the server or the generator at work, or waiting for their cores. Where the server's CPU time is not known it is told by the
+// queue: answers take longer together than one alone, and about the same time each.
+func (s *shared) isBusy(p50, p99 int64, threads int) bool {
+	from, to := s.probe.from, s.probe.to
+	busy := int64(busyShare * float64(to.at-from.at))
+	switch {
+	case to.generator-from.generator+int64(threads)*(to.generatorDelay-from.generatorDelay) >= int64(threads)*busy:
+		return true
+	case s.server.processes != nil:
+		return to.server-from.server+to.serverDelay-from.serverDelay >= busy
+	}
+	return p50 >= 2*s.probe.solo && p99 <= 4*p50
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
+)
+
+// after answers each request so long after it came.
+func after(wait time.Duration) func(*testServer, net.Conn) {
+	return func(s *testServer, c net.Conn) {
+		for r := bufio.NewReader(c); s.readRequest(r); {
+			time.Sleep(wait) // what is measured
+			if _, err := c.Write([]byte(ok)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func TestAServersWaitingCountsAsWaiting(t *testing.T) {
+	t.Parallel()
+	const wait, connections = 20 * time.Millisecond, 4
+	sides := []Side{{Options: options(serve(t, after(wait)).url), CPUOf: []int{os.Getpid()}}, {Options: options(serve(t, always(ok)).url)}}
+	for range 2 {
+		sides = append(sides, Side{Options: options(serve(t, after(wait)).url)})
+	}
+	for i := range sides {
+		sides[i].Connections, sides[i].Warmup, sides[i].Duration = connections, 100*time.Millisecond, 400*time.Millisecond
+	}
+	r := alternate(t, context.Background(), 0, sides...)
+	for _, i := range []int{0, 2, 3} {
+		most := connections / wait.Seconds()
+		// No more than the answers allow, however busy the machine is; with three requests a window may hold one of each connection more.
+		if got := r[i].RPS; got > most+connections/r[i].Seconds || got < most/3 || r[i].LatencyMs.P50 < 20 || r[i].ErrorTotal() > 0 {
+			t.Errorf("side %d: %g requests/s where %g are possible, p50 %g ms, %s", i, got, most, r[i].LatencyMs.P50, r[i].ErrorExample)
+		}
+	}
+	for i, r := range r {
+		if turns := r.Turns; turns == nil || turns.Count < 1 || turns.Responses < r.Responses[0] {
+			t.Errorf("side %d: turns %+v, responses %v", i, turns, r.Responses)
+		}
+	}
+}
+
+// An answer that takes longer than all turns counts with its whole time, and nobody waits for it.
+func TestALateAnswerCountsWithItsWholeTime(t *testing.T) {
+	t.Parallel()
+	const late = 700 * time.Millisecond
+	for _, rate := range []float64{0, 200} {
+		var asked atomic.Int64
+		s := serve(t, func(s *testServer, c net.Conn) {
+			for r := bufio.NewReader(c); s.readRequest(r); c.Write([]byte(ok)) {
+				// Within the window.
+				if asked.Add(1) == 60 {
+					time.Sleep(late) // what is measured
+				}
+			}
+		})
+		sides := []Side{{Options: options(s.url)}, {Options: options(serve(t, always(ok)).url)}}
+		for i := range sides {
+			sides[i].Rate, sides[i].Duration, sides[i].Warmup = rate, 600*time.Millisecond, 20*time.Millisecond
+		}
+		if rate == 0 {
+			sides[0].Duration, sides[1].Duration = 400*time.Millisecond, 400*time.Millisecond
+		}
+		r := alternate(t, context.Background(), 20*time.Millisecond, sides...)
+		if sum := r[0].WarmupRequests + r[0].Requests + r[0].InFlight; sum != s.requests.Load() || r[0].ErrorTotal() > 0 {
+			t.Errorf("rate %g: %d requests before the window, %d in it, %d in flight, the server saw %d; %s", rate, r[0].WarmupRequests, r[0].Requests, r[0].InFlight, s.requests.Load(), r[0].ErrorExample)
+		}
+		if rate > 0 && r[0].LatencyMs.Max < 700 {
+			t.Errorf("rate %g: the longest latency is %g ms", rate, r[0].LatencyMs.Max)
+		}
+	}
+}
+
+func TestConnectionsThatAServerClosesBetweenTurnsAreOpenedAgain(t *testing.T) {
+	t.Parallel()
+	onSome(t, func(t *testing.T, x transport) {
+		s := x.serve(t, fine)
+		// As a time-out of kept connections does it: in the other side's turn.
+		var answered atomic.Int64
+		other := x.serve(t, func(asked) answer {
+			if now := s.requests.Load(); answered.Swap(now) != now {
+				s.testServer.mu.Lock()
+				defer s.testServer.mu.Unlock()
+				for c := range s.open {
+					c.Close()
+				}
+			}
+			return answer{status: 200}
+		})
+		sides := []Side{{Options: x.options(s.url)}, {Options: x.options(other.url)}}
+		for i := range sides {
+			sides[i].Rate, sides[i].Duration, sides[i].Warmup = 400, 300*time.Millisecond, 20*time.Millisecond
+		}
+		r := alternate(t, context.Background(), 100*time.Millisecond, sides...)
+		if r[0].ErrorTotal() > 0 || r[0].ConnectMs.Max > 0 || s.connections.Load() < 2*int64(sides[0].Connections) {
+			t.Errorf("%d connections, connects in the window of %g ms, errors %v: %s", s.connections.Load(), r[0].ConnectMs.Max, r[0].Errors, r[0].ErrorExample)
+		}
+	})
+}
+
+func TestTheServersCPUIsThatOfItsOwnTurns(t *testing.T) {
+	urlA, a := serverProcess(t)
+	urlB, b := serverProcess(t)
+	sides := []Side{{Options: options(urlA), CPUOf: []int{a, a}}, {Options: options(urlB), CPUOf: []int{b}}}
+	for i := range sides {
+		sides[i].Duration, sides[i].Warmup = 300*time.Millisecond, 20*time.Millisecond
+	}
+	for i, r := range alternate(t, context.Background(), 10*time.Millisecond, sides...) {
+		if cpu := r.ServerCPU; cpu == nil || cpu.Seconds <= 0 || cpu.IdleShare < 0 || cpu.IdleShare > 0.2 || cpu.Seconds > 10*r.Seconds {
+			t.Errorf("side %d: %+v in %g s", i, cpu, r.Seconds)
+		}
+	}
+}
+
+func TestPaces(t *testing.T) {
+	ms := int64(time.Millisecond)
+	for name, c := range map[string]struct {
+		// cost is the CPU time of an answer.
+		cost, solo, p50, slow int64
+		// cpu and delay are shares of a core.
+		cpu, delay float64
+		known      bool
+		waits      bool
+		slice      time.Duration
+	}{
+		"computes":                            {ms / 100, ms / 20, ms, ms, 0.95, 0, true, false, saturatedSlice},
+		"computes beside others":              {ms / 100, ms / 20, 2 * ms, 20 * ms, 0.4, 0.6, true, false, saturatedSlice},
+		"computes for long":                   {50 * ms, 50 * ms, 5000 * ms, 5000 * ms, 1, 0, true, false, 2500 * time.Millisecond},
+		"waits, and is busy":                  {ms / 7, 3 * ms, 10 * ms, 10 * ms, 0.95, 0, true, false, 285 * time.Millisecond},
+		"waits":                               {ms / 7, 50 * ms, 51 * ms, 51 * ms, 0.1, 0, true, true, 500 * time.Millisecond},
+		"waits at times":                      {ms / 20, ms / 20, ms / 10, 1000 * ms, 0.3, 0, true, true, time.Second},
+		"somewhere else: computes":            {0, ms / 2, 5 * ms, 6 * ms, 0, 0, false, false, 48 * time.Millisecond},
+		"somewhere else: waits":               {0, 50 * ms, 51 * ms, 51 * ms, 0, 0, false, true, 500 * time.Millisecond},
+		"somewhere else: some take very long": {0, ms / 20, ms, 1000 * ms, 0, 0, false, true, time.Second},
+	} {
+		o := options("http://127.0.0.1:9/")
+		o.Duration, o.Warmup = time.Second, time.Second
+		l := idleLoop(t, o)
+		s := l.shared
+		for range 95 {
+			l.interval.latency.record(c.p50)
+		}
+		for range 5 {
+			l.interval.latency.record(c.slow)
+		}
+		s.probe.solo, s.probe.to.at = c.solo, 1000*ms
+		s.probe.to.answered = int64(c.cpu*float64(second)) / max(1, c.cost)
+		s.probe.to.server, s.probe.to.serverDelay = int64(c.cpu*float64(second)), int64(c.delay*float64(second))
+		if c.known {
+			s.server.processes = linux.NewProcessTree([]int{os.Getpid()})
+		}
+		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
+		r.choosePace()
+		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != c.waits {
+			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice)
+		}
+	}
+}
