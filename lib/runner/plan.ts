@@ -166,6 +166,8 @@ export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
 const patience = 20;
 /** The warm-up before a duration lasts until all connections have been answered: this many times longer than planned at most. */
 const warmupPatience = 10;
+/** Ramps and drains of a server that waits, and answers that are awaited for a second, come to as many times its window. */
+const turnsPatience = 5;
 
 /** What Phase.expected is: the class of the page's status. None of a shipped server with 2xx: there 3xx succeeds too, as the articles count. */
 export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
@@ -219,7 +221,7 @@ export function loadPlanFor(
 /** Of one load phase, which is ended then. */
 function longestSeconds(scenario: Scenario, { variant, load }: PlannedVariant): number {
   const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
-  const seconds = durationSeconds === undefined ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) : warmupPatience * warmupSeconds + durationSeconds;
+  const seconds = durationSeconds === undefined ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
   return seconds + timeoutSeconds;
 }
 

@@ -67,7 +67,7 @@ describe('a plan', async () => {
       scenario: 'nginx-open-file-cache',
       tags: { run: '2026-11-20T08-15-30-nginx-open-file-cache', round: '3' },
       // Of each side ten times its warm-up, its window and its time-out; and 10 s.
-      maxDurationSeconds: 32,
+      maxDurationSeconds: 44,
       phases: [{
         sides: [
           { ...side, url: 'http://127.0.0.1:8080/', cpuOf: [8080, 8081], tags: { phase: '1', variant: 'workers', server: 'nginx', protocol: 'http/1.1' } },
