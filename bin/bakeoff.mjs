@@ -67,9 +67,15 @@ async function main() {
     console.error(refusal);
     return 1;
   }
-  const file = isCheckout ? await (await import('./compile.mjs')).compiledCommands(projectRoot) : compiledMain;
+  const words = process.argv.slice(2);
+  let file = isCheckout ? await (await import('./compile.mjs')).compiledCommands(projectRoot) : compiledMain;
+  // The package has neither tests nor benchmarks. A checkout runs them from their sources.
+  if (isCheckout && ['test', 'bench'].includes(words.find((word) => word !== '--no-install'))) {
+    (await import('tsx/esm/api')).register();
+    file = `${projectRoot}test/commands.ts`;
+  }
   const commands = await import(pathToFileURL(file).href);
-  return commands.main(process.argv.slice(2));
+  return commands.main(words);
 }
 
 main().then((exitCode) => { process.exitCode = exitCode; }, (error) => {

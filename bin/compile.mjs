@@ -50,7 +50,7 @@ function read(file) {
 
 /** Of all that may be compiled, and of the compiler. */
 function stateOf(projectRoot) {
-  const sources = ['lib', 'bench', 'bin'].flatMap((folder) => readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
+  const sources = ['lib', 'bin'].flatMap((folder) => readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
     .filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name)));
   const hash = createHash('sha256');
   for (const file of [...sources.sort(), ...['package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'].map((name) => join(projectRoot, name))]) {

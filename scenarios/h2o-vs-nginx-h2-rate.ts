@@ -2,7 +2,7 @@ import { defineScenario, h2o, nginx, vegeta } from '../lib/scenario/index.ts';
 
 // As in h2o-vs-nginx-h2, on the same two servers.
 const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'P-384'] } as const;
-const load = vegeta('-http2 -insecure -duration=10s -rate=1000', { buckets: 'hist[0,.15ms,.3ms,.45ms,.6ms,.75ms,.9ms,1ms,2ms,5ms]', tls });
+const load = vegeta('-http2 -insecure -duration=10s -rate=1000', { bucketsMs: [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5], tls });
 
 /** The article's histogram: how many responses were in each bucket, the last one being all that is longer. */
 function histogram(counts: readonly number[]) {

@@ -62,7 +62,6 @@ export default defineScenario({
       note: "Beyond the article: its nginx with h2o's curve, P-256 (prime256v1).",
     },
   ],
-  shareOf: { variant: 'nginx-p256', of: 'h2o', words: 'the curve' },
   footnotes: [
     'The article held nginx to the curve P-384 (secp384r1) and left h2o at P-256; a P-384 handshake takes far more CPU.',
     "h2load's time begins with the first connect, so it holds 1,000 TLS handshakes; the article takes it to begin after them.",

@@ -111,9 +111,10 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
       expected: (alone) => afterWait(ms, connections, 0.3, alone),
     })),
     {
-      name: `waits ${slowMs} ms, 1 of ${slowEvery}`, how: `${rate} requests/s, 2 % of them after ${slowMs} ms: so p99, and p50 as alone`,
+      // Its last answer ends the window, so that there are fewer requests/s than asked for.
+      name: `waits ${slowMs} ms, 1 of ${slowEvery}`, how: `at ${rate} requests/s 2 % of the answers come after ${slowMs} ms: so p99, and p50 as alone`,
       server: known(`--wait ${slowMs} --every ${slowEvery}`), page: knownPage, load: loadAtRate(50, rate), seconds: { alone: 2, two: 2, eight: 1 },
-      expected: (alone) => ({ ...asAlone(alone), rps: rate, p99Ms: slowMs }),
+      expected: (alone) => ({ ...asAlone(alone), p99Ms: slowMs }),
     },
     {
       name: 'limit_rate', how: `${downloads} connections / ${piecesMs} ms: ${piece.count} pieces of ${piece.kibibytes} KiB at ${piece.perSecond} KiB/s, and a last KiB at once`,

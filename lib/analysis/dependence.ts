@@ -8,8 +8,8 @@ export const falseNotes = 0.02;
 /** The same, of going on to the next look of --precision: that costs rounds, and no verdict. */
 export const falseHolds = 0.1;
 
-/** Logarithms that are no further apart are the same number. */
-const roundingError = 1e-9;
+/** Where rounds scatter by less, however they depend on each other is of no matter. */
+const leastScatter = 0.001;
 
 /** `drift`: the ratio moved by this factor from the first round to the last. `echo`: rounds resemble the one before, by this correlation. */
 export type Dependence = { kind: 'drift'; ratio: number } | { kind: 'echo'; correlation: number };
@@ -24,7 +24,7 @@ export function dependenceOf(logs: readonly number[], alpha: number): Dependence
   const n = logs.length;
   const middle = mean(logs);
   const squares = total(logs, (log) => (log - middle) ** 2);
-  if (n < 4 || squares < n * roundingError ** 2) return null;
+  if (n < 4 || squares < n * leastScatter ** 2) return null;
   const timeSquares = (n ** 3 - n) / 12;
   const slope = logs.reduce((sum, log, round) => sum + (log - middle) * (round - (n - 1) / 2), 0) / timeSquares;
   if (isBeyond(Math.abs(slope) * Math.sqrt(timeSquares / squares), n - 2, alpha / 4)) return { kind: 'drift', ratio: Math.exp(slope * (n - 1)) };

@@ -1,5 +1,4 @@
 // Who set the pace: the server, the generator, or neither.
-import { percent } from '../format.ts';
 import type { Round, VariantResult } from '../result/result.ts';
 import { noiseOf, type RoundNoise } from './noise.ts';
 import { serverCpuSecondsOf } from './phases.ts';
@@ -8,10 +7,10 @@ import { total } from './statistics.ts';
 /** From this share of the cores that it can use a side is at its limit; the rest goes to the kernel, the runner and InfluxDB. */
 const limit = 0.9;
 
-type Limit = 'server' | 'generator' | 'both' | 'neither';
+export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
 /** @param share of the cores that a side can use, 0 to 1; null where it is not known: then it is not */
-export function atLimit(share: number | null): boolean {
+function atLimit(share: number | null): boolean {
   return share !== null && share >= limit;
 }
 
@@ -24,11 +23,6 @@ export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
   if (serverShare === null) return atLimit(generatorShare) ? 'generator' : null;
   if (atLimit(serverShare)) return atLimit(generatorShare) ? 'both' : 'server';
   return atLimit(generatorShare) ? 'generator' : 'neither';
-}
-
-/** "98 % of the cores that it can use". */
-export function usedCores(share: number | null): string {
-  return `${percent(share ?? 0)} of the cores that it can use`;
 }
 
 /** How many cores each side has, or can use. */
@@ -59,11 +53,11 @@ export function generatorShareOf(round: Round, variant: Workers, cores: SideCore
 }
 
 /** What a side could not have of all its cores, 0 to 1. */
-export function serverLost({ serverStealShare, serverOthersShare, upstreamShare }: RoundNoise): number {
+function serverLost({ serverStealShare, serverOthersShare, upstreamShare }: RoundNoise): number {
   return serverStealShare + serverOthersShare + (upstreamShare ?? 0);
 }
 
-export function generatorLost({ generatorStealShare, generatorOthersShare }: RoundNoise): number {
+function generatorLost({ generatorStealShare, generatorOthersShare }: RoundNoise): number {
   return generatorStealShare + generatorOthersShare;
 }
 

@@ -1,11 +1,11 @@
 // What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
-import { enumeration, percentRange, short, whole } from '../format.ts';
+import { short } from '../format.ts';
 import { byName } from '../present.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.ts';
-import type { Round, VariantResult } from '../result/result.ts';
+import type { Round } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
-import { extent, median } from './statistics.ts';
+import { median } from './statistics.ts';
 
 /**
  * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all
@@ -15,17 +15,8 @@ import { extent, median } from './statistics.ts';
  */
 const delayTolerance = 0.02;
 
-/**
- * From this share of the packets, or of the requests, on those that a full queue dropped explain requests/s: TCP waits at least
- * 200 ms for a packet, and 1 s for a SYN or for what an accept queue turned away.
- */
-export const dropsMatter = 0.01;
-
-export const directions = ['toServer', 'toClient'] as const;
-export type Direction = (typeof directions)[number];
-
-/** In words. */
-export const namesOfDirections: Readonly<Record<Direction, string>> = { toServer: 'to the server', toClient: 'to the client' };
+const directions = ['toServer', 'toClient'] as const;
+type Direction = (typeof directions)[number];
 
 /**
  * How late the p99 of a direction may be, in milliseconds: by its own delay, or by the other one's where it has none, since a
@@ -70,38 +61,5 @@ function droppedShare({ packets, dropped }: LinkTraffic): number {
 /** Whether the delay held, in words: "held" or "not held: p99 +138 ms"; '' where none was asked for. */
 export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): string {
   if (spec.toServer.delayMs === 0 && spec.toClient.delayMs === 0) return '';
-  return delayHeld ? 'held' : `not held: ${latenessText([latenessMs.p99])}`;
-}
-
-/** "p99 +138 ms", of several "p99 +90 to +138 ms". @param p99s in milliseconds, at least one */
-export function latenessText(p99s: readonly number[]): string {
-  return `p99 ${rangeText(p99s, (ms) => `+${short(ms)}`)} ms`;
-}
-
-/**
- * What of the network set the pace, in a clause or more; '' where its figures show nothing of that. Where it is not all of the
- * variants, they are named, or counted.
- */
-export function networkReason(variants: readonly Pick<VariantResult, 'name' | 'network' | 'traffic'>[]): string {
-  const all = variants.flatMap(({ name, network, traffic }) => (network === null ? [] : [{ name, network, requests: traffic?.requests ?? 0 }]));
-  const withNames = (some: readonly { name: string }[]): string => {
-    if (some.length === variants.length) return '';
-    return ` with ${some.length > 3 ? `${some.length} of ${variants.length} variants` : enumeration(some.map(({ name }) => name))}`;
-  };
-  const drops = directions.flatMap((direction) => {
-    const dropping = all.filter(({ network }) => network.droppedShare[direction] >= dropsMatter);
-    return dropping.length === 0 ? [] : [
-      `the link's queue dropped ${percentRange(dropping.map(({ network }) => network.droppedShare[direction]))} of the packets ${namesOfDirections[direction]}${withNames(dropping)}`,
-    ];
-  });
-  const full = all.filter(({ network: { listenOverflows }, requests }) => listenOverflows > 0 && listenOverflows >= dropsMatter * requests);
-  const overflows = full.length === 0 ? [] : [
-    `the server's accept queue turned away ${rangeText(full.map(({ network }) => network.listenOverflows), whole)} connections a round${withNames(full)}`,
-  ];
-  const late = all.filter(({ network }) => !network.delayHeld);
-  return [...drops, ...overflows, ...(late.length === 0 ? [] : [`the link was late${withNames(late)} (${latenessText(late.map(({ network }) => network.latenessMs.p99))})`])].join(', and ');
-}
-
-function rangeText(figures: readonly number[], format: (figure: number) => string): string {
-  return [...new Set(extent(figures).map(format))].join(' to ');
+  return delayHeld ? 'held' : `not held: p99 +${short(latenessMs.p99)} ms`;
 }

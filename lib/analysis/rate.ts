@@ -1,7 +1,6 @@
 // Whether an open model's load came to the rate that was asked for, and what kept it from that.
-import { whole } from '../format.ts';
-import type { LoadResult, Phase, VariantResult } from '../result/result.ts';
-import { atLimit, limitOf, usedCores } from './limit.ts';
+import type { LoadResult, VariantResult } from '../result/result.ts';
+import { limitOf, type Limit, type Shares } from './limit.ts';
 import { extent, median, total } from './statistics.ts';
 
 /** From this part of the latency on, how late requests left is worth a warning. */
@@ -10,16 +9,11 @@ const lateMatters = 0.25;
 /** What may be missing of a rate, and still every figure is within 1 %. */
 const tolerableShortfall = 0.01;
 
-export interface Rate {
+interface Rate {
   /** requests/s. */
   asked: number;
   /** requests/s that were answered: the variant's own figure, responses per second of each round, the median over the rounds. */
   made: number;
-  /** Of all rounds: those that were due and never left; of those that were due. */
-  unsent: number;
-  due: number;
-  /** How late the last ones left, in milliseconds; median over the phases. */
-  lateMs: number;
   reached: boolean;
 }
 
@@ -27,14 +21,7 @@ export interface Rate {
 export function rateOf({ load: { rate: asked }, rps, rounds }: Pick<VariantResult, 'load' | 'rps' | 'rounds'>): Rate | null {
   const phases = rounds.flatMap((round) => round.phases);
   if (asked === undefined || rps === null || phases.length === 0) return null;
-  const lateMs = median(phases.map(({ sendDelayMs }) => sendDelayMs.max));
-  return { asked, made: rps.median, ...dueOf(phases), lateMs, reached: !isBehind(phases, asked, rps.median) };
-}
-
-/** Requests that were due, and of them those that never left. */
-function dueOf(phases: readonly LoadResult[]): { unsent: number; due: number } {
-  const unsent = total(phases, (phase) => phase.unsent);
-  return { unsent, due: unsent + total(phases, (phase) => phase.requests + phase.inFlight) };
+  return { asked, made: rps.median, reached: !isBehind(phases, asked, rps.median) };
 }
 
 /**
@@ -44,21 +31,23 @@ function dueOf(phases: readonly LoadResult[]): { unsent: number; due: number } {
  * @param phases at least one
  */
 export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
-  const { unsent, due } = dueOf(phases);
+  const unsent = total(phases, (phase) => phase.unsent);
+  const due = unsent + total(phases, (phase) => phase.requests + phase.inFlight);
   const late = median(phases.map(({ sendDelayMs, seconds }) => sendDelayMs.p99 / (1000 * seconds)));
   return (unsent > tolerableShortfall * due || late > tolerableShortfall) && made < (1 - tolerableShortfall) * asked;
 }
 
-/** What kept a load from its rate, in a clause: who was at its limit, or what else is seen. */
-export function rateCause(variant: Pick<VariantResult, 'load' | 'rounds' | 'serverShare' | 'generatorShare'>): string {
-  const server = `the server was at its limit (${usedCores(variant.serverShare)})`;
-  const generator = `the generator was at its limit (${usedCores(variant.generatorShare)})`;
-  switch (limitOf(variant)) {
-    case 'both': return `both sides were at their limit: ${server}, ${generator}`;
-    case 'server': return server;
-    case 'generator': return generator;
-    default: return waitingText(variant);
-  }
+const causes: Readonly<Record<Limit, string>> = {
+  both: 'both sides were at their limit',
+  server: 'the server was at its limit',
+  generator: 'the generator was at its limit',
+  neither: 'neither side was at its limit (run again on a quieter machine, or with more connections)',
+};
+
+/** Why requests left late, or not at all, in a clause. */
+export function rateCause(variant: Shares): string {
+  const limit = limitOf(variant);
+  return limit === null ? 'the generator was not at its limit' : causes[limit];
 }
 
 /**
@@ -74,34 +63,11 @@ export function lateSends(variant: VariantResult): { p99Ms: number; latencyMs: n
   return late === undefined ? null : { p99Ms: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
 }
 
-/** Why requests of a load that came to its rate left late, in a clause. A server that stands still for that long may take all places of the load. */
-export function lateCause(variant: Pick<VariantResult, 'load' | 'rounds' | 'serverShare' | 'generatorShare'>, lateMs: number): string {
-  const limit = limitOf(variant);
-  if (limit !== null && limit !== 'neither') return rateCause(variant);
-  const generator = 'the generator was kept from its core';
-  const places = placesOf(variant.load);
-  return (variant.load.rate ?? 0) * lateMs / 1000 >= places
-    ? `the server kept all of the ${whole(places)} requests waiting that the load has under way at once, or ${generator}`
-    : `${generator}: run again on a quieter machine`;
-}
+/** With more, latency at a rate gets no verdict: what is left out is no longer a matter of some pauses. */
+export const mostStoodStill = 0.2;
 
-/** How many requests a load has under way at once, at most; NaN where that is not known. */
-function placesOf({ connections, streams = 1 }: VariantResult['load']): number {
-  return (typeof connections === 'number' ? connections : NaN) * streams;
-}
-
-/** Neither side had used up its cores: whether the load's places were all taken by requests that the server had not answered. */
-function waitingText({ load, rounds }: Pick<VariantResult, 'load' | 'rounds'>): string {
-  const places = placesOf(load);
-  const underWay = Math.min(places, median(rounds.flatMap(({ phases }) => phases.map(meanUnderWay))));
-  const idle = 'neither side had used up its cores';
-  if (!Number.isFinite(underWay)) return idle;
-  return atLimit(underWay / places)
-    ? `${idle}, and all of the ${whole(places)} requests that the load has under way at once waited for the server's answers`
-    : `${idle}, and on average ${whole(underWay)} of at most ${whole(places)} requests at once waited for the server: the generator was kept from its core, or from ports`;
-}
-
-/** Little's law: requests that have left and are not answered yet are their number per second by the seconds that each waits. */
-function meanUnderWay({ requests, seconds, latencyMs, sendDelayMs }: Phase): number {
-  return (requests / seconds) * (Math.max(0, latencyMs.mean - sendDelayMs.mean) / 1000);
+/** Of the turns of all rounds: the share, 0 to 1, in which the generator stood still. */
+export function stoodStill({ rounds }: Pick<VariantResult, 'rounds'>): number {
+  const shares = rounds.flatMap(({ phases }) => phases.flatMap(({ turns }) => turns?.stoodStill ?? []));
+  return shares.length === 0 ? 0 : total(shares, (share) => share) / shares.length;
 }

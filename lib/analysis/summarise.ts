@@ -1,7 +1,7 @@
 // From the rounds of a run to the figures of its table: the one place where they are computed.
 import { byName, present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
-import type { Comparison, FoundRate, NoiseFloor, Share, VariantResult } from '../result/result.ts';
+import type { Comparison, FoundRate, NoiseFloor, VariantResult } from '../result/result.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedDistribution } from './merged.ts';
@@ -9,15 +9,14 @@ import { latencyMetrics, percentilePerRound } from './metric.ts';
 import { networkResult } from './network.ts';
 import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
-import { effectShare } from './shares.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
 import { compareAll, comparePublished, minimumRounds, type Contender, type Pair } from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 /** What a scenario asks of its figures beside the rows' own. */
-export type Asked = Pick<Scenario, 'shareOf' | 'alsoCompare' | 'control'>;
+export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;
 
-export interface Summary { variants: VariantResult[]; comparisons: Comparison[]; shares: Share[]; noiseFloor: NoiseFloor | null; warnings: Warning[] }
+export interface Summary { variants: VariantResult[]; comparisons: Comparison[]; noiseFloor: NoiseFloor | null; warnings: Warning[] }
 
 /** Computes all figures of the table. Order of the variants as given; the rows' comparisons stand before those asked for beside. */
 export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[], asked: Asked = {}): Summary {
@@ -27,8 +26,6 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
   return {
     variants,
     comparisons,
-    // They are of requests/s.
-    shares: asked.shareOf === undefined || (facts.metric ?? 'rps') !== 'rps' ? [] : sharesOf(facts, measured, comparisons, asked.shareOf),
     noiseFloor: noiseFloorOf(controls.map(({ roundRatios }) => roundRatios.map(Math.log))),
     warnings: warningsOf(facts, measured, variants, comparisons),
   };
@@ -107,18 +104,6 @@ function contender(measured: MeasuredVariant, result: VariantResult): Contender 
       ...byName(latencyMetrics, (metric) => percentilePerRound(rounds, metric)),
     },
   };
-}
-
-/** None while one of the three variants was not run, or where rounds were enough and something else keeps one of the two effects from a verdict. */
-function sharesOf({ looks }: RunFacts, measured: readonly MeasuredVariant[], comparisons: readonly Comparison[], { variant, of, words }: NonNullable<Scenario['shareOf']>): Share[] {
-  const named = (name: string | undefined): MeasuredVariant | undefined => measured.find((one) => one.name === name && one.rounds.length > 0);
-  const [part, whole] = [named(variant), named(of)];
-  const baseline = named(whole?.against);
-  if (part === undefined || whole === undefined || baseline === undefined) return [];
-  const refused = comparisons.some((one) => one.baseline === baseline.name && [variant, of].includes(one.variant) && one.verdict === 'none' && baseline.rounds.length >= minimumRounds);
-  if (refused) return [];
-  const share = effectShare(rpsPerRound(baseline), rpsPerRound(part), rpsPerRound(whole), alphaOf(1, looks.length));
-  return share === null ? [] : [{ variant, of, baseline: baseline.name, words, ...share }];
 }
 
 function rpsPerRound({ rounds, found }: MeasuredVariant): number[] {

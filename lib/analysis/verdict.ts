@@ -9,7 +9,7 @@ import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
 import { outliersOf, swayingRound } from './outliers.ts';
 import { isFailing } from './phases.ts';
-import { rateOf } from './rate.ts';
+import { mostStoodStill, rateOf, stoodStill } from './rate.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
 import { alphaOf, exponential, halfWidth, logRatios, meanInterval, ratioInterval, type RatioInterval } from './statistics.ts';
 
@@ -144,7 +144,7 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying === null ? null : { round: roundAt(swaying.index), without: swaying.without },
-    disagreement: cpuLogs === null ? '' : disagreementOf(baseline, variant, { rps: logs, cpu: cpuLogs }, alpha, rules),
+    disagreement: cpuLogs === null ? '' : disagreementOf([baseline.name, variant.name], { rps: logs, cpu: cpuLogs }, alpha),
     ...answerTo(question, logs, alpha, rules.sameWithin),
   };
 }
@@ -194,6 +194,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (failing !== undefined) return `${percent(1 - (failing.successRatio ?? 0))} of the requests of ${failing.name} failed`;
   const behind = both.find((one) => rateOf(one)?.reached === false);
   if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;
+  const stood = isLatency(metric) ? both.find((one) => stoodStill(one) > mostStoodStill) : undefined;
+  if (stood !== undefined) return `the generator stood still in ${percent(stoodStill(stood))} of the turns of ${stood.name}`;
   if (figuresOf(pair, metric) === null) return isLatency(metric) ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration` : 'no CPU time was measured in a whole round';
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {

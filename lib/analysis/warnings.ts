@@ -3,10 +3,10 @@ import { change, enumeration, percent, scaledTime, whole } from '../format.ts';
 import type { Comparison, LoadResult, VariantResult, Verdict } from '../result/result.ts';
 import { dependenceOf, falseNotes, type Dependence } from './dependence.ts';
 import { failuresIn, hungText, slowConnectMs } from './failures.ts';
-import { limitOf, usedCores, type Shares } from './limit.ts';
+import { limitOf } from './limit.ts';
 import { noiseTexts, noiseWarnings, type WarningOf } from './noise-warnings.ts';
 import { wholeRounds } from './phases.ts';
-import { lateCause, lateSends, rateCause } from './rate.ts';
+import { lateSends, rateCause, stoodStill } from './rate.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { minimumRounds } from './verdict.ts';
@@ -15,10 +15,8 @@ type Tls = NonNullable<LoadResult['tls']>;
 
 /** What each kind has to be told of, and its words, with the next step where there is one. */
 const texts = {
-  'generator-limit': ({ variant, shares, hasOtherCores, hasLink }: { variant: string; shares: Shares; hasOtherCores: boolean; hasLink: boolean }) => (
-    `${variant}: the generator${hasLink ? ' with the link, whose packets to it run on its cores,' : ''} was at its limit (${usedCores(shares.generatorShare)}) and `
-      + `${shares.serverShare === null ? 'how busy the server was is not known: it may do' : `the server was not (${percent(shares.serverShare)}): the server can do`} more than this; `
-      + (hasOtherCores ? 'a load with more threads (-t) would use the generator\'s other cores' : 'give the generator more cores with --generator-cpus')
+  'generator-limit': ({ variant, share }: { variant: string; share: number | null }) => (
+    `${variant}: the generator was at its limit (${percent(share ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`
   ),
   failures: ({ variant, requests, failures }: { variant: string; requests: number; failures: readonly string[] }) => (
     `${variant}: ${enumeration(failures)} among ${whole(requests)} requests: requests/s alone do not compare`
@@ -69,6 +67,9 @@ const texts = {
   'one-turn': ({ variants }: { variants: readonly string[] }) => (
     `${enumeration(variants)}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`
   ),
+  'stood-still': ({ variant, share }: { variant: string; share: number }) => (
+    `${variant}: the generator stood still in ${percent(share)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`
+  ),
   alone: ({ variant, why }: { variant: string; why: string }) => `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
   'not-stored': ({ problem }: { problem: string }) => problem,
   cores: ({ note }: { note: string }) => note,
@@ -97,7 +98,7 @@ export function warningsOf(
     ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds } as const] : []),
     ...intervalWarnings(comparisons),
     ...noiseWarnings(facts, measured, comparisons),
-    ...variants.flatMap((variant) => variantWarnings(facts, variant)),
+    ...variants.flatMap(variantWarnings),
     ...turnWarning(variants),
     ...delayWarning(variants),
     ...streamWarnings(variants),
@@ -106,11 +107,11 @@ export function warningsOf(
   ];
 }
 
-function variantWarnings({ generatorCores }: RunFacts, variant: VariantResult): Warning[] {
-  const { name, load, generatorShare, serverShare, network, rounds } = variant;
+function variantWarnings(variant: VariantResult): Warning[] {
+  const { name, generatorShare, rounds } = variant;
   const warnings: Warning[] = [];
   if (limitOf(variant) === 'generator') {
-    warnings.push({ kind: 'generator-limit', variant: name, shares: { generatorShare, serverShare }, hasOtherCores: load.threads < generatorCores, hasLink: network !== null });
+    warnings.push({ kind: 'generator-limit', variant: name, share: generatorShare });
   }
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
@@ -122,8 +123,9 @@ function variantWarnings({ generatorCores }: RunFacts, variant: VariantResult): 
   if (unsent > 0) warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
   const idle = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
   if (idle.length > 0 && median(idle) > idleMatters) warnings.push({ kind: 'idle-cpu', variant: name, share: median(idle) });
+  if (stoodStill(variant) > 0) warnings.push({ kind: 'stood-still', variant: name, share: stoodStill(variant) });
   const late = lateSends(variant);
-  if (late !== null) warnings.push({ kind: 'late-sends', variant: name, ...late, cause: lateCause(variant, late.p99Ms) });
+  if (late !== null) warnings.push({ kind: 'late-sends', variant: name, ...late, cause: rateCause(variant) });
   return warnings;
 }
 

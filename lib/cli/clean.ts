@@ -26,7 +26,7 @@ const kept: readonly Kept[] = [
   { folder: 'tls', what: 'the certificate', marks: ['lock'] },
   { folder: 'grafana/data', what: 'Grafana\'s data', marks: ['admin-password'], lasts: true },
   { folder: 'grafana', what: 'Grafana\'s setup', marks: ['lock'], around: 'data' },
-  { folder: 'influxdb', what: 'InfluxDB\'s data', marks: ['run.lock', 'view.lock', 'influxd.lock'], lasts: true },
+  { folder: 'influxdb', what: 'InfluxDB\'s data', marks: ['influxd.lock'], lasts: true },
 ];
 
 /** Returns the exit code, and prints what was removed. Throws UserError where something of it is in use, or another user's: then nothing is removed. */

@@ -156,7 +156,7 @@ export function ofSides(flag: string, values: readonly string[], names: readonly
 export const askedFlags = {
   'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
   'urls': { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
-  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, wrk2, h2load, ab, weighttp or vegeta (100 connections)' },
+  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)' },
   'status': { value: '404', help: 'the status that is right, where it is not 200' },
   'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
 } as const satisfies Record<string, Flag>;

@@ -1,7 +1,7 @@
 // What of each side is compared: which of its addresses, over which protocol, under which load.
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
-import { enumeration, whole } from '../format.ts';
+import { enumeration } from '../format.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { isHttp2, protocolNames } from '../scenario/protocols.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/line.ts';
@@ -41,7 +41,10 @@ export function sidesOf(given: readonly Given[], asked: Asked, cores: Pick<Cores
   const paths = new Set(given.flatMap(({ source }) => (source.kind === 'address' && source.url.path !== '/' ? [source.url.path] : [])));
   // What one address names is meant of all.
   const path = paths.size === 1 ? [...paths][0] as string : '/';
-  const lineOf = lineReader(asked.load);
+  const lineOf = (name: string): LoadLine | undefined => {
+    const text = asked.load(name);
+    return text === undefined ? undefined : asLoad(() => readLoadLine(text));
+  };
   const wishes = given.map((side) => wishFor(side, asked, path, lineOf(side.name)));
   const listens = given.map((side, index): Listening => ({ ...side, listen: listenOf(side, wishes[index] as Wish) }));
   const streams = listens.every(prefersHttp2) ? 10 : 1;
@@ -58,8 +61,8 @@ export function sidesOf(given: readonly Given[], asked: Asked, cores: Pick<Cores
 function wishFor({ given, source }: Given, asked: Asked, usualPath: string, line: LoadLine | undefined): Wish {
   const ofLoad = line === undefined ? undefined : asLoad(() => line.over());
   const wishes: Wish[] = [
-    ...(asked.url === undefined ? [] : [{ flag: '--url', ...pathOrUrl(asked.url, '--url') }]), ...(asked.urls === undefined ? [] : [wishOfList('--urls', asked.urls)]),
-    ...(line?.url === undefined ? [] : [wishOfList('--load', { ...line, url: line.url })]),
+    ...(asked.url === undefined ? [] : [{ flag: '--url', ...pathOrUrl(asked.url, '--url') }]), ...(asked.urls === undefined ? [] : [{ flag: '--urls', ...asked.urls.url, ...present({ weights: asked.urls.weights }) }]),
+    ...(line?.url === undefined ? [] : [{ flag: '--load', ...line.url }]),
   ];
   if (wishes.length > 1) throw new UserError(`${wishes.map(({ flag }) => (flag === '--load' ? 'the URL in --load' : flag)).join(' and ')}: leave one of them out`, 2);
   const wish = wishes[0] ?? { flag: '--load', path: usualPath };
@@ -75,21 +78,7 @@ function wishFor({ given, source }: Given, asked: Asked, usualPath: string, line
 type Listening = Omit<Side, 'load' | 'page'>;
 type Wish = Partial<UrlParts> & { path: string; weights?: PageWeights; flag: string };
 
-const wishOfList = (flag: string, { url, weights }: PageList): Wish => ({ flag, ...url, ...(weights === undefined ? {} : { weights }) });
-
 const asLoad = <T>(read: () => T): T => asWords(read, '--load: ');
-
-/** The line of a side's load, by its name; undefined without one. Each is read once: the lists that they name may be long. */
-function lineReader(load: OfSides): (name: string) => LoadLine | undefined {
-  const read = new Map<string, LoadLine>();
-  return (name) => {
-    const text = load(name);
-    if (text === undefined) return undefined;
-    const line = read.get(text) ?? asLoad(() => readLoadLine(text));
-    read.set(text, line);
-    return line;
-  };
-}
 
 /** What is not known of a command or an address shows when it is tried. */
 const unknown = { http2: true, hosts: [] };
@@ -149,11 +138,9 @@ function loadFor({ given, listen: { port, tls, http2, http2Only } }: Listening, 
 /** What a reader has to know of sides that are not loaded alike. */
 export function differences(sides: readonly Side[]): string[] {
   const over = ({ given, load }: Side): string => `${given} is loaded over ${protocolNames(load.protocol)}`;
-  const pages = sides.map(({ page: { path, weights } }) => JSON.stringify([path, weights]));
-  const pageOf = ({ given, page: { path, weights = {} } }: Side): string => `${given} ${path}${Object.keys(weights).length < 2 ? '' : ` and ${whole(Object.keys(weights).length - 1)} more`}`;
   const encrypting = sides.filter(({ listen }) => listen.tls);
   return [
-    ...(new Set(pages).size === 1 ? [] : [`The pages differ: ${sides.map(pageOf).join(', ')}; part of what is seen is theirs.`]),
+    ...(new Set(sides.map(({ page }) => page.path)).size === 1 ? [] : [`The pages differ: ${sides.map(({ given, page }) => `${given} ${page.path}`).join(', ')}; part of what is seen is theirs.`]),
     ...(new Set(sides.map(({ load }) => isHttp2(load.protocol))).size === 1 ? [] : [`The protocols differ: ${sides.map(over).join(', ')}; part of what is seen is theirs.`]),
     ...(encrypting.length === 0 || encrypting.length === sides.length ? []
       : [`Only ${enumeration(encrypting.map(({ given }) => given))} ${encrypting.length === 1 ? 'encrypts' : 'encrypt'} (TLS): part of what is seen is its cost.`]),

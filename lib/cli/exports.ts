@@ -1,7 +1,7 @@
 // --export-markdown, --export-json and --export-csv: a result in files that a person names, beside those in --out.
 import { UserError } from '../errors.ts';
 import { csvReport } from '../report/csv.ts';
-import { commentReport } from '../report/markdown.ts';
+import { markdownReport } from '../report/markdown.ts';
 import { resultJson } from '../result/schema.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { checkWhole, whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
@@ -18,7 +18,7 @@ export const exportFlags = {
 type ExportFlag = keyof typeof exportFlags;
 
 const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
-  'export-markdown': commentReport, 'export-json': resultJson, 'export-csv': csvReport,
+  'export-markdown': markdownReport, 'export-json': resultJson, 'export-csv': csvReport,
 };
 
 /** What is written where; `file` is absolute. */

@@ -48,7 +48,6 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
     cpus,
     purpose: 'view',
     signal,
-    onWait: () => console.error('a run still uses the InfluxDB that was started here, which ends with it'),
   });
   try {
     const grafana = await machine.progress.step('Grafana', 'starting', () => startGrafana({

@@ -2,10 +2,10 @@
 import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
 import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
+import { changeLines, type Change } from '../servers/own/changes.ts';
 import { layable, type Layable } from '../servers/own/own-config.ts';
 import { gain, helpful, product, ranked, rankingTable, rightAsItIs, worthACloserLook, type Effect } from '../knobs/ranking.ts';
 import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
-import { requireNew, writeWith } from '../knobs/written.ts';
 import { partialLines, scopeLines } from '../report/certainty.ts';
 import { limitLines } from '../report/limits.ts';
 import { measuredChange, redirectionLines, warningLines } from '../report/sentences.ts';
@@ -20,7 +20,7 @@ import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
 import { pagePaths } from '../scenario/page-list.ts';
 import { unknownWord } from '../nearest.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
-import { fromCallersFolder, typed } from '../setup/paths.ts';
+import { typed } from '../setup/paths.ts';
 import { askedFlags, namesOf, readAsked, readLaunch, readSource, serverNames } from './compare-given.ts';
 import { serverOf } from './compare-scenario.ts';
 import { sidesOf, type Side } from './compare-sides.ts';
@@ -36,7 +36,6 @@ const { precision: _1, 'max-time': _2, within: _3, rates: _4, 'fail-if': _5, 'ex
 const knobFlags = {
   ...askedFlags,
   'knobs': { value: 'a,b,c', help: 'only these of the catalogue, which --list prints' },
-  'write': { value: 'best.conf', help: 'a new file: the config with what helps, once that is verified' },
   'list': { help: 'the catalogue, and what people claim' },
   ...sharedFlags,
   'rounds': { value: 'N', help: 'rounds of each part (10)' },
@@ -54,7 +53,8 @@ const help = [
   `${typed('knobs')} nginx.conf [flags]`,
   '',
   'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the '
-  + 'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. The file is not touched.',
+  + 'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. Prints the lines that help, to '
+  + 'paste. The file is not touched.',
 ];
 
 /** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
@@ -73,19 +73,17 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const [given, extra] = positionals;
   if (given === undefined) throw new UserError(`knobs wants a config: ${typed('knobs')} nginx.conf`, 2);
   if (extra !== undefined) throw new UserError(`one config at a time: "${extra}" is one word too many`, 2);
-  if (options.serverHost !== undefined || options.generatorHosts !== undefined) throw new UserError('knobs tries values on this machine: leave --server-host and --generator-host out, and compare what it writes (--write) on the other host', 2);
+  if (options.serverHost !== undefined || options.generatorHosts !== undefined) throw new UserError('knobs tries values on this machine: leave --server-host and --generator-host out, and compare the config with the lines that help on the other host', 2);
   const cores = divideCores(readProcessors(), { server: options.serverCpus, generator: options.generatorCpus });
   const source = await readSource(given);
   if (source.kind !== 'config') throw new UserError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`, 2);
   const { config } = source;
   const wanted = wantedCandidates(config.server, flags.get('knobs'), cores);
-  const write = words.read('write', (_, file) => fromCallersFolder(file));
-  if (write !== undefined) await requireNew(write, config.file);
   const [name] = namesOf([{ source }]) as [string];
   const sides = [{ name, given, source }];
   const [side] = sidesOf(sides, readAsked(words, sides), cores) as [Side];
   const server = serverOf(side, readLaunch(words, sides)(name)) as ConfiguredServer;
-  return new KnobsRun({ own: config, side, server, wanted, cores, options, write }).perform();
+  return new KnobsRun({ own: config, side, server, wanted, cores, options }).perform();
 }
 
 function catalogueLines(): string[] {
@@ -105,7 +103,7 @@ function wantedCandidates(server: ServerName, names: string | undefined, cores: 
 }
 
 /** What the person wants to know. `server`: the config as it is. */
-interface KnobsAsked { own: OwnConfig; side: Side; server: ConfiguredServer; wanted: readonly Candidate[]; cores: Cores; options: RunOptions; write: string | undefined }
+interface KnobsAsked { own: OwnConfig; side: Side; server: ConfiguredServer; wanted: readonly Candidate[]; cores: Cores; options: RunOptions }
 
 /** What was found, run after run. */
 class KnobsRun {
@@ -117,7 +115,7 @@ class KnobsRun {
   #asItIs!: AsItIs;
   #first: Result | undefined;
   #closer: Result | undefined;
-  #together: { chosen: readonly Candidate[]; result?: Result } | undefined;
+  #together: { chosen: readonly Candidate[]; changes: readonly Change[]; result?: Result } | undefined;
 
   constructor(asked: KnobsAsked) {
     this.#asked = asked;
@@ -134,11 +132,7 @@ class KnobsRun {
       show: (result) => this.#show(result),
       next: () => this.#next(),
     }, this.#asked.options);
-    try {
-      this.#say(await this.#writeLines());
-    } finally {
-      if (this.#asked.options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
-    }
+    if (this.#asked.options.json) process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
     return code;
   }
 
@@ -212,7 +206,7 @@ class KnobsRun {
     const around = [...partialLines(result), ...warningLines(result), ...limitLines(result)];
     if (this.#together !== undefined) {
       this.#together.result = result;
-      return wrapLines([...around, ...this.#togetherLines(this.#together.chosen, result), ...scopeLines(result)], terminal.width);
+      return [...wrapLines([...around, ...this.#togetherLines(this.#together.chosen, result), ...scopeLines(result)], terminal.width), ...this.#pasteLines(result)];
     }
     if (this.#first === undefined) this.#first = result;
     else this.#closer = result;
@@ -236,7 +230,7 @@ class KnobsRun {
       this.#say(['None of the usual advice helps this config here: there is nothing to verify.']);
       return undefined;
     }
-    this.#together = { chosen };
+    this.#together = { chosen, changes: this.#config.lay(chosen.map(({ laid }) => laid)).changes };
     this.#say(['What helps, together, in fresh rounds, since the best of many has had luck, too:', ...chosen.map(({ name, laid: { lines } }) => `  ${name}: ${lines}`)]);
     return this.#plan('knobs-together', 'What helps, together, on', [this.#changedBy('together', chosen)]);
   }
@@ -251,18 +245,14 @@ class KnobsRun {
     return [`${words}: with ${names} it is ${measuredChange(comparison)} against ${this.#asItIs.given} as it is.${expected}`];
   }
 
-  /** Writes the config where that is asked for, and what helps was verified. */
-  async #writeLines(): Promise<string[]> {
-    const write = this.#asked.write;
-    if (write === undefined) return [];
-    const { chosen = [], result } = this.#together ?? {};
-    if (result?.comparisons[0]?.verdict !== 'faster') return [`${write} is not written: nothing was verified that helps.`];
-    return ['', ...await writeWith(this.#config.lay(chosen.map(({ laid }) => laid)), this.#asked.own.file, write)];
+  /** The verified lines, not wrapped. */
+  #pasteLines({ comparisons: [comparison] }: Result): string[] {
+    return comparison?.verdict === 'faster' ? ['', 'To paste:', ...changeLines(this.#together?.changes ?? [])] : [];
   }
 
   #json(): object {
     const seen = ({ ratio, ci95, verdict, why, metric, cpu, latency, roundsNeeded }: Comparison): object => ({ metric, ratio, ci95, verdict, why, cpu, p99: latency.p99, roundsNeeded });
-    const { chosen = [], result } = this.#together ?? {};
+    const { chosen = [], changes, result } = this.#together ?? {};
     const [verified] = result?.comparisons ?? [];
     return {
       schema: 1,
@@ -270,7 +260,7 @@ class KnobsRun {
       runs: [this.#first, this.#closer, result].flatMap((one) => one?.run ?? []),
       knobs: this.#effects().map(({ candidate: { name, knob, laid }, comparison, closer }) => ({ name, claim: knob.claim, source: knob.source, ...laid, gain: gain(comparison), closer, ...seen(comparison) })),
       leftOut: this.#leftOut,
-      together: verified === undefined ? null : { knobs: chosen.map(({ name }) => name), ...seen(verified) },
+      together: verified === undefined ? null : { knobs: chosen.map(({ name }) => name), changes, ...seen(verified) },
     };
   }
 }

@@ -7,9 +7,9 @@ import { typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-interface Command { help: string; run(args: string[]): Promise<number> }
+export interface Command { help: string; run(args: string[]): Promise<number> }
 
-const commands: Record<string, Command> = {
+const commands: Readonly<Record<string, Command>> = {
   scenario: { help: 'run a comparison, or list them', run: async (args) => (await import('./scenario.ts')).scenarioCommand(args) },
   compare: { help: 'compare two configs of your own', run: async (args) => (await import('./compare.ts')).compareCommand(args) },
   knobs: { help: 'try the usual advice on a config of your own', run: async (args) => (await import('./knobs.ts')).knobsCommand(args) },
@@ -18,20 +18,19 @@ const commands: Record<string, Command> = {
   report: { help: 'make the page of a run, or of several', run: async (args) => (await import('./report.ts')).reportCommand(args) },
   grafana: { help: 'show the dashboards of all runs, until Ctrl-C', run: async (args) => (await import('./grafana.ts')).grafanaCommand(args) },
   clean: { help: 'remove what is kept between runs', run: async (args) => (await import('./clean.ts')).cleanCommand(args) },
-  test: { help: 'run the project\'s tests', run: async (args) => (await import('./test.ts')).testCommand(args) },
-  bench: { help: 'measure the load generator itself', run: async (args) => (await import('../../bench/bench.ts')).benchCommand(args) },
 };
 
 /**
  * Runs a command and returns the exit code: 0 done, 1 not done, 2 wrong words, 3 `--fail-if` held, 130 interrupted. Prints one line when
  * something went wrong.
+ * @param more commands beside those of the package
  */
-export async function main(argv: string[]): Promise<number> {
+export async function main(argv: readonly string[], more: Readonly<Record<string, Command>> = {}): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) {
     if (!stream.listeners('error').includes(onOutputError)) stream.on('error', onOutputError);
   }
   try {
-    const code = await runCommand(argv);
+    const code = await runCommand(argv, { ...commands, ...more });
     // Errors of the last output arrive after it.
     await new Promise((resolve) => setImmediate(resolve));
     if (outputError === undefined) return code;
@@ -56,7 +55,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'EIO') outputError = error;
 }
 
-async function runCommand(argv: string[]): Promise<number> {
+async function runCommand(argv: readonly string[], all: Readonly<Record<string, Command>>): Promise<number> {
   const words = argv.filter((word) => word !== '--no-install');
   // For all that asks what may be installed, processes that a command starts included.
   if (words.length < argv.length) process.env[installVariable] = 'no';
@@ -66,10 +65,10 @@ async function runCommand(argv: string[]): Promise<number> {
     return 0;
   }
   if (name === undefined || name === '--help' || name === '-h') {
-    printHelp([`Commands, each as ${typed('NAME')} …`, ...Object.entries(commands).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)], noInstall);
+    printHelp([`Commands, each as ${typed('NAME')} …`, ...Object.entries(all).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)], noInstall);
     return name === undefined ? 2 : 0;
   }
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined) throw unknownWord('command', name, Object.keys(commands));
+  const command = Object.hasOwn(all, name) ? all[name] : undefined;
+  if (command === undefined) throw unknownWord('command', name, Object.keys(all));
   return command.run(args);
 }

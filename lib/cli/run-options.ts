@@ -35,7 +35,7 @@ export const runFlags = {
   'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
   'out': { value: 'DIR', help: 'folder of the results (results)' },
   'trust-config': { help: 'as root: run the code of whole configs too (modules, Lua, mruby …)' },
-  'verbose': { help: 'the articles\' tools\' own lines, kernel settings and footnotes too, as in report.html' },
+  'verbose': { help: 'each load in detail, kernel settings and footnotes too, as in report.html' },
   'json': { help: 'the result as JSON on stdout, everything else on stderr' },
   ...exportFlags,
   ...noInstall,

@@ -6,13 +6,13 @@ import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { messageOf, UserError } from '../errors.ts';
 import { counts, duration, enumeration, scaledTime, success, times, whole } from '../format.ts';
-import { headingLines, listed, loadText, resultHeading, whereRun, type Heading } from '../report/heading.ts';
+import { listed, loadText, whereRun, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { metricMark, verdictWord } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
-import { findingLines, nothingLines, storedLine } from '../report/sentences.ts';
+import { nothingLines, storedLine } from '../report/sentences.ts';
 import { terminalReport, type TerminalReportOptions } from '../report/terminal.ts';
 import { wrapLines } from '../report/wrap.ts';
 import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
@@ -119,13 +119,11 @@ export async function report(
   // Of a search that was ended in its first round there are steps.
   const measured = wholeRounds(result.variants) > 0 || (result.search?.steps ?? []).length > 0;
   if (measured) {
-    const lines = findingLines(result);
     const page = await htmlPage(folder, result);
     const stored = `${storedLine(result.integrity)} · ${page}`;
     const terminal = terminalOf(options);
     print(['', ...(show === undefined ? terminalReport(result, [stored], terminal) : [...show(result), ...wrapLines([stored], terminal.width)])].join('\n'));
-    const table = markdownReport(result, { heading: headingLines(resultHeading(result)), findings: [...lines, storedLine(result.integrity)] });
-    await allWritten([writeWhole(join(folder, 'table.md'), table), ...writeExports(options.exports, result)], ended);
+    await allWritten([writeWhole(join(folder, 'table.md'), markdownReport(result)), ...writeExports(options.exports, result)], ended);
   }
   if (options.json && measured && show === undefined) process.stdout.write(resultJson(result));
   if (ended !== undefined) throw ended;

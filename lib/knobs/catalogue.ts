@@ -9,7 +9,7 @@ import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
 import type { Build, Listen } from '../servers/index.ts';
-import type { Edit, Facts } from '../servers/own/edits.ts';
+import type { Change, Facts } from '../servers/own/changes.ts';
 import { atLeast } from '../setup/version.ts';
 
 const contexts: Record<ServerName, readonly string[]> = { nginx: ['main', 'events', 'http', 'server'], h2o: ['top', 'ssl'], nghttpd: ['flags'] };
@@ -114,7 +114,7 @@ export interface Surroundings {
 }
 
 /** undefined where it is worth a try. One reason is said alike of all that it holds for. */
-export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }: Candidate, here: Surroundings, lay: (laid: readonly LaidLines[]) => { edits: readonly Edit[] }): string | undefined {
+export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }: Candidate, here: Surroundings, lay: (laid: readonly LaidLines[]) => { changes: readonly Change[] }): string | undefined {
   const { facts, listen, load, build } = here;
   const http2 = isHttp2(load.protocol);
   if (where.never !== undefined) return where.never;
@@ -131,9 +131,9 @@ export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }
   if (where.sendsBody === true && (load.body ?? '') === '') return 'only where requests have a body';
   if (where.workers !== undefined && here.workers < where.workers) return `only with ${counts(where.workers, 'worker')} or more`;
   if (where.bodyBytes !== undefined && here.bodyBytes < where.bodyBytes) return `only with bodies of ${counts(where.bodyBytes, 'byte')} or more`;
-  const { edits } = lay([laid]);
-  if (edits.length === 0) return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
-  return isDefault && edits.every(({ begin, end }) => begin === end) ? 'already so, by default' : undefined;
+  const { changes } = lay([laid]);
+  if (changes.length === 0) return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
+  return isDefault && changes.every(({ instead }) => instead === undefined) ? 'already so, by default' : undefined;
 }
 
 function acceptsGzip({ headers = {} }: Surroundings['load']): boolean {

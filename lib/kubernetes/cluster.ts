@@ -17,7 +17,7 @@ import type { Attempt, RunElsewhere, VariantRound } from '../runner/round-types.
 import { configOf, pageOf } from '../scenario/catalogue.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
-import { checkRound, type Store } from '../store/index.ts';
+import { checkRounds, type Store } from '../store/index.ts';
 import { KubectlError, type ClusterObject, type Kubectl } from './kubectl.ts';
 import { loadManifests, scriptManifest } from './load.ts';
 import { runId, type ClusterRun } from './manifest.ts';
@@ -183,7 +183,7 @@ async function outcomeOf({ kubectl, clusterRun, store }: ClusterOptions, { varia
   if (page.weights === undefined && load.headers === undefined && load.method === undefined) bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
   const instances = ends.map((end) => ('phases' in end ? total(end.phases, ({ results }) => results[0]?.requests ?? 0) : 0));
   const requests = total(phases, (phase) => phase.requests);
-  const integrity = await checkRound(store, { run, variant: variant.name, round, recordFile: undefined, requests, instances });
+  const { integrity: [integrity = null] } = await checkRounds(store, run, [{ variant: variant.name, round, recordFile: undefined, requests, instances }]);
   return {
     server: { name: program, version: imageVersions[program], workers: workersFor(variant.server, server.cores, false), config: configOf(variant.server), redirections: [] },
     phases, requests, alarm: undefined, otherBodies: false, restless: false, recordFile: undefined, instances, integrity,

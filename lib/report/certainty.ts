@@ -1,7 +1,6 @@
 // How far the verdicts go: after how many rounds they were made, what would decide the open ones, and for what they hold.
 import { metricNames } from '../analysis/metric.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { unsettled } from '../analysis/verdict.ts';
 import { enumeration, percent, tolerance, whole } from '../format.ts';
 import type { Comparison, Result, Verdict } from '../result/result.ts';
 import { besideVerdicts } from './verdict-words.ts';
@@ -19,22 +18,13 @@ function hasVerdict(comparisons: readonly Comparison[]): boolean {
   return comparisons.some((one) => isVerdict(one.verdict) || besideVerdicts(one).some(({ verdict }) => isVerdict(verdict)));
 }
 
-/** After how many rounds the verdicts were looked at, with `--precision`. A warning says so where the time ended it. */
-export function roundsLines({ variants, comparisons, looks, precision = 0, state }: Result): string[] {
-  const done = wholeRounds(variants);
-  // A run that ended early says so itself.
+/** After how many rounds the verdicts were looked at, with `--precision`; a run that ended early says so itself. */
+export function roundsLines({ variants, looks, precision = 0, state }: Result): string[] {
   if (state === 'partial' || looks.length < 2) return [];
+  const done = wholeRounds(variants);
   // Where the time ends a run, that is a look of its own: the verdicts shown are those of all rounds.
   const looked = [...looks.filter((look) => look < done), done];
-  const ended = !looks.includes(done) ? ', when the time was over'
-    : unsettled(comparisons, precision).length === 0 ? settledPart(comparisons, precision) : done === looks.at(-1) ? ': it runs no more' : '';
-  return [`${done} ${done === 1 ? 'round was' : 'rounds were'} run (--precision ${tolerance(precision)}), with a look at the verdicts after ${enumeration(looked)}${ended}.`];
-}
-
-function settledPart(comparisons: readonly Comparison[], precision: number): string {
-  const without = comparisons.filter(({ verdict }) => verdict === 'none').length;
-  if (without === comparisons.length) return ': more rounds would bring no verdict';
-  return `: each is decided, or known to within ${tolerance(precision)}${without === 0 ? '' : `, but for ${whole(without)} to which more rounds would bring no verdict`}`;
+  return [`With --precision ${tolerance(precision)} the verdicts were looked at after ${enumeration(looked)} ${done === 1 ? 'round' : 'rounds'}.`];
 }
 
 /** What would decide an inconclusive comparison. */

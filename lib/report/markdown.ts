@@ -1,4 +1,4 @@
-// A result in Markdown: table.md, with the same tables and lines as in the terminal, and what fits a comment on a pull request.
+// A result in Markdown: table.md, and a comment on a pull request.
 import { basename, isAbsolute } from 'node:path';
 import { measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
 import type { Result } from '../result/result.ts';
@@ -6,30 +6,16 @@ import { here } from './columns.ts';
 import { headingLines, resultHeading } from './heading.ts';
 import { environmentTable, noiseTable } from './html/surroundings.ts';
 import { metricMark } from './verdict-words.ts';
-import { articleParts, lineParts, tableParts } from './parts.ts';
+import { articleParts, tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { figure, rightColumn, tableOf, textOf, type Part, type Table } from './table.ts';
-
-/** The whole file, with the load tools' lines last. The lists may be empty. */
-export function markdownReport(result: Result, lines: { heading: readonly string[]; findings: readonly string[] }): string {
-  const notes = [...warningLines(result), ...footnoteLines(result)];
-  return [
-    `# ${escape(result.title)}`,
-    '',
-    ...paragraphs(lines.heading),
-    ...tableParts(result).flatMap(partLines),
-    ...paragraphs(lines.findings),
-    ...(notes.length === 0 ? [] : [...notes.map((note) => `- ${escape(note)}`), '']),
-    ...lineParts(result).flatMap(partLines),
-  ].join('\n');
-}
 
 /**
  * The verdict first, then the table, one line on how it was measured, and all else in a part that is closed at first. It has no
  * path of the machine: what a config was given in place of its own addresses and files is left out, and a config goes by its file's
  * name, or by its variant's where another one has that, too.
  */
-export function commentReport(result: Result): string {
+export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const verdicts = verdictLines(result);
   const named = result.variants.map((variant) => ({ ...variant, server: variant.server === null ? null : { ...variant.server, redirections: [] } }));

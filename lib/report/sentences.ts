@@ -1,15 +1,13 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import { comparisonOf, hasRatio, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { hasRatio, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
-import { latenessText, namesOfDirections } from '../analysis/network.ts';
-import { queuePace, type QueuePace } from '../analysis/queue-pace.ts';
 import { whyNothing } from '../analysis/failures.ts';
-import { rateCause, rateOf, type Rate } from '../analysis/rate.ts';
+import { rateCause, rateOf } from '../analysis/rate.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { delayMark, markedVerdict, notFinalMark, verdictOf } from '../analysis/verdict.ts';
-import { change, enumeration, hundredths, percent, percentRange, perSecond, scaledTime, times, tolerance, whole } from '../format.ts';
+import { change, enumeration, percent, perSecond, scaledTime, tolerance, whole } from '../format.ts';
 import type { KernelSetting } from '../result/network.ts';
-import type { Comparison, Integrity, Result, Share, VariantResult } from '../result/result.ts';
+import type { Comparison, Integrity, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load/fit.ts';
 import { ladderOf } from './bars.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
@@ -40,15 +38,13 @@ function found(text: string): Sentence {
   return { text, kind: 'found' };
 }
 
-/** Where a difference comes from, who was the limit, and how far all that goes. */
+/** Rates that were not reached, who was the limit, and how far all that goes. */
 export function circumstanceLines(result: Result): string[] {
   return [
-    ...result.shares.map((share) => shareSentence(share, result)),
-    ...latencyLines(result.variants),
+    ...missedRateLines(result.variants),
     ...lateLines(result.variants),
     ...headerLines(result),
     ...limitLines(result),
-    ...queuePaceLines(result),
     ...roundsLines(result),
     ...scopeLines(result),
   ];
@@ -84,18 +80,15 @@ function comparisonSentence(comparison: Comparison, knob: string | undefined, re
   const versus = knob === undefined ? ` than ${baseline}` : '';
   const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
   const beside = besideVerdicts(comparison).map((one) => `; ${measuredChange(one)}, ${one.verdict}`).join('');
-  const measured = `${measuredChange(comparison)}${beside}${notFinalMark(result)}`;
-  const late = latenessPart(comparison, result);
-  // What is known of the link leaves no room for what may be.
-  const link = queuePart(comparison, result) || (late === '' ? '' : latenessDoubt(verdict));
+  const measured = `${measuredChange(comparison)}${beside}${delayMark(comparison)}${notFinalMark(result)}`;
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${late}${subject} is ${verdictWord(metric, verdict)}${versus} here: ${measured}${link}${article}`;
+      return `${subject} is ${verdictWord(metric, verdict)}${versus} here: ${measured}${article}`;
     case 'same':
-      return `${late}${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${link}${article}`;
+      return `${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${article}`;
     case 'inconclusive':
-      return `${late}${late === '' ? 'Whether' : 'whether'} ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${link}${article}${cpuSentence(comparison, result)}`;
+      return `Whether ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`;
     case 'none':
       return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${withoutVerdict(comparison, `${beside}${beside === '' ? '' : notFinalMark(result)}`)}${article}`;
   }
@@ -116,44 +109,21 @@ function withoutVerdict(comparison: Comparison, beside: string): string {
 /** One config against itself: every difference is noise. */
 function controlSentence(comparison: Comparison, result: Result): string {
   const { metric, variant, baseline, verdict, why } = comparison;
-  const late = latenessPart(comparison, result);
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${late}${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, and they are the same: ${measuredChange(comparison)}${notFinalMark(result)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
+      return `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, and they are the same: ${measuredChange(comparison)}${delayMark(comparison)}${notFinalMark(result)}. Chance alone does so in about one of 20 runs; where it happens often, something else disturbs this machine.`;
     case 'same':
     case 'inconclusive':
-      return `${late}${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}${notFinalMark(result)}.`;
+      return `${variant} and ${baseline} are the same, and not called different: ${measuredChange(comparison)}${delayMark(comparison)}${notFinalMark(result)}.`;
     case 'none':
       return `No verdict on ${variant} against ${baseline}: ${why}${withoutVerdict(comparison, '')}.`;
   }
 }
 
-/** What stands before a sentence on a comparison whose link was late; '' where none was. */
-function latenessPart({ delayNotHeld }: Comparison, result: Result): string {
-  const late = delayNotHeld.flatMap((name) => {
-    const network = variantOf(result, name)?.network ?? null;
-    return network === null ? [] : [`${latenessText([network.latenessMs.p99])} with ${name}`];
-  });
-  return delayNotHeld.length === 0 ? '' : `Over a link whose delay did not hold (${enumeration(late)}), `;
-}
-
-function latenessDoubt(verdict: Comparison['verdict']): string {
-  return verdict === 'faster' || verdict === 'slower' ? '; the link, not the server, may have made the difference' : '; the link may have hidden a difference';
-}
-
 /** "+28 % (95 % interval +26 % to +30 %)", with what it is of where that is not requests/s. */
 export function measuredChange({ metric, ratio, ci95 }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>): string {
   return `${metricMark(metric)}${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
-}
-
-/** e.g. "The curve alone makes 93 % of the difference between h2o and nginx: ×1.57 of ×1.62 (95 % interval 88 % to 99 %)." */
-function shareSentence({ variant, of, baseline, words, share, ci95 }: Share, result: Result): string {
-  const [part, whole] = [variant, of].map((name) => comparisonOf(result, name, baseline)?.ratio);
-  const ratios = part === undefined || whole === undefined ? '' : `: ${times(part)} of ${times(whole)}`;
-  const interval = ci95 === null ? 'too few rounds, or too small a difference, for an interval' : `95 % interval ${percent(ci95[0])} to ${percent(ci95[1])}`;
-  const size = share > 0 ? percent(share) : 'none';
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)} alone makes ${size} of the difference between ${of} and ${baseline}${ratios} (${interval}).`;
 }
 
 /** A curve in one sentence: the ends of what has a verdict, and from where on it is above HTTP/1.1. Nothing where none has one. */
@@ -179,22 +149,14 @@ export function nothingLines({ variants }: Pick<Result, 'variants'>): string[] {
   });
 }
 
-/** Where the load sets requests/s, latencies are what the servers differ in. Below the rate they are none at that rate. */
-function latencyLines(variants: readonly VariantResult[]): string[] {
-  const answered = variants.flatMap((variant) => {
-    const [rate, { latencyMs }] = [rateOf(variant), variant];
-    return rate === null || rate.made === 0 || latencyMs === null ? [] : [{ variant, rate, text: `${scaledTime(latencyMs.p50)} and ${scaledTime(latencyMs.p99)}` }];
+/** What was made of a rate that was not reached, and why. Its latencies are none at that rate. */
+function missedRateLines(variants: readonly VariantResult[]): string[] {
+  return variants.flatMap((variant) => {
+    const rate = rateOf(variant);
+    if (rate === null || rate.reached || rate.made === 0) return [];
+    return [`${variant.name} did not come to ${whole(rate.asked)} requests/s: ${perSecond(rate.made)} were made (${percent(rate.made / rate.asked)}); ${rateCause(variant)}. `
+      + 'Its latency grows with the length of such a run, and is none at that rate.'];
   });
-  const reached = groupedBy(answered.filter(({ rate }) => rate.reached), ({ rate }) => String(rate.asked));
-  return [
-    ...[...reached].map(([rate, some]) => (
-      `Latency at ${whole(Number(rate))} requests/s (p50 and p99): ${some.map(({ variant, text }) => `${variant.name} ${text}`).join(', ')}.`
-    )),
-    ...answered.filter(({ rate }) => !rate.reached).map(({ variant, rate, text }) => (
-      `${variant.name} did not come to ${whole(rate.asked)} requests/s: ${perSecond(rate.made)} were made (${percent(rate.made / rate.asked)})${shortfall(rate)}; ${rateCause(variant)}. `
-      + `Its latency (p50 and p99 ${text}) runs from when requests were due: it grows with the length of such a run, and is none at that rate.`
-    )),
-  ];
 }
 
 /** How late requests left at a rate that was reached, which is a part of their latency. */
@@ -205,40 +167,6 @@ function lateLines(variants: readonly VariantResult[]): string[] {
     ))
   ));
   return late.length === 0 ? [] : [`Requests left late by (p50 and p99), which latency includes: ${late.join(', ')}.`];
-}
-
-/** What became of the requests that were due. */
-function shortfall({ unsent, due, lateMs }: Rate): string {
-  const late = `the last ones left ${scaledTime(lateMs)} late`;
-  return unsent === 0 ? `, and ${late}` : `, ${whole(unsent)} of ${whole(due)} that were due never left (${percent(unsent / due)}), and ${late}`;
-}
-
-interface Paced { variant: VariantResult; pace: QueuePace }
-
-/** Why requests/s are what they are where a link's queue set the pace: one line for each queue that differs, with all variants that it set the pace of; none where no queue did. */
-export function queuePaceLines({ variants }: Pick<Result, 'variants'>): string[] {
-  const paced = variants.flatMap((variant): Paced[] => {
-    const pace = queuePace(variant);
-    return pace === null ? [] : [{ variant, pace }];
-  });
-  const queues = groupedBy(paced, ({ pace: { direction, queuePackets, delayMs } }) => JSON.stringify([direction, queuePackets, delayMs]));
-  return [...queues.values()].map(queueLine);
-}
-
-function queueLine(paced: readonly Paced[]): string {
-  const { direction, queuePackets, delayMs, packetsPerSecond } = (paced[0] as Paced).pace;
-  const each = paced.map(({ variant: { name, rps }, pace: { packetsPerRequest } }, index) => (
-    `${perSecond(rps?.median ?? 0)}${index === 0 ? ' requests/s' : ''} with ${name} (${hundredths(packetsPerRequest)})`
-  ));
-  return `The link's queue set the pace, and neither server nor generator: ${whole(queuePackets)} packets in ${delayMs} ms are ${whole(packetsPerSecond)} packets/s `
-    + `${namesOfDirections[direction]}, of which ${percentRange(paced.map(({ pace }) => pace.usedShare))} came through. `
-    + `Divided by those that came through for each request, that is ${enumeration(each)}.`;
-}
-
-/** What stands behind the figure of a comparison of which a queue set the pace: "; the link's queue, not the server, set the pace of both"; '' elsewhere. */
-function queuePart({ variant, baseline }: Comparison, { variants }: Pick<Result, 'variants'>): string {
-  const names = variants.filter((one) => (one.name === variant || one.name === baseline) && queuePace(one) !== null).map(({ name }) => name);
-  return names.length === 0 ? '' : `; the link's queue, not the server, set the pace of ${names.length === 2 ? 'both' : names.join()}`;
 }
 
 /** Header bytes of different numbers of requests do not stand beside each other without a word. */

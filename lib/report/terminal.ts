@@ -1,6 +1,7 @@
 // The report for a terminal.
 import type { Result, Verdict } from '../result/result.ts';
-import { lineParts, tableParts } from './parts.ts';
+import { loadPart } from './load-figures.ts';
+import { tableParts } from './parts.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
 import { neighbours, textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
 import { wrapLines } from './wrap.ts';
@@ -12,7 +13,7 @@ interface TerminalOptions {
 }
 
 export interface TerminalReportOptions extends TerminalOptions {
-  /** With the lines that the articles' tools would have printed, and all footnotes. */
+  /** With each load in detail, and all footnotes. */
   verbose?: boolean;
 }
 
@@ -27,13 +28,10 @@ const narrowest = 80;
  * @param ends the last lines
  */
 export function terminalReport(result: Result, ends: readonly string[], options: TerminalReportOptions): string[] {
-  const tools = options.verbose === true ? lineParts(result) : [];
   // Of an article they are for who reads it; of a comparison of one's own they say what else differs.
   const footnotes = options.verbose === true ? footnoteLines(result) : result.variants.some(({ published }) => published !== null) ? [] : result.footnotes;
   return [
-    ...tools.flatMap((part) => [...partLines(part, options), '']),
-    ...(tools.length === 0 ? [] : ['In short:']),
-    ...tableParts(result).flatMap((part) => [...partLines(part, options), '']),
+    ...(options.verbose === true ? loadPart(result) : []).concat(tableParts(result)).flatMap((part) => [...partLines(part, options), '']),
     ...wrapLines([...verdictLines(result), ...warningLines(result), ...footnotes, ...circumstanceLines(result), ...ends], options.width),
   ];
 }
@@ -41,30 +39,10 @@ export function terminalReport(result: Result, ends: readonly string[], options:
 function partLines({ title, tables, below }: Part, options: TerminalOptions): string[] {
   return [
     ...wrapLines(title === '' ? [] : [title], options.width),
-    ...sideBySide(tables.map((table) => terminalTable(table, options)), options.width),
+    ...tables.flatMap((table, index) => [...(index === 0 ? [] : ['']), ...terminalTable(table, options)]),
     ...(below.length === 0 ? [] : ['']),
     ...wrapLines(below, options.width),
   ];
-}
-
-/** Blocks one below the other, and beside each other where the width has room. */
-function sideBySide(blocks: readonly string[][], width: number): string[] {
-  const lines: string[] = [];
-  for (let rest = blocks; rest.length > 0;) {
-    const [left = [], right] = rest;
-    const leftWidth = Math.max(...left.map((line) => line.length)) + 2 * gap.length;
-    const fits = right !== undefined && Number.isFinite(width) && right.every((line) => leftWidth + line.length <= width);
-    if (lines.length > 0) lines.push('');
-    lines.push(...(fits ? besideEachOther(left, right, leftWidth) : left));
-    rest = rest.slice(fits ? 2 : 1);
-  }
-  return lines;
-}
-
-function besideEachOther(left: readonly string[], right: readonly string[], leftWidth: number): string[] {
-  return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => (
-    ((left[index] ?? '').padEnd(leftWidth) + (right[index] ?? '')).trimEnd()
-  ));
 }
 
 /**

@@ -289,13 +289,6 @@ export interface Comparison extends BesideRatio {
   delayNotHeld: string[];
 }
 
-/**
- * How much of one variant's effect another one has alone: ln(variant / baseline) / ln(of / baseline), each the mean over
- * rounds. 1 is all of it; it may be more, and below 0. `ci95` is null when the rounds do not bound it: fewer than the
- * verdicts need, or `of` itself may be without an effect. `words`: what the variant stands for, e.g. "the curve".
- */
-export interface Share { variant: string; of: string; baseline: string; words: string; share: number; ci95: [number, number] | null }
-
 /** The smallest effect that is told from noise with so many rounds, as a ratio above 1; seen in a comparison of one config with itself. */
 export interface NoiseFloor { rounds: number; ratio: number }
 
@@ -381,8 +374,6 @@ export interface Result {
    * it at the rate nearest to the one found, `rps` is what the search found, and so are comparisons by requests/s.
    */
   search?: Search;
-  /** Empty where the scenario asks for none. */
-  shares: Share[];
   /** After how many rounds the verdicts are looked at: one number, or several with `--precision`, each with its part of the 5 %. */
   looks: number[];
   /** As in Plan; absent without `--precision`. */

@@ -6,7 +6,7 @@ import {
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
 import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network.ts';
-import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, FoundRate, ClusterFacts, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Share, Traffic, VariantResult } from './result.ts';
+import type { BesideRatio, BucketShare, Comparison, Distribution, Environment, Integrity, LatencyDistribution, LatencyFigures, FoundRate, ClusterFacts, GeneratorHostFacts, Noise, NoiseFloor, Phase, PhaseResult, Result, Round, Search, SearchStep, ServerHostFacts, Traffic, VariantResult } from './result.ts';
 import type { Turns } from './turns.ts';
 
 const schema = 1;
@@ -58,7 +58,7 @@ const bothWays = open(each(['toServer', 'toClient'], figure));
 const networkUse = exactly<NetworkUse>()(open({
   toServer: linkTraffic, toClient: linkTraffic, retransmits: open(each(['client', 'server'], count)), listenOverflows: count, linkCpuSeconds: bothWays,
 }));
-const turns = exactly<Turns>()(open({ count, responses: count, ...each(['sliceMs', 'rampMs'], figure), waits: flag }));
+const turns = exactly<Turns>()(open({ count, responses: count, ...each(['sliceMs', 'rampMs'], figure), waits: flag, stoodStill: orAbsent(figure) }));
 const phase = exactly<Phase>()(open({
   ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds'], figure),
   statuses: orAbsent(statuses), errorExample: orAbsent(text), turns: orElse(orNull(turns), null), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
@@ -116,7 +116,6 @@ const search = exactly<Search>()(open({
     round: roundNumber, variant: name, ...each(['rate', 'made'], figure), latencyMs: open(each(['p50', 'p90', 'p99'], figure)), kept: flag, why: text,
   }))),
 }));
-const share = exactly<Share>()(open({ ...each(['variant', 'of', 'baseline'], name), words: text, share: signed, ci95: orNull(v.strictTuple([signed, signed], two)) }));
 const machine = { ...each(['cpuModel', 'kernel', 'os', 'bootId'], text), cores: count, memoryBytes: count, governor: orNull(text), bootedAt: instant };
 const roundTripMs = open(each(['p50', 'p99'], figure));
 const environment = exactly<Environment>()(open({
@@ -132,7 +131,7 @@ const environment = exactly<Environment>()(open({
 
 const result = exactly<Result>()(open({
   schema: v.literal(schema), run: runName, scenario: name, title: text, knob: orAbsent(text), control: orAbsent(trueOrAbsent),
-  startedAt: instant, endedAt: instant, state: oneOf(['complete', 'partial']), quick: flag, environment, variants: list(variant), comparisons: list(comparison), search: orAbsent(search), shares: list(share),
+  startedAt: instant, endedAt: instant, state: oneOf(['complete', 'partial']), quick: flag, environment, variants: list(variant), comparisons: list(comparison), search: orAbsent(search),
   looks: list(count), precision: orAbsent(figure), sameWithin: figure, noiseFloor: orNull(exactly<NoiseFloor>()(open({ rounds: count, ratio: figure }))),
   kernelSettings: list(exactly<KernelSetting>()(open({ side: oneOf(['server', 'client']), name: text, value: text, problem: orAbsent(text), variants: list(name) }))),
   integrity: orNull(exactly<Integrity>()(open(each(['requests', 'stored', 'backfilled', 'lost'], count)))),

@@ -12,6 +12,8 @@ export interface Turns {
   rampMs: number;
   /** The server waits for something, such as a backend or a timer, so that its answers take long. */
   waits: boolean;
+  /** At a rate: the share of turns, 0 to 1, in which the generator stood still. Up to a quarter are left out, and made again. */
+  stoodStill?: number;
 }
 
 /** What a server's processes used, read between turns. */

@@ -42,7 +42,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     sameWithin: plan.sameWithin,
     metric: plan.metric,
   };
-  const { variants, comparisons, shares, noiseFloor, warnings } = summarise(facts, measured, scenario);
+  const { variants, comparisons, noiseFloor, warnings } = summarise(facts, measured, scenario);
   const steps = known.kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
   return {
     schema: 1,
@@ -58,7 +58,6 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     variants,
     comparisons,
     ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...steps, ...known.unfinished] } }),
-    shares,
     looks: [...plan.looks],
     ...present({ precision: plan.precision }),
     sameWithin: plan.sameWithin,

@@ -4,11 +4,12 @@ import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { isLatency } from '../analysis/metric.ts';
 import { networkResult } from '../analysis/network.ts';
 import { roundRps, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
+import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
-import { checkAgain, checkRound, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity, type Store } from '../store/index.ts';
+import { checkRounds, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity, type Store } from '../store/index.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
@@ -24,7 +25,7 @@ export async function storeSamples(
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
   const { url } = store.influx;
-  const integrity = await checkRound(store, { run: plan.run, variant: variant.name, round, recordFile, unsent, requests });
+  const [integrity] = (await checkRounds(store, plan.run, [{ variant: variant.name, round, recordFile, unsent, requests }])).integrity as [RoundIntegrity];
   if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`);
   const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: programOf(variant.server) };
   // The clock did not step (clockStepIn): one difference holds for all.
@@ -51,15 +52,17 @@ async function written(store: Store, lines: readonly string[]): Promise<string |
  * not there any more.
  */
 export async function countAgain({ plan, store }: RunBase, kept: readonly KeptRound[]): Promise<string[]> {
-  if (store === null) return [];
-  const rounds = kept.flatMap(({ round, outcomes }) => [...outcomes].flatMap(([variant, outcome]) => {
-    if (outcome.integrity === null) return [];
-    const { recordFile, requests, instances } = outcome;
-    return [{ outcome, check: { run: plan.run, variant, round, recordFile, requests, ...(instances === undefined ? {} : { instances }) }, integrity: outcome.integrity }];
-  }));
-  const { integrity, problems } = await checkAgain(store, rounds);
-  for (const [index, { outcome }] of rounds.entries()) outcome.integrity = integrity[index] ?? outcome.integrity;
-  return problems;
+  const outcomes = kept.flatMap((one) => [...one.outcomes].map(([variant, outcome]) => ({ variant, round: one.round, outcome })));
+  if (store === null || outcomes.length === 0) return [];
+  const { integrity, uncounted } = await checkRounds(store, plan.run, outcomes.map(({ variant, round, outcome: { recordFile, requests, instances } }) => ({ variant, round, recordFile, requests, instances })), true);
+  if (uncounted !== null) return [`what InfluxDB holds could not be counted when the run was over: ${uncounted}`];
+  for (const [index, now] of integrity.entries()) {
+    const { outcome } = outcomes[index] as typeof outcomes[number];
+    outcome.integrity = { ...now, backfilled: Math.min(now.requests, now.backfilled + (outcome.integrity?.backfilled ?? 0)) };
+  }
+  const written = total(integrity, ({ backfilled }) => backfilled);
+  const missing = written + total(integrity, ({ lost }) => lost);
+  return missing === 0 ? [] : [`InfluxDB lacked ${whole(missing)} of the run's requests when it was over: ${whole(written)} were written again from k6's record`];
 }
 
 /**

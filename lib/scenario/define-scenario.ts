@@ -33,7 +33,7 @@ function problemOf(scenario: Scenario): string | undefined {
   }
   if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
   if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1) return 'has within, and phases.count: a search has load phases of its own';
-  return problemOfShare(scenario) ?? problemOfFurtherComparisons(scenario);
+  return problemOfFurtherComparisons(scenario);
 }
 
 /** What a variant may have instead of its scenario's. */
@@ -145,17 +145,6 @@ function whyNotMeasured({ variants }: Scenario, says: string, names: readonly st
     if (!isRunnable(found)) return `${says} "${name}", which is published only: nothing here can be measured of it`;
   }
   return undefined;
-}
-
-function problemOfShare(scenario: Scenario): string | undefined {
-  const { shareOf, variants } = scenario;
-  if (shareOf === undefined) return undefined;
-  const names = [shareOf.variant, shareOf.of];
-  const why = whyNotMeasured(scenario, 'shareOf names', names);
-  if (why !== undefined) return why;
-  if (shareOf.variant === shareOf.of) return `shareOf names "${shareOf.of}" twice`;
-  const [one, other] = variants.filter(({ name }) => names.includes(name)).map((variant) => baselineName(scenario, variant));
-  return one === undefined || one !== other ? 'shareOf wants two variants that are against the same one' : undefined;
 }
 
 function problemOfFurtherComparisons(scenario: Scenario): string | undefined {

@@ -239,11 +239,6 @@ export interface Scenario {
   /** What is searched for is the highest rate at which each variant keeps this; of `load` all but its length, and its rate, counts. One load phase. */
   within?: Within;
   variants: readonly Variant[];
-  /**
-   * Asks how much of one variant's effect another one has alone: ln(ratio of `variant`) / ln(ratio of `of`), both against
-   * the same baseline. `words` name what `variant` changes: "the curve".
-   */
-  shareOf?: { variant: string; of: string; words: string };
   /** Comparisons beside those of the rows, e.g. the last step of one server with the last one of another. */
   alsoCompare?: readonly { variant: string; against: string }[];
   /** All variants are the same on purpose: what differs is noise, and the result states this machine's noise floor. */

@@ -23,52 +23,33 @@ export const mostPages = 100_000;
 export const mostWeight = 1_000_000_000;
 const mostListBytes = 16 * 1024 ** 2;
 
-/** A line that says something. */
-export interface ListLine { where: string; words: string[] }
-
-/** The lines of a text, each in words, without comments and empty ones. `where` starts the messages. */
-export function linesOf(where: string, text: string): ListLine[] {
-  return text.replace(/^\uFEFF/, '').split(/\r?\n/).flatMap((line, index) => {
-    const words = line.replace(/(^|\s)#.*$/, '').split(/\s+/).filter((word) => word !== '');
-    return words.length === 0 ? [] : [{ where: `${where}, line ${index + 1}`, words }];
-  });
-}
-
-/** The same of a file, its path relative to the folder the person stands in. Throws UserError when it cannot be read. */
-export function linesOfFile(flag: string, path: string): ListLine[] {
-  return linesOf(`${flag} ${path}`, textOfFile(flag, path, mostListBytes));
-}
-
 /**
  * Reads a list of pages: on each line a path or a URL, and a whole number, its weight, which is 1 when left out.
  * @param flag as the person wrote it, e.g. `--urls`
  * @throws UserError (exit code 2) that names the line
  */
-export function readPageList(flag: string, path: string): PageList {
-  return pageListOf(`${flag} ${path}`, linesOfFile(flag, path).map(({ where, words: [target = '', weight = '1', more] }) => {
+export function readPageList(flag: string, file: string): PageList {
+  const list = `${flag} ${file}`;
+  const weights = new Map<string, number>();
+  let first: { line: number; target: string; parts: UrlParts } | undefined;
+  let port: number | undefined;
+  for (const [index, line] of textOfFile(flag, file, mostListBytes).replace(/^\uFEFF/, '').split(/\r?\n/).entries()) {
+    const [target, weight = '1', more] = line.replace(/(^|\s)#.*$/, '').trim().split(/\s+/);
+    if (target === undefined || target === '') continue;
+    const where = `${list}, line ${index + 1}`;
     if (more !== undefined) throw new UserError(`${where}: "${more}" is too much: give a path or URL, and its weight`, 2);
     if (/^\d+$/.test(target) && /^(\/|https?:)/.test(weight)) throw new UserError(`${where}: the weight comes second: ${weight} ${target}`, 2);
     const number = Number(weight);
     if (!/^\d+$/.test(weight) || number < 1 || number > mostWeight) throw new UserError(`${where}: the weight "${weight}" has to be a whole number from 1 to ${mostWeight}`, 2);
-    return { where, target, weight: number };
-  }));
-}
-
-/** @throws UserError (exit code 2) that names the line */
-export function pageListOf(list: string, lines: readonly { where: string; target: string; weight: number }[]): PageList {
-  const weights = new Map<string, number>();
-  let first: { where: string; target: string; parts: UrlParts } | undefined;
-  let port: number | undefined;
-  for (const { where, target, weight } of lines) {
     const parts = pathOrUrl(target, where);
     if (parts.scheme !== undefined) {
-      first ??= { where, target, parts };
+      first ??= { line: index + 1, target, parts };
       port ??= parts.port;
       if (addressOf(parts) !== addressOf(first.parts)) {
-        throw new UserError(`${where}: ${target} has another scheme, host or port than ${first.target} (${first.where.split(', ').at(-1)}): all pages have to be one server's`, 2);
+        throw new UserError(`${where}: ${target} has another scheme, host or port than ${first.target} (line ${first.line}): all pages have to be one server's`, 2);
       }
     }
-    const sum = weight + (weights.get(parts.path) ?? 0);
+    const sum = number + (weights.get(parts.path) ?? 0);
     if (sum > mostWeight) throw new UserError(`${where}: ${parts.path} has a weight of more than ${mostWeight} in all: give smaller ones`, 2);
     weights.set(parts.path, sum);
     if (weights.size > mostPages) throw new UserError(`${where}: more than ${mostPages} pages are too many: leave some out`, 2);

@@ -101,7 +101,7 @@ const variant = exactly<Variant>()(closed({
 const scenario = exactly<Scenario>()(closed({
   name: givenName, title: text, article: orAbsent(closed({ id: oneOf(['000', '001', '002', '003', '004']), title: text, year: whole(1990, 9999) })), knob: text,
   load: loadProfile, page, network: orAbsent(network), phases: orAbsent(closed({ count: whole(1, 100), pauseSeconds: secondsOrNone })), rounds: orAbsent(whole(1, mostRounds)),
-  within: orAbsent(withinForm(closed)), variants: list(variant), shareOf: orAbsent(closed({ variant: text, of: text, words: text })), alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
+  within: orAbsent(withinForm(closed)), variants: list(variant), alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
   control: orAbsent(trueOrAbsent), sharedCores: orAbsent(trueOrAbsent), footnotes: orAbsent(texts),
 }));
 

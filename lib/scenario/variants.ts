@@ -78,9 +78,9 @@ const secondsAtRate = 10;
  * @param rates in requests/s
  */
 export function atRates(scenario: Scenario, shown: readonly Variant[], rates: readonly number[]): Scenario {
-  const { shareOf: _, alsoCompare: __, within: ___, ...rest } = scenario;
+  const { alsoCompare: _, within: __, ...rest } = scenario;
   const variants = rates.flatMap((rate) => shown.filter(isRunnable).map((variant): Variant => {
-    const { published: ____, ...own } = variant;
+    const { published: ___, ...own } = variant;
     const against = baselineName(scenario, variant);
     return {
       ...own, name: nameAt(variant.name, rate), series: variant.name, load: atRate(loadOf(scenario, variant), rate), against: against === undefined ? null : nameAt(against, rate),

@@ -18,8 +18,6 @@ export interface Directive {
   origin: string;
   /** Of its first word, in what it comes from. */
   line: number;
-  /** In the text that it comes from: where its first word begins, and what is behind its ";" or "{". */
-  at?: readonly [begin: number, end: number];
 }
 
 /**
@@ -145,7 +143,6 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   let last: Directive | undefined;
   let line = 1;
   let begin = 1;
-  let beginAt = 0;
   let scanned = 0;
   let count = 0;
   const fail = (problem: string): never => {
@@ -168,7 +165,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
     } else if (token === ';' || token === '{') {
       const [first = fail(`"${token}" without a directive`), ...args] = words;
       const name = bareWord(first);
-      const directive: Directive = { name, args, comments, origin, line: begin, at: [beginAt, scanned] };
+      const directive: Directive = { name, args, comments, origin, line: begin };
       open.at(-1)?.push(directive);
       if (++count > mostDirectives) fail(`has more than ${mostDirectives} directives, and bakeoff reads no longer ones`);
       last = directive;
@@ -192,7 +189,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
     } else if (token === '"' || token === "'") {
       fail(`${token} without its end`);
     } else {
-      if (words.length === 0) [begin, beginAt] = [line, index];
+      if (words.length === 0) begin = line;
       line += token.split('\n').length - 1;
       if (token.includes('\uFFFD')) fail('is not UTF-8 text');
       words.push(token);

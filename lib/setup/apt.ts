@@ -1,13 +1,13 @@
 // Installing packages with apt-get so that nothing they bring is left running or enabled.
 import { existsSync } from 'node:fs';
-import { lstat, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import { withLock } from '../lock-file.ts';
-import { namesIn } from '../read-if-there.ts';
-import { find, type Machine } from './machine.ts';
+import { textOf } from '../read-if-there.ts';
+import type { Machine } from './machine.ts';
 import { aptPackages, type PackagedTool } from './packages.ts';
 import { lastLine, run, type Finished } from './run.ts';
 
@@ -22,9 +22,7 @@ const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so th
  * downloads, after the packages are set up otherwise; the rejection, with the signal's reason, comes when it has ended.
  */
 export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, machine: Machine, signal: AbortSignal): Promise<void> {
-  await alone(machine, signal, async () => {
-    // A bakeoff may have been killed while we waited.
-    await tidyUpAfterKilled(machine, signal);
+  await withLock(join(machine.systemRoot, 'run/bakeoff-apt.lock'), signal, async () => {
     const tools = await stillMissing();
     if (tools.length === 0) return;
     const packages = tools.flatMap(aptPackages);
@@ -38,15 +36,15 @@ export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, ma
     };
     const added = newPackages(await install('--simulate'));
     machine.progress.print(announcement(tools, packages, added));
-    await writeFile(newPackagesFile(machine), added.join('\n'));
+    // Debian's package scripts ask it before they start a service. A machine that has its own keeps it.
+    const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
     try {
-      // What Debian's package scripts ask before they start a service. A machine that has its own keeps it.
-      if (!existsSync(policyFile(machine))) await writeFile(policyFile(machine), policy, { mode: 0o755 });
-      // dpkg goes on when apt and bakeoff are killed, and the file's time says when it was done.
-      await install('-o', `DPkg::Options::=--post-invoke=touch -c ${newPackagesFile(machine)}`);
+      if (!existsSync(policyFile)) await writeFile(policyFile, policy, { mode: 0o755 });
+      await install();
     } finally {
       // Also after a failure or an interrupt: some packages may be set up by then.
-      await tidyUp(machine);
+      await disableServices(added, env);
+      if (textOf(policyFile) === policy) await rm(policyFile);
     }
   });
 }
@@ -56,45 +54,6 @@ function announcement(tools: readonly PackagedTool[], packages: readonly string[
   const others = added.filter((name) => !packages.includes(name)).length;
   const all = [...packages, ...(others === 0 ? [] : [`${others} ${others === 1 ? 'package' : 'packages'} that ${packages.length === 1 ? 'it needs' : 'these need'}`])];
   return `apt-get installs ${enumeration(all)}, since ${enumeration(tools)} ${tools.length === 1 ? 'is' : 'are'} missing; no service of theirs is started or enabled; --no-install forbids it`;
-}
-
-/** Does what a bakeoff that was killed while it installed packages has left undone, if there was one. */
-export async function finishKilledInstall(machine: Machine, signal: AbortSignal): Promise<void> {
-  if (!machine.isRoot || !machine.mayInstall || !existsSync(newPackagesFile(machine))) return;
-  await machine.progress.step('apt-get', 'finishing what an interrupted start has left', () => alone(machine, signal, () => tidyUpAfterKilled(machine, signal)));
-}
-
-async function tidyUpAfterKilled(machine: Machine, signal: AbortSignal): Promise<void> {
-  if (!existsSync(newPackagesFile(machine))) return;
-  // Its dpkg may go on alone for a while: this waits for the lock, whatever it says then.
-  await aptGet(['check'], aptEnvironment(machine), signal);
-  const { mtimeMs } = await stat(newPackagesFile(machine));
-  await tidyUp(machine, mtimeMs);
-}
-
-/** One lock for all checkouts of bakeoff on the machine. */
-async function alone(machine: Machine, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
-  await withLock(join(machine.systemRoot, 'run/bakeoff-apt.lock'), signal, work);
-}
-
-/** The packages that are being installed; there as long as their services may be enabled. It outlives a restart of the machine. */
-function newPackagesFile(machine: Machine): string {
-  return join(machine.systemRoot, 'var/lib/bakeoff-new-packages');
-}
-
-function policyFile(machine: Machine): string {
-  return join(machine.systemRoot, 'usr/sbin/policy-rc.d');
-}
-
-/**
- * Disables the services that came with new packages and takes the policy away. `untilMs`: when dpkg was done, if people may have
- * used the services since.
- */
-async function tidyUp(machine: Machine, untilMs?: number): Promise<void> {
-  const packages = await readFile(newPackagesFile(machine), 'utf8');
-  await disableServices(packages.split('\n').filter((name) => name !== ''), machine, untilMs);
-  if (await readFile(policyFile(machine), 'utf8').catch(() => undefined) === policy) await rm(policyFile(machine));
-  await rm(newPackagesFile(machine));
 }
 
 /** Of what `apt-get --simulate` says, the packages that are not there yet: it names the version of those that are. */
@@ -139,40 +98,12 @@ export function errorLine(stderr: string): string {
   return errors.filter((line) => !summaries.test(line)).at(-1) ?? errors.at(-1) ?? (lastLine(stderr) || 'it gave no reason');
 }
 
-/**
- * Takes the services of these packages, as far as they are there, out of the machine's start: systemd's and init scripts. Not
- * those that somebody has enabled after `untilMs`, or runs.
- */
-async function disableServices(packages: readonly string[], machine: Machine, untilMs: number | undefined): Promise<void> {
+/** Takes the services of these packages, as far as they are installed, out of the machine's start. */
+async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   if (packages.length === 0) return;
-  const env = aptEnvironment(machine);
   const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });
   const services = stdout.split('\n').filter((path) => /^\/etc\/init\.d\/[^/]+$|^(\/usr)?\/lib\/systemd\/system\/[^/@]+\.service$/.test(path))
     .map((path) => basename(path, '.service'));
-  for (const service of new Set(services)) {
-    if (untilMs !== undefined && await isWanted(service, untilMs, machine)) {
-      machine.progress.print(`${service}, which an interrupted start has installed, has been enabled or started since and stays as it is; to disable it: update-rc.d ${service} disable`);
-    } else {
-      // update-rc.d, which every Debian has, also unlinks the systemd unit of that name, with and without systemctl.
-      await run({ command: 'update-rc.d', args: [service, 'disable'], env });
-    }
-  }
-}
-
-/** Whether somebody has enabled the service after that time, or it runs: enabling what is enabled leaves no trace but that. */
-async function isWanted(service: string, untilMs: number, machine: Machine): Promise<boolean> {
-  const times = await Promise.all(enablingLinks(service, machine).map((link) => lstat(link).then(({ mtimeMs }) => mtimeMs, () => 0)));
-  if (times.some((time) => time > untilMs)) return true;
-  if (await find('systemctl', machine) === undefined) return false;
-  const { code } = await run({ command: 'systemctl', args: ['is-active', '--quiet', `${service}.service`], env: aptEnvironment(machine) });
-  return code === 0;
-}
-
-/** The links by which systemd and init scripts start a service with the machine; some may not be there. */
-function enablingLinks(service: string, { systemRoot }: Machine): string[] {
-  const units = join(systemRoot, 'etc/systemd/system');
-  const wanting = namesIn(units).filter((name) => /\.(wants|requires)$/.test(name)).map((name) => join(units, name, `${service}.service`));
-  const levels = ['2', '3', '4', '5', 'S'].map((level) => join(systemRoot, `etc/rc${level}.d`));
-  const starting = levels.flatMap((level) => namesIn(level).filter((name) => /^S\d\d/.test(name) && name.slice(3) === service).map((name) => join(level, name)));
-  return [...wanting, ...starting];
+  // update-rc.d, which every Debian has, also unlinks the systemd unit of that name, with and without systemctl.
+  for (const service of new Set(services)) await run({ command: 'update-rc.d', args: [service, 'disable'], env });
 }

@@ -13,7 +13,7 @@ export interface Machine {
   mayInstall: boolean;
   /** Searched after PATH. Debian keeps servers in the sbin folders, and Go's own installer does not touch PATH. */
   extraFolders: readonly string[];
-  /** Where apt's surroundings are: /usr/sbin/policy-rc.d, /run and /var/lib below it. */
+  /** The root of apt's surroundings: /usr/sbin/policy-rc.d and /run are below it. */
   systemRoot: string;
   bakeoffFolder: string;
   k6Sources: string;

@@ -1,7 +1,7 @@
 // Finds the programs that bakeoff drives, or gets them: environment variable, PATH, the system's packages where that is allowed,
 // and for k6 a build from source.
 import { UserError } from '../errors.ts';
-import { aptInstall, finishKilledInstall } from './apt.ts';
+import { aptInstall } from './apt.ts';
 import { lookForK6 } from './k6.ts';
 import { find, isExecutableFile, thisMachine, type Machine } from './machine.ts';
 import { howToInstall, type PackagedTool } from './packages.ts';
@@ -23,7 +23,6 @@ export function toolVariable(name: ToolName): string {
 export async function ensureTools<N extends ToolName>(
   names: readonly N[], machine: Machine = thisMachine(), signal: AbortSignal = new AbortController().signal,
 ): Promise<Record<N, string>> {
-  await finishKilledInstall(machine, signal);
   const outcomes = await Promise.allSettled(names.map((name) => look(name, machine)));
   const looked = valuesOrThrow(outcomes);
   signal.throwIfAborted();

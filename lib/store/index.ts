@@ -1,5 +1,5 @@
 // What the rest of the project uses of the store. dashboards/ reads its names and units from schema.ts itself.
 export { parseInfluxUrl, type Influx } from './client.ts';
 export { openStore, type Store } from './influxd.ts';
-export { checkAgain, checkRound, type RoundIntegrity } from './integrity.ts';
+export { checkRounds, type RoundIntegrity } from './integrity.ts';
 export { roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type ServerSample } from './points.ts';

@@ -6,15 +6,9 @@ import { join } from 'node:path';
  */
 const nowhere = '224.0.0.1:0';
 
-/** How influxd is reached over HTTP: at an address, or by a socket alone, named from the folder it runs in. */
-export type InfluxdAccess = { address: string } | { socket: string };
-
 /** The config file of the influxd that bakeoff runs itself. Keys that a version does not know are ignored by it (Debian's 1.6 says reporting-enabled, others reporting-disabled). */
-export function influxdConfig(folder: string, access: InfluxdAccess): string {
+export function influxdConfig(folder: string, address: string): string {
   const path = (name: string): string => JSON.stringify(join(folder, name));
-  const http = 'address' in access
-    ? `bind-address = ${JSON.stringify(access.address)}`
-    : `bind-address = "${nowhere}"\n  unix-socket-enabled = true\n  bind-socket = ${JSON.stringify(access.socket)}`;
   return `# Written by bakeoff at every start.
 reporting-disabled = true
 reporting-enabled = false
@@ -32,7 +26,7 @@ bind-address = "${nowhere}"
   query-log-enabled = false
 
 [http]
-  ${http}
+  bind-address = ${JSON.stringify(address)}
   auth-enabled = true
   log-enabled = false
   pprof-enabled = false

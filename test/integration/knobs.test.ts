@@ -1,10 +1,7 @@
 // Each knob of the catalogue, alone on a whole config, with the real server.
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { candidatesOf, readKnobs } from '../../lib/knobs/catalogue.ts';
-import { writeWith } from '../../lib/knobs/written.ts';
-import { layable } from '../../lib/servers/own/own-config.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { readOwnConfig } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
@@ -38,36 +35,4 @@ describe.each<ServerName>(['nginx', 'h2o', 'nghttpd'])('%s', (server) => {
     const { answer } = await test.start({ name: server, config: [own.file], workers: own.workers, asIs: { laid: [laid] } }, { folder: path.join(test.folder, 'run'), workers: 1, page });
     expect(answer.bytes).toBe(6);
   });
-});
-
-it('writes a config that nginx takes', async () => {
-  const file = await ownConfig('nginx');
-  const config = await layable({ server: 'nginx', file }, { port: 8443, paths: ['/index.html'], cores: 1 });
-  const laid = readKnobs('nginx').filter(({ name }) => ['open-file-cache', 'multi-accept', 'backlog', 'pcre-jit'].includes(name)).flatMap((knob) => candidatesOf(knob, 1)).slice(-4);
-  const best = path.join(path.dirname(file), 'best.conf');
-  const after = config.lay(laid.map((one) => one.laid));
-  const said = await writeWith(after, file, best);
-  expect(said).toEqual(expect.arrayContaining(['+pcre_jit on;', '+    multi_accept on;', '-    listen 8443 ssl http2;', '+    listen 8443 ssl http2 backlog=16384;']));
-  expect(existsSync(best)).toBe(true);
-  const again = await layable({ server: 'nginx', file: best }, { port: 8443, paths: ['/index.html'], cores: 1 });
-  expect(again.lay(laid.map((one) => one.laid)).edits).toEqual([]);
-  const { answer } = await test.start({ name: 'nginx', config: [best], workers: 1, asIs: {} }, { folder: path.join(test.folder, 'best'), workers: 1, page });
-  expect(answer.bytes).toBe(6);
-  const before = readFileSync(best, 'utf8');
-  await expect(writeWith(after, file, best)).rejects.toThrow(/--write .*best\.conf: EEXIST/);
-  expect(readFileSync(best, 'utf8')).toBe(before);
-});
-
-it('writes a config as it was measured, also where it has changed since, and none that says something else', async () => {
-  const file = path.join(await ownFiles({ 'own.yaml': 'listen: 80\nhosts: {}\n', 'own.end.yaml': 'listen: 80\nhosts: {}\n...\n' }), 'own.yaml');
-  const laid = { context: 'top', lines: 'num-threads: 2' };
-  const at = { port: 80, paths: ['/'], cores: 1 };
-  const config = await layable({ server: 'h2o', file }, at);
-  appendFileSync(file, '# more\n');
-  const best = `${file}.best`;
-  expect((await writeWith(config.lay([laid]), file, best))[0]).toBe(`${file} has changed since it was measured: ${best} is made of what it was.`);
-  expect(readFileSync(best, 'utf8')).toBe('listen: 80\nhosts: {}\nnum-threads: 2\n');
-  const ended = file.replace('.yaml', '.end.yaml');
-  expect(await writeWith((await layable({ server: 'h2o', file: ended }, at)).lay([laid]), ended, `${ended}.best`)).toEqual([expect.stringMatching(/^\/.*best is not written: as own\.end\.yaml is written, more than these lines would have to change\./)]);
-  expect(existsSync(`${ended}.best`)).toBe(false);
 });

@@ -13,7 +13,7 @@ interface Project { folder: string; machine: TestMachine; command: string; npmCa
 function freshClone(npm?: string): Project {
   const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
   const folder = join(machine.folder, 'project');
-  for (const below of ['lib/cli', 'bench']) mkdirSync(join(folder, below), { recursive: true });
+  mkdirSync(join(folder, 'lib/cli'), { recursive: true });
   for (const file of ['bin', 'package.json', 'package-lock.json']) cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
   writeFileSync(join(folder, 'lib/index.ts'), '');
   writeFileSync(join(folder, 'lib/cli/main.ts'), 'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n');
@@ -39,14 +39,23 @@ test('a fresh clone gets its packages, on stderr; the next start does nothing; a
   expect(first.stdout()).toBe('["scenario","--json"]\n');
   expect(first.stderr()).toMatch(/^Node packages: installing \(npm ci\) …\nNode packages: done in \d+\.\d s\n$/);
 
-  const second = start([command, 'test'], machine.env);
+  const second = start([command, 'compare'], machine.env);
   expect(await second.ended).toEqual([7, null]);
-  expect([second.stdout(), second.stderr(), npmCalls()]).toEqual(['["test"]\n', '', 1]);
+  expect([second.stdout(), second.stderr(), npmCalls()]).toEqual(['["compare"]\n', '', 1]);
 
   writeFileSync(join(folder, 'package-lock.json'), '{}\n');
   rmSync(join(folder, 'node_modules'), { recursive: true });
   expect(await start([command], machine.env).ended).toEqual([7, null]);
   expect(npmCalls()).toBe(2);
+});
+
+test.each(['test', 'bench'])('npm %s runs from the sources of a fresh clone', async (name) => {
+  const { folder, machine, command } = freshClone(`${makesNodeModules}; ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`);
+  mkdirSync(join(folder, 'test'));
+  writeFileSync(join(folder, 'test/commands.ts'), 'import { main as ofPackage } from \'../lib/cli/main.ts\';\nexport const main = (argv: string[]): Promise<number> => ofPackage([\'of the checkout\', ...argv]);\n');
+  const child = start([command, '--no-install', name, 'x'], machine.env);
+  expect(await child.ended, child.stderr()).toEqual([7, null]);
+  expect(child.stdout()).toBe(`["of the checkout","--no-install","${name}","x"]\n`);
 });
 
 test('two starts at once: one installs, the other waits for it', async () => {

@@ -30,7 +30,7 @@ async function cleanBehind(before: readonly string[], ...flags: string[]): Promi
 const clean = (...flags: string[]): Promise<Cleaned> => cleanBehind([], ...flags);
 
 const all = {
-  'k6': ['lock'], 'tls': ['lock', 'localhost.pem'], 'grafana': ['lock', 'grafana.ini'], 'grafana/data': ['admin-password', 'grafana.db'], 'influxdb': ['run.lock', 'view.lock', 'influxd.lock', 'password'],
+  'k6': ['lock'], 'tls': ['lock', 'localhost.pem'], 'grafana': ['lock', 'grafana.ini'], 'grafana/data': ['admin-password', 'grafana.db'], 'influxdb': ['influxd.lock', 'password'],
 };
 
 test('what the next run makes again goes, the history only where that is asked for, and nothing of others', async () => {
@@ -50,14 +50,14 @@ test('what the next run makes again goes, the history only where that is asked f
 });
 
 test('a folder of the same name that is somebody else\'s stays', async () => {
-  keep({ k6: ['notes'], influxdb: ['run.lock'] });
+  keep({ k6: ['notes'], influxdb: ['password'] });
   expect(await clean('--history')).toMatchObject({ code: 0, out: `there is nothing of bakeoff's in ${folder}\n` });
   expect(readdirSync(folder)).toEqual(['influxdb', 'k6']);
 });
 
 test('while a run measures, or the database or Grafana is in use, nothing is removed', async () => {
   keep(all);
-  for (const [name, lock, what] of [['influxdb', 'view.lock', "InfluxDB's data"], ['grafana', 'lock', "Grafana's setup"]] as const) {
+  for (const [name, lock, what] of [['influxdb', 'influxd.lock', "InfluxDB's data"], ['grafana', 'lock', "Grafana's setup"]] as const) {
     const inUse = await lockFile(join(folder, name, lock));
     expect(await clean('--history')).toEqual({ code: 1, out: '', error: `${what} in ${join(folder, name)} is in use: end that first\n` });
     closeSync(inUse as number);

@@ -108,13 +108,13 @@ test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lo
   if (!warnings.some((warning) => warning.includes('was dropped and repeated'))) expect(warnings.filter((warning) => warning.includes('k6 was ended without it'))).toHaveLength(2);
 });
 
-test('a database whose folder is deleted in the middle holds all of the run in the end', async () => {
+test.each([['folder is', ''], ['newest files are', 'wal']])('a database whose %s deleted in the middle holds all of the run in the end', async (_, part) => {
   const own = await makeHome(['k6', 'nginx', 'influxd']);
   onTestFinished(() => own.remove());
   const out = newOut();
   const run = start([name, '--rounds', '2', '--duration', '2s', '--out', out], own.env);
   await underLoad(run, out, 2, firstSample);
-  rmSync(join(own.folder, 'influxdb'), { recursive: true });
+  rmSync(join(own.folder, 'influxdb', part), { recursive: true });
   expect(await run.ended, run.stderr()).toBe(0);
   const { integrity, warnings } = readResult(out);
   expect(integrity).toMatchObject({ stored: integrity?.requests, lost: 0 });

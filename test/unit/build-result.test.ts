@@ -53,7 +53,7 @@ test('a footnote says that an address has cores of its own', async () => {
     const found = buildResult({ plan, store: null } as unknown as RunContext, result([workers, openFileCache]).environment, { kept: [], notes: [], tried: new Map(), unfinished: [] }, new Date(0), 'partial');
     const lines = footnoteLines(found);
     // Addresses are parted in it.
-    const markdown = markdownReport(found, { heading: [], findings: [] }).replaceAll('\u200b', '');
+    const markdown = markdownReport(found).replaceAll('\u200b', '');
     const terminal = terminalReport(found, [], { width: Infinity, colour: false, verbose: true }).join('\n');
     const page = await htmlReport(found, { samples: [], configs: [] });
     for (const line of lines) expect([markdown.includes(line), terminal.includes(line), page.includes(line)]).toEqual([true, true, true]);

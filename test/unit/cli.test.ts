@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
+import { main } from '../commands.ts';
 
 const printed: string[] = [];
 const complained: string[] = [];

@@ -1,4 +1,3 @@
-import { execFileSync, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -118,7 +117,7 @@ test('what is asked for: path, query and host of the URL; a Host header is stron
   expect(pageOf({ url: 'http://10.0.0.1/a' })).toEqual({ path: '/a' });
 });
 
-test('several pages come from --urls or from the load, with their address', () => {
+test('several pages come from --urls, with their address', () => {
   const of = (one: OwnConfig, asked: Asked): object => {
     const [{ listen, page }, { page: other }] = sides(one, one, asked);
     expect(other).toEqual(page);
@@ -127,7 +126,6 @@ test('several pages come from --urls or from the load, with their address', () =
   const weights = { '/': 2, '/b': 1 };
   expect(of(nginx, { urls: listFile('/ 2\n/b') })).toEqual({ port: 80, page: { path: '/', weights } });
   expect(of(both, { urls: listFile('/ 2\nhttps://a.example/b') })).toEqual({ port: 443, page: { path: '/', host: 'a.example', weights } });
-  expect(of(nginx, { load: `h2load --h1 -i ${listFile('/\n/b\n/')}` })).toEqual({ port: 80, page: { path: '/', weights } });
   expect(of(nginx, { urls: listFile('/b 7'), load: 'wrk -c 3 -t 1' })).toEqual({ port: 80, page: { path: '/b' } });
   for (const [asked, message] of [
     [{ urls: listFile('/'), url: '/' }, /^--url and --urls: leave one of them out$/],
@@ -135,15 +133,6 @@ test('several pages come from --urls or from the load, with their address', () =
     [{ urls: listFile('https://a.example/') }, /^--urls says https:\/\/, and a\.conf has no TLS on port 80/],
     [{ urls: listFile('/ x') }, /^--urls \S+, line 1: the weight "x" has to be/],
   ] as const) expect(() => of(nginx, asked)).toThrow(expect.objectContaining({ message: expect.stringMatching(message), exitCode: 2 }));
-});
-
-test('a list that the load names is read once', () => {
-  const list = join(newFolder(), 'urls');
-  execFileSync('mkfifo', [list]);
-  // Whoever reads it again finds nothing.
-  const writer = spawn('sh', ['-c', `printf '/\n/b\n' >"$0"; while :; do : >"$0"; done`, list]);
-  onTestFinished(() => void writer.kill());
-  expect(sides(nginx, nginx, { load: `h2load --h1 -i ${list}` }).map(({ page }) => page)).toEqual(Array(2).fill({ path: '/', weights: { '/': 1, '/b': 1 } }));
 });
 
 test('a load goes to each side over what it speaks', () => {
@@ -211,7 +200,7 @@ describe('sides of other kinds', () => {
     const others = sidesFor([commandSide('a', 'node a.js'), one, two]);
     expect(others.map(({ page }) => page.path)).toEqual(['/', '/api', '/b']);
     expect(notes(others)).toEqual(['The pages differ: a /, 127-0-0-1 /api, 127-0-0-2 /b; part of what is seen is theirs.']);
-    expect(notes(sidesFor([commandSide('a', 'node a.js'), commandSide('b', 'node b.js')], { load: [`a=h2load --h1 -n 1 -i ${listFile('/\n/x')}`, 'b=wrk http://localhost/'] }))[0]).toBe('The pages differ: a / and 1 more, b /; part of what is seen is theirs.');
+    expect(notes(sidesFor([commandSide('a', 'node a.js'), commandSide('b', 'node b.js')], { load: ['a=wrk http://localhost/x', 'b=wrk http://localhost/'] }))[0]).toBe('The pages differ: a /x, b /; part of what is seen is theirs.');
   });
 
   test('beyond this machine only what is named twice is loaded, by compare and by a scenario', async () => {

@@ -10,7 +10,7 @@ function project(): string {
   const folder = `${newFolder()}/`;
   const files = {
     'lib/cli/main.ts': 'import { word } from \'../word.ts\';\nexport const said: string = word;\nexport const place = import.meta.url;\n',
-    'lib/word.ts': 'export const word: string = \'one\';\n', 'lib/index.ts': 'export { word } from \'./word.ts\';\n', 'bench/bench.ts': '', 'bin/none.mjs': '',
+    'lib/word.ts': 'export const word: string = \'one\';\n', 'lib/index.ts': 'export { word } from \'./word.ts\';\n', 'bin/none.mjs': '',
   };
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });

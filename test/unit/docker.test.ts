@@ -168,7 +168,7 @@ describe('docker/Dockerfile', () => {
 
 describe('what goes into the image', () => {
   const copied = argumentsOf('COPY').filter((line) => !line.startsWith('--from')).flatMap((line) => line.split(' ').slice(0, -1));
-  const intoProject = new Set(['package.json', 'LICENSE', 'README.md', 'bench', 'bin', 'lib', 'scenarios', 'server-configs', 'xk6-loadgen/metrics.json', 'dashboards/names.ts']);
+  const intoProject = new Set(['package.json', 'LICENSE', 'README.md', 'bin', 'lib', 'scenarios', 'server-configs', 'xk6-loadgen/metrics.json', 'dashboards/names.ts']);
 
   it('is there, and let through by .dockerignore', () => {
     const [ignore, ...exceptions] = read('.dockerignore').split('\n').filter((line) => line !== '' && !line.startsWith('#'));

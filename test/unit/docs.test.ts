@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { main } from '../../lib/cli/main.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { main } from '../commands.ts';
 
 const textOf = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
 

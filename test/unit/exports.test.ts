@@ -8,7 +8,7 @@ import { main } from '../../lib/cli/main.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport } from '../../lib/report/csv.ts';
-import { commentReport, markdownReport } from '../../lib/report/markdown.ts';
+import { markdownReport } from '../../lib/report/markdown.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
@@ -86,7 +86,7 @@ describe('CSV', () => {
 
 describe('the comment', () => {
   test('begins with the verdict, then comes the table, then how it was measured, and the rest is closed', () => {
-    const text = commentReport(whole);
+    const text = markdownReport(whole);
     const [seen, closed] = text.split('<details>') as [string, string];
     expect(seen.trimEnd().split('\n\n').map((part) => part.slice(0, 60))).toEqual([
       '**open-file-cache is faster than workers here: +33 % (95 % i', expect.stringMatching(/^\| variant \|/), expect.stringMatching(/^nginx-open-file-cache · wrk -c 100 /),
@@ -100,12 +100,12 @@ describe('the comment', () => {
 
   test('numbers rounds as the run did, where one was dropped and repeated', () => {
     const droppedThird = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.map((one) => ({ ...one, round: one.round < 3 ? one.round : one.round + 1 })) });
-    const text = commentReport(result([droppedThird(workers), droppedThird(openFileCache)]));
+    const text = markdownReport(result([droppedThird(workers), droppedThird(openFileCache)]));
     expect([...text.matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm)].map(([, round]) => round)).toEqual(['1', '2', '4', '5', '6', '7']);
   });
 
   test('says what a reader has to know without being opened, and what of a run was not finished', () => {
-    const text = commentReport({ ...whole, state: 'partial', looks: [10], warnings: ['the generator was at its limit'], footnotes: ['The bodies differ'] });
+    const text = markdownReport({ ...whole, state: 'partial', looks: [10], warnings: ['the generator was at its limit'], footnotes: ['The bodies differ'] });
     const [seen] = text.split('<details>') as [string];
     expect(seen).toMatch(/^\*\*Ended early: 6 of 10 rounds/);
     expect(seen).toContain('not final');
@@ -115,7 +115,7 @@ describe('the comment', () => {
   test('has nothing of a log line but its text: no link, image, code or call', () => {
     const line = 'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]'
       + ' HTTPS://b.example or www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
-    expect(commentReport({ ...whole, footnotes: [line] })).toContain(
+    expect(markdownReport({ ...whole, footnotes: [line] })).toContain(
       '\n- its log says: \\`x\\` [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]'
       + ' HTTPS\u200b://b.example or www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
     );
@@ -123,24 +123,23 @@ describe('the comment', () => {
 
   test('has nothing of a title but its text, nor has the table', () => {
     const odd = { ...whole, title: 'a *b* <c> | e.conf', comparisons: [], variants: [] };
-    expect(commentReport(odd)).toContain('**a \\*b\\* \\<c> \\| e.conf**');
-    expect(markdownReport(odd, { heading: [], findings: [] })).toContain('# a \\*b\\* \\<c> \\| e.conf\n');
+    expect(markdownReport(odd)).toContain('**a \\*b\\* \\<c> \\| e.conf**');
   });
 
   test('tells configs of one name apart', () => {
     const files = ['/srv/old/nginx.conf', '/srv/new/nginx.conf', '/srv/new/h2o.conf'];
     const variants = ['old', 'new', 'h2o'].map((name, index) => ({ ...whole.variants[0] as Result['variants'][number], name, server: { name: 'nginx', version: '', workers: 1, config: files.slice(index, index + 1), redirections: [] } }));
-    const text = commentReport({ ...whole, comparisons: [], variants, footnotes: [`The bodies differ: ${files.map((file) => `${file} 612 B`).join(', ')}`] });
+    const text = markdownReport({ ...whole, comparisons: [], variants, footnotes: [`The bodies differ: ${files.map((file) => `${file} 612 B`).join(', ')}`] });
     expect(text).toContain('- The bodies differ: old 612 B, new 612 B, h2o.conf 612 B\n');
   });
 
   test('has no path of the machine, and no HTML of a stranger', () => {
     const server = { ...whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>, config: ['/home/me/secret/@b&c/a.conf'], redirections: ['error_log /var/log/nginx/error.log → error.log of this run'] };
-    const text = commentReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server })), footnotes: ['Only /home/me/secret/@b&c/a.conf encrypts <script>'] });
+    const text = markdownReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server })), footnotes: ['Only /home/me/secret/@b&c/a.conf encrypts <script>'] });
     expect(text).toContain('- Only a.conf encrypts \\<script>');
     expect(text).not.toMatch(/secret|\/var\/log/);
     const odd = { ...server, config: ['/home/me/secret/a$$b.conf'] };
-    expect(commentReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server: odd })), footnotes: ['Of /home/me/secret/a$$b.conf'] })).toContain('- Of a$$b.conf\n');
+    expect(markdownReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server: odd })), footnotes: ['Of /home/me/secret/a$$b.conf'] })).toContain('- Of a$$b.conf\n');
   });
 });
 
@@ -157,7 +156,7 @@ describe('files that are named', () => {
     await Promise.all(writeExports(exports, whole));
     expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe(csvReport(whole));
     expect(readlinkSync(join(folder, 'a.csv'))).toBe('kept/there.csv');
-    expect(readFileSync(join(folder, 'a.md'), 'utf8')).toBe(commentReport(whole));
+    expect(readFileSync(join(folder, 'a.md'), 'utf8')).toBe(markdownReport(whole));
     expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toEqual(JSON.parse(JSON.stringify(whole)));
     expect(readdirSync(folder).sort()).toEqual(['a.csv', 'a.json', 'a.md', 'kept']);
   });

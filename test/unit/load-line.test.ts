@@ -12,12 +12,6 @@ writeFileSync(join(folder, 'body.json'), '{"a":1}');
 writeFileSync(join(folder, 'large'), 'x'.repeat(16 * 1024 + 1));
 writeFileSync(join(folder, 'binary'), Buffer.from([0xff, 0xfe, 0x00]));
 writeFileSync(join(folder, 'empty'), '');
-writeFileSync(join(folder, 'list'), 'GET http://a.example/\r\nGET http://a.example/b\r\n\r\nGET http://a.example/\r\n');
-writeFileSync(join(folder, 'urls'), 'https://a.example/\n/b\n');
-writeFileSync(join(folder, 'headers'), 'GET http://a/\nX-Key: 1\n');
-writeFileSync(join(folder, 'body'), 'POST http://a/\n@file\n');
-writeFileSync(join(folder, 'methods'), '# two\nGET http://a/\nHEAD http://a/\n');
-writeFileSync(join(folder, 'hosts'), 'GET http://a/\nGET http://b/\n');
 vi.stubEnv('INIT_CWD', folder);
 afterAll(() => void vi.unstubAllEnvs());
 
@@ -29,33 +23,24 @@ function loadOfLine(line: string, scheme?: 'http' | 'https'): Omit<LoadLine, 'ov
 
 describe("the articles' lines are what the scenarios have", () => {
   test.each([
-    ['./wrk -c 100 -t 10 -d 10 http://127.0.0.1/', wrk('-c 100 -t 10 -d 10')],
-    ['$ ab -c 10000 -n 1000000 -r http://172.31.20.18/', ab('-c 10000 -n 1000000 -r')],
-    ['$ weighttp -k -c 100 -n 100000 http://127.0.0.1:81/index.html', weighttp('-k -c 100 -n 100000')],
+    ['wrk -c 100 -t 10 -d 10 http://127.0.0.1/', wrk('-c 100 -t 10 -d 10')],
+    ['ab -c 10000 -n 1000000 -r http://172.31.20.18/', ab('-c 10000 -n 1000000 -r')],
+    ['weighttp -k -c 100 -n 100000 http://127.0.0.1:81/index.html', weighttp('-k -c 100 -n 100000')],
     ['h2load -n 100000 -c 1000 https://www.example.com -t 16', h2load('-n 100000 -c 1000 -t 16')],
     ['h2load -n100000 -c100 -m100 https://127.0.0.1:8081/index.html', h2load('-n100000 -c100 -m100')],
-    [
-      'echo "GET https://a.example:8443" | vegeta attack -http2 -insecure -duration=10s -rate=1000 | tee result.nginx.bin'
-      + ' | vegeta report -reporter="hist[0,.15ms,.3ms,.45ms,.6ms,.75ms,.9ms,1ms,2ms,5ms]"',
-      vegeta('-http2 -insecure -duration=10s -rate=1000', { buckets: 'hist[0,.15ms,.3ms,.45ms,.6ms,.75ms,.9ms,1ms,2ms,5ms]' }),
-    ],
+    ['vegeta attack -http2 -insecure -duration=10s -rate=1000', vegeta('-http2 -insecure -duration=10s -rate=1000')],
   ])('%s', (line, { command: _, ...profile }) => {
     const { command, ...load } = loadOfLine(line).load;
     expect(load).toEqual(profile);
-    expect(command).toBe(line.replace('$ ', ''));
+    expect(command).toBe(line);
   });
 });
 
 describe('the line', () => {
   test.each([
     ['wrk', 'wrk'],
-    ['  /usr/local/bin/wrk   -t4\t-c100 ', '/usr/local/bin/wrk -t4 -c100'],
-    ['time sudo wrk -H "A:  b"', 'time sudo wrk -H "A:  b"'],
+    ['  /usr/local/bin/wrk   -t4\t-c100 ', 'wrk -t4 -c100'],
     ['wrk -t4 -c8 \\\n  -d 5', 'wrk -t4 -c8 -d 5'],
-    ['wrk -d 5 # as in production', 'wrk -d 5'],
-    ['wrk -d 5 > out.txt 2>&1', 'wrk -d 5'],
-    ['wrk -d 5 2> errors >>out.txt', 'wrk -d 5'],
-    ['ab -n 10 http://localhost/ 2>&1 | tee log | grep Requests', 'ab -n 10 http://localhost/ | tee log | grep Requests'],
   ])('"%s" is shown as %s', (line, command) => {
     expect(loadOfLine(line).load.command).toBe(command);
   });
@@ -71,69 +56,51 @@ describe('the line', () => {
   });
 
   test.each([
-    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, wrk2, h2load, ab, weighttp, vegeta$/],
+    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/],
     ['   ', /^give the command line/],
-    ['time', /^give the command line/],
-    ['# wrk -c 1', /^give the command line/],
-    ['-c 100 -d 10', /^there is no load generator "-c" here: (?:did you mean \w+\? )?there are wrk, wrk2, h2load, ab, weighttp, vegeta$/],
-    ['wrk2 -c 100', /^wrk2: give the requests\/s, such as -R 1000, or take wrk, which has as many as it can$/],
-    ['h2load -w 16', /^h2load -w 16 cannot be honoured here: windows have 30 bits, as h2load's by default$/],
-    ['h2load -w30 -W 20', /^h2load -W 20 cannot be honoured here/],
+    ['-c 100 -d 10', /^there is no load generator "-c" here: (?:did you mean \w+\?|there are wrk, h2load, ab, weighttp, vegeta)$/],
+    ['wrk2 -c 100', /^there is no load generator "wrk2" here: did you mean wrk\?$/],
+    ['h2load -w 16', /^h2load: -w cannot be honoured here; these can: -n -c /],
     ['wrk -R 0', /^wrk -R 0 has to be a whole number above 0$/],
-    ['wrk --conections 100', /^wrk: --conections cannot be honoured here \(did you mean --connections\?\); these can: -c /],
+    ['wrk --conections 100', /^wrk: --conections cannot be honoured here; these can: -c /],
     ['h2load -c 10 -D 1 --rps=0', /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/],
     ['h2load --h1 -c 10 -m 4', /^h2load: -m 4 would pipeline over HTTP\/1\.1, which cannot be honoured here: -c 40 without -m has as many requests at once$/],
     ['/opt/bin/h2laod -n 1', /^there is no load generator "h2laod" here: did you mean h2load\?/],
     ['hey -z 10s http://localhost/wrk', /^there is no load generator "hey" here/],
-    ['taskset -c 1 wrk -c 100', /^leave "taskset -c 1" out: the line begins with wrk \(cores are given with --generator-cpus\)$/],
-    ['sudo -u www /usr/bin/wrk -c 100', /^leave "sudo -u www" out: the line begins with \/usr\/bin\/wrk/],
-    ['A=1 wrk', /^leave "A=1" out/],
-    ['docker run --rm williamyeh/wrk -c 10', /^leave "docker run --rm" out/],
-    ['wrk -c 10; wrk -c 20', /^the load: ; is for a shell: give one command line$/],
-    ['wrk -c 10\nwrk -c 20', /^the load: give one command line, not several$/],
-    ['wrk -c 10 && ab', /^the load: && is for a shell/],
-    ['wrk http://localhost/?a=1&b=2', /^the load: & is for a shell: give one command line, with quotes around what has & in it$/],
-    ['(wrk)', /^the load: \( is for a shell/],
-    ['vegeta attack < targets', /^the load: < is for a shell/],
-    ['wrk -c $CONNECTIONS', /^the load: \$CONNECTIONS is for a shell/],
-    ['wrk -c "$(nproc)"', /^the load: \$\( is for a shell/],
-    ['wrk -c `nproc`', /^the load: ` is for a shell/],
-    ['| wrk', /^the load: a \| has nothing on one side of it$/],
-    ['wrk |', /^the load: a \| has nothing/],
+    ['time wrk -c 100', /^there is no load generator "time" here: there are wrk, h2load, ab, weighttp, vegeta$/],
+    ['taskset -c 1 wrk -c 100', /^there is no load generator "taskset" here/],
+    ['A=1 wrk', /^there is no load generator "A=1" here/],
+    ['# wrk -c 1', /^the load: # needs a shell/],
+    ['wrk -c 10; wrk -c 20', /^the load: ; needs a shell: a load is one command with its flags, such as "wrk -c 100 -d 10", with '…' around what a shell would change$/],
+    ['wrk -c 10\nwrk -c 20', /^the load: a second line needs a shell/],
+    ['wrk -c 10 && ab', /^the load: && needs a shell/],
+    ['wrk http://localhost/?a=1&b=2', /^the load: & needs a shell/],
+    ['(wrk)', /^the load: \( needs a shell/],
+    ['vegeta attack < targets', /^the load: < needs a shell/],
+    ['wrk -d 5 2>&1', /^the load: 2>&1 needs a shell/],
+    ['wrk -d 5 > out.txt', /^the load: > needs a shell/],
+    ['echo "GET http://a/" | vegeta attack -duration=1s', /^the load: \| needs a shell/],
+    ['wrk -c $CONNECTIONS', /^the load: \$CONNECTIONS needs a shell/],
+    ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
+    ['wrk -c `nproc`', /^the load: ` needs a shell/],
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
-    ['cat urls | wrk', /^wrk: leave "cat … \|" out/],
-    ['cat a | sort | vegeta attack', /^there is no load generator "cat" here/],
     ['wrk -c 100 -s post.lua http://localhost/', /^wrk: -s cannot be honoured here: no script is run\. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab/],
-    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL or list at a time; several URLs go into a file, --urls FILE$/],
+    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; several pages are --urls FILE$/],
     ['wrk 100', /^wrk: "100" is no URL/],
     ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
     ['wrk http://', /^wrk: "http:\/\/" is no URL/],
     ['wrk http://a:99999/', /is no URL/],
     ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
-    ['h2load -i none.txt', /^h2load -i none\.txt: there is no such file$/],
-    ['h2load -i list http://a/', /^h2load: -i list and "http:\/\/a\/": one URL or list at a time/],
+    ['h2load -i list', /^h2load: -i cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/],
     ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
     ['vegeta', /^vegeta: only "vegeta attack" makes load/],
-    ['vegeta attack http://a/ -duration=1s', /^vegeta: "http:\/\/a\/": write the URL as echo/],
-    ['vegeta attack -targets=none -duration=1s', /^vegeta -targets none: there is no such file$/],
-    ['echo "GET http://a/" | vegeta attack -targets=list -duration=1s', /^vegeta: echo … \| and -targets list: one URL or list at a time/],
-    ['vegeta attack -targets=headers -duration=1s', /^vegeta -targets headers, line 2: "X-Key: 1" has to be one method and URL, .*headers are given with -header/],
-    ['vegeta attack -targets=body -duration=1s', /^vegeta -targets body, line 2: "@file" has to be one method and URL, .*a body with -body/],
-    ['vegeta attack -targets=methods -duration=1s', /^vegeta -targets methods, line 3: HEAD after GET: all targets have to have one method here$/],
-    ['vegeta attack -targets=hosts -duration=1s', /^vegeta -targets hosts, line 2: http:\/\/b\/ has another scheme, host or port than http:\/\/a\/ \(line 1\)/],
-    ['vegeta attack -targets=empty -duration=1s', /^vegeta -targets empty has no target: write one, such as GET http:\/\/localhost\/$/],
-    ['vegeta attack -targets=list -format=json -duration=1s', /^vegeta -format json cannot be honoured here/],
-    ['cat targets | vegeta attack -duration=1s', /^cat targets: there is no such file$/],
-    ['sort targets | vegeta attack -duration=1s', /^vegeta: targets from sort cannot be honoured here: write echo "GET URL" \| vegeta attack …, or -targets FILE$/],
-    ['echo http://a/ | vegeta attack -duration=1s', /^vegeta, line 1: "http:\/\/a\/" has to be one method and URL/],
-    ['echo | vegeta attack -duration=1s', /^vegeta has no target: write one/],
-    ['echo get http://a/ | vegeta attack -duration=1s', /^vegeta, line 1: get has to be a method/],
-    [String.raw`echo -e "GET http://a/\nX: y" | vegeta attack -duration=1s`, /^vegeta, line 2: "X: y" has to be one method and URL/],
-    ['echo "GET http://a/" | vegeta attack -duration=1s | vegeta report -type="hist[1,2]"', /^vegeta: buckets have to be/],
+    ['vegeta attack http://a/ -duration=1s', /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/],
+    ['vegeta attack -targets=list -duration=1s', /^vegeta: -targets cannot be honoured here: several pages are --urls FILE/],
+    ['vegeta attack -body=body.json -duration=1s', /^vegeta: -body cannot be honoured here: all requests are GET; for a body at a rate take h2load --rps with -d$/],
     ['h2load --ciphers=HIGH', /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE-ECDSA-AES128-GCM-SHA256 /],
     ['h2load --groups X25519:X448', /^h2load --groups X448 cannot be honoured here; these can: X25519 P-256 P-384 P-521$/],
-    ['h2load --alpn-list=h3,h2', /^h2load --alpn-list h3 cannot be honoured here: the first one has to be h2 or http\/1\.1$/],
-    ['ab -n 1 -f SSL3 http://a/', /^ab -f SSL3 cannot be honoured here: TLS1\.2, TLS1\.3 or ALL$/],
+    ['h2load --alpn-list=http/1.1', /^h2load: --alpn-list cannot be honoured here: take --h1 for HTTP\/1\.1$/],
+    ['ab -n 1 -f SSL3 http://a/', /^ab: -f cannot be honoured here; these can: -c -n /],
     ['h2load -d large', /^h2load -d large has 16385 bytes: give a file of at most 16384/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
@@ -142,31 +109,10 @@ describe('the line', () => {
   ])('"%s" is refused in one line', refused((line) => loadOfLine(line)));
 });
 
-describe('several pages', () => {
-  const listed = { url: { scheme: 'http', host: 'a.example', path: '/' }, host: 'a.example', weights: { '/': 2, '/b': 1 } };
-
-  test.each<[string, object]>([
-    ['vegeta attack -targets list -duration=1s', listed],
-    ['vegeta attack -targets=list -format=http -lazy -duration=1s', listed],
-    ['cat list | vegeta attack -targets=stdin -duration=1s', listed],
-    ['printf "GET http://a.example/\\nGET http://a.example/b\\nGET http://a.example/\\n" | vegeta attack -duration=1s', listed],
-    ['h2load -c 10 -D 1 -i urls', { url: { scheme: 'https', host: 'a.example', path: '/' }, host: 'a.example', weights: { '/': 1, '/b': 1 } }],
-  ])('of "%s"', (line, expected) => {
-    const { load: _, ...found } = loadOfLine(line);
-    expect(found).toEqual(expected);
-  });
-
-  test('are one page where all lines are the same', () => {
-    expect(loadOfLine('echo -e "HEAD http://a/\\nHEAD http://a/" | vegeta attack -duration=1s')).toEqual({
-      load: expect.objectContaining({ method: 'HEAD' }), url: { scheme: 'http', host: 'a', path: '/' }, host: 'a',
-    });
-  });
-});
-
 describe('a rate', () => {
   test.each([
-    ['wrk2 -t2 -c100 -d30s -R2k -L http://localhost/', { connections: 100, rate: 2000, requests: 60_000 }],
-    ['wrk -R 50 -d 2 --u_latency', { connections: 10, rate: 50, requests: 100 }],
+    ['wrk -t2 -c100 -d30s -R2k -L http://localhost/', { connections: 100, rate: 2000, requests: 60_000 }],
+    ['wrk -R 50 -d 2', { connections: 10, rate: 50, requests: 100 }],
     ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
     ['h2load -c 10 --rps=20 -n 400 --h1', { protocol: 'http/1.1', rate: 200, requests: 400 }],
   ])('of "%s"', (line, expected) => {
@@ -189,7 +135,6 @@ describe('the URL', () => {
     ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
     ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
     ['weighttp -n 1 127.0.0.1:81/index.html', { scheme: 'http', port: 81, path: '/index.html' }],
-    ['printf "GET https://a.example/b\\n" | vegeta attack -duration=1s', { scheme: 'https', host: 'a.example', path: '/b' }],
   ])('of "%s" is %o', (line, url) => {
     const found = loadOfLine(line);
     expect(found.url).toEqual(url);
@@ -215,8 +160,8 @@ describe('the URL', () => {
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
     ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
     ['vegeta attack -duration=1s -h2c', 'https', { protocol: 'h2' }],
-    ['echo "GET http://localhost/" | vegeta attack -duration=1s -rate=500 -max-connections 7', 'https', { protocol: 'http/1.1', connections: 7 }],
-    ['echo "GET https://localhost/" | vegeta attack -duration=1s -http2=false', undefined, { protocol: 'http/1.1' }],
+    ['vegeta attack -duration=1s -rate=500 -max-connections 7', 'http', { protocol: 'http/1.1', connections: 7 }],
+    ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],
     ['wrk', 'https', { protocol: 'http/1.1' }],
   ])('says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
     expect(loadOfLine(line, scheme).load).toMatchObject(load);
@@ -232,7 +177,6 @@ describe('what is asked', () => {
     ['ab -n 1 -m PATCH -p empty http://localhost/', { method: 'PATCH', body: '', headers: { 'Content-Type': 'text/plain' } }],
     ['ab -n 1 -C a=1 -C b=2 -A me:secret http://localhost/', { headers: { Cookie: 'a=1; b=2', Authorization: 'Basic bWU6c2VjcmV0' } }],
     ['h2load -n 1 -d body.json -H "A: b" https://localhost/', { method: 'POST', body: '{"a":1}', headers: { A: 'b' } }],
-    ['echo "POST https://localhost/" | vegeta attack -duration=1s -body body.json -header "A: b"', { method: 'POST', body: '{"a":1}', headers: { A: 'b' } }],
     ['weighttp -n 1 -H "A: b" http://localhost/', { headers: { A: 'b' } }],
   ])('by "%s" is %o, and comes with the load that is fitted', (line, request) => {
     const { load } = loadOfLine(line);
@@ -242,7 +186,7 @@ describe('what is asked', () => {
 
   test.each([
     ['wrk http://localhost/'],
-    ['echo "GET https://localhost/" | vegeta attack -duration=1s'],
+    ['vegeta attack -duration=1s'],
   ])('is GET without more by "%s"', (line) => {
     const load = fitLoad(loadOfLine(line).load, { generatorCores: 1, exact: false });
     for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
@@ -250,23 +194,18 @@ describe('what is asked', () => {
 
   test.each([
     ['wrk -c 2 -t 2 -d 5S -T 3s -L', wrk('-c 2 -t 2 -d 5s --timeout 3s --latency')],
-    ['ab -n 10 -c 2 -g plot.tsv -e out.csv -v 2 -x a -y b -z c http://a/', ab('-n 10 -c 2')],
-    ['weighttp -6 -n 10 -k http://a/', weighttp('-n 10 -k')],
-    ['h2load -n 10 -v --log-file=log --connect-to=127.0.0.1:8443 https://a/', h2load('-n 10')],
-    ['h2load -n 10 --npn-list=http/1.1,h2 https://a/', h2load('-n 10 --h1')],
-    ['h2load -n 10 --npn-list=http/1.1 http://a/', h2load('-n 10 -p h2c')],
+    ['ab -n 10 -c 2 -l -q http://a/', ab('-n 10 -c 2')],
+    ['weighttp -n 10 -k a/', weighttp('-n 10 -k')],
     ['h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/', h2load('-n 10', { tls: { ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'X25519'] } })],
     ['h2load -n 10 --groups=P-256 http://a/', h2load('-n 10 -p h2c')],
-    ['ab -n 10 -f TLS1.3 https://a/', { ...ab('-n 10'), tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } }],
-    ['ab -n 10 -f ALL https://a/', ab('-n 10')],
-    ['echo "GET http://a/" | vegeta attack -duration=1s -workers=5 -lazy', vegeta('-duration=1s -http2=false')],
+    ['vegeta attack -duration=1s -workers=5 -http2=false -connections=9 -output=a.bin', vegeta('-duration=1s -http2=false')],
   ])('"%s" is honoured, with what changes nothing about the load left out', (line, { command: _, ...profile }) => {
     const { command: __, ...load } = loadOfLine(line).load;
     expect(load).toEqual(profile);
   });
 
   test('for how long: ab -t and -s', () => {
-    const { load } = loadOfLine('ab -t 30 -s 5 -c 4 -k -l -q -d -S http://localhost/');
+    const { load } = loadOfLine('ab -t 30 -s 5 -c 4 -k -l -q http://localhost/');
     expect(load).toMatchObject({ durationSeconds: 30, timeoutSeconds: 5, connections: 4, keepAlive: true });
     expect(load).not.toHaveProperty('requests');
   });
@@ -277,10 +216,9 @@ test.each([
   ["ab -kAme:hunter2 -C sid=hunter2 -n 5 -H 'X: y' http://localhost/", "ab -kA*** -C *** -n 5 -H 'X: y' http://localhost/"],
   ["wrk -H 'Authorization: Bearer hunter2' -d 1", "wrk -H 'Authorization: ***' -d 1"],
   ["wrk -H'Cookie: hunter2' --header='X-Api-Key: hunter2' --header \"Accept: a\"", "wrk '-HCookie: ***' '--header=X-Api-Key: ***' --header \"Accept: a\""],
-  ['time /opt/h2load -HAuthorization:hunter2 -n 1', "time /opt/h2load '-HAuthorization: ***' -n 1"],
+  ['/opt/h2load -HAuthorization:hunter2 -n 1', "h2load '-HAuthorization: ***' -n 1"],
   ['weighttp -n 1 -H "x-auth: hunter2\'hunter2"', "weighttp -n 1 -H 'x-auth: ***'"],
-  ['echo "GET http://x/" | vegeta attack -rate=1 -duration=1s -header "Authorization: hunter2" -header=\'X-Token: hunter2\' | vegeta report',
-    "echo \"GET http://x/\" | vegeta attack -rate=1 -duration=1s -header 'Authorization: ***' '-header=X-Token: ***' | vegeta report"],
+  ['vegeta attack -rate=1 -duration=1s -header "Authorization: hunter2" -header=\'X-Token: hunter2\'', "vegeta attack -rate=1 -duration=1s -header 'Authorization: ***' '-header=X-Token: ***'"],
 ])('credentials are sent and not shown: %s', (line, shown) => {
   const { command, headers } = loadOfLine(line).load;
   expect(command).toBe(shown);

@@ -13,7 +13,7 @@ describe('wrk', () => {
   test.each([
     ['-c100 -t10 -d10s', 100, 10, 10],
     ['--connections 100 --threads=10 --duration 2m', 100, 10, 120],
-    ['  -d 1h   -c 3 -t 3 http://127.0.0.1/', 3, 3, 3600],
+    ['  -d 1h   -c 3 -t 3', 3, 3, 3600],
     ['--latency', 10, 2, 10],
     ['', 10, 2, 10],
     ['-c 1k -t 2 -d 5', 1000, 2, 5],
@@ -165,7 +165,7 @@ describe('fitLoad', () => {
       command: 'h2load -n 100000 -c 1000 -t 16 -m 10', protocol: 'h2', connections: 1000, streams: 10, threads: 3, keepAlive: true, tls,
       timeoutSeconds: 600, requests: 100_000, warmupSeconds: 0,
     });
-    const rated = fitLoad(vegeta('-rate=10 -duration=2s', { buckets: '[0,1ms]' }), { generatorCores: 1, exact: true });
+    const rated = fitLoad(vegeta('-rate=10 -duration=2s', { bucketsMs: [1] }), { generatorCores: 1, exact: true });
     expect(rated).toMatchObject({ rate: 10, requests: 20, bucketSeconds: [0.001], streams: 100, threads: 1, timeoutSeconds: 30, warmupSeconds: 0.402 });
   });
 

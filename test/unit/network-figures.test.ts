@@ -1,6 +1,6 @@
 // What a run's own network comes to over its rounds, and what that means for verdicts.
 import { describe, expect, test } from 'vitest';
-import { delayText, networkReason, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
+import { delayText, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
 import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
@@ -126,14 +126,6 @@ describe('a comparison', () => {
     expect(mixed.variants.map(({ network }) => network?.delayHeld)).toEqual([undefined, false, undefined]);
     expect(mixed.comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual([['nopush'], []]);
   });
-
-  test('that differs in how much of its cores the server used is explained by what the link did', () => {
-    const dropped = { toServer: traffic(90_000, 30_000) };
-    const { comparisons: [one] } = summary([variant('untuned', 10_000, dropped), variant('nopush', 12_000, dropped, { phase: { serverCpuSeconds: 2 } })]);
-    expect(one?.disagreement).toMatch(/^with untuned the server kept its cores 50 % less busy than with nopush, at ×0.60 the CPU time per request: the link's queue dropped 33 % of the packets to the server there$/);
-    const { comparisons: [quiet] } = summary([variant('untuned', 10_000), variant('nopush', 12_000, {}, { phase: { serverCpuSeconds: 2 } })]);
-    expect(quiet?.disagreement).toMatch(/: neither side was at its limit there /);
-  });
 });
 
 describe('the link on the sides\' cores', () => {
@@ -164,10 +156,7 @@ describe('the link on the sides\' cores', () => {
     const full = { linkCpuSeconds: { toServer: 0, toClient: 4.8 } };
     const { comparisons: [one], warnings } = summary([variant('untuned', 10_000, full, { phase: generator }), variant('nopush', 9000, full, { phase: generator })]);
     expect(one).toMatchObject({ verdict: 'none', why: 'the generator was the limit with nopush' });
-    expect(warnings.map(warningText)).toContain(
-      'untuned: the generator with the link, whose packets to it run on its cores, was at its limit (98 % of the cores that it can use) and the server was not (10 %): '
-      + 'the server can do more than this; give the generator more cores with --generator-cpus',
-    );
+    expect(warnings.map(warningText)).toContainEqual(expect.stringMatching(/^untuned: the generator was at its limit \(98 % of its available CPU\), so the server may be able to do more: /));
   });
 });
 
@@ -195,22 +184,4 @@ describe('warnings', () => {
   ])('name errors by their cause over all rounds, the most frequent first: %j', (causes, example, text) => {
     expect(texts(failing(causes, example))).toEqual([`untuned: ${text}`]);
   });
-});
-
-test('what of the network set the pace is said from its figures alone, and of whom', () => {
-  const reason = (...variants: MeasuredVariant[]): string => networkReason(summary(variants).variants);
-  const dropping = (share: number): Partial<NetworkUse> => ({ toServer: traffic(1000, 1000 * share) });
-  expect(reason(variant('a', 1000), variant('b', 1000))).toBe('');
-  expect(reason(variant('a', 1000, dropping(0.009)))).toBe('');
-  expect(reason(variant('a', 1000, dropping(0.34)), variant('b', 1000, dropping(0.32)))).toBe('the link\'s queue dropped 32 to 34 % of the packets to the server');
-  expect(reason(variant('a', 1000, dropping(0.34)), variant('b', 1000))).toBe('the link\'s queue dropped 34 % of the packets to the server with a');
-  expect(reason(variant('a', 1000, { toClient: traffic(100, 5) }), variant('b', 1000, late(138)))).toBe(
-    'the link\'s queue dropped 5.0 % of the packets to the client with a, and the link was late with b (p99 +138 ms)',
-  );
-  expect(reason(variant('a', 1000, { ...dropping(0.34), listenOverflows: 300 }), variant('b', 1000, { listenOverflows: 15_819 }))).toBe(
-    'the link\'s queue dropped 34 % of the packets to the server with a, and the server\'s accept queue turned away 300 to 15,819 connections a round',
-  );
-  expect([reason(variant('a', 1000, { listenOverflows: 9 })), reason(variant('a', 0))]).toEqual(['', '']);
-  const many = ['a', 'b', 'c', 'd'].map((name, index) => variant(name, 1000, late(90 + 10 * index)));
-  expect(reason(...many, variant('e', 1000))).toBe('the link was late with 4 of 5 variants (p99 +90.0 to +120 ms)');
 });

@@ -8,7 +8,6 @@ import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { checkResult, resultJson } from '../../lib/result/schema.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { lineParts } from '../../lib/report/parts.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { delayed, networkUse, traffic } from '../fixtures/link.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -285,16 +284,10 @@ test.each(['\u{e000}', '\u{e000}y\u{e000}', '\n  "histogram": "[1]",\n', '"histo
   expect(JSON.parse(resultJson(odd))).toEqual(odd);
 });
 
-test('a result of before there were histograms says that times are those of one round', async () => {
-  const older = JSON.parse(JSON.stringify(both, (key, value: unknown) => (key === 'histogram' ? undefined : value))) as typeof both;
-  const titles = (of: typeof both): string => lineParts(of).map(({ title }) => title).join();
-  expect(titles(checkResult(JSON.stringify(older), 'file'))).toContain('latency is that of the round with the median requests/s');
-  expect(titles(both)).toContain('latency is that of all rounds together');
-});
-
-test('a result of a bakeoff that measured what the generator can do at most: its page is made without that', async () => {
+test('a result of a bakeoff that measured what the generator can do at most, and shares of effects: its page is made without them', async () => {
   const older = {
-    ...both, ceilings: [{ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.97 }],
+    ...both, shares: [{ variant: 'open-file-cache', of: 'workers', baseline: 'workers', words: 'the cache', share: 1, ci95: null }],
+    ceilings: [{ variants: ['workers', 'open-file-cache'], rps: 110_000, generatorShare: 0.97 }],
     variants: both.variants.map((variant) => ({ ...variant, ceilingShare: 0.55 })),
   };
   expect(checkResult(JSON.stringify(older), 'file')).toEqual(both);

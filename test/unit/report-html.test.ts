@@ -166,11 +166,6 @@ describe('figures', () => {
       { at: 20, name: '95 %', ms: 5 }, { at: 50, name: 'max', ms: 9 },
     ]);
     expect(dataOf<Percentiles>(percentileFigures(both)).lines.filter(({ round }) => round === null)).toHaveLength(2);
-    // A curve has no such lines.
-    const source = 'as they stand in the load tool\'s lines';
-    expect(percentileFigures(both)[0]?.text).toContain(source);
-    const step = { round: 1, variant: 'workers', rate: 1000, made: 1000, latencyMs: { p50: 1, p90: 2, p99: 3 }, kept: true, why: '' };
-    expect(percentileFigures({ ...both, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [step] } })[0]?.text).not.toContain(source);
   });
 
   test('of several load phases are one each; of an unanswered variant none', async () => {
@@ -374,9 +369,10 @@ describe('the page', () => {
     expect(await htmlReport({ ...both, environment: { ...both.environment, cpuQuota: 1 } }, none)).toContain('<td class="left">the time of 1 core</td>');
   });
 
-  test('has a name for each table of a tool', async () => {
-    const names = [...(await htmlReport(both, none)).matchAll(/role="region" aria-label="(wrk's lines[^"]*)"/g)].map(([, name]) => name);
-    expect(names).toEqual(['wrk\'s lines: Latency', 'wrk\'s lines: Latency distribution', 'wrk\'s lines: Req/Sec per thread', 'wrk\'s lines: total']);
+  test('has each load in detail, a table with a name for each part', async () => {
+    const page = await htmlReport(both, none);
+    const [, detail = ''] = page.split('<h2>Each load in detail</h2>');
+    expect([...(detail.split('</section>')[0] ?? '').matchAll(/role="region" aria-label="([^"]*)"/g)].map(([, name]) => name)).toEqual(['load', 'traffic', 'time of a request', 'time to connect', 'time to first byte', 'requests/s of a connection', 'requests/s of a thread']);
   });
 
   test('is written whole beside the run', async () => {

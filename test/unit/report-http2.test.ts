@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { hasPhases, variantTable } from '../../lib/report/columns.ts';
-import { h2loadTables } from '../../lib/report/load-tools.ts';
+import { loadPart } from '../../lib/report/load-figures.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
-import { lineParts, tableParts } from '../../lib/report/parts.ts';
+import { tableParts } from '../../lib/report/parts.ts';
 import { headingLines } from '../../lib/report/heading.ts';
 import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
 import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
@@ -47,6 +47,7 @@ const index = await h2Result('nghttpd-index', { nghttpd: about(81_230), nginx: a
 const plain = { width: Infinity, colour: false };
 const findings = (of: Result) => findingLines(of);
 const rowsOf = ({ rows }: Table): string[][] => rows.map((row) => row.map(textOf));
+const tablesOf = (of: Result) => loadPart(of).flatMap(({ tables }) => tables);
 
 /** The lines of a table in the report on 80 columns, found by how its heading begins. */
 function table80(of: Result, heading: string): string[] {
@@ -57,69 +58,28 @@ function table80(of: Result, heading: string): string[] {
   return rest.slice(0, rest.indexOf(''));
 }
 
-describe('h2load\'s lines', () => {
-  test('published above measured, per variant', () => {
-    expect(table80(curve, 'time for connect')).toEqual([
-      'time for connect             min        max       mean         sd      ±sd',
+describe('each load in detail', () => {
+  test('has what was published above what was measured, per variant', () => {
+    expect(table80(curve, 'time to connect')).toEqual([
+      'time to connect              min        max       mean         sd      ±sd',
       'nginx       published  608.48 ms     3.66 s     2.70 s  968.20 ms  82.00 %',
       'nginx       here       220.50 ms  633.10 ms  410.00 ms   90.21 ms  80.00 %',
       'h2o         published  349.15 ms  991.57 ms  732.81 ms  157.30 ms  63.60 %',
       'h2o         here       220.50 ms  633.10 ms  410.00 ms   90.21 ms  80.00 %',
       'nginx-p256  here       220.50 ms  633.10 ms  410.00 ms   90.21 ms  80.00 %',
     ]);
-    expect(table80(curve, 'requests  ')).toEqual([
-      'requests                  done  succeeded  failed  errored',
-      'nginx       published  100,000    100,000       0        0',
-      'nginx       here       600,000    600,000       0        0',
-      'h2o         published  100,000    100,000       0        0',
-      'h2o         here       600,000    600,000       0        0',
-      'nginx-p256  here       600,000    600,000       0        0',
-    ]);
-    expect(table80(curve, 'TLS')).toEqual([
-      'TLS                    protocol  cipher                       temp key  ALPN',
-      'nginx       published  TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-384',
-      'nginx       here       TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-384     h2',
-      'h2o         published  TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-256',
-      'h2o         here       TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-256     h2',
-      'nginx-p256  here       TLSv1.2   ECDHE-RSA-AES128-GCM-SHA256  P-256     h2',
-    ]);
   });
 
-  test('count what failed: other answers and errors, and what could not be sent', async () => {
-    const failing = await h2Result('nghttpd-index', {
-      nghttpd: { rps: [50_000], phases: [{ responses: { '2xx': 99_000, '3xx': 0, '4xx': 0, '5xx': 400 }, errors: { connect: 0, tls: 0, read: 600, write: 0, timeout: 0, protocol: 0, total: 600 }, unsent: 7 }] },
-    });
-    const [requests] = h2loadTables(failing);
-    expect(rowsOf(requests as Table)[1]).toEqual(['nghttpd  here', '100,000', '99,000', '1,000', '600', '7']);
-  });
-
-  test('say how rounds became one line, and nothing of it where there is one', () => {
-    expect(lineParts(curve)[0]?.title).toBe('h2load\'s lines, here of 6 rounds: medians; requests and status codes are sums, req/s per client means; times are those of '
-      + 'all rounds together:');
-    expect(lineParts(rate)[0]?.title).toBe('h2load\'s lines:');
-  });
-
-  test('leave out what nobody measured: distributions over nothing', async () => {
+  test('leaves out what nobody measured: distributions over nothing', async () => {
     const nothing = await h2Result('nghttpd-index', { nginx: { rps: [10], phases: [{ connectMs: latency(0, 0, 0, { min: 0, sd: 0, withinSd: 0 }) }] } });
-    const titles = h2loadTables(nothing).map(({ columns }) => columns[0]?.title);
-    expect(titles).toContain('time for request');
-    expect(titles).not.toContain('time for connect');
+    const titles = tablesOf(nothing).map(({ columns }) => columns[0]?.title);
+    expect(titles).toContain('time of a request');
+    expect(titles).not.toContain('time to connect');
   });
 
-  test('stay out of HTTP/1.1\'s report, and wrk\'s out of HTTP/2\'s; a mixed one has both', () => {
-    const tools = (of: Result) => lineParts(of).map(({ title }) => title.split(',')[0]);
-    expect(tools(result([workers, openFileCache]))).toEqual(['wrk\'s lines']);
-    expect(tools(curve)).toEqual(['h2load\'s lines']);
-    expect(tools(small)).toEqual(['h2load\'s lines', 'wrk\'s lines']);
-    // wrk's are of what is over HTTP/1 alone.
-    expect(new Set(lineParts(small)[1]?.tables.flatMap(({ rows }) => rows.map((row) => textOf(row[0] ?? '').split(' ')[0])))).toEqual(new Set(['nginx-http1']));
-  });
-
-  test('stand beside each other where the terminal has room, one below the other in a pipe', () => {
-    const firstLine = (width: number) => terminalReport(curve, [], { width, colour: false, verbose: true }).find((line) => line.startsWith('finished')) ?? '';
-    expect(firstLine(160)).toMatch(/^finished +time .+ bytes\/s {4}requests +done .+ errored$/);
-    expect(firstLine(100)).toMatch(/ bytes\/s$/);
-    expect(firstLine(Infinity)).toMatch(/ bytes\/s$/);
+  test('says from when latencies are', () => {
+    expect(loadPart(curve)[0]?.below).toEqual([expect.stringMatching(/ those of all rounds\. Latency is service time: /)]);
+    expect(loadPart(rate)[0]?.below).toEqual([expect.stringMatching(/ Latency is from when a request was due\.$/)]);
   });
 });
 
@@ -173,8 +133,7 @@ describe('a load at a constant rate', () => {
 
   test('is spoken of by its latencies', async () => {
     expect(findings(rate)[0]).toBe('No verdict on h2o against nginx: needs 4 rounds (measured p99 −63 %).');
-    expect(findings(rate)[1]).toBe('Latency at 1,000 requests/s (p50 and p99): nginx 310 µs and 1.90 ms, h2o 220 µs and 700 µs.');
-    expect(findings(rate)[2]).toBe('Requests left late by (p50 and p99), which latency includes: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.');
+    expect(findings(rate)[1]).toBe('Requests left late by (p50 and p99), which latency includes: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.');
     expect(findings(rate).join(' ')).not.toMatch(/faster|slower/);
   });
 });
@@ -226,9 +185,9 @@ describe('protocols against each other', () => {
     expect(findings(fewer)).toContain('Header bytes here are those of 10,000 requests, the published ones of 100,000.');
   });
 
-  test('have all bytes in h2load\'s lines, those that were published only too', () => {
-    const traffic = h2loadTables(small).find(({ columns }) => columns[0]?.title === 'traffic') as Table;
-    expect(rowsOf(traffic)[2]).toEqual(['nginx-spdy   published', '5,215,400', '1,511,000', '', '2,100,000']);
+  test('have all bytes in the loads\' details, those that were published only too', () => {
+    const traffic = tablesOf(small).find(({ columns }) => columns[0]?.title === 'traffic') as Table;
+    expect(rowsOf(traffic)[2]).toEqual(['nginx-spdy   published', '100,000', '5,215,400', '1,511,000', '', '2,100,000']);
   });
 });
 
@@ -296,23 +255,13 @@ describe('requests/s by streams', () => {
 });
 
 describe('servers against each other, in words', () => {
-  test('go by their names, and the curve by its share', async () => {
+  test('go by their names', () => {
     expect(findings(curve)).toEqual([
       'h2o is faster than nginx here: +62 % (95 % interval +62 % to +62 %); the article saw +47 %.',
       'nginx-p256 is faster than nginx here: +56 % (95 % interval +56 % to +56 %).',
-      'The curve alone makes 92 % of the difference between h2o and nginx: ×1.56 of ×1.62 (95 % interval 92 % to 92 %).',
-      'The servers were the limit: nginx at 97 % of its core, h2o at 97 % of its core, the generator at 60 % of its core.',
+      'The servers were the limit: nginx at 97 %, h2o at 97 %, the generator at 60 % of its available CPU.',
       'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
     ]);
-  });
-
-  test.each([
-    [{ nginx: { rps: [20_000] }, h2o: { rps: [30_000] }, 'nginx-p256': { rps: [25_000] } }, 'The curve alone makes 55 % of the difference between h2o and nginx: ×1.25 of ×1.50 (too few rounds, or too small a difference, for an interval).'],
-    [{ nginx: { rps: [20_000] }, h2o: { rps: [30_000] }, 'nginx-p256': { rps: [18_000] } }, 'The curve alone makes none of the difference between h2o and nginx: ×0.90 of ×1.50 (too few rounds, or too small a difference, for an interval).'],
-    [{ nginx: about(20_000), h2o: { rps: [29_000, 30_500, 31_000, 30_200, 29_900, 30_100] }, 'nginx-p256': { rps: [19_000, 21_500, 20_100, 20_500, 19_800, 20_900] } },
-      /^The curve alone makes \d\.\d % of .+ \(95 % interval −\d\.\d % to 1\d %\)\.$/],
-  ])('what the curve makes alone: %j', async (figures, sentence) => {
-    expect((findings(await h2Result('h2o-vs-nginx-h2', figures)))[2]).toEqual(typeof sentence === 'string' ? sentence : expect.stringMatching(sentence));
   });
 
   test('have no verdict on each other, but a reason', async () => {
@@ -346,20 +295,16 @@ describe('long lines', () => {
 });
 
 describe('Markdown', () => {
-  test('has the same tables, h2load\'s lines last', async () => {
-    const text = markdownReport(rate, { heading: ['heading'], findings: findings(rate) });
-    expect(text.indexOf('Latency at')).toBeGreaterThan(text.indexOf('| over 5 ms'));
-    expect(text.indexOf('h2load\'s lines:')).toBeGreaterThan(text.indexOf('Latency at'));
+  test('has the same tables', () => {
+    const text = markdownReport(rate);
     expect(text).toContain('| 450–600 µs | 2,617 26.17 % █████▎ | 5,740 57.40 % ███████████▌ | 1,100 11.00 % ██▎ | 300 3.00 % ▋ |');
     expect(text).toContain('\n\nRequests left late by (p50 and p99), which latency includes: nginx 12 µs and 85 µs, h2o 11 µs and 80 µs.\n\n');
-    for (const { tables } of [...tableParts(rate), ...lineParts(rate)]) {
-      for (const table of tables) expect(text).toContain(markdownTable(table).join('\n'));
-    }
+    for (const table of tableParts(rate).flatMap(({ tables }) => tables)) expect(text).toContain(markdownTable(table).join('\n'));
   });
 
   test('has the mark of HTTP/1 in one place in all bars', async () => {
     const slow = await h2Result('h2-stream-sweep', { ...sweepFigures, 'streams-1': about(6000) });
-    const text = markdownReport(slow, { heading: [], findings: [] });
+    const text = markdownReport(slow);
     const bars = text.split('\n').filter((line) => /^\|.*│/.test(line)).map((line) => line.split(' | ').at(-1) ?? '');
     expect(bars).toHaveLength(8);
     expect(new Set(bars.map((bar) => bar.indexOf('│')))).toEqual(new Set([16]));
@@ -367,7 +312,7 @@ describe('Markdown', () => {
 
   test('has as many cells in every line of a table', () => {
     for (const of of [curve, images, small, sweep]) {
-      for (const table of [...tableParts(of), ...lineParts(of)].flatMap((part) => part.tables)) {
+      for (const table of tableParts(of).flatMap((part) => part.tables)) {
         expect(new Set(markdownTable(table).map((line) => line.split('|').length)).size).toBe(1);
       }
     }

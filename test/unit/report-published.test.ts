@@ -2,10 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import { finishTable, h2loadTables, wrkTables } from '../../lib/report/load-tools.ts';
-import { textOf, type Table } from '../../lib/report/table.ts';
-import { h2Result, type Figures } from '../fixtures/h2-result.ts';
-import { latency, noLatency } from '../fixtures/phase.ts';
+import { finishTable, loadPart } from '../../lib/report/load-figures.ts';
+import { textOf } from '../../lib/report/table.ts';
+import { h2Result } from '../fixtures/h2-result.ts';
 
 const results = [
   await h2Result('h2o-vs-nginx-h2', { nginx: { rps: [20_000] }, h2o: { rps: [30_000] } }),
@@ -13,7 +12,12 @@ const results = [
   await h2Result('nghttpd-img', { 'nghttpd-1024': { rps: [800], phases: [{}, {}, {}] } }),
 ];
 const wrkResult = await h2Result('h2o-vs-nginx', Object.fromEntries(sectionsOf('000').map(({ name }) => [name.split('/')[1], { rps: [50_000] }])));
-const rowsOf = ({ rows }: Table): string[][] => rows.map((row) => row.map(textOf));
+/** The published row of a table, by how it begins. */
+function publishedRow(of: Result, title: string, label: string): string[] {
+  const tables = [finishTable(of, 'load'), ...loadPart(of).flatMap((part) => part.tables)];
+  const rows = tables.find(({ columns }) => columns[0]?.title === title)?.rows.map((row) => row.map(textOf)) ?? [];
+  return rows.find(([first = '']) => first.replaceAll(/ +/g, ' ') === label)?.slice(1) ?? [];
+}
 
 /** What each run of an article printed, under the variant's name. */
 function sectionsOf(article: string): { name: string; lines: string[] }[] {
@@ -37,87 +41,50 @@ describe('published figures of h2load', () => {
   test.each(printed)('$name: stand in the report as h2load printed them', ({ name, lines }) => {
     const [, scenario, variant, phase] = /^(\S+)\/(\S+)(?: phase (\d))?$/.exec(name) ?? [];
     const of = results.find((one) => one.scenario === scenario) as Result;
-    const row = (title: string): string[] => {
-      const found = [finishTable(of), ...h2loadTables(of)].find(({ columns }) => columns[0]?.title === title);
-      const label = phase === undefined || title === 'TLS' ? `${variant} published` : `${variant} ${phase} published`;
-      return rowsOf(found as Table).find(([first = '']) => first.replaceAll(/ +/g, ' ') === label)?.slice(1) ?? [];
-    };
+    const row = (title: string): string[] => publishedRow(of, title, phase === undefined ? `${variant} published` : `${variant} ${phase} published`);
     const line = (start: string): string => lines.find((one) => one.startsWith(start)) ?? '';
-    const numbers = (start: string, pattern: RegExp): string[] => [...line(start).matchAll(pattern)].map((match) => Number(match[1]).toLocaleString('en-US'));
 
     const [, seconds = '', rps = '', bytes = ''] = /finished in (\S+), (\S+) req\/s, (\S+)$/.exec(line('finished in')) ?? [];
-    expect(row('finished')).toEqual([asWeWrite(seconds), asWeWrite(rps), expect.stringMatching(/ %$/), asWeWrite(bytes)]);
-    expect(row('requests')).toEqual([
-      ...numbers('requests:', /(\d+) (?:done|succeeded)/g), ...numbers('requests:', /(\d+) (?:failed|errored)/g),
-    ]);
-    expect(row('status codes')).toEqual(numbers('status codes:', /(\d+) \dxx/g));
+    expect(row('load')).toEqual([asWeWrite(seconds), asWeWrite(rps), expect.stringMatching(/ %$/), asWeWrite(bytes)]);
     const savings = /savings ([\d.]+)%/.exec(line('traffic:'))?.[1];
     const [total, headers, data] = [...line('traffic:').matchAll(/\((\d+)\)|(\d+) bytes/g)].map((match) => Number(match[1] ?? match[2]).toLocaleString('en-US'));
-    expect(row('traffic')).toEqual([total, headers, `${savings} %`, data]);
-    for (const [title, start] of [['time for request', 'time for request'], ['time for connect', 'time for connect'], ['time for 1st byte', 'time to 1st byte'], ['req/s per client', 'req/s']] as const) {
+    expect(row('traffic')).toEqual([Number(/(\d+) total/.exec(line('requests:'))?.[1]).toLocaleString('en-US'), total, headers, `${savings} %`, data]);
+    for (const [title, start] of [['time of a request', 'time for request'], ['time to connect', 'time for connect'], ['time to first byte', 'time to 1st byte'], ['requests/s of a connection', 'req/s']] as const) {
       const figures = line(start).slice(line(start).indexOf(':') + 1).trim().split(/ +/);
       expect(row(title), title).toEqual(figures.map(asWeWrite));
     }
-    expect(row('TLS').slice(0, 2)).toEqual([line('TLS Protocol').split(': ')[1], line('Cipher').split(': ')[1]]);
-    expect(line('Server Temp Key')).toContain(row('TLS')[2]);
   });
 });
 
 describe('published figures of wrk', () => {
   const printed = sectionsOf('000');
-  const tables = wrkTables(wrkResult);
 
-  /** wrk's "265.78us", "4.56GB", "96.66%" and "582269.87": SI's way of writing, and binary units by their name. */
-  const asWeWrite = (text: string): string => text.replace(/^([\d.]+)(us|ms|s|%|[KMG]B)?$/, (_, value: string, unit?: string) => (
-    unit === undefined ? Number(value).toLocaleString('en-US', { minimumFractionDigits: value.split('.')[1]?.length ?? 0 })
-      : `${value} ${unit.replace('us', 'µs').replace(/([KMG])B/, '$1iB')}`
-  ));
+  /** wrk's "265.78us", "59.04k", "4.56GB", "96.66%" and "582269.87": SI's way of writing, without thousands of its own. */
+  const asWeWrite = (text: string): string => text.replace(/^([\d.]+)(us|k|[KMG]B)?(.*)$/, (whole: string, value: string, unit = '', rest = '') => {
+    const number = Number(value);
+    if (unit === 'us') return `${Math.round(number)} µs`;
+    if (rest === 'ms' && number < 1) return `${number * 1000} µs`;
+    if (unit === 'k') return (1000 * number).toLocaleString('en-US', { minimumFractionDigits: 2 });
+    if (unit !== '') return `${value} ${unit.replace('B', 'iB')}`;
+    return rest === '' ? number.toLocaleString('en-US', { minimumFractionDigits: value.split('.')[1]?.length ?? 0 }) : whole.replace(/(ms|s|%)$/, ' $1');
+  });
 
   test('of every wrk run of article 000 are there to compare with', () => {
     expect(printed.map(({ name }) => name)).toEqual(wrkResult.variants.map(({ name }) => `h2o-vs-nginx/${name}`));
   });
 
   test.each(printed)('$name: stand in the report as wrk printed them', ({ name, lines }) => {
-    const row = (title: string): string[] => {
-      const found = tables.find(({ columns }) => columns[0]?.title === title) as Table;
-      return rowsOf(found).find(([first = '']) => first.replaceAll(/ +/g, ' ') === `${name.split('/')[1]} published`)?.slice(1) ?? [];
-    };
+    const row = (title: string): string[] => publishedRow(wrkResult, title, `${name.split('/')[1]} published`);
     const text = lines.join('\n');
     const figures = (start: string): string[] => (new RegExp(`^ *${start} (.*)$`, 'm').exec(text)?.[1] ?? '').split(/ +/).map(asWeWrite);
-    expect(row('Latency')).toEqual(figures('Latency'));
-    expect(row('Req/Sec per thread')).toEqual(figures('Req/Sec'));
-    const [, requests = '', time = '', read = ''] = /^ *(\d+) requests in (\S+), (\S+) read$/m.exec(text) ?? [];
-    expect(row('total')).toEqual([...[requests, time].map(asWeWrite), ...figures('Requests/sec:'), asWeWrite(read), `${figures('Transfer/sec:')[0]}/s`]);
-  });
-});
-
-describe('figures measured here, in wrk\'s lines', () => {
-  const phaseOf = async (changes: Figures['phases']): Promise<Record<string, string[]>> => {
-    const of = await h2Result('h2o-vs-nginx', { 'nginx-initial': { rps: [50_000], phases: changes ?? [] } });
-    const here = wrkTables(of).map((table) => [table.columns[0]?.title, rowsOf(table).find(([name = '']) => name.endsWith('here'))?.slice(1) ?? []]);
-    return Object.fromEntries(here) as Record<string, string[]>;
-  };
-
-  test('have units as wrk chooses them, percentiles, and errors only where there are some', async () => {
-    const lines = await phaseOf([{
-      requests: 500_000, seconds: 70, rps: 7142.857, bytes: { received: 980 * 1024 ** 2, headers: 0, headersDecoded: 0, body: 0, sent: 0 },
-      latencyMs: latency(0.8499, 0.85, 61_000, { mean: 0.99, sd: 1200 }), perThreadRps: { min: 0, mean: 849.9, sd: 850, withinSd: 0.7, max: 1_200_000 },
-      responses: { '2xx': 499_998, '3xx': 0, '4xx': 0, '5xx': 2 },
-      errors: { connect: 0, tls: 0, read: 3, write: 0, timeout: 1, protocol: 0, total: 4 },
-    }]);
-    expect(lines).toEqual({
-      Latency: ['0.99 ms', '1.20 s', '1.02 min', '80.00 %'],
-      'Latency distribution': ['849.90 µs', '849.90 µs', '0.85 ms', '0.85 ms'],
-      'Req/Sec per thread': ['849.90', '0.85k', '1.20M', '70.00 %'],
-      total: ['500,000', '1.17 min', '7,142.86', '0.96 GiB', '14.00 MiB/s'],
-      errors: ['0', '0', '3', '0', '1', '0', '2'],
-    });
-    expect(Object.keys(await phaseOf([{}]))).toEqual(['Latency', 'Latency distribution', 'Req/Sec per thread', 'total']);
-  });
-
-  test('leave out distributions over nothing', async () => {
-    const lines = await phaseOf([{ latencyMs: noLatency, perThreadRps: noLatency }]);
-    expect(lines['Latency']).toEqual([]);
-    expect(lines['Req/Sec per thread']).toEqual([]);
+    const distribution = (start: string): (string | undefined)[] => {
+      const [mean, sd, max, within] = figures(start);
+      return ['', max, mean, sd, within];
+    };
+    expect(row('time of a request')).toEqual(distribution('Latency'));
+    expect(row('requests/s of a thread')).toEqual(distribution('Req/Sec'));
+    const [, requests = '', time = '', read = ''] = /^ *(\d+) requests in (\S+), (\S+)GB read$/m.exec(text.replace(/([\d.]+)MB read/, (_, megabytes: string) => `${Number(megabytes) / 1024}GB read`)) ?? [];
+    expect(row('load')).toEqual([asWeWrite(time), ...figures('Requests/sec:'), '', `${figures('Transfer/sec:')[0]}/s`]);
+    expect(row('traffic').slice(0, 2)).toEqual([asWeWrite(requests), Math.round(Number(read) * 1024 ** 3).toLocaleString('en-US')]);
   });
 });

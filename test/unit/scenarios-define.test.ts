@@ -18,9 +18,9 @@ const network: NetworkSpec = { toServer: { delayMs: 100, queuePackets: 1000 }, t
 
 test('a good one comes back as it is', () => {
   expect(defineScenario(good)).toBe(good);
-  const more = { ...good, phases: { count: 3, pauseSeconds: 0 }, rounds: 1, shareOf: { variant: 'third', of: 'second', words: 'x' } };
+  const more = { ...good, phases: { count: 3, pauseSeconds: 0 }, rounds: 1 };
   expect(defineScenario(more)).toBe(more);
-  expect(() => defineScenario({ ...good, variants: [{ ...first, load: wrk('-c 2') }, { ...second, load: vegeta('-duration=1s', { buckets: '[0,1ms]', tls: { minVersion: 'TLSv1.3' } }) }] })).not.toThrow();
+  expect(() => defineScenario({ ...good, variants: [{ ...first, load: wrk('-c 2') }, { ...second, load: vegeta('-duration=1s', { bucketsMs: [1], tls: { minVersion: 'TLSv1.3' } }) }] })).not.toThrow();
 });
 
 test('configs of a person\'s own, a page per variant, controls and further comparisons are taken', () => {
@@ -139,11 +139,6 @@ describe('is refused, with the field named:', () => {
     ['no round', { ...good, rounds: 0 }, /rounds 0/],
     ['figures of other phases', { ...good, phases: { count: 3, pauseSeconds: 0 }, variants: [{ ...first, published: { phases: [{}, {}] } }] }, /variant "first" has published figures of 2 phases, not of 3/],
     ['figures of phases without phases', { ...good, variants: [{ ...first, published: { phases: [{}, {}] } }] }, /of 2 phases, not of 1/],
-    ['a share of nobody', { ...good, shareOf: { variant: 'third', of: 'nobody', words: 'x' } }, /shareOf names "nobody", which is not there/],
-    ['a share by what cannot be run', { ...good, shareOf: { variant: 'gone', of: 'second', words: 'x' } }, /shareOf names "gone", which is published only/],
-    ['a share of itself', { ...good, shareOf: { variant: 'second', of: 'second', words: 'x' } }, /shareOf names "second" twice/],
-    ['a share of the baseline', { ...good, shareOf: { variant: 'second', of: 'first', words: 'x' } }, /shareOf wants two variants that are against the same one/],
-    ['a share across baselines', { ...good, variants: [first, second, { ...third, against: 'second' }], shareOf: { variant: 'third', of: 'second', words: 'x' } }, /shareOf wants two variants/],
     ['a server of another name', withServer({ name: 'apache' }), /variant "first": server: name "apache" has to be nginx, h2o or nghttpd$/],
     ['no config', withServer({ config: [] }), /has no config: name files of server-configs\/nginx\//],
     ['half a worker', withServer({ workers: 0.5 }), /server: workers 0\.5 has to be/],
@@ -274,7 +269,7 @@ describe('where TypeScript was not asked, is refused with the field named:', () 
 
 describe('a field that is misspelt is refused, with the nearest right one:', () => {
   const full = {
-    ...good, network, shareOf: { variant: 'third', of: 'second', words: 'x' }, alsoCompare: [{ variant: 'third', against: 'second' }],
+    ...good, network, alsoCompare: [{ variant: 'third', against: 'second' }],
     load: { ...load, tls: { minVersion: 'TLSv1.2' } },
     variants: [first, { ...second, against: 'first', load, page, network }, { ...third, published: { latencyMs: { mean: 1, sd: 1, max: 1, withinSdPercent: 1 }, tls: { version: 'x', cipher: 'x', keyExchange: 'x' }, responses: { '2xx': 1 } } }, gone],
   };

@@ -105,7 +105,6 @@ describe('what is compared', () => {
     const scenario = scenarioNamed('h2o-vs-nginx-h2');
     const [nginx, , p256] = scenario.variants.filter(isRunnable);
     expect(p256?.server).toEqual({ ...nginx?.server, config: [...configOf(nginx?.server as ServerSpec), 'curve-p256'] });
-    expect(scenario.shareOf).toMatchObject({ variant: 'nginx-p256', of: 'h2o' });
     expect(scenario.variants.map((variant) => baselineName(scenario, variant))).toEqual([undefined, 'nginx', 'nginx']);
   });
 

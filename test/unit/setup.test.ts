@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { main } from '../../lib/cli/main.ts';
 import { errorLine, newPackages } from '../../lib/setup/apt.ts';
 import { delaylinkBeside, findGo } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
@@ -12,6 +11,7 @@ import { run, type Finished } from '../../lib/setup/run.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { atLeast } from '../../lib/setup/version.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
+import { main } from '../commands.ts';
 
 test('a command that does not end by TERM is ended by KILL', async () => {
   const machine = testMachine();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countGoTests, countVitest, skippedLines } from '../../lib/cli/test-counts.ts';
+import { countGoTests, countVitest, skippedLines } from '../counts.ts';
 
 const events = (...list: object[]): string => list.map((event) => `${JSON.stringify(event)}\n`).join('');
 

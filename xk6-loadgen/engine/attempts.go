@@ -56,6 +56,7 @@ func (l *loop) startSome() {
 // startDue lets idle slots start what is due.
 func (l *loop) startDue() {
 	for l.idle.len > 0 && l.schedule.nextDue <= l.clock && l.mayStart() {
+		l.noteLate()
 		c := l.idle.pop()
 		c.idle = false
 		l.clock = l.shared.now()
@@ -89,7 +90,9 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 	if l.plan.Rate > 0 {
 		if due = l.schedule.nextDue; due > l.clock || !l.mayStart() {
 			if !c.idle {
-				c.idle = true
+				if c.idle = true; l.idle.len == 0 {
+					l.idleSince = l.clock
+				}
 				l.idle.push(c)
 			}
 			return 0, false
@@ -170,7 +173,7 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 		return
 	}
 	i.latency.record(l.clock - start)
-	if len(l.plan.Buckets) > 0 && i == l.interval {
+	if len(l.plan.Buckets) > 0 && i != l.outside {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++
 	}
 }

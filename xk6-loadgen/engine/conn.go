@@ -231,7 +231,7 @@ func (c *conn) comesForward() {
 func (c *conn) countResponse() {
 	l := c.loop
 	c.reach()
-	if l.current == l.interval {
+	if l.current != l.outside {
 		c.responses++
 	}
 	c.failures = 0

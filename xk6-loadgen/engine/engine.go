@@ -155,10 +155,13 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	for i, r := range runs {
 		collectors.Go(func() { results[i] = collect(r.shared, r.loops, r.onSecond) })
 	}
-	takeTurns(runs, turns)
+	c := takeTurns(runs, turns)
 	collectors.Wait()
 	for i, r := range runs {
 		results[i].Turns, results[i].ServerCPU = r.shared.figures()
+		if t := results[i].Turns; t != nil && r.plan.Rate > 0 {
+			t.StoodStill = float64(c.stood) / float64(max(1, c.all))
+		}
 	}
 	return results, nil
 }

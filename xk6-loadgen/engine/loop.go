@@ -176,6 +176,10 @@ type loop struct {
 	older, left, answered int64
 	// sawNothing: there was nothing to read at the last look.
 	sawNothing bool
+	// cycle is nil but at a rate in turns. stood is how long the loop stood still at most in the turn, idleSince since when a connection
+	// is free.
+	cycle            *cycle
+	stood, idleSince int64
 
 	// interval is the second under way. Events are counted in current, which is the interval, or outside: at the edges of turns.
 	current, interval, outside *interval
@@ -363,7 +367,7 @@ func (l *loop) ended() bool {
 	if l.phase != measuring {
 		return false
 	}
-	if l.plan.Duration > 0 {
+	if l.cycle != nil || l.plan.Duration > 0 {
 		return l.windowIsOver || l.shared.alone && l.clock >= l.phaseEnd
 	}
 	return l.outstanding == 0 && l.allowance == 0 && l.shared.quota.Load() <= 0

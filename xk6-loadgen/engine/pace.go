@@ -19,7 +19,8 @@ const (
 	busyShare = 0.8
 	// waitsPerSlice: a turn of a busy server loses about one wait, which is to be a percent of it at most.
 	waitsPerSlice = 100
-	// answersPerSlice of a server that waits, so that what comes at the edges of a window is a small part of it.
+	// answersPerSlice of a server that waits, so that what comes at the edges of a window is a small part of it. Of one at its limit a
+	// slice is such a part of an answer at least: latencies are those of requests that follow another one.
 	answersPerSlice = 10
 	// soloRequests are made one after the other before all others, for soloLimit at most: how long an answer takes without a queue.
 	soloRequests = 3
@@ -89,7 +90,7 @@ func (r *run) choosePace() {
 		// What a request costs is no wait; several at once may be.
 		p.quiet = p.patience
 		wait := max(0, s.probe.solo-int64(used/answered))
-		p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait), time.Duration(p50/2)))
+		p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait), time.Duration(p50/answersPerSlice)))
 		return
 	}
 	p.waits = true

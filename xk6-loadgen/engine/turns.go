@@ -50,6 +50,8 @@ type TurnFigures struct {
 	Responses int64
 	// Waits: the server spends its answers waiting, see pace.
 	Waits bool
+	// StoodStill is the share of the turns in which the generator stood still, see cycle.
+	StoodStill float64
 }
 
 // ServerCPU is what the server's processes used within the side's window.
@@ -84,6 +86,9 @@ type turn struct {
 	cpuAway, cpuLeft int64
 	count            int64
 	server           serverUse
+	// cycleTime is the time under load of the cycle under way. cycleIsOver: that before the turn was over, and it counts or not.
+	cycleTime                int64
+	cycleIsOver, cycleCounts bool
 }
 
 // serverUse is the CPU time of the server's processes, in nanoseconds.
@@ -146,10 +151,11 @@ func (t Turns) check(sides []Side) error {
 }
 
 // takeTurns gives the sides their turns until all are through; one that is alone has one without end.
-func takeTurns(runs []*run, turns Turns) {
+func takeTurns(runs []*run, turns Turns) *cycles {
+	c := newCycles(runs)
 	if len(runs) == 1 {
 		runs[0].turn(forEver, 0)
-		return
+		return c
 	}
 	random := rand.New(rand.NewPCG(turns.Seed, 0))
 	for _, i := range random.Perm(len(runs)) {
@@ -176,9 +182,12 @@ func takeTurns(runs []*run, turns Turns) {
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
+				c.look(runs[i])
 			}
 		}
+		c.end(runs)
 	}
+	return c
 }
 
 func (r *run) isUnderLoad() bool { return r.running > 0 }
@@ -208,6 +217,8 @@ func (r *run) turn(length time.Duration, part float64) {
 	if s.alone {
 		return
 	}
+	s.cycleTime += max(0, s.left-s.steadyFrom)
+	s.cycleIsOver = false
 	s.cpuLeft = linux.ProcessCPU()
 	s.readServer(true)
 }
@@ -231,7 +242,7 @@ func (s *shared) beginTurn(opens bool) {
 	if opens {
 		// What it used before belongs to no window.
 		s.server = serverUse{processes: s.server.processes, last: s.server.last, lastAt: s.server.lastAt}
-		s.count = 1
+		s.count, s.cycleTime = 1, 0
 	}
 }
 
@@ -290,7 +301,7 @@ func (l *loop) joinTurn() {
 		linux.Sleep(int64(10 * time.Microsecond))
 	}
 	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
-	l.turnIsOver, l.started, l.spread, l.recordFrom = false, 0, s.pace.spread, 0
+	l.turnIsOver, l.started, l.spread, l.recordFrom, l.stood = false, 0, s.pace.spread, 0, 0
 	if !s.alone && l.plan.Rate == 0 && l.phase != unbegun {
 		// The first requests of a turn meet no queue.
 		l.recordFrom = never
@@ -311,6 +322,10 @@ func (l *loop) nextTurn() {
 		l.beginWindow()
 	} else {
 		l.shift(s.away - before)
+		if l.cycle != nil && s.cycleIsOver {
+			l.endCycle(s.cycleCounts)
+			l.windowIsOver = l.madeAll()
+		}
 		l.startAll()
 	}
 	l.endSliceEarly()
@@ -341,6 +356,14 @@ func (l *loop) endSliceEarly() {
 	}
 }
 
+// madeAll tells whether nothing is left to be made at a rate.
+func (l *loop) madeAll() bool {
+	if l.plan.Duration > 0 {
+		return l.phaseEnd <= l.began
+	}
+	return l.allowance == 0 && l.outstanding == 0
+}
+
 // turnIsDone tells whether the loop's turn is over and what was under way is answered, or awaited no longer.
 func (l *loop) turnIsDone() bool {
 	if !l.turnIsOver {
@@ -351,7 +374,8 @@ func (l *loop) turnIsDone() bool {
 	if l.outstanding > l.older && (l.clock < l.drainEnd() || !l.sawNothing) {
 		return false
 	}
-	l.windowIsOver = l.phase == measuring && l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd
+	// At a rate it is over once its last cycle counts.
+	l.windowIsOver = l.cycle == nil && l.phase == measuring && l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd
 	return true
 }
 
@@ -392,8 +416,12 @@ func (l *loop) turnEnded() int64 {
 
 // setCounting says whether what ends from now on is in the figures.
 func (l *loop) setCounting(on bool) {
-	l.current = l.outside
-	if on {
+	switch {
+	case !on:
+		l.current = l.outside
+	case l.cycle != nil:
+		l.current = &l.cycle.interval
+	default:
 		l.current = l.interval
 	}
 }

@@ -134,7 +134,7 @@ func TestPaces(t *testing.T) {
 	}{
 		"computes":                            {ms / 100, ms / 20, ms, ms, 0.95, 0, true, false, saturatedSlice},
 		"computes beside others":              {ms / 100, ms / 20, 2 * ms, 20 * ms, 0.4, 0.6, true, false, saturatedSlice},
-		"computes for long":                   {50 * ms, 50 * ms, 5000 * ms, 5000 * ms, 1, 0, true, false, 2500 * time.Millisecond},
+		"computes for long":                   {50 * ms, 50 * ms, 5000 * ms, 5000 * ms, 1, 0, true, false, 500 * time.Millisecond},
 		"waits, and is busy":                  {ms / 7, 3 * ms, 10 * ms, 10 * ms, 0.95, 0, true, false, 285 * time.Millisecond},
 		"waits":                               {ms / 7, 50 * ms, 51 * ms, 51 * ms, 0.1, 0, true, true, 500 * time.Millisecond},
 		"waits at times":                      {ms / 20, ms / 20, ms / 10, 1000 * ms, 0.3, 0, true, true, time.Second},

@@ -42,6 +42,9 @@ func (l *loop) beginWindow() {
 		// Each loop makes those that its schedule has: the others have no part in what it could not send in time.
 		l.allowance = share(l.plan.Requests, l.plan.Threads, l.number)
 		l.schedule.begin(origin)
+		if !s.alone {
+			l.startCycles()
+		}
 	}
 	l.startAll()
 }
@@ -85,7 +88,9 @@ func (l *loop) handOver() {
 		done.cpu = l.shared.readCPU(l.clock)
 		done.end, done.connections, done.measured = done.cpu.at, l.open, true
 		l.interval = next
-		l.setCounting(l.current == done)
+		if l.current == done {
+			l.current = next
+		}
 		l.shared.intervals <- done
 	default:
 	}
@@ -112,6 +117,7 @@ func (l *loop) finish() {
 	l.clock = l.shared.now()
 	l.endCPU = l.shared.readCPU(l.turnEnded())
 	l.inFlight, l.windowEnd = l.outstanding, l.endCPU.at
+	l.leaveCycles()
 	if l.phase == measuring {
 		l.endMeasuring()
 	} else {

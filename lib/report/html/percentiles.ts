@@ -1,10 +1,9 @@
 // Latency percentiles as HdrHistogram plots them: over 1 / (1 − p), on a log scale.
-import { curvesOf } from '../../analysis/curve.ts';
 import { responsesOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { scaledTime } from '../../format.ts';
 import type { LatencyFigures, PhaseResult, Result, VariantResult } from '../../result/result.ts';
-import { timesFrom } from '../parts.ts';
+import { timesFrom } from '../load-figures.ts';
 import { figure, leftColumn, rightColumn, tableOf } from '../table.ts';
 import type { Figure, Percentile, Percentiles } from './figure.ts';
 
@@ -34,7 +33,7 @@ function phaseFigure(result: Result, index: number, several: boolean): Figure[] 
   }));
   return [{
     title: `Latency by percentile${several ? `, phase ${index + 1}` : ''}`,
-    text: `Latencies of each variant${curvesOf(result).length > 0 ? '' : ', as they stand in the load tool\'s lines'}${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
+    text: `Latencies of each variant${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
     data: { kind: 'percentiles', names: shown.map(({ name }) => name), lines: [...whole, ...rounds] },
     tables: [tableOf(shown, [
       leftColumn('variant', ({ name }) => name),

@@ -1,7 +1,8 @@
 // report.html: a run in one page.
 import type { Result } from '../../result/result.ts';
 import { headingLines, resultHeading } from '../heading.ts';
-import { articleParts, lineParts } from '../parts.ts';
+import { loadPart } from '../load-figures.ts';
+import { articleParts } from '../parts.ts';
 import { findingLines, footnoteLines, storedLine } from '../sentences.ts';
 import type { Part, Table } from '../table.ts';
 import { configsHtml, type ComposedConfig } from './configs.ts';
@@ -33,18 +34,17 @@ ${articleParts(result).map((part) => partHtml(part))}${list(footnoteLines(result
 ${plots.length === 0 ? nothing : html`<section><h2>Plots</h2>
 <noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
 ${plots.map((figure) => figureHtml(figure, figures))}</section>`}
-${lineParts(result).map(linesHtml)}${configsHtml(result, configs)}
+${loadPart(result).map(loadHtml)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
 ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${namedTable('What else used the machine, the most in any round', noiseTable(result))}${
     paragraphs([`${storedLine(result.integrity)}.`])}</section>`;
   return page(`${result.title} · ${result.run}`, body, figures);
 }
 
-/** The load tool's own lines: many small tables. */
-function linesHtml({ title, tables, below }: Part): Html {
-  const [, name = '', how = ''] = /^(.*? lines)(?:, (.*))?:$/.exec(title) ?? [];
-  return html`<section><h2>${name}</h2>
-${paragraphs(how === '' ? [] : [`${how.charAt(0).toUpperCase()}${how.slice(1)}.`])}<div class="side-by-side">${tables.map((table) => tableHtml(table, `${name}: ${table.columns[0]?.title ?? ''}`))}</div>${paragraphs(below)}</section>
+/** Many small tables. */
+function loadHtml({ title, tables, below }: Part): Html {
+  return html`<section><h2>${title.replace(/:$/, '')}</h2>
+<div class="side-by-side">${tables.map((table) => tableHtml(table, table.columns[0]?.title ?? ''))}</div>${paragraphs(below)}</section>
 `;
 }
 

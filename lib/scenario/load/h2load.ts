@@ -1,7 +1,8 @@
 // h2load, the generator of nghttp2: HTTP/2, and HTTP/1.1 beside it.
 import { UserError } from '../../errors.ts';
+import { present } from '../../present.ts';
 import type { LoadProfile, TlsOffer } from '../model.ts';
-import { flagOf, loadOfFlags, toggle, valued, type Flags, type Generator, type LoadOfFlags, type Target } from './command-line.ts';
+import { loadOfFlags, severalPages, toggle, valued, type Flags, type Generator, type LoadOfFlags } from './command-line.ts';
 import { headersOf } from './headers.ts';
 import { atRate, bodyOfFile, endlessTimeoutSeconds, positiveCount, positiveTime, requireOneEach } from './values.ts';
 
@@ -10,9 +11,6 @@ export interface H2loadOptions {
   /** What its TLS library offered; default: TLS 1.2 and 1.3, h2load's curves. */
   tls?: TlsOffer;
 }
-
-/** Of the engine's windows, for a stream and for a connection. */
-const windowBits = '30';
 
 const timeUnits = ['ms', 's', 'm', 'h'] as const;
 
@@ -28,27 +26,20 @@ export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
 /** @internal */
 export const h2loadGenerator: Generator = {
   name: 'h2load',
-  listOption: 'input-file',
+  instead: { 'i': severalPages, 'input-file': severalPages, 'alpn-list': 'take --h1 for HTTP/1.1', 'npn-list': 'take --h1 for HTTP/1.1' },
   options: {
     'requests': valued('n'), 'clients': valued('c'), 'threads': valued('t'), 'max-concurrent-streams': valued('m'), 'duration': valued('D'),
-    'no-tls-proto': valued('p'), 'rps': valued(), 'input-file': valued('i'), 'window-bits': valued('w'), 'connection-window-bits': valued('W'),
-    'header': { ...valued('H'), multiple: true }, 'data': valued('d'), 'warm-up-time': valued(),
-    'h1': toggle(), 'npn-list': valued(), 'alpn-list': valued(), 'ciphers': valued(), 'groups': valued(),
-    // They are about its output, and about the address, which is the server's here.
-    'verbose': toggle('v'), 'log-file': valued(), 'connect-to': valued(),
+    'no-tls-proto': valued('p'), 'rps': valued(), 'header': { ...valued('H'), multiple: true }, 'data': valued('d'), 'warm-up-time': valued(),
+    'h1': toggle(), 'ciphers': valued(), 'groups': valued(),
   },
-  load(flags, target) {
+  load(flags, scheme) {
     const connections = positiveCount('h2load -c', flags.get('clients') ?? '1');
     const threads = positiveCount('h2load -t', flags.get('threads') ?? '1');
     requireOneEach('h2load', { connections, threads });
     const streams = positiveCount('h2load -m', flags.get('max-concurrent-streams') ?? '1');
-    const protocol = protocolOf(flags, target);
+    const protocol = protocolOf(flags, scheme);
     if (protocol === 'http/1.1' && streams > 1) {
       throw new UserError(`h2load: -m ${streams} would pipeline over HTTP/1.1, which cannot be honoured here: -c ${connections * streams} without -m has as many requests at once`);
-    }
-    for (const name of ['window-bits', 'connection-window-bits']) {
-      const bits = flags.get(name) ?? windowBits;
-      if (bits !== windowBits) throw new UserError(`h2load ${flagOf(h2loadGenerator, name)} ${bits} cannot be honoured here: windows have ${windowBits} bits, as h2load's by default`);
     }
     const data = flags.get('data');
     return {
@@ -63,7 +54,7 @@ export const h2loadGenerator: Generator = {
 };
 
 /** -p is about addresses without TLS; where there is no address, it says that it is one of those. */
-function protocolOf(flags: Flags, { scheme }: Target): LoadProfile['protocol'] {
+function protocolOf(flags: Flags, scheme: 'http' | 'https' | undefined): LoadProfile['protocol'] {
   const plain = flags.get('no-tls-proto');
   if (plain !== undefined && plain !== 'h2c' && plain !== 'http/1.1') throw new UserError(`h2load -p ${plain} has to be h2c or http/1.1`);
   if (flags.has('h1')) {
@@ -71,56 +62,38 @@ function protocolOf(flags: Flags, { scheme }: Target): LoadProfile['protocol'] {
     return 'http/1.1';
   }
   if (scheme === 'http' || (scheme === undefined && plain !== undefined)) return plain ?? 'h2c';
-  return offered(flags);
-}
-
-/** With TLS: the first protocol of its list, which the server then takes or not. */
-function offered(flags: Flags): 'h2' | 'http/1.1' {
-  const name = flags.has('alpn-list') ? 'alpn-list' : 'npn-list'; // Its name until 1.58.
-  const [first = 'h2'] = flags.get(name)?.split(',') ?? [];
-  if (first === 'h2' || first === 'http/1.1') return first;
-  throw new UserError(`h2load --${name} ${first} cannot be honoured here: the first one has to be h2 or http/1.1`);
+  return 'h2';
 }
 
 /** What the engine can offer, in OpenSSL's names. */
-const known = {
+const known: Record<string, readonly string[]> = {
   ciphers: ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].flatMap((cipher) => [`ECDHE-ECDSA-${cipher}`, `ECDHE-RSA-${cipher}`]),
   groups: ['X25519', 'P-256', 'P-384', 'P-521'],
 };
 
 function tlsOf(flags: Flags, protocol: LoadProfile['protocol']): Pick<LoadOfFlags, 'tls'> {
-  const [ciphers, curves] = (['ciphers', 'groups'] as const).map((name) => {
+  const [ciphers, curves] = Object.entries(known).map(([name, all]) => {
     const list = flags.get(name)?.split(':');
-    const strange = list?.find((one) => !known[name].includes(one));
-    if (strange !== undefined) throw new UserError(`h2load --${name} ${strange} cannot be honoured here; these can: ${known[name].join(' ')}`);
+    const strange = list?.find((one) => !all.includes(one));
+    if (strange !== undefined) throw new UserError(`h2load --${name} ${strange} cannot be honoured here; these can: ${all.join(' ')}`);
     return list;
   });
-  if (protocol === 'h2c' || (ciphers === undefined && curves === undefined)) return {};
-  return { tls: { ...(ciphers === undefined ? {} : { ciphers }), ...(curves === undefined ? {} : { curves }) } };
+  return protocol === 'h2c' || (ciphers ?? curves) === undefined ? {} : { tls: present({ ciphers, curves }) };
 }
 
 /** How long, and with --rps, which is each client's, at which rate. */
 function length(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds' | 'warmupSeconds' | 'rate'> {
-  const { durationSeconds, ...others } = lengthOf(flags, connections);
-  const perClient = flags.get('rps');
-  if (perClient === undefined) return { ...others, ...(durationSeconds === undefined ? {} : { durationSeconds }) };
-  const rate = Number(perClient) * connections;
-  if (!/^\d+(\.\d+)?$/.test(perClient) || rate <= 0) throw new UserError(`h2load --rps ${perClient} has to be the requests/s of a client, such as 100`);
-  return { ...others, ...(durationSeconds === undefined ? { rate } : atRate('h2load --rps', rate, durationSeconds)) };
-}
-
-/** A number of requests, or -D. */
-function lengthOf(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds' | 'warmupSeconds'> {
-  const duration = flags.get('duration');
-  const warmup = flags.get('warm-up-time');
+  const [duration, warmup, perClient] = ['duration', 'warm-up-time', 'rps'].map((name) => flags.get(name));
+  if (duration !== undefined && flags.has('requests')) throw new UserError('h2load: -n and -D do not go together (-D would ignore -n): leave one out');
+  if (duration === undefined && warmup !== undefined) throw new UserError('h2load: --warm-up-time needs a -D');
+  const rate = perClient === undefined ? undefined : Number(perClient) * connections;
+  if (rate !== undefined && !(rate > 0 && rate < Infinity)) throw new UserError(`h2load --rps ${perClient} has to be the requests/s of a client, such as 100`);
   if (duration === undefined) {
-    if (warmup !== undefined) throw new UserError('h2load: --warm-up-time needs a -D');
     const requests = positiveCount('h2load -n', flags.get('requests') ?? '1');
     requireOneEach('h2load', { requests, connections });
-    return { requests };
+    return { requests, ...present({ rate }) };
   }
-  if (flags.has('requests')) throw new UserError('h2load: -n and -D do not go together (-D would ignore -n): leave one out');
   const durationSeconds = positiveTime('h2load -D', duration, timeUnits);
-  if (warmup === undefined) return { durationSeconds };
-  return { durationSeconds, warmupSeconds: /^0(ms|s|m|h)?$/.test(warmup) ? 0 : positiveTime('h2load --warm-up-time', warmup, timeUnits) };
+  const warmupSeconds = warmup === undefined ? undefined : /^0(ms|s|m|h)?$/.test(warmup) ? 0 : positiveTime('h2load --warm-up-time', warmup, timeUnits);
+  return { ...(rate === undefined ? { durationSeconds } : atRate('h2load --rps', rate, durationSeconds)), ...present({ warmupSeconds }) };
 }

@@ -14,7 +14,7 @@ export function wrk(line: string): LoadProfile {
   return loadOfFlags(wrkGenerator, line);
 }
 
-const noScripts = 'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u), h2load (-d) or vegeta';
+const noScripts = 'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u) or h2load (-d)';
 
 /** @internal */
 export const wrkGenerator: Generator = {
@@ -26,8 +26,6 @@ export const wrkGenerator: Generator = {
     latency: toggle(), // Percentiles are always shown.
     // Short for --timeout and --latency, which its help leaves out.
     T: valued('T'), L: toggle('L'),
-    // wrk2's, about its output.
-    u_latency: toggle('U'), batch_latency: toggle('B'),
   },
   load(flags) {
     const connections = metricCount('wrk -c', flags.get('connections') ?? '10');
@@ -43,16 +41,6 @@ export const wrkGenerator: Generator = {
   },
 };
 
-/** @internal */
-export const wrk2Generator: Generator = {
-  ...wrkGenerator,
-  name: 'wrk2',
-  load(flags, target) {
-    if (!flags.has('rate')) throw new UserError('wrk2: give the requests/s, such as -R 1000, or take wrk, which has as many as it can');
-    return wrkGenerator.load(flags, target);
-  },
-};
-
 /**
  * The load of an ab command line without the word "ab", e.g. `-c 10 -n 1000 -k`: HTTP/1.0, a new connection for each
  * request unless -k. -r is what the engine does anyway (it goes on after errors). Throws UserError naming what cannot be honoured.
@@ -64,17 +52,13 @@ export function ab(line: string): LoadProfile {
 /** @internal */
 export const abGenerator: Generator = {
   name: 'ab',
-  bareAddresses: true,
   secretOptions: ['A', 'C'],
   options: {
     c: valued('c'), n: valued('n'), t: valued('t'), s: valued('s'), k: toggle('k'),
     H: { ...valued('H'), multiple: true }, C: { ...valued('C'), multiple: true }, A: valued('A'),
     m: valued('m'), i: toggle('i'), p: valued('p'), u: valued('u'), T: valued('T'),
     r: toggle('r'),
-    f: valued('f'),
-    // They are about the answers' lengths and the output.
-    l: toggle('l'), q: toggle('q'), d: toggle('d'), S: toggle('S'), w: toggle('w'),
-    e: valued('e'), g: valued('g'), v: valued('v'), x: valued('x'), y: valued('y'), z: valued('z'),
+    l: toggle('l'), q: toggle('q'), // About the answers' lengths and the output.
   },
   load(flags) {
     const connections = positiveCount('ab -c', flags.get('c') ?? '1');
@@ -82,17 +66,9 @@ export const abGenerator: Generator = {
       protocol: 'http/1.0', connections, threads: 1, keepAlive: flags.has('k'), ...lengthOfAb(flags, connections),
       timeoutSeconds: positiveCount('ab -s', flags.get('s') ?? '30'),
       ...requestOfAb(flags),
-      ...tlsOfAb(flags.get('f')),
     };
   },
 };
-
-function tlsOfAb(version: string | undefined): Pick<LoadOfFlags, 'tls'> {
-  if (version === undefined || version === 'ALL') return {};
-  const only = ({ 'TLS1.2': 'TLSv1.2', 'TLS1.3': 'TLSv1.3' } as const)[version];
-  if (only === undefined) throw new UserError(`ab -f ${version} cannot be honoured here: TLS1.2, TLS1.3 or ALL`);
-  return { tls: { minVersion: only, maxVersion: only } };
-}
 
 function lengthOfAb(flags: Flags, connections: number): Pick<LoadOfFlags, 'requests' | 'durationSeconds'> {
   const limit = flags.get('t');
@@ -137,10 +113,8 @@ export function weighttp(line: string): LoadProfile {
 /** @internal */
 export const weighttpGenerator: Generator = {
   name: 'weighttp',
-  bareAddresses: true,
   options: {
     n: valued('n'), c: valued('c'), t: valued('t'), k: toggle('k'), H: { ...valued('H'), multiple: true },
-    6: toggle('6'), // The address is the server's here.
   },
   load(flags) {
     const asked = flags.get('n');

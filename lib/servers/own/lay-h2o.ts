@@ -1,12 +1,10 @@
 // Lays a knob's lines over a person's h2o config.
-import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { pairsIn, type MapTree, type Pair, type Tree } from './yaml-tree.ts';
 import { parseYaml } from '../yaml-source.ts';
-import { atEnd, endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
-import { ours } from './origin.ts';
-import { textThen } from './read-text.ts';
+import { laidOrigin, type Facts, type Setting } from './changes.ts';
+import { ours, placeOf } from './origin.ts';
 
 /** Returns the config with the keys. Throws UserError for a context that there is not. */
 export function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
@@ -69,44 +67,16 @@ export function h2oFacts(config: MapTree): Facts {
   return { proxied: ['proxy.reverse.url', 'fastcgi.connect', 'fastcgi.spawn', 'mruby.handler', 'mruby.handler-file'].some((key) => keys.has(key)), logs, logLine: logs };
 }
 
-/** How the files that `before` was read from become `after`. Not where YAML asks for more than these lines: sameMeaning tells. */
-export function h2oEdits(before: MapTree, after: MapTree, file: string): Edit[] {
-  const added = after.pairs.filter(({ origin }) => origin === laidOrigin).map(({ key, value }) => atEnd(file, textThen(file), `${key}: ${words(value)}`));
-  const edits = [...editsIn(before, { ...after, pairs: after.pairs.filter(({ origin }) => origin !== laidOrigin) }), ...added];
-  // What an alias stands for is there once.
-  return edits.filter((edit, index) => edits.findIndex((one) => isDeepStrictEqual(one, edit)) === index);
-}
+/** Mappings in which knobs set keys: these, and each host and path. */
+const holders = ['hosts', 'paths', 'listen', 'ssl'];
 
-function editsIn(before: Tree, after: Tree): Edit[] {
-  if (before.kind === 'list' && after.kind === 'list') return before.items.flatMap((item, index) => editsIn(item, after.items[index] ?? item));
-  if (before.kind !== 'map' || after.kind !== 'map') return [];
-  const changed = before.pairs.flatMap((was): Edit[] => {
-    const now = after.pairs.find(({ key, origin }) => key === was.key && origin === was.origin);
-    const { file, text, line, begin, end } = placeOf(was);
-    if (now === undefined) {
-      const rest = text.slice(end, endOfLine(text, end));
-      return [{ file, line, begin, end: /^\s*#/.test(rest) ? end + rest.length : end, becomes: '' }];
-    }
-    if (now.value.kind !== 'text' && now.value.kind === was.value.kind) return editsIn(was.value, now.value);
-    const key = text.slice(begin, text.indexOf(':', begin + was.key.length) + 1);
-    return sameValue(now.value, was.value) ? [] : [{ file, line, begin, end, becomes: `${key} ${words(now.value)}` }];
+/** The keys of a config with their values. @param block the heading for keys of this tree's own; `holder`: the key of the tree */
+export function h2oSettings(tree: Tree, block: string, holder = ''): Setting[] {
+  if (tree.kind === 'text') return [];
+  if (tree.kind === 'list') return tree.items.flatMap((item) => h2oSettings(item, block));
+  return tree.pairs.flatMap((pair): Setting[] => {
+    const { key, value } = pair;
+    if (value.kind !== 'text' && (holders.includes(key) || holder === 'hosts' || holder === 'paths')) return h2oSettings(value, `${key}: at ${placeOf(pair)}`, key);
+    return [{ block, name: key, text: `${key}: ${words(value)}`, place: placeOf(pair) }];
   });
-  const [first] = before.pairs;
-  const added = first === undefined ? [] : after.pairs.filter(({ origin }) => origin === laidOrigin).map((pair) => editBefore(first, pair));
-  // What is put in comes first: of several at one place the last is made first.
-  return [...added, ...changed];
-}
-
-/** Puts a key in front of the first one of its mapping: on a line of its own, but between braces. */
-function editBefore(first: Pair, { key, value }: Pair): Edit {
-  const { file, text, line, begin } = placeOf(first);
-  const before = text.slice(text.lastIndexOf('\n', begin - 1) + 1, begin);
-  return { file, line, begin, end: begin, becomes: `${key}: ${words(value)}${/[{,]\s*$/.test(before) ? ', ' : `\n${' '.repeat(before.length)}`}` };
-}
-
-/** Where a pair stands, and the text of its file. */
-function placeOf({ origin, at: [begin, end] = [0, 0] }: Pair): { file: string; text: string; line: number; begin: number; end: number } {
-  const [, file = '', line = '1'] = /^from (.*):(\d+)$/.exec(origin) ?? [];
-  const text = textThen(file);
-  return { file, text, line: Number(line), begin, end: begin + text.slice(begin, end).trimEnd().length };
 }

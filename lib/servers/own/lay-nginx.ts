@@ -4,8 +4,7 @@ import type { LaidLines } from '../../scenario/model.ts';
 import { asWritten, bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
 import { hostOf, insideOf, isQuic, listensOf, parseAddress } from './nginx-listens.ts';
 import { placeOf } from './origin.ts';
-import { endOfLine, laidOrigin, type Edit, type Facts } from './edits.ts';
-import { textThen } from './read-text.ts';
+import { laidOrigin, type Facts, type Setting } from './changes.ts';
 
 /** Where the page is served: the port as the config has it, and the paths that are asked for. `cores`: what `auto` comes to. */
 export interface PageAt { port: number; paths: readonly string[]; cores: number }
@@ -19,17 +18,16 @@ export function layNginx(config: readonly Directive[], laid: readonly LaidLines[
 
 function layLine(tree: readonly Directive[], context: string, line: Directive, page: PageAt): Directive[] {
   switch (context) {
-    // Its own file is that of what every config has.
-    case 'main': return setIn(tree, line, page, fileOf(tree.find(({ name }) => name === 'events' || name === 'http')));
-    case 'events': return inBlocks(tree, 'events', (block, holder) => setIn(block, line, page, fileOf(holder)));
-    case 'http': return inBlocks(tree, 'http', (block, holder) => setInHttp(block, line, page, fileOf(holder)));
+    case 'main': return setIn(tree, line, page, true);
+    case 'events': return inBlocks(tree, 'events', (block) => setIn(block, line, page, true));
+    case 'http': return inBlocks(tree, 'http', (block) => setInHttp(block, line, page));
     case 'server': return inBlocks(tree, 'http', (block) => setListens(block, line.args.slice(1), page));
     default: throw new UserError(`nginx configs have no context "${context}" that lines can be laid over: it is main, events, http or server`);
   }
 }
 
-function inBlocks(tree: readonly Directive[], name: string, change: (block: Directive[], holder: Directive) => Directive[]): Directive[] {
-  return tree.map((one) => (one.name === name && one.block !== undefined ? { ...one, block: change(one.block, one) } : one));
+function inBlocks(tree: readonly Directive[], name: string, change: (block: Directive[]) => Directive[]): Directive[] {
+  return tree.map((one) => (one.name === name && one.block !== undefined ? { ...one, block: change(one.block) } : one));
 }
 
 /** "..." is what stands there. */
@@ -37,11 +35,11 @@ function keepsWords(line: Directive): boolean {
   return line.args[0] === '...';
 }
 
-/** In this block alone. `file`: the block's own, where a new line goes; undefined: none, it is only for what stands there. */
-function setIn(block: readonly Directive[], line: Directive, page: PageAt, file: string | undefined): Directive[] {
+/** Sets a line in this block alone. `puts`: adds the line if the block has none of its name. */
+function setIn(block: readonly Directive[], line: Directive, page: PageAt, puts: boolean): Directive[] {
   const standing = block.filter((one) => one.name === line.name && one.block === undefined);
   const [first] = standing;
-  if (first === undefined) return file === undefined || keepsWords(line) ? [...block] : put(block, line, file);
+  if (first === undefined) return puts && !keepsWords(line) ? [...block, line] : [...block];
   if (keepsWords(line)) return block.map((one) => (standing.includes(one) && takesWords(one) ? { ...one, args: joined(withFormat(one), line.args.slice(1)) } : one));
   if (standing.length === 1 && meaning(first, page) === meaning(line, page)) return [...block];
   return block.flatMap((one) => (!standing.includes(one) ? [one] : one === first ? [{ ...one, args: line.args }] : []));
@@ -73,23 +71,17 @@ function joined(standing: readonly string[], words: readonly string[]): string[]
   return areThere ? [...standing] : [...others, ...words];
 }
 
-/** After the last line that comes from the block's own file. */
-function put(block: readonly Directive[], line: Directive, file: string): Directive[] {
-  const last = block.findLastIndex((one) => one.block === undefined && (one.origin === laidOrigin || fileOf(one) === file));
-  return block.toSpliced(last + 1, 0, line);
-}
-
 /** At the place that wins: in http, and wherever a block that may serve the page says otherwise. */
-function setInHttp(http: readonly Directive[], line: Directive, page: PageAt, file: string | undefined): Directive[] {
+function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
   const servers = http.filter((one) => servesPage(one, page));
   const isCovered = servers.length > 0 && servers.every(({ block = [] }) => block.some(({ name }) => name === line.name));
   const inside = http.map((one) => (servers.includes(one) ? { ...one, block: setInside(one.block ?? [], line, page, pathsOf(one, http, page)) } : one));
-  return setIn(inside, line, page, isCovered ? undefined : file);
+  return setIn(inside, line, page, !isCovered);
 }
 
 function setInside(block: readonly Directive[], line: Directive, page: PageAt, paths: readonly string[] | undefined): Directive[] {
   const deeper = block.map((one) => (mayServe(one, paths) ? { ...one, block: setInside(one.block ?? [], line, page, paths) } : one));
-  return setIn(deeper, line, page, undefined);
+  return setIn(deeper, line, page, false);
 }
 
 function servesPage({ name, block, ...rest }: Directive, { port }: Pick<PageAt, 'port'>): boolean {
@@ -136,7 +128,7 @@ function setListens(http: readonly Directive[], words: readonly string[], { port
     if (server.block === undefined || server.name !== 'server') return server;
     const written = server.block.some(({ name }) => name === 'listen');
     const [byItself] = written ? [] : listensOf(server);
-    if (byItself !== undefined && hasPort(byItself, port)) return { ...server, block: put(server.block, { ...byItself, origin: laidOrigin, args: joined(byItself.args, words) }, fileOf(server) ?? '') };
+    if (byItself !== undefined && hasPort(byItself, port)) return { ...server, block: [...server.block, { ...byItself, origin: laidOrigin, args: joined(byItself.args, words) }] };
     return { ...server, block: server.block.map((one) => (chosen.has(one) ? { ...one, args: joined(one.args, words) } : one)) };
   });
 }
@@ -159,39 +151,9 @@ function inside(block: readonly Directive[], paths: readonly string[] | undefine
   return block.flatMap((one) => (mayServe(one, paths) ? inside(one.block ?? [], paths) : [one]));
 }
 
-/**
- * How the files that `before` was read from become `after`.
- * @param file of the block, and where its inside begins there
- */
-export function nginxEdits(before: readonly Directive[], after: readonly Directive[], file: string, begins = 0): Edit[] {
-  const changed = before.flatMap((was): Edit[] => {
-    const now = after.find((one) => one.origin === was.origin && one.at === was.at);
-    const own = fileOf(was) ?? file;
-    const [begin, end] = was.at ?? [0, 0];
-    if (now === undefined) return [{ file: own, line: was.line, begin, end, becomes: '' }];
-    if (was.block !== undefined) return nginxEdits(was.block, now.block ?? [], own, end);
-    return now.args.join(' ') === was.args.join(' ') ? [] : [{ file: own, line: was.line, begin, end, becomes: `${asWritten(now)};` }];
-  });
-  const added = after.flatMap((one, index) => {
-    if (one.origin !== laidOrigin) return [];
-    const anchor = after.slice(0, index).findLast(({ origin, block }) => origin !== laidOrigin && block === undefined);
-    const [, end] = anchor?.at ?? [begins, begins];
-    return [putAfter(anchor === undefined ? file : fileOf(anchor) ?? file, end, anchor === undefined, `${asWritten(one)};`)];
-  });
-  return [...changed, ...added];
-}
-
-/** On a line of its own, indented as the one that ends at `end`; behind a brace a step more. */
-function putAfter(file: string, end: number, behindBrace: boolean, line: string): Edit {
-  const text = textThen(file);
-  const lineBegin = text.lastIndexOf('\n', end - 1) + 1;
-  const rest = text.slice(end, endOfLine(text, end));
-  const at = /^\s*(?:#.*)?$/.test(rest) ? end + rest.length : end;
-  const indent = /^\s*/.exec(text.slice(lineBegin, end))?.[0] ?? '';
-  const becomes = end === 0 ? `${line}\n` : `\n${indent}${behindBrace ? '    ' : ''}${line}${at === end && rest.trim() !== '' ? `\n${indent}` : ''}`;
-  return { file, line: text.slice(0, end).split('\n').length, begin: end === 0 ? 0 : at, end: end === 0 ? 0 : at, becomes };
-}
-
-function fileOf(directive: Directive | undefined): string | undefined {
-  return directive === undefined || directive.origin === laidOrigin ? undefined : placeOf(directive).replace(/:\d+$/, '');
+/** The lines of a config. @param block the heading for those that are in no block of it */
+export function nginxSettings(config: readonly Directive[], block: string): Setting[] {
+  return config.flatMap((one) => (one.block === undefined
+    ? [{ block, name: one.name, text: `${asWritten(one)};`, place: placeOf(one) }]
+    : nginxSettings(one.block, `${asWritten(one)} { } at ${placeOf(one)}`)));
 }

@@ -5,10 +5,10 @@ import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { composeFlags, printFlags, wordOf, type Flag } from '../nghttpd-flags.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
-import { atEnd, laidOrigin, spanOfLine, type Edit } from './edits.ts';
+import { laidOrigin, type Setting } from './changes.ts';
 import { chooseListen, type Listen } from './listens.ts';
 import { fromLine, ours } from './origin.ts';
-import { readText, textThen } from './read-text.ts';
+import { readText } from './read-text.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
@@ -97,12 +97,7 @@ export function nghttpdWorkers(flags: readonly Flag[]): number {
   return count;
 }
 
-/** How the text of the file, from which `before` was read, becomes `after`. */
-export function nghttpdEdits(before: readonly Flag[], after: readonly Flag[], file: string): Edit[] {
-  const text = textThen(file);
-  return after.filter(({ origin }) => origin === laidOrigin).flatMap((flag): Edit[] => {
-    const was = before.findLast(({ name }) => name === flag.name);
-    if (was === undefined) return [atEnd(file, text, wordOf(flag))];
-    return was.value === flag.value ? [] : [{ file, line: was.line, ...spanOfLine(text, was.line), becomes: wordOf(flag) }];
-  });
+/** The flags as lines of the file. */
+export function nghttpdSettings(flags: readonly Flag[], file: string): Setting[] {
+  return flags.map((flag) => ({ block: file, name: flag.name, text: wordOf(flag), place: `${file}:${flag.line}` }));
 }

@@ -1,20 +1,17 @@
 // What a person's own config says, before anything is started, and what knobs come to on it.
 import path from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
-import { wordOf, type Flag } from '../nghttpd-flags.ts';
-import type { Directive } from '../nginx-config.ts';
-import type { Edit, Facts } from './edits.ts';
+import { changesBetween, type Change, type Facts, type Setting } from './changes.ts';
 import { h2oListens, h2oWorkers } from './h2o.ts';
-import { h2oEdits, h2oFacts, layH2o } from './lay-h2o.ts';
-import { layNginx, nginxEdits, nginxFacts, type PageAt } from './lay-nginx.ts';
+import { h2oFacts, h2oSettings, layH2o } from './lay-h2o.ts';
+import { layNginx, nginxFacts, nginxSettings, type PageAt } from './lay-nginx.ts';
 import type { OwnConfig } from './listens.ts';
-import { nghttpdEdits, nghttpdWorkers, parseNghttpd } from './nghttpd.ts';
+import { nghttpdSettings, nghttpdWorkers, parseNghttpd } from './nghttpd.ts';
 import { readNginxConfig } from './nginx-includes.ts';
 import { nginxListens, nginxWorkers } from './nginx-listens.ts';
-import { readText, textThen } from './read-text.ts';
-import { readYaml, sameMeaning } from './yaml-tree.ts';
+import { readText } from './read-text.ts';
+import { readYaml } from './yaml-tree.ts';
 
 /** Reads one with all that it includes. Throws UserError, in one line, when it cannot be read or is none of these servers'. */
 export async function readOwnConfig(name: string): Promise<OwnConfig> {
@@ -28,11 +25,8 @@ export async function readOwnConfig(name: string): Promise<OwnConfig> {
 /** A config as it is, where the page is served. */
 export interface Layable {
   facts: Facts;
-  /**
-   * What the files become with the lines, and how many workers there are then. No edits: it says all that already.
-   * `isSaidBy`: whether the config's own file says all of it with this text, beside what it includes.
-   */
-  lay(laid: readonly LaidLines[]): { edits: Edit[]; workers: OwnConfig['workers']; isSaidBy(text: string): Promise<boolean> };
+  /** The changes that the lines make, and the number of workers with them. No changes: the config says all that already. */
+  lay(laid: readonly LaidLines[]): { changes: Change[]; workers: OwnConfig['workers'] };
 }
 
 /** Reads it for knobs. Throws UserError as readOwnConfig does. */
@@ -46,13 +40,11 @@ interface Language<C> {
   workers(config: C): OwnConfig['workers'];
   listens(config: C, file: string): OwnConfig['listens'];
   facts(config: C, page: PageAt): Facts;
-  lay(config: C, laid: readonly LaidLines[], page: PageAt, file: string): C;
-  edits(before: C, after: C, file: string): Edit[];
-  /** Whether the server takes both alike. */
-  areAlike(a: C, b: C): boolean;
+  lay(config: C, laid: readonly LaidLines[], page: PageAt, from: { file: string; text: string }): C;
+  settings(config: C, file: string): Setting[];
 }
 
-function reader<C>({ read, workers, listens, facts, lay, edits, areAlike }: Language<C>) {
+function reader<C>({ read, workers, listens, facts, lay, settings }: Language<C>) {
   return async (file: string, text: string) => {
     const config = await read(file, text);
     return {
@@ -60,8 +52,8 @@ function reader<C>({ read, workers, listens, facts, lay, edits, areAlike }: Lang
       layable: (page: PageAt): Layable => ({
         facts: facts(config, page),
         lay(laid) {
-          const after = lay(config, laid, page, file);
-          return { edits: edits(config, after, file), workers: workers(after), isSaidBy: async (written) => areAlike(await read(file, written), after) };
+          const after = lay(config, laid, page, { file, text });
+          return { changes: changesBetween(settings(config, file), settings(after, file)), workers: workers(after) };
         },
       }),
     };
@@ -69,31 +61,17 @@ function reader<C>({ read, workers, listens, facts, lay, edits, areAlike }: Lang
 }
 
 const readers = {
-  nginx: reader({
-    read: readNginxConfig, workers: nginxWorkers, listens: nginxListens, facts: nginxFacts, lay: layNginx, edits: nginxEdits,
-    areAlike: (a, b) => isDeepStrictEqual(wordsOf(a), wordsOf(b)),
-  }),
-  h2o: reader({ read: readYaml, workers: h2oWorkers, listens: h2oListens, facts: h2oFacts, lay: layH2o, edits: h2oEdits, areAlike: sameMeaning }),
+  nginx: reader({ read: readNginxConfig, workers: nginxWorkers, listens: nginxListens, facts: nginxFacts, lay: layNginx, settings: nginxSettings }),
+  h2o: reader({ read: readYaml, workers: h2oWorkers, listens: h2oListens, facts: h2oFacts, lay: layH2o, settings: h2oSettings }),
   nghttpd: reader({
     read: async (file, text) => parseNghttpd(file, text),
     workers: ({ flags }) => nghttpdWorkers(flags),
     listens: ({ listen }) => [listen],
     facts: () => ({ proxied: false, logs: false, logLine: false }),
-    lay: (_, laid, __, file) => parseNghttpd(file, textThen(file), laid),
-    edits: (before, after, file) => nghttpdEdits(before.flags, after.flags, file),
-    areAlike: (a, b) => isDeepStrictEqual(flagWords(a.flags), flagWords(b.flags)),
+    lay: (_, laid, __, { file, text }) => parseNghttpd(file, text, laid),
+    settings: ({ flags }, file) => nghttpdSettings(flags, file),
   }),
 };
-
-/** What nginx takes of it. */
-function wordsOf(config: readonly Directive[]): unknown[] {
-  return config.map(({ name, args, block }) => [name, args, block === undefined ? undefined : wordsOf(block)]);
-}
-
-/** The same of nghttpd, which takes its flags in any order. */
-function flagWords(flags: readonly Flag[]): string[] {
-  return flags.map(wordOf).sort();
-}
 
 /** Servers that bakeoff does not run, how they are started in the foreground, and what stands in their configs and in no other's, comments and indentation aside. */
 const others: readonly [name: string, command: string, sign: RegExp][] = [

@@ -23,11 +23,6 @@ export async function readText(file: string, by?: Inclusion): Promise<string> {
   return text;
 }
 
-/** The same of a file that has been read: what was measured, whatever stands there now. */
-export function textThen(file: string): string {
-  return known.get(file) as string;
-}
-
 export interface Inclusion {
   /** Of the config itself. */
   folder: string;

@@ -14,8 +14,8 @@ export type Tree = { origin: string } & (
   | { kind: 'map'; pairs: Pair[] }
 );
 
-/** A key may stand several times in a mapping: h2o takes them one after another. `origin`: the key's; `at`: from where to where it stands in its file, with its value. */
-export interface Pair { key: string; origin: string; value: Tree; at?: readonly [begin: number, end: number] }
+/** A key may stand several times in a mapping: h2o takes them one after another. `origin`: the key's. */
+export interface Pair { key: string; origin: string; value: Tree }
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 export type Text = Extract<Tree, { kind: 'text' }>;
@@ -76,7 +76,7 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
           if (!isScalar(key)) throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
           const keyOrigin = fromLine(file, lineOf(key));
           const tree: Tree = value === null ? { kind: 'text', text: '', origin: keyOrigin } : await convert(value, lineOf(key));
-          pairs.push({ key: String(key.value), origin: keyOrigin, value: tree, at: [key.range?.[0] ?? 0, (value ?? key).range?.[1] ?? 0] });
+          pairs.push({ key: String(key.value), origin: keyOrigin, value: tree });
         }
         return { kind: 'map', pairs: merged(pairs), origin };
       }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,23 @@ func runDelay(pattern string) (nanoseconds int64) {
 		if fields := strings.Fields(string(text)); len(fields) > 1 {
 			n, _ := strconv.ParseInt(fields[1], 10, 64)
 			nanoseconds += n
+		}
+	}
+	return nanoseconds
+}
+
+// Steal is the time that the host of a virtual machine took of these cores, in nanoseconds; it counts in ticks of 10 ms (proc(5), /proc/stat).
+func Steal(cores []int) (nanoseconds int64) {
+	text, _ := os.ReadFile("/proc/stat")
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 9 || !strings.HasPrefix(fields[0], "cpu") {
+			continue
+		}
+		core, err := strconv.Atoi(fields[0][3:])
+		if err == nil && slices.Contains(cores, core) {
+			ticks, _ := strconv.ParseInt(fields[8], 10, 64)
+			nanoseconds += ticks * 1e7
 		}
 	}
 	return nanoseconds

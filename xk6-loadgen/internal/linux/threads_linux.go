@@ -28,9 +28,12 @@ func OnOwnThread(f func()) {
 }
 
 // Cores are those that the calling thread may run on, by their numbers; nil where the kernel does not say.
-func Cores() (allowed []int) {
+func Cores() []int { return CoresOf(0) }
+
+// CoresOf are those that a process's first thread may run on.
+func CoresOf(pid int) (allowed []int) {
 	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
+	if unix.SchedGetaffinity(pid, &set) != nil {
 		return nil
 	}
 	for core, left := 0, set.Count(); left > 0; core++ {

@@ -2,23 +2,23 @@
 
 export interface Counts { passed: number; failed: number }
 
-/** `output` is shown when something failed, `skipped` in any case, a line each. */
+/** `output` is shown if something failed; the lines of `skipped` always. */
 export interface Outcome extends Counts { output: string; skipped?: readonly string[] }
 
-/** What of vitest's JSON report is needed. */
+/** The part of vitest's JSON report that is read. */
 export interface VitestReport {
   numPassedTests: number;
   numFailedTests: number;
   testResults: { status: string; assertionResults: { status: string }[] }[];
 }
 
-/** A file that fails without a failed test in it (it cannot be loaded, a hook failed) counts as one failure. */
+/** A file that fails without a failed test in it (it cannot be loaded, or a hook failed) counts as one failure. */
 export function countVitest(report: VitestReport): Counts {
   const brokenFiles = report.testResults.filter((file) => file.status === 'failed' && file.assertionResults.every(({ status }) => status !== 'failed'));
   return { passed: report.numPassedTests, failed: report.numFailedTests + brokenFiles.length };
 }
 
-/** Lines, each once, in which tests say what they leave out and why: they hold "SKIPPED". */
+/** Returns the lines in which tests say what they skip and why, each once. They contain "SKIPPED". */
 export function skippedLines(output: string): string[] {
   return [...new Set(output.match(/SKIPPED[,:].*$/gm))];
 }
@@ -26,8 +26,8 @@ export function skippedLines(output: string): string[] {
 interface GoTestEvent { Action: string; Package?: string; ImportPath?: string; Test?: string; Output?: string }
 
 /**
- * Reads `go test -json`. Counts top-level tests; a package that fails without a failed test (it does not compile, it
- * panics) counts as one failure. `output` is what the failed ones printed, `skipped` is of all.
+ * Reads `go test -json`. Counts top-level tests. A package that fails without a failed test (it does not compile, or
+ * panics) counts as one failure. `output` is what failed tests printed; `skipped` has the lines of all tests.
  */
 export function countGoTests(stdout: string): Required<Outcome> {
   const events = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as GoTestEvent);
@@ -49,7 +49,7 @@ function printed({ Output = '' }: GoTestEvent): string {
   return Output;
 }
 
-/** The top-level test that an event belongs to. */
+/** The key of the top-level test that an event belongs to. */
 function testKey(event: GoTestEvent): string {
   return `${event.Package ?? event.ImportPath} ${event.Test?.split('/')[0] ?? ''}`;
 }

@@ -1,0 +1,52 @@
+// How a person's own config changes when knobs are laid over it, as lines for them to paste.
+import { present } from '../../present.ts';
+
+/** Facts of a config that decide which knobs apply to it. */
+export interface Facts {
+  /** What serves the page may pass requests on. */
+  proxied: boolean;
+  /** Requests are logged; `logLine`: by a line of the config's that can be told how, and not by the build's own choice. */
+  logs: boolean;
+  logLine: boolean;
+}
+
+/** The origin of lines that are in no file of the person's. */
+export const laidOrigin = 'laid over it';
+
+/** A line of a config in its block. `place`: FILE:LINE of the line. */
+export interface Setting { block: string; name: string; text: string; place: string }
+
+/** A line to paste into `block`, and the line it replaces. With an empty text, that line is removed. */
+export interface Change { block: string; text: string; instead?: Setting }
+
+/** Compares two configs line by line within each block. Returns no change when both say the same. */
+export function changesBetween(before: readonly Setting[], after: readonly Setting[]): Change[] {
+  const gone = without(before, after);
+  const put = without(after, before).map(({ block, name, text }): Change => {
+    const index = gone.findIndex((one) => one.block === block && one.name === name);
+    return { block, text, ...present({ instead: index < 0 ? undefined : gone.splice(index, 1)[0] }) };
+  });
+  return [...put, ...gone.map((instead): Change => ({ block: instead.block, text: '', instead }))];
+}
+
+/** The settings of a list that the others have not, or not as often. */
+function without(list: readonly Setting[], others: readonly Setting[]): Setting[] {
+  const keyOf = ({ block, text }: Setting): string => `${block}\n${text}`;
+  const counts = new Map<string, number>();
+  for (const key of others.map(keyOf)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return list.filter((one) => {
+    const left = counts.get(keyOf(one)) ?? 0;
+    counts.set(keyOf(one), left - 1);
+    return left < 1;
+  });
+}
+
+/** The changes as text, under a heading for each block. Comments name the lines to remove. */
+export function changeLines(changes: readonly Change[]): string[] {
+  return [...new Set(changes.map(({ block }) => block))].flatMap((block) => [`${block}:`, ...new Set(changes.filter((one) => one.block === block).map(lineOf))]);
+}
+
+function lineOf({ text, instead }: Change): string {
+  if (instead === undefined) return `  ${text}`;
+  return text === '' ? `  # remove ${instead.place}: ${instead.text}` : `  ${text}  # instead of ${instead.place}: ${instead.text}`;
+}

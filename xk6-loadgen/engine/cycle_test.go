@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestACycleCountsOrIsMadeAgain(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Rate, o.Requests, o.Buckets = 100, 50, []time.Duration{time.Millisecond}
+	l := idleLoop(t, o)
+	l.allowance = 40
+	l.startCycles()
+	respond := func(times int) {
+		for range times {
+			l.outstanding++
+			l.response(l.clock, 200, 1, 1, 1)
+			l.noteSent(l.clock)
+		}
+	}
+	respond(7)
+	l.endCycle(false)
+	if l.interval.Requests != 0 || l.allowance != 47 || l.warmup != 7 {
+		t.Errorf("left out: %d requests, %d to make, %d beside", l.interval.Requests, l.allowance, l.warmup)
+	}
+	respond(3)
+	l.endCycle(true)
+	respond(2)
+	l.leaveCycles()
+	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil {
+		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance)
+	}
+}
+
+// What is due while no connection is free waits for the server, not for the generator.
+func TestOnlyTheGeneratorStandsStill(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Rate, o.Duration = 100, time.Second
+	for idleSince, want := range map[int64]int64{0: 30e6, 95e6: 5e6} {
+		l := idleLoop(t, o)
+		l.clock, l.idleSince, l.schedule.nextDue = 100e6, idleSince, 70e6
+		if l.noteLate(); l.stood != want {
+			t.Errorf("free since %d: stood still for %d ns, want %d", idleSince, l.stood, want)
+		}
+	}
+}
+
+func TestCyclesInWhichTheGeneratorStoodStillAreLeftOut(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Rate, o.Duration = 100, time.Second
+	l := idleLoop(t, o)
+	r := &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
+	c := newCycles([]*run{r})
+	for number, step := range []struct {
+		stood  int64
+		counts bool
+	}{
+		{1e6, true}, {6e6, false}, {0, true}, {6e6, true}, {0, true}, {6e6, false},
+	} {
+		l.stood, r.shared.cycleTime, r.shared.away = step.stood, 5, 0
+		c.look(r)
+		c.end([]*run{r})
+		if s := r.shared; s.cycleCounts != step.counts || (s.away == 0) != step.counts || s.cycleTime != 0 {
+			t.Errorf("cycle %d: counts %v, %d ns away", number, s.cycleCounts, s.away)
+		}
+	}
+	if c.all != 6 || c.stood != 3 || c.leftOut != 2 {
+		t.Errorf("%d cycles, %d stood still, %d left out", c.all, c.stood, c.leftOut)
+	}
+}
+
+func TestTheCountOfARateIsMadeWhateverIsLeftOut(t *testing.T) {
+	t.Parallel()
+	a, b := serve(t, always(ok)), serve(t, always(ok))
+	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
+	for i := range sides {
+		sides[i].Rate, sides[i].Requests, sides[i].Warmup = 500, 200, 20*time.Millisecond
+	}
+	for i, r := range alternate(t, context.Background(), 20*time.Millisecond, sides...) {
+		seen := []*testServer{a, b}[i].requests.Load()
+		if r.Requests != 200 || r.Requests+r.WarmupRequests != seen || r.InFlight != 0 || r.Turns.StoodStill < 0 || r.Turns.StoodStill > 1 {
+			t.Errorf("side %d: %d requests, %d beside, %d in flight, the server saw %d; stood still in %g of the turns", i, r.Requests, r.WarmupRequests, r.InFlight, seen, r.Turns.StoodStill)
+		}
+	}
+}
