@@ -55,18 +55,6 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
   }
 }
 
-/**
- * Takes a lock for as long as this process has it open, and writes into its file who has it.
- * @param taken what the person is told when somebody else has it, given who, e.g. " (process 123)"
- */
-export async function takeLock(file: string, taken: (by: string) => string): Promise<number> {
-  // Who only asks whether it is held has it for a moment.
-  const lock = await lockFile(file, 1);
-  if (lock === null) throw new UserError(taken(holder(file)));
-  writeHolder(lock, process.pid);
-  return lock;
-}
-
 /** Does `work` while no other process that asks for the same file does its own. `signal` ends the wait for it. */
 export async function withLock<T>(file: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   let descriptor: number | null = null;

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { UserError } from '../errors.ts';
-import { takeLock } from '../lock-file.ts';
+import { holder, lockFile, writeHolder } from '../lock-file.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../folders.ts';
 import { startLogged, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
@@ -104,8 +104,12 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
   try {
     makeFolder(folder);
     // Two would share a database of one's own, and what runs on it must not be removed.
-    const lock = await takeLock(join(folder, 'lock'), (by) => `Grafana runs in ${folder} already${by}: look there, or end it`);
+    const lockPath = join(folder, 'lock');
+    // `npm run clean` holds it for a moment.
+    const lock = await lockFile(lockPath, 1);
+    if (lock === null) throw new UserError(`Grafana runs in ${folder} already${holder(lockPath)}: look there, or end it`);
     try {
+      writeHolder(lock, process.pid);
       files = writeGrafanaFiles(folder, port, influx);
       // It has the lock from now on.
       child = await startLogged({ ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') }, logFile, 'w', lock);

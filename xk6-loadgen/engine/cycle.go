@@ -7,13 +7,14 @@ import (
 )
 
 const (
-	// longestStandstill is how late the engine may begin to send what is due while a connection is free for it, and
-	// longestSteal how long a host may keep the cores of a turn: beyond these the generator stood still.
-	longestStandstill = int64(5e6)
-	longestSteal      = int64(20e6)
+	// longestSteal is how long a host may keep the cores of a turn. With more the generator stood still.
+	longestSteal = int64(20e6)
 	// mostLeftOut is the share of cycles above which all count: such a machine has no quiet ones to choose.
 	mostLeftOut = 0.25
 )
+
+// longestStandstill is how late the engine may begin to send what is due while a connection is free for it.
+var longestStandstill = int64(5e6)
 
 // cycle is what a side at a rate did in an order of turns and its mirror. It is kept apart until it is known whether the generator stood
 // still meanwhile, which says nothing of any server: then it is left out for all sides, and made again.

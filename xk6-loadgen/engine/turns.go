@@ -18,6 +18,8 @@ const (
 	forEver                     = time.Duration(never)
 	// longestReopening bounds how long a turn waits for connections that the server has closed meanwhile.
 	longestReopening = second
+	// longestSelf bounds how long a turn waits for what the server does by itself.
+	longestSelf = int64(100 * time.Millisecond)
 )
 
 // Side is one of several loads that take turns.
@@ -78,8 +80,8 @@ type turn struct {
 	// back carries loops whose turn is over, or that are through.
 	back chan *loop
 
-	// All times are the run's clock. From steadyFrom to sliceEnd the turn is under load.
-	began, steadyFrom, sliceEnd int64
+	// All times are the run's clock. From steadyFrom to sliceEnd the turn is under load; between is how long others had theirs before.
+	began, steadyFrom, sliceEnd, between int64
 	// away is the time until now that was not under load; left is when the time under load stood still last.
 	away, left int64
 	// cpuAway is the CPU time that the process used between turns, cpuLeft its CPU time when the last one ended.
@@ -236,7 +238,8 @@ func (s *shared) beginTurn(opens bool) {
 		s.sliceEnd = s.steadyFrom + s.length
 		s.count++
 	}
-	s.away += s.steadyFrom - s.left
+	s.between = s.steadyFrom - s.left
+	s.away += s.between
 	s.cpuAway += linux.ProcessCPU() - s.cpuLeft
 	s.readServer(false)
 	if opens {
@@ -285,12 +288,23 @@ func (t *turn) figures() (*TurnFigures, *ServerCPU) {
 	return turns, cpu
 }
 
+// awaitIdle waits until the server is done with what it does by itself: it began in the others' turns, and is not the load's.
+func (s *shared) awaitIdle() {
+	u := &s.server
+	for end := s.now() + longestSelf; u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
+		linux.Sleep(int64(100 * time.Microsecond))
+	}
+}
+
 // joinTurn begins the loop's turn together with the side's other loops, its connections opened again.
 func (l *loop) joinTurn() {
 	s := l.shared
 	l.clock = s.now()
 	if l.phase == measuring || l.phase == warmedUp {
 		l.reopen()
+		if l.number == 0 {
+			s.awaitIdle()
+		}
 	}
 	l.answered, l.older = l.responses, l.outstanding
 	if s.ready.Add(1) == s.running {
@@ -332,7 +346,7 @@ func (l *loop) nextTurn() {
 	l.nextTimer = l.clock
 }
 
-// shift moves what goes by the time under load, which stood still for so long.
+// shift moves what goes by the time under load, of which so much did not count, and the schedule of a rate to this turn.
 func (l *loop) shift(by int64) {
 	for _, at := range []*int64{&l.phaseEnd, &l.nextTick, &l.nextSample} {
 		if *at < never {
@@ -340,7 +354,7 @@ func (l *loop) shift(by int64) {
 		}
 	}
 	l.sampleFrom += by
-	l.schedule.shift(by)
+	l.schedule.shift(l.shared.between)
 }
 
 // endSliceEarly has the turn end with the window, where that ends within it or soon after it, and at once where all requests are made.

@@ -16,7 +16,9 @@ import (
 type ProcessTree struct {
 	roots []int
 	// used is each process's CPU time at the last reading.
-	used     map[int]int64
+	used map[int]int64
+	// tasks are their threads' folders in /proc.
+	tasks    []string
 	total    int64
 	lookedAt time.Time
 }
@@ -55,28 +57,32 @@ func (t *ProcessTree) CPU() int64 {
 	return t.total
 }
 
-// RunDelay is how long the threads that there are have waited for a core, in nanoseconds; 0 where the kernel does not say.
+// RunDelay is how long the thread that did so longest has waited for a core, in nanoseconds; 0 where the kernel does not say.
 func (t *ProcessTree) RunDelay() (nanoseconds int64) {
-	for pid := range t.used {
-		nanoseconds += runDelay(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, task := range t.tasks {
+		nanoseconds = max(nanoseconds, runDelay(task))
 	}
 	return nanoseconds
 }
 
-// ThreadRunDelay is how long the calling thread has waited for a core, in nanoseconds.
-func ThreadRunDelay() int64 { return runDelay("/proc/thread-self/schedstat") }
+// IsRunning tells whether one of their threads runs, or waits for a core.
+func (t *ProcessTree) IsRunning() bool {
+	return slices.ContainsFunc(t.tasks, func(task string) bool {
+		stat, _ := os.ReadFile(task + "/stat")
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return strings.HasPrefix(state, "R")
+	})
+}
 
-// runDelay is the sum of the second fields, see Documentation/scheduler/sched-stats.rst of the kernel.
-func runDelay(pattern string) (nanoseconds int64) {
-	files, _ := filepath.Glob(pattern)
-	for _, file := range files {
-		text, _ := os.ReadFile(file)
-		if fields := strings.Fields(string(text)); len(fields) > 1 {
-			n, _ := strconv.ParseInt(fields[1], 10, 64)
-			nanoseconds += n
-		}
-	}
-	return nanoseconds
+// ThreadRunDelay is how long the calling thread has waited for a core, in nanoseconds.
+func ThreadRunDelay() int64 { return runDelay("/proc/thread-self") }
+
+// runDelay is the second field, see Documentation/scheduler/sched-stats.rst of the kernel.
+func runDelay(task string) int64 {
+	text, _ := os.ReadFile(task + "/schedstat")
+	fields := append(strings.Fields(string(text)), "", "")
+	n, _ := strconv.ParseInt(fields[1], 10, 64)
+	return n
 }
 
 // Steal is the time that the host of a virtual machine took of these cores, in nanoseconds; it counts in ticks of 10 ms (proc(5), /proc/stat).
@@ -98,7 +104,7 @@ func Steal(cores []int) (nanoseconds int64) {
 
 // look adds the descendants that there are by now.
 func (t *ProcessTree) look() {
-	t.lookedAt = time.Now()
+	t.lookedAt, t.tasks = time.Now(), nil
 	seen := map[int]bool{}
 	var add func(pid int)
 	add = func(pid int) {
@@ -109,9 +115,10 @@ func (t *ProcessTree) look() {
 		if _, known := t.used[pid]; !known {
 			t.used[pid] = 0
 		}
-		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-		for _, list := range lists {
-			children, _ := os.ReadFile(list)
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+		t.tasks = append(t.tasks, tasks...)
+		for _, task := range tasks {
+			children, _ := os.ReadFile(task + "/children")
 			for _, child := range strings.Fields(string(children)) {
 				if n, err := strconv.Atoi(child); err == nil {
 					add(n)
