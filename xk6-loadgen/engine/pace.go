@@ -9,6 +9,8 @@ import (
 const (
 	// saturatedSlice: the noise of a machine is slow, and sides that alternate faster than it see the same of it.
 	saturatedSlice = 10 * time.Millisecond
+	// waitingSlice: a server that waits has no need of short turns, at whose begin its caches are cold.
+	waitingSlice = 100 * time.Millisecond
 	// rateSlice: at a rate no side is saturated, and what begins and ends a turn must be a small part of it.
 	rateSlice = 250 * time.Millisecond
 	// drainLimit is how long a turn awaits answers where nothing is known of them.
@@ -95,7 +97,7 @@ func (r *run) choosePace() {
 	}
 	p.waits = true
 	p.ramp, p.spread = 2*max(worst, s.probe.solo), p50
-	p.slice = min(longestSlice, max(saturatedSlice, time.Duration(answersPerSlice*p50), time.Duration(worst)))
+	p.slice = min(longestSlice, max(waitingSlice, time.Duration(answersPerSlice*p50), time.Duration(worst)))
 }
 
 // isBusy tells whether the load keeps the server or the generator at work, or waiting for their cores. Where the server's CPU time is not known it is told by the
