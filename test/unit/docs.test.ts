@@ -99,8 +99,10 @@ describe('commands', async () => {
 
 test('how often equal configs were called different is quoted as docs/proof.md has it', () => {
   const [, seen = ''] = /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(textOf('docs/proof.md')) ?? [];
-  expect(textOf('README.md')).toContain(`[${seen} runs](docs/proof.md#a-config-against-itself)`);
-  expect(textOf('docs/verdicts.md')).toContain(`${seen} such runs called the two different`);
+  for (const page of ['README.md', 'docs/verdicts.md']) {
+    expect(textOf(page)).toContain('proof.md#a-config-against-itself)');
+    expect([...textOf(page).matchAll(/(\d+ of \d+) (?:runs\]\(docs\/proof|such runs called the two different)/g)].filter(([, quoted]) => quoted !== seen)).toEqual([]);
+  }
 });
 
 test('the pictures are those that docs/proof.md shows, which its command draws', () => {

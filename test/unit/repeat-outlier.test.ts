@@ -92,6 +92,8 @@ describe('a run', async () => {
     const { result: found, ended } = await runOf([...hidden, null]);
     expect(ended).toBeUndefined();
     expect(roundsOf(found)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(found.state).toBe('complete');
+    expect(found.warnings).toContain('round 2 could not be measured again: nginx ended');
     expect(found.warnings).toContain('open-file-cache against workers: round 2 is an outlier and alone prevents a verdict: run again, with more --rounds');
   });
 

@@ -59,7 +59,7 @@ describe('a rate', () => {
   test.each([
     ['both at their limit', { serverCpuSeconds: 15.6, generatorCpuSeconds: 15.6 }, 'both sides were at their limit'],
     ['neither', { generatorCpuSeconds: 5 }, 'neither side was at its limit (run again on a quieter machine, or with more connections)'],
-    ['not known of the server', { serverCpuSeconds: null, generatorCpuSeconds: 5 }, 'the generator was not at its limit'],
+    ['not known of the server', { serverCpuSeconds: null, generatorCpuSeconds: 5 }, 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)'],
   ])('names the cause: %s', (_, changes, cause) => {
     const [line = ''] = said(atRate('nginx', late(changes)));
     expect(line).toContain(`; ${cause}. Its latency`);

@@ -34,7 +34,7 @@ async function started(names: readonly string[], { ports = {}, fails = [], rates
   };
   const begun = await begin(newFolder(), 'compare');
   const specOf = (side: Side) => serverOf(side, ports[side.name] === undefined ? {} : { port: ports[side.name] as number });
-  const tried = startSides(sides, specOf, { binaries: {}, host: { start } as unknown as ServerHost, cores }, rates === undefined ? {} : { rates }, begun, new AbortController().signal);
+  const tried = startSides(sides, specOf, { binaries: {}, host: { start } as unknown as ServerHost, cores }, rates === undefined ? {} : { rates }, begun, { signal: new AbortController().signal, guard: () => () => undefined });
   return { tried, begun, events };
 }
 

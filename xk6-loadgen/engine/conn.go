@@ -235,7 +235,9 @@ func (c *conn) countResponse() {
 		c.responses++
 	}
 	c.failures = 0
-	c.lastAt = l.clock - l.shared.away
+	if l.plan.divided {
+		c.lastAt = l.clock - l.shared.away
+	}
 }
 
 // rps is the connection's own requests/s. One that has made its share has no part in the rest of the window, as with

@@ -110,14 +110,15 @@ func (c *cycles) end(runs []*run) {
 		s := r.shared
 		if !keep {
 			s.away += s.cycleTime
+			s.cpuAway.Add(s.cycleCPU)
 		}
-		s.cycleIsOver, s.cycleCounts, s.cycleTime = true, keep, 0
+		s.cycleIsOver, s.cycleCounts, s.cycleTime, s.cycleCPU = true, keep, 0, 0
 	}
 }
 
 // look notes, after a turn, whether the generator stood still in it.
 func (c *cycles) look(r *run) {
 	steal := linux.Steal(c.cores)
-	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, func(l *loop) bool { return l.stood > longestStandstill })
+	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, func(l *loop) bool { return !l.through && l.stood > longestStandstill })
 	c.steal = steal
 }

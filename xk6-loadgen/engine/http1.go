@@ -16,7 +16,8 @@ type http1 struct {
 
 func (s *http1) next() {
 	c := s.conn
-	if s.busy || c.paused || c.state == lingering {
+	// What is being opened goes on once it is.
+	if s.busy || c.paused || c.state != closed && c.state != established {
 		return
 	}
 	due, taken := c.loop.take(c)

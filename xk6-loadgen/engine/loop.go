@@ -397,6 +397,9 @@ func (l *loop) setTimer() {
 func (l *loop) timers() {
 	if l.current == l.outside && !l.turnIsOver && l.clock >= l.steadyFrom {
 		l.setCounting(true)
+		if l.number == 0 {
+			l.shared.enterCPU()
+		}
 	}
 	switch l.phase {
 	case solo:
@@ -417,11 +420,11 @@ func (l *loop) timers() {
 			l.beginWindow()
 		}
 	case measuring:
-		if l.clock >= l.nextSample {
+		if l.clock >= l.nextSample && !l.turnIsOver {
 			l.sampleThread()
 		}
 		// The end of the window is the last second's: finish hands that one over.
-		if l.clock >= l.nextTick && (l.plan.Duration == 0 || l.clock < l.phaseEnd) {
+		if l.clock >= l.nextTick && !l.turnIsOver && (l.plan.Duration == 0 || l.clock < l.phaseEnd) {
 			l.handOver()
 			origin := l.windowStart + l.shared.away
 			l.nextTick = origin + ((l.clock-origin)/second+1)*second

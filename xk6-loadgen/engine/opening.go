@@ -150,5 +150,5 @@ type cpuReading struct{ at, used, away int64 }
 
 // readCPU reads it at this time of the run's clock, which is about now.
 func (s *shared) readCPU(at int64) cpuReading {
-	return cpuReading{at: at - s.away, used: linux.ProcessCPU() - s.cpuAway - s.spun.Load(), away: s.away}
+	return cpuReading{at: at - s.away, used: s.usedCPU() - s.cpuAway.Load(), away: s.away}
 }

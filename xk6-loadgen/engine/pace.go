@@ -21,9 +21,10 @@ const (
 	busyShare = 0.8
 	// waitsPerSlice: a turn of a busy server loses about one wait, which is to be a percent of it at most.
 	waitsPerSlice = 100
-	// answersPerSlice of a server that waits, so that what comes at the edges of a window is a small part of it. Of one at its limit a
-	// slice is such a part of an answer at least: latencies are those of requests that follow another one.
+	// answersPerSlice of a server that waits, so that what comes at the edges of a window is a small part of it.
 	answersPerSlice = 10
+	// longestQueue and longestRamp bound what comes before a turn's window.
+	longestQueue, longestRamp = second, 10 * second
 	// soloRequests are made one after the other before all others, for soloLimit at most: how long an answer takes without a queue.
 	soloRequests = 3
 	soloLimit    = second
@@ -32,7 +33,7 @@ const (
 // pace is how a side's turns go. All but slice are nanoseconds.
 //
 // A server at its limit works at full rate while its queue drains, so that all of a turn counts, from the first request to the last
-// answer, and short turns do. Of a server that waits (for a backend, a disk, a timer) neither the begin of a turn, until answers come
+// answer, and short turns do; unless the queue is longer than a turn. Of such a server, and of one that waits (for a backend, a disk, a timer) neither the begin of a turn, until answers come
 // steadily, nor its drain is continuous load: what ends in between counts, and turns are long against an answer.
 type pace struct {
 	// slice is the mean length of a turn, without ramp and drain.
@@ -91,17 +92,36 @@ func (r *run) choosePace() {
 	if s.isBusy(p50, p99, r.plan.Threads) {
 		// What a request costs is no wait; several at once may be.
 		p.quiet = p.patience
+		if p50 > int64(saturatedSlice) && r.plan.Requests == 0 {
+			// Such a queue does not drain as it is worked off under load: many requests of a connection come together.
+			p.ramp, p.slice = min(p50, longestQueue), min(longestSlice, time.Duration(2*p50))
+			return
+		}
 		wait := max(0, s.probe.solo-int64(used/answered))
-		p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait), time.Duration(p50/answersPerSlice)))
+		p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait)))
+		if p99 > waitsPerSlice*p50 {
+			// A turn that ends with one of those that wait is to be long against it.
+			p.slice = min(longestSlice, max(p.slice, time.Duration(answersPerSlice*p99)))
+		}
 		return
 	}
 	p.waits = true
-	p.ramp, p.spread = 2*max(worst, s.probe.solo), p50
+	if r.plan.Requests == 0 {
+		p.ramp, p.spread = min(2*max(worst, s.probe.solo), longestRamp), p50
+	}
 	p.slice = min(longestSlice, max(waitingSlice, time.Duration(answersPerSlice*p50), time.Duration(worst)))
 }
 
-// isBusy tells whether the load keeps the server or the generator at work, or waiting for their cores. Where the server's CPU time is not known it is told by the
-// queue: answers take longer together than one alone, and about the same time each.
+// grow has the turns of a count without a warm-up grow with its queue, which only a drain tells.
+func (r *run) grow(slice time.Duration) time.Duration {
+	if s := r.shared; r.plan.Warmup == 0 && r.plan.divided && s.left-s.sliceEnd > int64(slice) {
+		return min(longestSlice, time.Duration(answersPerSlice*(s.left-s.sliceEnd)))
+	}
+	return slice
+}
+
+// isBusy tells whether the load keeps the server or the generator at work, or waiting for their cores. Where the server's CPU time is
+// not known it is told by the queue: answers take longer together than one alone, and about the same time each.
 func (s *shared) isBusy(p50, p99 int64, threads int) bool {
 	from, to := s.probe.from, s.probe.to
 	busy := int64(busyShare * float64(to.at-from.at))

@@ -84,12 +84,14 @@ type turn struct {
 	began, steadyFrom, sliceEnd, between int64
 	// away is the time until now that was not under load; left is when the time under load stood still last.
 	away, left int64
-	// cpuAway is the CPU time that the process used between turns, cpuLeft its CPU time when the last one ended.
-	cpuAway, cpuLeft int64
-	count            int64
-	server           serverUse
-	// cycleTime is the time under load of the cycle under way. cycleIsOver: that before the turn was over, and it counts or not.
+	// cpuAway is the CPU time that the process used while its time was not under load, cpuLeft what it had used when that began.
+	cpuAway atomic.Int64
+	cpuLeft int64
+	count   int64
+	server  serverUse
+	// cycleTime is the time under load of the cycle under way, cycleCPU the CPU time, cpuBegan that at the turn's begin. cycleIsOver: that before the turn was over, and it counts or not.
 	cycleTime                int64
+	cycleCPU, cpuBegan       int64
 	cycleIsOver, cycleCounts bool
 }
 
@@ -154,10 +156,9 @@ func (t Turns) check(sides []Side) error {
 
 // takeTurns gives the sides their turns until all are through; one that is alone has one without end.
 func takeTurns(runs []*run, turns Turns) *cycles {
-	c := newCycles(runs)
 	if len(runs) == 1 {
 		runs[0].turn(forEver, 0)
-		return c
+		return &cycles{}
 	}
 	random := rand.New(rand.NewPCG(turns.Seed, 0))
 	for _, i := range random.Perm(len(runs)) {
@@ -175,6 +176,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	for _, r := range runs {
 		r.shared.pace.slice = slice
 	}
+	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 })
 	for slices.ContainsFunc(runs, (*run).isUnderLoad) {
 		order := random.Perm(len(runs))
 		mirrored := slices.Clone(order)
@@ -184,10 +186,16 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
-				c.look(runs[i])
+				if atRate {
+					c.look(runs[i])
+				} else if turns.Slice == 0 {
+					slice = runs[i].grow(slice)
+				}
 			}
 		}
-		c.end(runs)
+		if atRate {
+			c.end(runs)
+		}
 	}
 	return c
 }
@@ -221,17 +229,36 @@ func (r *run) turn(length time.Duration, part float64) {
 	}
 	s.cycleTime += max(0, s.left-s.steadyFrom)
 	s.cycleIsOver = false
-	s.cpuLeft = linux.ProcessCPU()
+	if s.pace.ramp == 0 {
+		s.leaveCPU()
+	}
+	s.cycleCPU += s.cpuLeft - s.cpuBegan
 	s.readServer(true)
+}
+
+// usedCPU is what the process has used, but for spinning.
+func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
+
+// leaveCPU: from now on the process's CPU time is none under load, until enterCPU.
+func (s *shared) leaveCPU() { s.cpuLeft = s.usedCPU() }
+
+func (s *shared) enterCPU() {
+	s.cpuBegan = s.usedCPU()
+	s.cpuAway.Add(s.cpuBegan - s.cpuLeft)
 }
 
 // beginTurn begins the turn for all loops of the side, of which this one is the last that is ready.
 func (s *shared) beginTurn(opens bool) {
-	s.began = s.now()
 	if s.alone {
+		s.began = s.now()
 		s.steadyFrom, s.sliceEnd = s.began, never
 		return
 	}
+	s.readServer(false)
+	if s.ramp == 0 {
+		s.enterCPU()
+	}
+	s.began = s.now()
 	s.steadyFrom = s.began + s.ramp
 	s.sliceEnd = never
 	if s.length < never {
@@ -240,12 +267,10 @@ func (s *shared) beginTurn(opens bool) {
 	}
 	s.between = s.steadyFrom - s.left
 	s.away += s.between
-	s.cpuAway += linux.ProcessCPU() - s.cpuLeft
-	s.readServer(false)
 	if opens {
 		// What it used before belongs to no window.
 		s.server = serverUse{processes: s.server.processes, last: s.server.last, lastAt: s.server.lastAt}
-		s.count, s.cycleTime = 1, 0
+		s.count, s.cycleTime, s.cycleCPU = 1, 0, 0
 	}
 }
 
@@ -291,7 +316,7 @@ func (t *turn) figures() (*TurnFigures, *ServerCPU) {
 // awaitIdle waits until the server is done with what it does by itself: it began in the others' turns, and is not the load's.
 func (s *shared) awaitIdle() {
 	u := &s.server
-	for end := s.now() + longestSelf; u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
+	for end := s.now() + min(longestSelf, s.length); u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
 		linux.Sleep(int64(100 * time.Microsecond))
 	}
 }
@@ -348,13 +373,16 @@ func (l *loop) nextTurn() {
 
 // shift moves what goes by the time under load, of which so much did not count, and the schedule of a rate to this turn.
 func (l *loop) shift(by int64) {
-	for _, at := range []*int64{&l.phaseEnd, &l.nextTick, &l.nextSample} {
+	for _, at := range []*int64{&l.phaseEnd, &l.nextTick} {
 		if *at < never {
 			*at += by
 		}
 	}
-	l.sampleFrom += by
 	l.schedule.shift(l.shared.between)
+	l.sampleFrom += l.shared.between
+	if l.nextSample < never {
+		l.nextSample += l.shared.between
+	}
 }
 
 // endSliceEarly has the turn end with the window, where that ends within it or soon after it, and at once where all requests are made.
@@ -382,10 +410,15 @@ func (l *loop) madeAll() bool {
 func (l *loop) turnIsDone() bool {
 	if !l.turnIsOver {
 		l.turnIsOver = true
-		l.setCounting(l.shared.pace.ramp == 0)
+		if s := l.shared; s.pace.ramp > 0 {
+			l.setCounting(false)
+			if l.number == 0 {
+				s.leaveCPU()
+			}
+		}
 	}
 	// What has come by the end of the drain is read first: the loop itself may have been kept from it.
-	if l.outstanding > l.older && (l.clock < l.drainEnd() || !l.sawNothing) {
+	if end := l.drainEnd(); l.outstanding > max(0, l.older) && (l.clock < end || !l.sawNothing && l.clock < end+longestSelf) {
 		return false
 	}
 	// At a rate it is over once its last cycle counts.
@@ -421,7 +454,7 @@ func (l *loop) turnEnded() int64 {
 	case s.alone:
 		return l.clock
 	case l.plan.Rate > 0 || s.pace.ramp > 0:
-		return min(l.clock, l.sliceEnd)
+		return max(l.steadyFrom, min(l.clock, l.sliceEnd))
 	case l.lastEnd > s.began:
 		return l.lastEnd
 	}
@@ -456,7 +489,8 @@ func (l *loop) awaitTurn() {
 		return
 	}
 	l.spread = 0
-	l.setCounting(true)
+	// Those of the warm-up are in no figure.
+	l.setCounting(l.phase != warmedUp)
 	for {
 		select {
 		case <-l.resume:
@@ -484,6 +518,8 @@ func (l *loop) reopen() {
 	}
 	l.isReopening, l.spread = true, 0
 	defer func() { l.isReopening = false }()
+	// Each slot once: a server that closes what it accepts is for the turn to find out.
+	left := len(l.conns)
 	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
 		n := max(0, linux.EpollWait(l.epoll, l.events[:eventsPerWait], 0))
 		l.handle(n)
@@ -496,9 +532,10 @@ func (l *loop) reopen() {
 		}
 		opened := 0
 		for i := range l.conns {
-			if c := &l.conns[i]; c.state == closed && !c.paused && opened < startsPerTurn {
+			if c := &l.conns[i]; c.state == closed && !c.paused && opened < startsPerTurn && left > 0 {
 				c.connect()
 				opened++
+				left--
 			}
 		}
 		if opened == 0 {
@@ -510,6 +547,12 @@ func (l *loop) reopen() {
 	}
 }
 
+// isOpening tells whether a connection is being opened that nothing is under way on.
 func (l *loop) isOpening() bool {
-	return slices.ContainsFunc(l.conns, func(c conn) bool { return c.state == connecting || c.state == handshaking })
+	for i := range l.conns {
+		if c := &l.conns[i]; (c.state == connecting || c.state == handshaking) && c.session.underWay() == 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -134,8 +134,8 @@ func TestPaces(t *testing.T) {
 	}{
 		"computes":                            {ms / 100, ms / 20, ms, ms, 0.95, 0, true, false, saturatedSlice},
 		"computes beside others":              {ms / 100, ms / 20, 2 * ms, 20 * ms, 0.4, 0.6, true, false, saturatedSlice},
-		"computes for long":                   {50 * ms, 50 * ms, 5000 * ms, 5000 * ms, 1, 0, true, false, 500 * time.Millisecond},
-		"waits, and is busy":                  {ms / 7, 3 * ms, 10 * ms, 10 * ms, 0.95, 0, true, false, 285 * time.Millisecond},
+		"computes, with a long queue":         {50 * ms, 50 * ms, 5000 * ms, 5000 * ms, 1, 0, true, false, 10 * time.Second},
+		"waits, and is busy":                  {ms / 7, 3 * ms, 8 * ms, 8 * ms, 0.95, 0, true, false, 285 * time.Millisecond},
 		"waits":                               {ms / 7, 50 * ms, 51 * ms, 51 * ms, 0.1, 0, true, true, 500 * time.Millisecond},
 		"waits at times":                      {ms / 20, ms / 20, ms / 10, 1000 * ms, 0.3, 0, true, true, time.Second},
 		"somewhere else: computes":            {0, ms / 2, 5 * ms, 6 * ms, 0, 0, false, false, 48 * time.Millisecond},
@@ -160,7 +160,7 @@ func TestPaces(t *testing.T) {
 		}
 		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
 		r.choosePace()
-		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != c.waits {
+		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != (c.waits || c.p50 > int64(saturatedSlice)) {
 			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice)
 		}
 	}

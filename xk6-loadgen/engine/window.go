@@ -142,7 +142,7 @@ func (l *loop) endMeasuring() {
 	l.unsent = l.schedule.missed(l.unsentUntil(), most, func(due, count int64) { l.noteWait(l.clock-due, count) })
 	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.responses+l.failures > 0 && (l.shared.alone || l.plan.Rate == 0) {
 		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.
-		l.windowEnd = max(l.lastEnd, l.began) - l.shared.away
+		l.windowEnd = max(l.lastEnd, l.steadyFrom) - l.shared.away
 	}
 	if window := float64(l.windowEnd - l.windowStart); window > 0 {
 		for i := range l.conns {
