@@ -75,7 +75,7 @@ export const surenessPanel = tablePanel({
   title: 'CPU per request, and how sure the verdicts are',
   description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
     + 'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
-    + 'rounds that lie apart count like all others. The last column says why requests/s and CPU may say different things.',
+    + 'rounds that lie apart count like all others, but for one that was measured again. The last column says why requests/s and CPU may say different things.',
   grid: { x: 0, y: 34, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,

@@ -23,6 +23,14 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
  */
 const sameWishMs = 500;
 
+const finishing = new Set<string>();
+
+/** Meanwhile a second signal ends nothing, since half of this work would leave a mess. @param what is at work */
+export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
+  finishing.add(what);
+  return work.finally(() => finishing.delete(what));
+}
+
 /**
  * Does the work with the signals taken over, and gives them back. At the first one the person reads the line `ending`. What the
  * work throws is thrown, or Interrupted after a signal: what it cut short fails in its own way. At the second one (half a second
@@ -45,6 +53,7 @@ export async function underSignals<T>(ending: string, work: (interrupt: Interrup
       return;
     }
     if (performance.now() - firstAtMs < sameWishMs) return;
+    if (finishing.size > 0) return console.error(`${[...finishing].join(', ')} has to finish first`);
     for (const group of groups) sendIfThere(-group, 'SIGKILL');
     process.exit(130);
   }

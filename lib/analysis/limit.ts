@@ -26,7 +26,7 @@ export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
 }
 
 /** How many cores each side has, or can use. */
-export interface SideCores { server: number; generator: number }
+interface SideCores { server: number; generator: number }
 
 /** What decides how many of its cores each side can use. */
 type Workers = Pick<VariantResult, 'server' | 'load'>;

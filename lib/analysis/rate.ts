@@ -47,7 +47,7 @@ const causes: Readonly<Record<Limit, string>> = {
 /** Why requests left late, or not at all, in a clause. */
 export function rateCause(variant: Shares): string {
   const limit = limitOf(variant);
-  return limit === null ? 'the generator was not at its limit' : causes[limit];
+  return limit === null ? 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)' : causes[limit];
 }
 
 /**

@@ -62,7 +62,7 @@ export function logRatios(baseline: readonly number[], variant: readonly number[
 }
 
 /** middle ± half */
-export interface Interval { middle: number; half: number }
+interface Interval { middle: number; half: number }
 
 /**
  * mean ± t(n−1, 1−α/2) · s/√n. One value has no spread: `half` is 0 then.

@@ -44,6 +44,7 @@ const texts = {
   quick: (_: object) => 'quick run with short rounds: a first look, not a measurement',
   'no-baseline': (one: { variant: string; baseline: string }) => `${one.variant} is compared with ${one.baseline}, which was not run: name both with --variants for a ratio`,
   repeated: ({ round, as = round + 1, why }: { round: number; as?: number; why: string }) => `round ${round} was dropped and repeated as round ${as}: ${why}`,
+  'not-repeated': ({ round, why }: { round: number; why: string }) => `round ${round} could not be measured again: ${why}`,
   dropped: ({ round, why }: { round: number; why: string }) => `round ${round} was dropped, and there was no time to repeat it: ${why}`,
   swayed: ({ variant, baseline, round, verdict }: { variant: string; baseline: string; round: number; verdict: Verdict }) => (
     `${variant} against ${baseline}: round ${round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`

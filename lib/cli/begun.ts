@@ -18,5 +18,6 @@ export async function begin(out: string, scenario: string): Promise<Begun> {
 /** Ends the servers that no round has taken over, and removes the folder if nothing was measured. May be called twice. */
 export async function endBegun({ folder, servers }: Begun): Promise<void> {
   await Promise.all([...servers.values()].map(({ server }) => server.stop()));
-  if (!existsSync(join(folder, 'result.json'))) await rm(folder, { recursive: true, force: true });
+  // That it stays is no reason to hide why the run ended.
+  if (!existsSync(join(folder, 'result.json'))) await rm(folder, { recursive: true, force: true }).catch(() => undefined);
 }

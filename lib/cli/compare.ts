@@ -50,10 +50,10 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       servers: sides.map(specOf),
       cores,
       ...hosts,
-      async prepare(binaries, signal) {
+      async prepare(binaries, interrupt) {
         const begun = await begin(options.out, called);
         try {
-          const tried = await startSides(sides, specOf, { binaries, host: hosts.host, cores }, options, begun, signal);
+          const tried = await startSides(sides, specOf, { binaries, host: hosts.host, cores }, options, begun, interrupt);
           const { scenario, said } = comparisonOf(tried, launch, same, called);
           for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
           return { draft: makePlan(scenario, scenario.variants, cores, { ...options, exact: false }), begun };

@@ -128,7 +128,7 @@ class KnobsRun {
       servers: [this.#asked.server],
       cores: this.#asked.cores,
       shorterBy: ['fewer --knobs'],
-      prepare: (binaries, signal) => this.#prepare(binaries, signal),
+      prepare: (binaries, { signal }) => this.#prepare(binaries, signal),
       show: (result) => this.#show(result),
       next: () => this.#next(),
     }, this.#asked.options);

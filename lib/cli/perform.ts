@@ -47,7 +47,7 @@ export interface Work extends Hosts {
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];
   /** Makes the plan, once the servers' binaries are there and this process runs on the generator's cores. What it has begun is ended here. */
-  prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<{ draft: PlanDraft; begun?: Begun }>;
+  prepare(binaries: ServerBinaries, interrupt: Interrupt): Promise<{ draft: PlanDraft; begun?: Begun }>;
   /** As report's. */
   show?(result: Result): string[];
   /** What is run after a run that ended with 0; undefined: nothing. */
@@ -82,7 +82,7 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     const processors = readProcessors();
     // The server's cores are for the server alone.
     await pin(process.pid, cores.generatorCpus);
-    const prepared = await prepare(servers, interrupt.signal);
+    const prepared = await prepare(servers, interrupt);
     const { draft } = prepared;
     begun = prepared.begun;
     interrupt.signal.throwIfAborted();

@@ -88,8 +88,8 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
       progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors}`);
       step = '';
     },
-    repeated({ round, why }) {
-      progress.say(`round ${round} is dropped and repeated: ${why}`);
+    repeated({ round, why, whole }) {
+      progress.say(`round ${round} is ${whole ? 'measured again' : 'dropped and repeated'}: ${why}`);
     },
     undecided({ rounds, variants, next }) {
       progress.say(`after ${rounds} rounds ${variants.join(', ')} ${variants.length === 1 ? 'is' : 'are'} inconclusive: going on to ${next}`);

@@ -3,11 +3,12 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
+import type { Interrupt } from '../interrupt.ts';
 import type { Cores } from '../machine/cores.ts';
 import { roundFolder } from '../runner/stage.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { nameAt } from '../scenario/variants.ts';
-import { answerOfAll, startServer, temporaryFolder, waitUntilReady, workersFor, type Answer, type ReadyCheck, type RunningServer } from '../servers/index.ts';
+import { answerOfAll, isStarted, startServer, temporaryFolder, waitUntilReady, workersFor, type Answer, type ReadyCheck, type RunningServer } from '../servers/index.ts';
 import type { Begun } from './begun.ts';
 import type { Side } from './compare-sides.ts';
 import type { ServerBinaries } from './perform.ts';
@@ -55,7 +56,7 @@ async function startSide(
  * last one goes on.
  */
 export async function startSides(
-  sides: readonly Side[], specOf: (side: Side) => ServerSpec, place: Place, options: Pick<RunOptions, 'trustConfig' | 'rates'>, { folder, servers }: Begun, signal: AbortSignal,
+  sides: readonly Side[], specOf: (side: Side) => ServerSpec, place: Place, options: Pick<RunOptions, 'trustConfig' | 'rates'>, { folder, servers }: Begun, { signal, guard }: Interrupt,
 ): Promise<Tried[]> {
   const [rate] = options.rates ?? [];
   const byPort = new Map<number, string>();
@@ -70,7 +71,8 @@ export async function startSides(
       byPort.set(spec.port, variant);
     }
     const { tried, server } = await startSide(side, spec, place, options, join(roundFolder(folder, 1), variant), signal);
-    servers.set(variant, { server, answer: tried.answer });
+    const unguard = isStarted(server) ? guard(server.pid) : undefined;
+    servers.set(variant, { server: { ...server, stop: () => server.stop().finally(unguard) }, answer: tried.answer });
     all.push(tried);
   }
   return all;

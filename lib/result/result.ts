@@ -277,7 +277,7 @@ export interface Comparison extends BesideRatio {
   latency: Record<LatencyMetric, BesideRatio | null>;
   /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */
   roundRatios: number[];
-  /** Numbers of the rounds whose ratio lies far from the others'. They count like all others. */
+  /** Numbers of the rounds whose ratio lies far from the others'. They count like all others; one that was measured again is not there. */
   outliers: number[];
   /** The only outlier, where there is a verdict without it and none with it, or the other way round; null otherwise. */
   swayedBy: { round: number; without: Verdict } | null;

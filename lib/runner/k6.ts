@@ -116,7 +116,7 @@ async function endLingering(k6: RunningK6, over: AbortSignal, hangs: () => void)
 /** Even where it is awake all the time it leaves the others of its core a tenth. */
 const firstNice = -10;
 
-/** Starts k6, pinned. Its plan is kept as load.json, but for credentials and process groups, which only its environment has, its summary as k6-summary.json. */
+/** Starts k6, pinned. Its plan is kept as load.json, without credentials and ids of processes, which only its environment has; its summary as k6-summary.json. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan } = options;
   const files = k6Files(folder);

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { roundToRepeat } from '../analysis/outliers.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
-import { UserError } from '../errors.ts';
+import { messageOf, UserError } from '../errors.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
 import { Disturbance, RoundFailure } from './disturbance.ts';
 import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
@@ -16,7 +16,7 @@ import { resultJson } from '../result/schema.ts';
 import { writeWhole } from '../write-whole.ts';
 import type { Attempt, RunContext, RunElsewhere, Tried, VariantRound } from './round-types.ts';
 import { runGroup } from './round.ts';
-import { countAgain, storeResult } from './store-result.ts';
+import { countAgain, forgetRound, storeResult } from './store-result.ts';
 
 /** What a person may want to see while it runs. */
 export interface RunEvents {
@@ -29,8 +29,8 @@ export interface RunEvents {
   stepped(what: { round: number; steps: readonly SearchStep[] }): void;
   /** A variant of a round is over. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
-  /** A round is repeated. */
-  repeated(what: { round: number; why: string }): void;
+  /** A round is repeated. `whole`: it counts until then. */
+  repeated(what: { round: number; why: string; whole?: true }): void;
   /** A look at the verdicts found some inconclusive, and the run goes on to the next look. */
   undecided(what: { rounds: number; variants: readonly string[]; next: number }): void;
   /** There is no time for another round. */
@@ -168,15 +168,21 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
   async function repeatOutlier(): Promise<void> {
     const outlier = kept.length < plan.rounds || timeIsOver() ? undefined : roundToRepeat(resultNow('partial').comparisons);
     if (outlier === undefined) return;
+    await save('partial', false);
     const index = kept.findIndex(({ round }) => round === outlier.round);
-    const dropped = kept.splice(index, 1);
-    events.repeated({ round: index + 1, why: outlier.why });
-    try {
-      await tryRound();
-    } finally {
-      if (kept.length < plan.rounds) kept.splice(index, 0, ...dropped);
-      else note({ kind: 'repeated', ...outlier, as: attempts });
+    const replaced = kept.splice(index, 1);
+    events.repeated({ round: index + 1, why: outlier.why, whole: true });
+    // The run is whole without it.
+    const failure = await tryRound().catch((error: unknown) => error);
+    if (failure !== undefined) {
+      kept.splice(index, 0, ...replaced);
+      steps = [];
+      note({ kind: 'not-repeated', round: outlier.round, why: messageOf(failure) });
+      return;
     }
+    note({ kind: 'repeated', ...outlier, as: attempts });
+    const problem = await forgetRound(context, outlier.round);
+    if (problem !== null) note({ kind: 'not-stored', problem });
   }
 
   try {
@@ -202,7 +208,7 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
       events.repeated({ round: kept.length + 1, why: failure.message });
       await delay(pauseMs, undefined, { signal: interrupt.signal });
     }
-    return { result: await save('complete', true) };
+    return { result: await save('complete', true), ...(interrupt.signal.aborted ? { ended: new Interrupted() } : {}) };
   } catch (error) {
     const ended = interrupt.signal.aborted ? new Interrupted() : error;
     // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.

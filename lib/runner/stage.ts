@@ -85,10 +85,10 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
   const { name, server: serverSpec } = planned.variant;
   const spec = networkOf(scenario, planned.variant);
   let network: Network | null = null;
-  let server: RunningServer | undefined;
+  let server = begun?.server;
   try {
     network = spec === undefined ? null : await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
-    server = begun?.server ?? await (host?.start ?? startServer)(serverSpec, {
+    server ??= await (host?.start ?? startServer)(serverSpec, {
       binaries: tools.servers,
       folder,
       cpus: cores.serverCpus,

@@ -9,7 +9,9 @@ import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
-import { checkRounds, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity, type Store } from '../store/index.ts';
+import { checkRounds, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity } from '../store/index.ts';
+import { quoteString } from '../store/line-protocol.ts';
+import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
@@ -31,20 +33,25 @@ export async function storeSamples(
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   if (variant.server.name === 'address') return integrity;
-  const problem = await written(store, serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes }))));
+  const problem = await written(store.writeOrKeep(serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes })))));
   if (problem !== null) integrity.problems.push(problem);
   return integrity;
 }
 
 /** Returns what the database would not take, in one line: the round is whole, and a database that fails only now must not cost it. */
-async function written(store: Store, lines: readonly string[]): Promise<string | null> {
+async function written(work: Promise<unknown>): Promise<string | null> {
   try {
-    await store.writeOrKeep(lines);
+    await work;
     return null;
   } catch (error) {
     if (error instanceof UserError) return error.message;
     throw error;
   }
+}
+
+/** Takes a round that another one has replaced out of those that count. Returns why it stays, in one line. */
+export async function forgetRound({ plan, store }: RunBase, round: number): Promise<string | null> {
+  return store === null ? null : written(store.query(`DELETE FROM "${benchRound.measurement}" WHERE "run" = ${quoteString(plan.run)} AND "round" = '${round}'`));
 }
 
 /**
@@ -74,7 +81,7 @@ export async function storeResult(context: RunBase, result: Result, newest: Kept
   if (store === null) return null;
   // Of a search that was ended in its first round there are steps.
   const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
-  return written(store, [...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), runPoint(result, ended)]);
+  return written(store.writeOrKeep([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), runPoint(result, ended)]));
 }
 
 function figureOf(metric: Metric, phase: Phase): number {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { boundLog } from '../log-file.ts';
+import { processIds } from '../proc.ts';
 import { startLogged, type Child } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer } from '../scenario/model.ts';
@@ -13,7 +14,7 @@ import { familyOf, groupOf, guardMarked, newMark } from './family.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { howToStay, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { AddressInUse, onPort } from './on-port.ts';
-import { hostAndPort, isAt, listeningOf, noPort, portProblem, requireLoopback, type Address, type Listening } from './ports.ts';
+import { hostAndPort, isAt, listeningOf, listensOn, noPort, portProblem, requireLoopback, type Address, type Listening } from './ports.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { makeScratch } from './scratch.ts';
 import type { Answer, StartedServer, StartOptions } from './server.ts';
@@ -103,7 +104,8 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
     const isLate = performance.now() - beganAtMs >= readyLimitMs;
     await stop();
     if (error instanceof UserError && !isLate && (await portProblem(at))?.code === 'EADDRINUSE') {
-      throw endedWell ? new UserError(`${error.message}; what listens on ${hostAndPort(at)} may be its own, gone to the background: end that, and ${howToStay}`) : new AddressInUse();
+      const pid = processIds('/proc').find((one) => listensOn(Number(one), at));
+      throw endedWell ? new UserError(`${error.message}; what listens on ${hostAndPort(at)}${pid === undefined ? '' : ` (pid ${pid})`} may be its own, gone to the background: end that, and ${howToStay}`) : new AddressInUse();
     }
     throw error;
   }

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
+import { toItsEnd } from '../interrupt.ts';
 import { withLock } from '../lock-file.ts';
 import { textOf } from '../read-if-there.ts';
 import type { Machine } from './machine.ts';
@@ -38,14 +39,17 @@ export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, ma
     machine.progress.print(announcement(tools, packages, added));
     // Debian's package scripts ask it before they start a service. A machine that has its own keeps it.
     const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
-    try {
-      if (!existsSync(policyFile)) await writeFile(policyFile, policy, { mode: 0o755 });
-      await install();
-    } finally {
-      // Also after a failure or an interrupt: some packages may be set up by then.
-      await disableServices(added, env);
-      if (textOf(policyFile) === policy) await rm(policyFile);
-    }
+    const installThem = async (): Promise<void> => {
+      try {
+        if (!existsSync(policyFile)) await writeFile(policyFile, policy, { mode: 0o755 });
+        await install();
+      } finally {
+        // Also after a failure or an interrupt: some packages may be set up by then.
+        await disableServices(added, env);
+        if (textOf(policyFile) === policy) await rm(policyFile);
+      }
+    };
+    await toItsEnd('apt-get', installThem());
   });
 }
 

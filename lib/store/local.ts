@@ -16,6 +16,7 @@ import { holder, lockFile, writeHolder } from '../lock-file.ts';
 import { lastLines } from '../log-file.ts';
 import { pin, startLogged, weighSession, withoutVariables, type Child } from '../process.ts';
 import { textOf } from '../read-if-there.ts';
+import { listensOn, loopbackAddress } from '../servers/ports.ts';
 import { answers, InfluxError, query, type Influx } from './client.ts';
 import { influxdConfig } from './influxd-config.ts';
 import { quoteIdentifier, quoteString } from './line-protocol.ts';
@@ -83,16 +84,20 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       }
       const address = addressIn(textOf(join(folder, logName)));
       const found: Influx = { ...influx, url: `http://${address}`, credentials: { user, password: textOf(passwordFile(folder)) } };
-      if (address !== undefined && await isReady(found)) {
+      // Who else has come to have its port is not told the password.
+      const lastPid = holderOf(folder);
+      const listens = address !== undefined && listensOn(lastPid, { address: loopbackAddress, port: Number(address.split(':')[1]) });
+      if (listens && await isReady(found)) {
         child = null;
-        pid = holderOf(folder);
+        pid = lastPid;
         Object.assign(influx, found);
         // It must not take the server's cores.
         if (purpose === 'run' && cpus !== undefined) await pin(pid, cpus);
         return;
       }
-      // Without an address in its log, influxd is still starting.
-      if (performance.now() - beganAtMs > (address === undefined ? startTimeoutMs : endTimeoutMs)) {
+      // One that lives and does not listen is still starting.
+      const starts = address === undefined || (!listens && existsSync(`/proc/${lastPid}`));
+      if (performance.now() - beganAtMs > (starts ? startTimeoutMs : endTimeoutMs)) {
         throw new UserError(`influxd${holder(join(folder, lockName))} uses ${folder} and does not answer: end it, then start again`);
       }
     }
@@ -163,7 +168,10 @@ async function launchInfluxd(options: LocalOptions, lock: number, again: boolean
     makeFolder(join(folder, 'wal'));
     if (!existsSync(passwordFile(folder))) writeFileSync(passwordFile(folder), randomBytes(24).toString('base64url'), { mode: 0o600, flush: true });
     if (!again) writeFileSync(logFile, '');
-    let started = await launch(options, lock, lastAddress).catch(() => launch(options, lock, anyPort));
+    let started = await launch(options, lock, lastAddress).catch((error: unknown) => {
+      if (lastAddress === anyPort || options.signal?.aborted || !messageOf(error).includes(' bind: ')) throw error;
+      return launch(options, lock, anyPort);
+    });
     if (started.damaged !== undefined) {
       // influxd has truncated the file, but would write on behind its old end. Its next start would then discard all new points.
       await started.child.stop(10_000);
