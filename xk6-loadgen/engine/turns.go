@@ -89,7 +89,8 @@ type turn struct {
 	cpuLeft int64
 	count   int64
 	server  serverUse
-	// cycleTime is the time under load of the cycle under way, cycleCPU the CPU time, cpuBegan that at the turn's begin. cycleIsOver: that before the turn was over, and it counts or not.
+	// cycleTime is the time under load of the cycle under way, cycleCPU the CPU time in it, cpuBegan what had been used when the turn
+	// began. cycleIsOver: a cycle ended before this turn, and counts or not.
 	cycleTime                int64
 	cycleCPU, cpuBegan       int64
 	cycleIsOver, cycleCounts bool
@@ -239,9 +240,10 @@ func (r *run) turn(length time.Duration, part float64) {
 // usedCPU is what the process has used, but for spinning.
 func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
-// leaveCPU: from now on the process's CPU time is none under load, until enterCPU.
+// leaveCPU: what the process uses from now on is not under load.
 func (s *shared) leaveCPU() { s.cpuLeft = s.usedCPU() }
 
+// enterCPU: from now on it is.
 func (s *shared) enterCPU() {
 	s.cpuBegan = s.usedCPU()
 	s.cpuAway.Add(s.cpuBegan - s.cpuLeft)
@@ -300,7 +302,8 @@ func (t *turn) figures() (*TurnFigures, *ServerCPU) {
 		return nil, nil
 	}
 	turns := &TurnFigures{
-		Count: t.count, Responses: t.server.ownAnswered, SliceMs: float64(t.pace.slice) / nanosecondsPerMillisecond, RampMs: float64(t.pace.ramp) / nanosecondsPerMillisecond, Waits: t.pace.waits,
+		Count: t.count, Responses: t.server.ownAnswered, Waits: t.pace.waits,
+		SliceMs: float64(t.pace.slice) / nanosecondsPerMillisecond, RampMs: float64(t.pace.ramp) / nanosecondsPerMillisecond,
 	}
 	u := &t.server
 	if u.processes == nil {
