@@ -33,8 +33,9 @@ const (
 // pace is how a side's turns go. All but slice are nanoseconds.
 //
 // A server at its limit works at full rate while its queue drains, so that all of a turn counts, from the first request to the last
-// answer, and short turns do; unless the queue is longer than a turn. Of such a server, and of one that waits (for a backend, a disk, a timer) neither the begin of a turn, until answers come
-// steadily, nor its drain is continuous load: what ends in between counts, and turns are long against an answer.
+// answer, and short turns do; unless the queue is longer than a turn. Of such a server, and of one that waits (for a backend, a disk,
+// a timer), neither the begin of a turn, until answers come steadily, nor its drain is continuous load: what ends in between counts,
+// and turns are long against an answer.
 type pace struct {
 	// slice is the mean length of a turn, without ramp and drain.
 	slice time.Duration
@@ -57,7 +58,7 @@ type probeReading struct{ at, generator, generatorDelay, server, serverDelay, an
 
 func (l *loop) readProbe() probeReading {
 	s := l.shared
-	r := probeReading{at: s.now(), generator: linux.ProcessCPU() - s.spun.Load(), generatorDelay: linux.ThreadRunDelay(), answered: l.responses}
+	r := probeReading{at: s.now(), generator: s.usedCPU(), generatorDelay: linux.ThreadRunDelay(), answered: l.responses}
 	if s.server.processes != nil {
 		r.server, r.serverDelay = s.server.processes.CPU(), s.server.processes.RunDelay()
 	}

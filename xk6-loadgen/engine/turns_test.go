@@ -136,7 +136,12 @@ func TestARateIsKeptWithinTheTurns(t *testing.T) {
 		sides[i].Rate, sides[i].Duration = 200, 500*time.Millisecond
 	}
 	for i, r := range alternate(t, context.Background(), 50*time.Millisecond, sides...) {
-		if r.Requests+r.InFlight+r.Unsent != 100 {
+		// What is left out and made again begins and ends between two requests.
+		made, off := r.Requests+r.InFlight+r.Unsent, int64(0)
+		if r.Turns.StoodStill > 0 {
+			off = 2
+		}
+		if made < 100-off || made > 100+off {
 			t.Errorf("side %d: %d requests, %d in flight, %d unsent, not 100", i, r.Requests, r.InFlight, r.Unsent)
 		}
 	}

@@ -74,7 +74,7 @@ func TestALateAnswerCountsWithItsWholeTime(t *testing.T) {
 		if sum := r[0].WarmupRequests + r[0].Requests + r[0].InFlight; sum != s.requests.Load() || r[0].ErrorTotal() > 0 {
 			t.Errorf("rate %g: %d requests before the window, %d in it, %d in flight, the server saw %d; %s", rate, r[0].WarmupRequests, r[0].Requests, r[0].InFlight, s.requests.Load(), r[0].ErrorExample)
 		}
-		if rate > 0 && r[0].LatencyMs.Max < 700 {
+		if rate > 0 && r[0].Turns.StoodStill == 0 && r[0].LatencyMs.Max < 700 {
 			t.Errorf("rate %g: the longest latency is %g ms", rate, r[0].LatencyMs.Max)
 		}
 	}
