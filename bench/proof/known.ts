@@ -31,7 +31,7 @@ export interface Known extends KnownServer {
 }
 
 /** Enough for a percent, and so short that all cases take 8 minutes. */
-export const usualSeconds: Record<Arrangement, number> = { alone: 1, two: 1, eight: 0.5 };
+export const usualSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 1 };
 /** Where fewer than 200 answers come in a second. */
 const longSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 1 };
 
@@ -44,9 +44,9 @@ const knownServer = join(import.meta.dirname, 'servers', 'known.mjs');
 /** Of any answer of it, without docroot: it serves no files. */
 const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
 
-/** @param options of servers/known.mjs */
+/** Its garbage is collected seldom, and by no threads that share its core: that would be in p99. @param options of servers/known.mjs */
 export function known(options: string): CommandServer {
-  return command(`${[process.execPath, knownServer].map(shellWord).join(' ')} ${options}`);
+  return command(`${[process.execPath, '--single-threaded-gc', '--min-semi-space-size=64', knownServer].map(shellWord).join(' ')} ${options}`);
 }
 
 function closedLoad(connections: number): LoadProfile {
@@ -69,13 +69,18 @@ export function afterWait(waitMs: number, connections: number, mostOverheadMs: n
   return { ...asAlone(alone), rps: 1000 * connections / withOverhead(alone.meanMs), p50Ms: withOverhead(alone.p50Ms) };
 }
 
-/** Where an answer takes the server 40 to 60 µs, its core is busy for 15 % of the time at 4 connections and 1 ms, and for less elsewhere. */
+/**
+ * Besides, each answer takes so much work, at which the core is busy for a third of the time: of a server that hardly works, CPU time
+ * per request depends on how its answers fall together and on cold caches, by 20 % and more.
+ */
 const waits = [
-  { ms: 1, connections: 4 },
-  { ms: 20, connections: 20 },
-  { ms: 50, connections: 50 },
-  { ms: 200, connections: 100, seconds: longSeconds },
+  { ms: 1, connections: 4, workMicros: 100 },
+  { ms: 20, connections: 20, workMicros: 300 },
+  { ms: 50, connections: 50, workMicros: 300 },
+  { ms: 200, connections: 100, workMicros: 600, seconds: longSeconds },
 ] as const;
+/** nginx tries in how many ways so many letters are three runs, from each of them: for 0.2 ms with 45, for 1 ms with 80. */
+const nginxWork = (letters: number): string => `set $letters ${'a'.repeat(letters)}; if ($letters ~ a*a*a*[bc]) { }`;
 
 const [slowEvery, slowMs, rate] = [50, 1000, 500] as const;
 const piece = { kibibytes: 100, count: 2, perSecond: 1000 } as const;
@@ -99,32 +104,37 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
   };
   const proxied = { waitMs: backendWaitMs, connections: 100 };
   const proxyTo = (backend: keyof typeof backendServers): Promise<ConfiguredServer> => withLines(
-    `proxy-${backend}`, `upstream backend { server ${new URL(backends[backend]).host}; keepalive ${2 * proxied.connections}; } server { location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; } }`,
+    `proxy-${backend}`, `upstream backend { server ${new URL(backends[backend]).host}; keepalive ${2 * proxied.connections}; } server { location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; ${nginxWork(45)} } }`,
   );
   const limitedMs = 1000 * limited.connections / limited.rate;
   const piecesMs = 1000 * piece.count * piece.kibibytes / piece.perSecond;
   const downloads = 20;
+  const pieceByPiece = (rate: string): string => `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(80)} } }`;
+  // As --spread: the first answer on a connection takes up to twice as long, by the last digit of its number.
+  const rates = Array.from({ length: 10 }, (_, digit) => `~^1:.*${digit}$ ${Math.round(piece.perSecond / (1 + digit / 10))}k;`);
+  const firstAnswersApart = `map $connection_requests:$connection $rate { default ${piece.perSecond}k; ${rates.join(' ')} } `;
   return [
-    ...waits.map(({ ms, connections, ...more }): Known => ({
-      name: `waits ${ms} ms`, how: `${connections} connections / (${ms} ms + overhead alone)`,
-      server: known(`--wait ${ms}`), alone: known(`--wait ${ms} --spread`), page: knownPage, load: { ...closedLoad(connections), warmupSeconds: Math.max(0.4, 3 * ms / 1000) }, ...more,
-      expected: (alone) => afterWait(ms, connections, 0.3, alone),
+    ...waits.map(({ ms, connections, workMicros, ...more }): Known => ({
+      name: `waits ${ms} ms`, how: `${connections} connections / (${ms} ms + work of ${workMicros} µs + overhead alone)`,
+      server: known(`--wait ${ms} --work ${workMicros}`), alone: known(`--wait ${ms} --work ${workMicros} --spread`), page: knownPage, load: { ...closedLoad(connections), warmupSeconds: Math.max(0.4, 3 * ms / 1000) }, ...more,
+      expected: (alone) => afterWait(ms, connections, 3 * workMicros / 1000, alone),
     })),
     {
       // Its last answer ends the window, so that there are fewer requests/s than asked for.
       name: `waits ${slowMs} ms, 1 of ${slowEvery}`, how: `at ${rate} requests/s 2 % of the answers come after ${slowMs} ms: so p99, and p50 as alone`,
-      server: known(`--wait ${slowMs} --every ${slowEvery}`), page: knownPage, load: loadAtRate(50, rate), seconds: { alone: 2, two: 2, eight: 1 },
+      server: known(`--wait ${slowMs} --every ${slowEvery} --work 300`), page: knownPage, load: loadAtRate(50, rate), seconds: { alone: 2, two: 2, eight: 1 },
       expected: (alone) => ({ ...asAlone(alone), p99Ms: slowMs }),
     },
     {
       name: 'limit_rate', how: `${downloads} connections / ${piecesMs} ms: ${piece.count} pieces of ${piece.kibibytes} KiB at ${piece.perSecond} KiB/s, and a last KiB at once`,
-      server: await withLines('limit-rate', `server { location / { limit_rate ${piece.perSecond}k; sendfile_max_chunk ${piece.kibibytes}k; } }`),
+      server: await withLines('limit-rate', pieceByPiece(`${piece.perSecond}k`)),
+      alone: await withLines('limit-rate-alone', `${firstAnswersApart}${pieceByPiece('$rate')}`),
       page: largePage, load: closedLoad(downloads), seconds: longSeconds,
       expected: ({ cpuMicros }) => ({ rps: 1000 * downloads / piecesMs, p50Ms: piecesMs, p99Ms: piecesMs, cpuMicros }),
     },
     {
       name: 'limit_req', how: `rate=${limited.rate}r/s; each of ${limited.connections} connections waits for all`,
-      server: await withLines('limit-req', `limit_req_zone $binary_remote_addr zone=all:1m rate=${limited.rate}r/s; server { location / { limit_req zone=all burst=100; } }`),
+      server: await withLines('limit-req', `limit_req_zone $binary_remote_addr zone=all:1m rate=${limited.rate}r/s; server { location / { limit_req zone=all burst=100; ${nginxWork(80)} } }`),
       page: smallPage, load: closedLoad(limited.connections), seconds: longSeconds,
       expected: ({ cpuMicros }) => ({ rps: limited.rate, p50Ms: limitedMs, p99Ms: limitedMs, cpuMicros }),
     },
@@ -136,12 +146,12 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
     },
     {
       name: `burns ${burnMs} ms each second`, how: `${(1 - burnMs / 1000).toFixed(2)} × the same server alone that burns nothing`,
-      server: known(`--work ${workMicros} --burn ${burnMs}`), plain: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(10), seconds: { alone: 3, two: 2, eight: 1 },
+      server: known(`--work ${workMicros} --burn ${burnMs}`), plain: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(10), seconds: { alone: 3, two: 3, eight: 3 },
       expected: (_, plain) => burning(burnMs / 1000, plain),
     },
     {
       name: 'keepalive_timeout 1s', how: `${rate} requests/s; no error and no new connection in a window`,
-      server: await withLines('keepalive', 'keepalive_timeout 1s;'), page: smallPage, load: loadAtRate(20, rate), seconds: { alone: 1, two: 1, eight: 1 },
+      server: await withLines('keepalive', `keepalive_timeout 1s; server { location / { ${nginxWork(45)} } }`), page: smallPage, load: loadAtRate(20, rate), seconds: { alone: 1, two: 1, eight: 1 },
       expected: ({ cpuMicros }) => ({ rps: rate, cpuMicros, errors: 0, reconnects: 0 }),
     },
   ];

@@ -115,7 +115,7 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
   const ended = known.filter(({ rounds }) => rounds.length > 1).map(({ name, rounds }) => `${bounded(ratioOf(rounds.map((one) => one.ratio)))} by ${rounds.length} ${name} rounds`);
   return {
     title: titles.width,
-    about: 'nginx with open_file_cache against nginx without, in two ways, interleaved in the same minutes: each server alone for 10 s, one after the other, which is a sequential round; and both alive, loaded in turns of about 10 ms for 1 s each, which is an alternating one. Times are whole, with all starts of servers.',
+    about: 'nginx with open_file_cache against nginx without, in two ways, interleaved in the same minutes: each server alone for 10 s, one after the other, which is a sequential round; and both alive, loaded in turns of about 20 ms for 1 s each, which is an alternating one. Times are whole, with all starts of servers.',
     findings: ended.length === 0 ? [] : [`The ratio at the end: ${enumeration(ended)}.`],
     tables: [tableOf(readAfter, [
       { group: '', title: 'time', align: 'right', cell: (seconds: number) => duration(seconds) },

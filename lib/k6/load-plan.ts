@@ -107,7 +107,7 @@ export interface AlternateOptions extends CallOptions {
   /** One that is alone has one turn without end. */
   sides: readonly SideOptions[];
   /**
-   * The mean length of a turn; each is 75 to 125 % of it. Default: the engine chooses, about 10 ms for a server at its limit, longer
+   * The mean length of a turn; each is 75 to 125 % of it. Default: the engine chooses, about 20 ms for a server at its limit, longer
    * for one that waits, 250 ms at a rate.
    */
   slice?: string;

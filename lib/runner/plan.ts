@@ -202,7 +202,7 @@ export function loadPlanFor(
       return {
         ...loadOptions(load, target, pageOf(scenario, variant)),
         ...(maySpin(plan.cores, load, target) ? { spin: true } : {}),
-        ...(sides.length === 1 || target.processes === undefined ? {} : { cpuOf: target.processes }),
+        ...(target.processes === undefined ? {} : { cpuOf: target.processes }),
         tags: { variant: variant.name, server: programOf(variant.server), protocol: load.protocol, phase: String(number) },
       };
     }),

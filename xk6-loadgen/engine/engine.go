@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -211,6 +212,10 @@ func (r *run) makeLoops(alone bool) {
 	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
 	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
 	r.shared.pace.patience, r.shared.pace.quiet = drainLimit, drainLimit
+	own := linux.Cores()
+	r.shared.apart = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
+		return slices.ContainsFunc(linux.CoresOf(pid), func(core int) bool { return slices.Contains(own, core) })
+	})
 	if !alone {
 		r.shared.server.processes = linux.NewProcessTree(r.cpuOf)
 	}

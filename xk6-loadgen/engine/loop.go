@@ -77,6 +77,8 @@ type shared struct {
 	monotonic int64
 	opening
 	silence silence
+	// apart: the server is known to have none of the generator's cores.
+	apart bool
 	turn
 	probe    probe
 	soloDone atomic.Bool
@@ -270,9 +272,13 @@ func (l *loop) run(entered chan<- error) {
 		return
 	}
 	linux.SetTimerSlack()
-	if l.plan.Rate == 0 {
+	switch {
+	case l.plan.Rate == 0 && !l.shared.apart:
 		linux.SetBatchPolicy()
-	} else {
+	case l.plan.Rate == 0:
+		// k6's other threads would keep an answer waiting for up to 4 ms.
+		linux.SetShortSlice()
+	default:
 		// What is due must not wait for others of this core, and where one is at work must take its place at once.
 		linux.SetShortSlice()
 		syscall.Setpriority(syscall.PRIO_PROCESS, 0, firstNice) //nolint:errcheck // without the privilege (root, CAP_SYS_NICE) it waits its turn

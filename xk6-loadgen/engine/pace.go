@@ -7,14 +7,17 @@ import (
 )
 
 const (
-	// saturatedSlice: the noise of a machine is slow, and sides that alternate faster than it see the same of it.
-	saturatedSlice = 10 * time.Millisecond
+	// saturatedSlice: the noise of a machine is slow, and sides that alternate faster than it see the same of it. With 10 ms a server's
+	// first answers, whose caches are cold, are twice as large a part (docs/proof.md, The length of a turn).
+	saturatedSlice = 20 * time.Millisecond
 	// waitingSlice: a server that waits has no need of short turns, at whose begin its caches are cold.
 	waitingSlice = 100 * time.Millisecond
 	// rateSlice: at a rate no side is saturated, and what begins and ends a turn must be a small part of it.
 	rateSlice = 250 * time.Millisecond
 	// drainLimit is how long a turn awaits answers where nothing is known of them.
 	drainLimit = second
+	// longestDrain of a server at its limit is part of a turn; a longer queue does not drain as it is worked off under load.
+	longestDrain = int64(10 * time.Millisecond)
 	// shortestQuiet: after so long without an answer a server that has less to do than it could is not working off what is under way.
 	shortestQuiet = 50 * int64(time.Millisecond)
 	// busyShare of a core, or of the generator's threads: with less, the server spends its answers waiting.
@@ -93,8 +96,8 @@ func (r *run) choosePace() {
 	if s.isBusy(p50, p99, r.plan.Threads) {
 		// What a request costs is no wait; several at once may be.
 		p.quiet = p.patience
-		if p50 > int64(saturatedSlice) && r.plan.Requests == 0 {
-			// Such a queue does not drain as it is worked off under load: many requests of a connection come together.
+		if p50 > longestDrain && r.plan.Requests == 0 {
+			// Many requests of a connection come together.
 			p.ramp, p.slice = min(p50, longestQueue), min(longestSlice, time.Duration(2*p50))
 			return
 		}

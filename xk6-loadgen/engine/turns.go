@@ -19,6 +19,8 @@ const (
 	longestReopening = second
 	// longestSelf bounds how long a turn waits for what the server does by itself.
 	longestSelf = int64(100 * time.Millisecond)
+	// muchIdleCPU is the share of a core from which waiting for that would cost more than it is worth.
+	muchIdleCPU = 0.1
 )
 
 // Side is one of several loads that take turns.
@@ -315,10 +317,15 @@ func (t *turn) figures() (*TurnFigures, *ServerCPU) {
 	return turns, cpu
 }
 
-// awaitIdle waits until the server is done with what it does by itself: it began in the others' turns, and is not the load's.
+// awaitIdle waits until the server is done with what it does by itself: it began in the others' turns, and is not the load's. A server
+// that does much by itself is not awaited for longer than its turn.
 func (s *shared) awaitIdle() {
 	u := &s.server
-	for end := s.now() + min(longestSelf, s.length); u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
+	limit := longestSelf
+	if float64(u.idle) > muchIdleCPU*float64(u.idleTime) {
+		limit = min(limit, s.length)
+	}
+	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
 		linux.Sleep(int64(100 * time.Microsecond))
 	}
 }

@@ -160,7 +160,7 @@ func TestPaces(t *testing.T) {
 		}
 		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
 		r.choosePace()
-		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != (c.waits || c.p50 > int64(saturatedSlice)) {
+		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != (c.waits || c.p50 > longestDrain) {
 			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice)
 		}
 	}

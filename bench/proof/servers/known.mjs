@@ -5,7 +5,7 @@
 //   --burn   so much CPU time is used each second, whether or not anybody asks
 // It listens on 127.0.0.1:PORT, and speaks as much of HTTP/1.1 as a load generator needs: requests without a body, one at a time
 // on a connection.
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
@@ -25,11 +25,12 @@ const places = 4096;
 if (isMainThread) serve();
 else keepTime(workerData);
 
-function serve() {
+async function serve() {
   const { wait, every, spread, work, burn } = readOptions();
-  const answerLater = wait > 0 ? waiting(wait) : undefined;
+  const delay = { ms: 1 };
+  const answerLater = wait > 0 ? waiting(delay) : undefined;
   let [asked, connections] = [0, 0];
-  createServer((socket) => {
+  const server = createServer((socket) => {
     let unread = '';
     // The golden ratio's multiples are spread evenly, however many there are.
     let laterMs = spread ? wait * ((connections++ * 0.618034) % 1) : 0;
@@ -48,8 +49,24 @@ function serve() {
         laterMs = 0;
       }
     });
-  }).listen(Number(process.env.PORT), '127.0.0.1');
+  });
+  await warmUp(server);
+  delay.ms = wait;
+  [asked, connections] = [0, 0];
+  server.listen(Number(process.env.PORT), '127.0.0.1');
   if (burn > 0) burnEachSecond(burn);
+}
+
+/** Node compiles what has run often, which would show in the first seconds of a load. */
+async function warmUp(server) {
+  await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+  await Promise.all(Array.from({ length: 20 }, () => new Promise((done) => {
+    let left = 200;
+    const socket = connect(server.address().port, '127.0.0.1');
+    const ask = () => { if (left-- > 0) socket.write('GET / HTTP/1.1\r\n\r\n'); else { socket.destroy(); done(); } };
+    socket.on('connect', ask).on('data', ask);
+  })));
+  await new Promise((closed) => server.close(closed));
 }
 
 function readOptions() {
@@ -63,7 +80,7 @@ function readOptions() {
  * Node's own timers have whole milliseconds, up to one early or late. A thread that sleeps on a futex is late by 0.1 ms.
  * All answers wait equally long, so that they leave in the order in which they came.
  */
-function waiting(waitMs) {
+function waiting(delay) {
   const counts = new Int32Array(new SharedArrayBuffer(8));
   const dues = new Float64Array(new SharedArrayBuffer(8 * places));
   const sockets = [];
@@ -76,7 +93,7 @@ function waiting(waitMs) {
   return (socket) => {
     if (came - left === places) throw new Error(`more than ${places} answers wait`);
     sockets[came % places] = socket;
-    dues[came % places] = nowMs() + waitMs;
+    dues[came % places] = nowMs() + delay.ms;
     came++;
     Atomics.store(counts, 0, came);
     Atomics.notify(counts, 0);
@@ -94,8 +111,8 @@ function keepTime({ counts, dues }) {
 
 /** By the wall clock: where the core is the server's own, it is the CPU time. */
 function spin(ms) {
-  const until = nowMs() + ms;
-  while (nowMs() < until);
+  const until = performance.now() + ms;
+  while (performance.now() < until);
 }
 
 /** By the CPU time, since others may have the core meanwhile. */
