@@ -78,6 +78,8 @@ async function main() {
   return commands.main(words);
 }
 
+// Should nothing be under way any more before main is done, that is no success.
+process.exitCode = 1;
 main().then((exitCode) => { process.exitCode = exitCode; }, (error) => {
   if (process.env.BAKEOFF_DEBUG === '1') throw error;
   const [line] = String(error?.message ?? error).split('\n');

@@ -1,3 +1,4 @@
+import { printable } from './errors.ts';
 import { open, stat, truncate, writeFile, type FileHandle } from 'node:fs/promises';
 
 const tailBytes = 64 * 1024;
@@ -15,7 +16,7 @@ export async function lastLines(file: string, from = 0): Promise<string[]> {
   const handle = await open(file).catch(() => undefined);
   if (handle === undefined) return [];
   try {
-    return (await tailOf(handle, from)).toString().split('\n').map((line) => line.trim()).filter((line) => line !== '');
+    return (await tailOf(handle, from)).toString().split('\n').map(printable).map((line) => line.trim()).filter((line) => line !== '');
   } catch {
     return [];
   } finally {

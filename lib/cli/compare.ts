@@ -10,6 +10,7 @@ import { begin, endBegun } from './begun.ts';
 import { askedFlags, readAsked, readLaunch, readSides } from './compare-given.ts';
 import { comparisonOf, sameSides, serverOf, usualName } from './compare-scenario.ts';
 import { sidesOf, type Side } from './compare-sides.ts';
+import { requireNone } from './exports.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';
 import { outputWidth } from './run-output.ts';
@@ -40,6 +41,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const outcome = check(givenName, called);
   if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
   const given = await readSides(positionals, typed('compare'));
+  requireNone(options.exports, given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])));
   const asked = readAsked(words, given);
   const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));

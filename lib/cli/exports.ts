@@ -37,6 +37,12 @@ export function readExports(flags: ReadonlyMap<string, string>): Exports {
   return exports;
 }
 
+/** @param configs files that are compared @throws UserError (exit code 2) for one of them, which an export would take the place of */
+export function requireNone(exports: Exports, configs: readonly string[]): void {
+  const taken = exports.find(({ file }) => configs.includes(file));
+  if (taken !== undefined) throw new UserError(`--${taken.flag} ${taken.file} is what is compared: name another file`, 2);
+}
+
 /** Makes sure that they can be written, and leaves everything as it was. @throws UserError (exit code 2) */
 export async function checkExports(exports: Exports): Promise<void> {
   for (const { flag, file } of exports) {

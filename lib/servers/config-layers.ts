@@ -27,6 +27,8 @@ export function readLayers(of: Configured, names: readonly string[]): Promise<Fi
 
 async function readLayer(of: Configured, name: string): Promise<FileLayer> {
   if (path.isAbsolute(name)) {
+    // Its name goes into comments of the composed config, which a newline would end.
+    if (/\p{Cc}/u.test(name)) throw new UserError(`the ${of} config ${JSON.stringify(name)} has control characters in its path: rename it`);
     const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
       throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
     });

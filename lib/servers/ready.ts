@@ -42,11 +42,24 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
  * answer or protocol is an error at once, since a server does not grow out of it. Throws UserError, or the signal's reason.
  */
 export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<Answer> {
-  const { origin, page, protocol, request = {}, tls } = check;
+  const { origin, page, protocol } = check;
   const url = origin + page.path;
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
   const either = AbortSignal.any([signal, timeout]);
+  // The signal's own timer would not keep Node from ending, should nothing else be under way.
+  const awake = setInterval(() => undefined, 1000);
+  try {
+    return await askUntilReady(url, check, { signal, timeout, either, limitMs });
+  } finally {
+    clearInterval(awake);
+  }
+}
+
+interface Waiting { signal: AbortSignal; timeout: AbortSignal; either: AbortSignal; limitMs: number }
+
+async function askUntilReady(url: string, check: ReadyCheck, { signal, timeout, either, limitMs }: Waiting): Promise<Answer> {
+  const { page, protocol, request = {}, tls } = check;
   let last = '';
   for (;;) {
     try {
@@ -119,8 +132,16 @@ export function askAlone(question: Question, protocol: Protocol, signal: AbortSi
 export async function askHttp1({ url, host, method = 'GET', headers, body }: Question, signal: AbortSignal, secure: SecureOptions, agent: Agent | false = false): Promise<Answer> {
   const options = { agent, signal, method, headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent } };
   const request = url.startsWith('https:') ? requestSecure(url, { ...options, ...secure }) : requestPlain(url, options);
+  const ended = new Promise<never>((_, reject) => {
+    request.on('upgrade', ({ statusCode }, socket) => {
+      socket.destroy();
+      reject(new UserError(`${url} answers with status ${statusCode}, and goes on in another protocol: give a page that it answers over HTTP (--url; in a scenario page.path)`));
+    });
+    request.on('close', () => reject(new Error('the connection was closed')));
+  });
+  ended.catch(() => undefined);
   request.end(body);
-  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const [response] = (await Promise.race([once(request, 'response'), ended])) as [IncomingMessage];
   return { status: response.statusCode ?? 0, ...told(response.headers), bytes: await lengthOf(response, signal) };
 }
 

@@ -1,5 +1,6 @@
 // What a server's log of a round says that the figures do not: crashes of workers, and what it calls an alert or an emergency.
 import { open } from 'node:fs/promises';
+import { printable } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 
@@ -48,6 +49,6 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
 
 /** "2026/11/20 08:15:31 [alert] 7#7: worker process 12 exited on signal 11" is "[alert] worker process exited on signal 11". */
 function withoutTime(line: string): string {
-  return line.replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '').replace(/ \d+#\d+:(?: \*\d+)?/, '').replace(/(process) \d+/, '$1')
-    .replace(/\p{Cc}/gu, ' ').slice(0, 300).trim();
+  return printable(line).replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '').replace(/ \d+#\d+:(?: \*\d+)?/, '').replace(/(process) \d+/, '$1')
+    .slice(0, 300).trim();
 }

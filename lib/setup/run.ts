@@ -1,5 +1,5 @@
 // Commands that end by themselves: run to the end, output kept.
-import { UserError } from '../errors.ts';
+import { printable, UserError } from '../errors.ts';
 import { sendIfThere, startChild, type ChildOptions } from '../process.ts';
 
 export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
@@ -62,5 +62,5 @@ export async function run(options: RunOptions): Promise<Finished> {
 
 /** The last line that is not empty; '' when there is none. */
 export function lastLine(text: string): string {
-  return text.trimEnd().split('\n').at(-1)?.trim() ?? '';
+  return printable(text.trimEnd().split('\n').at(-1)?.trim() ?? '');
 }

@@ -195,3 +195,12 @@ describe('files that are named', () => {
     expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toContain(',partial,');
   });
 });
+
+test('what is compared is not overwritten', async () => {
+  const folder = await ownFiles({ 'b.conf': 'events {}\nhttp { server { listen 80; } }' });
+  const file = join(folder, 'b.conf');
+  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => said.mockRestore());
+  expect(await main(['compare', file, file, '--export-json', file])).toBe(2);
+  expect(said.mock.calls).toEqual([[`--export-json ${file} is what is compared: name another file`]]);
+});

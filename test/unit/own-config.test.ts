@@ -196,6 +196,12 @@ describe('what is none of these', () => {
     await expect(readOwnConfig(path.join(folder, 'pipe'))).rejects.toThrow(new UserError(`the config ${folder}/pipe is a pipe or device: save it to a file`));
   });
 
+  it('whose path would end the comments of the composed config is refused, as is such a file that it includes', async () => {
+    const folder = await ownFiles({ 'a\nuser root;\n#': 'events {}\nhttp { server { listen 80; } }', 'main.conf': 'events {}\nhttp { include *; }' });
+    await expect(readOwnConfig(path.join(folder, 'a\nuser root;\n#'))).rejects.toThrow(/\\nuser root;\\n#": its path has control characters in it: rename it$/);
+    await expect(readOwnConfig(path.join(folder, 'main.conf'))).rejects.toThrow(/^\S+\/main\.conf:2: includes ".*\\nuser root;\\n#": its path has control characters in it: rename it$/);
+  });
+
   it('that is not there, a folder, or closed is refused', async () => {
     const folder = await ownFiles({ 'a/b': '' });
     await expect(readOwnConfig(path.join(folder, 'gone'))).rejects.toThrow(new UserError(`the config ${folder}/gone is not there`));

@@ -7,6 +7,7 @@ import { UserError } from '../../lib/errors.ts';
 import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilServing } from '../../lib/servers/ready-pages.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
+import { run } from '../../lib/setup/run.ts';
 import type { Answer, Protocol } from '../../lib/servers/server.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 
@@ -154,6 +155,30 @@ it('gives up after its limit on a server that never answers, and on one that is 
   await expect(ready(`${quietAddress}:${await closedPort(quietAddress)}`, { limitMs: 100 })).rejects.toThrow(/did not answer over http\/1\.1 within 0\.1 s: connect ECONNREFUSED/);
   const closing = await listening(createTcpServer((socket) => socket.once('data', () => socket.end())));
   await expect(ready(`127.0.0.1:${closing}`, { protocol: 'h2c', limitMs: 200 })).rejects.toThrow(/did not answer over h2c within 0\.2 s: the connection was closed/);
+});
+
+const frame = (type: number, flags: number, stream: number, ...payload: number[]): Buffer => Buffer.from([0, 0, payload.length, type, flags, 0, 0, 0, stream, ...payload]);
+const settings = frame(4, 0, 0);
+
+describe('a first answer that is none', () => {
+  it.each<[string, Protocol, string | Buffer, RegExp]>([
+    ['another protocol', 'http/1.1', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', /answers with status 101, and goes on in another protocol: give a page/],
+    ['HTTP/1.1', 'h2c', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', /does not speak HTTP\/2 without TLS \(h2c\)/],
+    ['HPACK that is none', 'h2c', Buffer.concat([settings, frame(1, 5, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)]), /does not speak HTTP\/2|did not answer over h2c/],
+    ['settings of a wrong length', 'h2c', frame(4, 0, 0, 1), /does not speak HTTP\/2|did not answer over h2c/],
+    ['a ping of a wrong length', 'h2c', Buffer.concat([settings, frame(6, 0, 0, 1)]), /does not speak HTTP\/2|did not answer over h2c/],
+    ['more padding than there is', 'h2c', Buffer.concat([settings, frame(0, 8, 1, 200, 0)]), /does not speak HTTP\/2|did not answer over h2c/],
+    ['a frame that is too long', 'h2c', Buffer.concat([settings, Buffer.from([0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1])]), /does not speak HTTP\/2|did not answer over h2c/],
+  ])('is told in a line and with exit code 1: %s', async (_, protocol, bytes, message) => {
+    const port = await listening(createTcpServer((socket) => socket.on('error', () => socket.destroy()).once('data', () => socket.write(bytes))));
+    // In a process of its own, which nothing else keeps from ending.
+    const script = `import { waitUntilReady } from ${JSON.stringify(new URL('../../lib/servers/ready.ts', import.meta.url).href)};
+      process.exitCode = 7;
+      await waitUntilReady({ origin: 'http://127.0.0.1:${port}', page: { path: '/' }, protocol: '${protocol}' }, new AbortController().signal, 1000).catch((error) => { console.log(error.message); process.exitCode = 1; });`;
+    const { stdout, code } = await run({ command: process.execPath, args: ['--import', 'tsx', '--input-type=module', '-e', script] });
+    expect(stdout).toMatch(message);
+    expect(code).toBe(1);
+  });
 });
 
 describe('a body without an end', () => {

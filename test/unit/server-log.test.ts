@@ -22,7 +22,7 @@ test.each<[string, ServerName, string, LogAlarms]>([
   ['a crash', 'nginx', `${at}[notice] 7#7: signal 17\n${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`, { first: crash, crash }],
   ['an alarm, and a crash behind it', 'nginx', `${at}[alert] 8#8: *9 setsockopt() failed\n${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`, { first: '[alert] setsockopt() failed', crash }],
   ['the first of many', 'nginx', `${at}[emerg] 8#8: io_setup() failed\n${at}[alert] 8#8: later\n`, { first: '[emerg] io_setup() failed' }],
-  ['no end of the line, and control characters', 'nginx', `${at}[alert] 8#8: a\u001B[31mb`, { first: '[alert] a [31mb' }],
+  ['no end of the line, and control characters', 'nginx', `${at}[alert] 8#8: a\u001B[31mb \u202Ec`, { first: '[alert] a [31mb  c' }],
   ['h2o\'s own words', 'h2o', '[INFO] raised RLIMIT_NOFILE\nreceived fatal signal 11\n', { first: 'received fatal signal 11', crash: 'received fatal signal 11' }],
   ['another server\'s words', 'h2o', `${at}[alert] 7#7: worker process 12 exited on signal 11\n`, {}],
 ])('%s', async (_title, server, text, alarms) => {

@@ -33,6 +33,8 @@ export interface Inclusion {
 }
 
 async function readNow(file: string, by: Inclusion | undefined): Promise<string> {
+  // The composed config says in a comment where each line comes from: a newline would end that comment.
+  if (/\p{Cc}/u.test(file)) throw new UserError(`${by === undefined ? '' : `${by.from}: includes `}${JSON.stringify(file)}: its path has control characters in it: rename it`);
   const begin = by === undefined ? `the config ${file}` : `${by.from}: includes ${file}, which`;
   try {
     const found = await stat(file);
