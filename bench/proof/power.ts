@@ -1,22 +1,26 @@
 // A known extra cost: nginx against itself with lines of config that do nothing but take time.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { PlanOptions } from '../../lib/runner/plan.ts';
 import { defineScenario, nginx } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
 import { load, page } from '../../scenarios/h2o-vs-nginx.ts';
 import { noted, runOf, runText, wholeRun, type Lab } from './lab.ts';
-import type { ProofData } from './results.ts';
+import type { Cost, ProofData } from './results.ts';
 
 /** Matches no page, and is tried twice for each request: the page's path is a folder, from which nginx goes on to its index file. */
 export const costlyLine = 'rewrite ^/none$ /;';
 
 /** The plain server has one of these lines, since the first costs more than another: it is 3 % of requests/s to have any. */
 const plainLines = 1;
-/** How many more cost about 1, 2, 3 and 5 % of requests/s, where a request costs nginx 15 to 25 µs. */
-export const linesOfCosts = [1, 2, 3, 5];
+/** Shares of the plain server's requests/s. What a line costs differs from machine to machine, so how many lines come to that is found out first. */
+const wantedCosts = [0.013, 0.024];
+const triedLines = 100;
 
-/** Default runs for each one with --precision. */
-const runsPerPrecise = 20;
+/** For the smallest cost, in as long as somebody would wait. */
+const precise: Partial<PlanOptions> = { precision: 0.005, maxTimeSeconds: 180 };
+
+export const preciseFlags = '--precision 0.5% --max-time 3m';
 
 const plain = 'plain';
 const nameOf = (lines: number): string => `lines-${lines}`;
@@ -26,7 +30,7 @@ export function linesText(lines: number): string {
 }
 
 /** The plain server, and one for each number of lines. Their configs' layers are written into `folder`. */
-async function scenarioOfCosts(folder: string): Promise<Scenario> {
+async function scenarioOfCosts(folder: string, costs: readonly number[]): Promise<Scenario> {
   const workers = { workers: 'server-cores', articleWorkers: 16 } as const;
   await mkdir(folder, { recursive: true });
   const variantOf = async (name: string, lines: number): Promise<Variant> => {
@@ -36,7 +40,7 @@ async function scenarioOfCosts(folder: string): Promise<Scenario> {
   };
   return defineScenario({
     name: 'power', title: 'nginx against itself with lines that cost time', knob: 'lines', load, page,
-    variants: await Promise.all([variantOf(plain, plainLines), ...linesOfCosts.map((lines) => variantOf(nameOf(lines), plainLines + lines))]),
+    variants: await Promise.all([variantOf(plain, plainLines), ...costs.map((lines) => variantOf(nameOf(lines), plainLines + lines))]),
   });
 }
 
@@ -45,10 +49,18 @@ export function costLayer(lines: number): string {
   return `http { server { location / {\n${`${costlyLine}\n`.repeat(lines)}} } }\n`;
 }
 
-/** Default runs of all of them beside the plain server, and now and then one of a pair with --precision. */
+/** How many lines come to that cost: requests/s are 1 / (1 + lines × the time of one, as a share of a request's). @param ratio requests/s with triedLines more */
+export function linesFor(cost: number, ratio: number): number {
+  return Math.max(1, Math.round(triedLines * (1 / (1 - cost) - 1) / (1 / ratio - 1)));
+}
+
+/** Default runs of all of them beside the plain server, each followed by a precise one of the smallest cost. */
 export async function measurePower(lab: Lab, data: ProofData['power'], save: () => Promise<void>): Promise<void> {
-  const scenario = await scenarioOfCosts(join(lab.scratch, 'costs'));
-  for (const lines of linesOfCosts) data.costs.push({ lines, runs: [], precise: [] });
+  const folder = join(lab.scratch, 'costs');
+  const tried = runOf(await wholeRun(lab, await scenarioOfCosts(folder, [triedLines])));
+  lab.say(`${linesText(triedLines)}: ${runText(tried)}`);
+  for (const cost of wantedCosts) data.costs.push({ lines: linesFor(cost, tried.ratio), runs: [], precise: [] });
+  const scenario = await scenarioOfCosts(folder, data.costs.map(({ lines }) => lines));
   for (let number = 1; number <= lab.repeats; number++) {
     await noted(lab, async () => {
       const result = await wholeRun(lab, scenario);
@@ -59,13 +71,11 @@ export async function measurePower(lab: Lab, data: ProofData['power'], save: () 
       }
     });
     await save();
-    if ((number - 1) % runsPerPrecise > 0) continue;
-    for (const { lines, precise } of data.costs) {
-      const run = await noted(lab, async () => runOf(await wholeRun(lab, scenario, { precision: 0.01 }, [plain, nameOf(lines)])));
-      if (run === undefined) continue;
-      precise.push(run);
-      lab.say(`${linesText(lines)}, --precision 1%: ${runText(run)}, ${run.roundRatios.length} rounds`);
-      await save();
-    }
+    const [smallest] = data.costs as [Cost, ...Cost[]];
+    const run = await noted(lab, async () => runOf(await wholeRun(lab, scenario, precise, [plain, nameOf(smallest.lines)])));
+    if (run === undefined) continue;
+    smallest.precise.push(run);
+    lab.say(`${linesText(smallest.lines)}, ${preciseFlags}: ${runText(run)}, ${run.roundRatios.length} rounds`);
+    await save();
   }
 }

@@ -35,7 +35,7 @@ export interface Cost {
   lines: number;
   /** Of the default length. All their rounds together say what the lines cost. */
   runs: Run[];
-  /** With --precision 1%. */
+  /** With preciseFlags, of the smallest cost. */
   precise: Run[];
 }
 

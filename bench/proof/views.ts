@@ -4,7 +4,7 @@ import { limitText } from '../../lib/analysis/within.ts';
 import { change, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
 import { costlyLines } from './agreement.ts';
-import { costlyLine, linesText } from './power.ts';
+import { costlyLine, linesText, preciseFlags } from './power.ts';
 import type { EffectSeen, LatencyRound, PartFile, PartName, Run, TimedRound } from './results.ts';
 import { halfWidthOf, inTurnsByAlone, isDifferent, latencyOf, percentiles, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
 import { intervalPlot, linePlot, type Bar } from './svg.ts';
@@ -86,7 +86,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
   const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
   return {
     title: titles.power,
-    about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of a pair, had \`--precision 1%\`, and so ended when the verdict was there or the interval within ±1 %.`,
+    about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of the plain server and the smallest cost, had \`${preciseFlags}\`, and so ended when the verdict was there, the interval within ±0.5 %, or the time over.`,
     findings: rows.map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
     tables: [tableOf(rows, [
       { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },
@@ -95,12 +95,12 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
       right('found', ({ runs }) => ofRuns(found(runs).length, runs), 'default runs:'),
       right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), 'default runs:'),
       right('time', ({ runs }) => duration(median(runs.map(({ seconds }) => seconds))), 'default runs:'),
-      right('found', ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)), '--precision 1%:'),
-      right('time', ({ precise }) => (precise.length === 0 ? '' : duration(median(precise.map(({ seconds }) => seconds)))), '--precision 1%:'),
-      right('from, to', ({ precise }) => (precise.length === 0 ? '' : extent(precise.map(({ seconds }) => seconds)).map(duration).join(', ')), '--precision 1%:'),
+      right('found', ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)), `${preciseFlags}:`),
+      right('time', ({ precise }) => (precise.length === 0 ? '' : duration(median(precise.map(({ seconds }) => seconds)))), `${preciseFlags}:`),
+      right('from, to', ({ precise }) => (precise.length === 0 ? '' : extent(precise.map(({ seconds }) => seconds)).map(duration).join(', ')), `${preciseFlags}:`),
     ])],
     plots: rows.length === 0 ? [] : [runsPlot('power', 'A known extra cost: default runs, and what it truly is (dotted)', rows.map(({ name, truth, runs }) => ({ name: `${name} (${change(truth.ratio)})`, runs, reference: truth.ratio })))],
-    details: [everyRun(rows.flatMap(({ name, runs, precise }) => [{ name, runs }, { name: `${name}, --precision 1%`, runs: precise }]))],
+    details: [everyRun(rows.flatMap(({ name, runs, precise }) => [{ name, runs }, { name: `${name}, ${preciseFlags}`, runs: precise }]))],
   };
 }
 

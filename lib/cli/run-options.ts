@@ -11,6 +11,7 @@ import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
 import { exportFlags, readExports } from './exports.ts';
+import { readFailIf } from './fail-if.ts';
 import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
 export const runFlags = {
@@ -24,7 +25,7 @@ export const runFlags = {
   'within': { value: 'p99=5ms', help: 'search for the highest rate that keeps this: p50, p90 or p99, and a time' },
   'rates': { value: '1k,2k,5k', help: 'latency by rate: all of these requests/s instead of the load\'s own' },
   'metric': { value: 'p99', help: 'what the verdict is by: rps, cpu, p50, p90, p99 (rps; at a rate p99 and p50)' },
-  'fail-if': { value: 'VERDICT', help: 'exit with 3 when one is slower, faster, or different (either)' },
+  'fail-if': { value: 'slower>3%', help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
   'server-host': { value: 'USER@HOST', help: 'start the servers there, over ssh (this machine)' },
@@ -64,7 +65,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
       within: read('within', readWithin),
       rates: read('rates', readRates),
       metric: read('metric', (flag, text) => readWord(flag, text, metrics)),
-      failIf: read('fail-if', (flag, text) => readWord(flag, text, ['slower', 'faster', 'different'] as const)),
+      failIf: read('fail-if', readFailIf),
       durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
       // Hosts as ssh takes them; what is absent is on this machine.
       generatorHosts: read('generator-host', (flag) => readGeneratorHosts(flag, lists.get('generator-host') ?? [])),

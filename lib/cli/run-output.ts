@@ -1,22 +1,20 @@
 // What a run prints: its heading, its progress, and its report; and its exit code.
 import { join } from 'node:path';
-import { comparisonOf } from '../analysis/comparisons.ts';
-import { metricNames } from '../analysis/metric.ts';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { messageOf, UserError } from '../errors.ts';
-import { counts, duration, enumeration, scaledTime, success, times, whole } from '../format.ts';
+import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
 import { listed, loadText, whereRun, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/index.ts';
 import { markdownReport } from '../report/markdown.ts';
-import { metricMark, verdictWord } from '../report/verdict-words.ts';
+import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
 import type { RunProgress } from '../report/run-progress.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
 import { terminalReport, type TerminalReportOptions } from '../report/terminal.ts';
 import { wrapLines } from '../report/wrap.ts';
 import { estimatedSeconds, expectedRounds } from '../runner/estimate.ts';
-import { makePlan, type FailIf } from '../runner/plan.ts';
+import { makePlan } from '../runner/plan.ts';
 import type { Plan, PlanDraft } from '../runner/planned.ts';
 import type { Comparison, Environment, Result } from '../result/result.ts';
 import { resultJson } from '../result/schema.ts';
@@ -24,6 +22,7 @@ import { writeWhole } from '../write-whole.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
 import { writeExports } from './exports.ts';
+import { failIfCode } from './fail-if.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** What stands above the table, with the time estimated. */
@@ -110,7 +109,7 @@ function seenSoFar(variants: readonly string[], rps: number | null, comparisons:
 /**
  * Prints what there is and returns the exit code.
  * @param show what a command has to say of the result, instead of its tables and sentences, and of its JSON
- * @throws what ended the run early; UserError where no request of any row succeeded: that is no comparison
+ * @throws what ended the run early; UserError where no request of a row succeeded: that is no comparison
  */
 export async function report(
   outcome: RunOutcome, folder: string, options: RunOptions, print: (text: string) => void, show?: (result: Result) => string[],
@@ -128,35 +127,11 @@ export async function report(
   if (options.json && measured && show === undefined) process.stdout.write(resultJson(result));
   if (ended !== undefined) throw ended;
   const silent = nothingLines(result);
-  if (measured && silent.length === result.variants.filter(({ rounds }) => rounds.length > 0).length) {
-    throw new UserError(`nothing was compared: ${silent.join(' ').slice(0, -1)}`);
+  if (measured && silent.length > 0) {
+    const isAll = silent.length === result.variants.filter(({ rounds }) => rounds.length > 0).length;
+    throw new UserError(`${isAll ? 'nothing was compared' : 'a side was not measured'}: ${silent.join(' ').slice(0, -1)}`);
   }
   return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
-}
-
-/** What --fail-if asks about. */
-const verdicts: Record<FailIf, readonly Comparison['verdict'][]> = { slower: ['slower'], faster: ['faster'], different: ['faster', 'slower'] };
-
-/**
- * The exit code: 3 when a row's verdict is the one asked about, 0 when none is, also where it is left open.
- * @param say gets the line that says which, or which are left open
- * @throws UserError when a row that was run has no verdict, or one that may be that of a late link: the question is not answered
- */
-export function failIfCode(result: Result, failIf: FailIf, say: (line: string) => void): 0 | 3 {
-  // Of the rows that were run, each once: further comparisons of a variant stand behind its own.
-  const rows = result.variants.filter(({ rounds }) => rounds.length > 0).flatMap(({ name }) => comparisonOf(result, name) ?? []);
-  const held = rows.filter(({ verdict, delayNotHeld }) => verdicts[failIf].includes(verdict) && delayNotHeld.length === 0);
-  if (held.length > 0) {
-    say(`--fail-if ${failIf}: ${held.map(({ metric, variant, verdict, baseline }) => `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricNames[metric]}`}`).join(', ')}`);
-    return 3;
-  }
-  const unknown = rows.find(({ verdict }) => verdict === 'none');
-  if (unknown !== undefined) throw new UserError(`--fail-if ${failIf} cannot be told: no verdict on ${unknown.variant} against ${unknown.baseline}, ${unknown.why}`);
-  const late = rows.find(({ delayNotHeld }) => delayNotHeld.length > 0);
-  if (late !== undefined) throw new UserError(`--fail-if ${failIf} cannot be told: on ${late.variant} against ${late.baseline} the delay was not held with ${enumeration(late.delayNotHeld)}, so the difference may be the link's`);
-  const open = rows.filter(({ verdict }) => verdict === 'inconclusive');
-  if (open.length > 0) say(`--fail-if ${failIf} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} ${open.length === 1 ? 'is' : 'are'} inconclusive`);
-  return 0;
 }
 
 /** Where the person reads. */

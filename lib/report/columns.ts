@@ -1,5 +1,6 @@
 // The article's table, published beside measured.
 import { comparisonOf } from '../analysis/comparisons.ts';
+import { responsesOf, succeeded } from '../analysis/phases.ts';
 import { rateOf } from '../analysis/rate.ts';
 import { total } from '../analysis/statistics.ts';
 import { comparable } from '../analysis/verdict.ts';
@@ -22,14 +23,15 @@ export function variantTable(result: Result): Table {
   const phases = hasPhases(result);
   const hasCpu = result.variants.some(({ serverCpuMicrosPerRequest }) => serverCpuMicrosPerRequest !== null);
   const withHeaders = comparesProtocols(result);
+  const successBeside = phases || result.variants.some(({ successRatio }) => (successRatio ?? 1) < 1);
   const successColumn = measuredColumn('success', ({ successRatio }) => figure(successRatio, success));
   return tableOf(rows, [
     leftColumn('variant', ({ variant }) => variant.name),
     // With several load phases published figures are those of one of them, the measured ones here of all.
     ...(phases ? [] : publishedColumns({ withHeaders, withErrors: rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0) })),
     measuredColumn('requests/s', (variant) => rateText(variant, result)),
-    // Where it may differ from phase to phase it stands beside requests/s on any terminal.
-    ...(phases ? [successColumn] : []),
+    // Where some fail, or it may differ from phase to phase, it stands beside requests/s on any terminal.
+    ...(successBeside ? [successColumn] : []),
     againstColumn(result, rows),
     ...(withHeaders ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))] : []),
     // A dash for what runs at an address, where others have a figure.
@@ -44,16 +46,22 @@ export function variantTable(result: Result): Table {
     // None is the rule.
     measuredColumn('hung', (variant) => countCell(total(variant.phases, (phase) => phase.hung)), { joined: true }),
     measuredColumn('unsent', (variant) => countCell(total(variant.phases, (phase) => phase.unsent)), { joined: true }),
-    ...(phases ? [] : [{ ...successColumn, joined: true as const }]),
+    ...(successBeside ? [] : [{ ...successColumn, joined: true as const }]),
   ]);
 }
 
-/** The cell of requests/s: the median round's, of a rate that was not reached with "of 300,000", or what a search found. */
+/**
+ * The cell of requests/s: the median round's, of a rate that was not reached with "of 300,000", or what a search found. Where most
+ * answers were errors, the successful ones "of" all: failing fast is no achievement.
+ */
 export function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
   if (variant.server === null) return 'published only';
   const found = search?.found.find((one) => one.variant === variant.name);
   if (found !== undefined) return foundText(found);
   const rate = rateOf(variant);
+  const { rps, phases } = variant;
+  const share = total(phases, succeeded) / total(phases, responsesOf);
+  if (rps !== null && share < 0.5) return `${perSecond(rps.median * share)} of ${perSecond(rps.median)}`;
   return figure(variant.rps?.median, perSecond) + (rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`);
 }
 

@@ -22,8 +22,8 @@ import type { Group, Plan, PlanDraft, PlannedVariant } from './planned.ts';
 export interface PlanOptions extends Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>, Partial<Pick<Plan, 'sameWithin' | 'trustConfig'>> {
   /** Instead of the scenario's, or of the default; absent with `precision`. */
   rounds?: number;
-  /** The verdict that the person asks about: a plan with too few rounds for any is refused. */
-  failIf?: FailIf;
+  /** What the person has a run fail for: a plan with too few rounds for a verdict is refused. */
+  failIf?: object;
   /** Seconds of a round's measured window instead of the article's. */
   durationSeconds?: number;
   /** Instead of those of the loads' rates. */
@@ -31,9 +31,6 @@ export interface PlanOptions extends Pick<Plan, 'precision' | 'maxTimeSeconds' |
   /** Each variant at each of these, in requests/s, instead of its own load's. */
   rates?: readonly number[];
 }
-
-/** 'different': either of the two. */
-export type FailIf = 'slower' | 'faster' | 'different';
 
 /** What of a plan its loads depend on, beside their groups. */
 type PlanToLoad = Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>;

@@ -136,7 +136,7 @@ describe('options', () => {
       '--rounds=8', '--duration', '1500ms', '--variants', 'b,a', '--exact', '--server-cpus', '2-3', '--generator-cpus', '0,1',
       '--influx', 'http://localhost:8086', '--out', 'here', '--json', '--max-time', '10m', '--same-within', '0.5%', '--fail-if', 'different', '--metric', 'p90', '--arrivals', 'poisson', '--trust-config', '--host', 'a.org', '--host', '[2001:db8::1]', '--export-csv', 'a.csv', '--export-markdown', '/b.md', 'name',
     ])).toEqual({
-      name: 'name', help: false, trustConfig: true, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: 'different', metric: 'p90', arrivals: 'poisson', durationSeconds: 1.5, variants: ['b', 'a'], quick: false, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
+      name: 'name', help: false, trustConfig: true, rounds: 8, maxTimeSeconds: 600, sameWithin: 0.005, failIf: { gates: [{ text: 'different', verdict: 'different' }], successRatio: 0.99 }, metric: 'p90', arrivals: 'poisson', durationSeconds: 1.5, variants: ['b', 'a'], quick: false, exact: true, serverCpus: [2, 3], generatorCpus: [0, 1],
       store: { url: 'http://localhost:8086' }, out: '/home/anna/here', json: true, hosts: ['a.org', '[2001:db8::1]'],
       exports: [{ flag: 'export-markdown', file: '/b.md' }, { flag: 'export-csv', file: '/home/anna/a.csv' }],
     });

@@ -6,7 +6,7 @@ import { afterWait, burning, knownServers } from '../../bench/proof/known.ts';
 import { noted, runOf } from '../../bench/proof/lab.ts';
 import { aloneIn, latencyScenario } from '../../bench/proof/latency.ts';
 import { proofPage, viewOf, writePage } from '../../bench/proof/page.ts';
-import { costLayer, costlyLine, linesOfCosts } from '../../bench/proof/power.ts';
+import { costLayer, costlyLine, linesFor } from '../../bench/proof/power.ts';
 import { proofWords } from '../../bench/proof/proof.ts';
 import { readPart, writePart, type KnownCase, type KnownFigures, type PartFile, type PartName, type ProofData, type Run } from '../../bench/proof/results.ts';
 import { inTurnsByAlone, isDifferent, latencyOf, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
@@ -108,9 +108,16 @@ describe('figures', () => {
     expect(aloneIn(plan).groups[0]?.sides[0]).toBe(plan.variants[0]);
   });
 
+  test('as many lines as come to a cost', () => {
+    // 100 lines that halve requests/s take as long as a request: one in a hundred parts of it, 2.46 of which cost 2.4 %.
+    expect(linesFor(0.024, 0.5)).toBe(2);
+    expect(linesFor(0.024, 0.8)).toBe(10);
+    expect(linesFor(0.013, 0.01)).toBe(1);
+  });
+
   test('lines that cost stand in the location, so often, and in nothing else', async () => {
     const [base, ...others] = await readLayers('nginx', ['base', 'workers']);
-    for (const lines of linesOfCosts) {
+    for (const lines of [1, 7]) {
       const plain = composeConfig([base as (typeof others)[number], ...others].map(parseConfig));
       const costly = composeConfig([base as (typeof others)[number], ...others, { origin: 'cost', text: costLayer(lines) }].map(parseConfig));
       const [location] = findDirectives(costly, 'location');

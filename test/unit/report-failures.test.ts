@@ -6,6 +6,7 @@ import { report } from '../../lib/cli/run-output.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { writeHtmlReport } from '../../lib/report/html/index.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
+import { UserError } from '../../lib/errors.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
@@ -79,6 +80,19 @@ describe('a rate', () => {
   });
 });
 
+describe('requests that were answered with an error', () => {
+  const answering = (ok: number): Result => result([workers, changed(openFileCache, (one) => ({ ...one, responses: { '2xx': ok, '3xx': 0, '4xx': one.requests - ok, '5xx': 0 } }))]);
+
+  test('are beside requests/s, which are no achievement where most failed', () => {
+    const { columns, rows } = variantTable(answering(1000));
+    // Behind the published ones.
+    const place = columns.findLastIndex(({ title }) => title === 'requests/s');
+    expect(rows.map((row) => textOf(row[place] ?? ''))).toEqual(['60,411', expect.stringMatching(/^100\.06 of 80,275$/)]);
+    expect(columns[place + 1]?.title).toBe('success');
+    expect(textOf(variantTable(answering(700_000)).rows[1]?.[place] ?? '')).toMatch(/^80,\d{3}$/);
+  });
+});
+
 describe('requests that hung', () => {
   const hanging = changed(openFileCache, (one) => ({ ...one, hung: 3, inFlight: 100, latencyMs: { ...one.latencyMs, p999: 1250 } }));
   const of = result([workers, hanging]);
@@ -128,7 +142,7 @@ describe('a load of which no request succeeded', () => {
   ])('is named where another row has figures: %s', async (_, one, why) => {
     const of = result([workers, having(openFileCache, one)]);
     expect(findingLines(of)).toContain(`No request of open-file-cache succeeded: ${why}.`);
-    expect(await ending(of)).toBe(0);
+    await expect(ending(of)).rejects.toThrow(new UserError(`a side was not measured: No request of open-file-cache succeeded: ${why}`));
   });
 
   test('in every row is no comparison: one line says why, after the report', async () => {

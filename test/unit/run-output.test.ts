@@ -1,12 +1,11 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { failIfCode, headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
+import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
-import { makePlan, type FailIf, type PlanOptions } from '../../lib/runner/plan.ts';
+import { makePlan, type PlanOptions } from '../../lib/runner/plan.ts';
 import type { Plan } from '../../lib/runner/planned.ts';
-import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { phase } from '../fixtures/phase.ts';
@@ -130,68 +129,5 @@ describe('progress', () => {
       'after 1 round there is no time for another one (--max-time)',
       'after 11 rounds there is no time for another one (--max-time)',
     ]);
-  });
-});
-
-describe('--fail-if', () => {
-  function codeOf(failIf: FailIf, verdict: Verdict, more: readonly Comparison[] = [], delayNotHeld: string[] = []): { code: number; said: string[] } {
-    const whole = result([workers, openFileCache]);
-    const [comparison] = whole.comparisons as [Comparison];
-    const said: string[] = [];
-    const code = failIfCode({ ...whole, comparisons: [{ ...comparison, verdict, why: 'so', delayNotHeld }, ...more] }, failIf, (line) => said.push(line));
-    return { code, said };
-  }
-
-  test.each<[FailIf, Verdict, number]>([
-    ['slower', 'slower', 3], ['faster', 'faster', 3], ['different', 'slower', 3], ['different', 'faster', 3],
-    ['slower', 'faster', 0], ['faster', 'slower', 0], ['slower', 'same', 0], ['different', 'same', 0], ['different', 'inconclusive', 0],
-  ])('%s with %s is %i', (failIf, verdict, code) => {
-    const said = verdict === 'inconclusive' ? [`--fail-if ${failIf} was not shown: open-file-cache against workers is inconclusive`]
-      : code === 0 ? [] : [`--fail-if ${failIf}: open-file-cache is ${verdict} than workers`];
-    expect(codeOf(failIf, verdict)).toEqual({ code, said });
-  });
-
-  test('asks the rows alone, not what is compared beside them', () => {
-    const [comparison] = result([workers, openFileCache]).comparisons as [Comparison];
-    expect(codeOf('slower', 'same', [{ ...comparison, baseline: 'other', verdict: 'slower' }]).code).toBe(0);
-  });
-
-  test.each<[FailIf, Verdict]>([['slower', 'slower'], ['slower', 'faster'], ['different', 'same']])('%s is not answered by %s over a link that was late', (failIf, verdict) => {
-    expect(() => codeOf(failIf, verdict, [], ['workers'])).toThrow(new UserError(
-      `--fail-if ${failIf} cannot be told: on open-file-cache against workers the delay was not held with workers, so the difference may be the link's`,
-    ));
-  });
-
-  test('is not answered by a row without a verdict, unless another one is what it asks about', () => {
-    expect(() => codeOf('slower', 'none')).toThrow(new UserError('--fail-if slower cannot be told: no verdict on open-file-cache against workers, so'));
-    const { variants, comparisons, ...rest } = result([workers, openFileCache]);
-    const [comparison, second] = [comparisons[0] as Comparison, variants[1]];
-    if (second === undefined) throw new Error('no variant');
-    const both = {
-      ...rest, variants: [...variants, { ...second, name: 'b' }],
-      comparisons: [{ ...comparison, verdict: 'none' as const }, { ...comparison, variant: 'b', verdict: 'slower' as const }],
-    };
-    expect(failIfCode(both, 'slower', () => undefined)).toBe(3);
-  });
-
-  test('names all that are left open', () => {
-    const { variants, comparisons, ...rest } = result([workers, openFileCache]);
-    const [comparison, second] = [{ ...comparisons[0] as Comparison, verdict: 'inconclusive' as const }, variants[1]];
-    if (second === undefined) throw new Error('no variant');
-    const said: string[] = [];
-    const open = { ...rest, variants: [...variants, { ...second, name: 'b' }], comparisons: [comparison, { ...comparison, variant: 'b' }] };
-    expect(failIfCode(open, 'slower', (line) => said.push(line))).toBe(0);
-    expect(said).toEqual(['--fail-if slower was not shown: open-file-cache against workers, b against workers are inconclusive']);
-  });
-
-  test('passes over rows that are published only', () => {
-    const { variants, comparisons, ...rest } = result([workers, openFileCache]);
-    const [comparison, second] = [comparisons[0] as Comparison, variants[1]];
-    if (second === undefined) throw new Error('no variant');
-    const published = {
-      ...rest, variants: [...variants, { ...second, name: 'spdy', server: null, rounds: [] }],
-      comparisons: [{ ...comparison, verdict: 'same' as const }, { ...comparison, variant: 'spdy', verdict: 'none' as const }],
-    };
-    expect(failIfCode(published, 'slower', () => undefined)).toBe(0);
   });
 });

@@ -129,7 +129,7 @@ describe('a plan', async () => {
     [{ rounds: 3 }, /^--fail-if asks for a verdict, which takes 4 rounds: --rounds 4 or more$/],
     [{ precision: 0.01, maxTimeSeconds: 14 }, /^--fail-if asks for a verdict, which takes 4 rounds, about 14 s: give a --max-time above that$/],
   ])('has the rounds that the verdict asked about takes: %j', (options, message) => {
-    const make = (): PlanDraft => makePlan(scenario, variants, cores, { quick: false, exact: false, failIf: 'slower', ...options });
+    const make = (): PlanDraft => makePlan(scenario, variants, cores, { quick: false, exact: false, failIf: {}, ...options });
     if (message === null) expect(make().variants).toHaveLength(2);
     else expect(make).toThrow(message);
   });
@@ -143,7 +143,7 @@ describe('a plan', async () => {
   });
 
   test('has a comparison where a verdict is asked about, by what can be compared', async () => {
-    const options = { quick: false, exact: false, failIf: 'different' as const };
+    const options = { quick: false, exact: false, failIf: {} };
     expect(() => makePlan(scenario, variants.slice(1), cores, options)).toThrow(
       new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2),
     );
@@ -224,10 +224,9 @@ describe('a plan over HTTP/2', () => {
   test('asks for all phases, apart by a tag, on one server', () => {
     const loadPlan = loadPlanFor(plan, groupOf(nghttpd), 1, [{ url: 'https://127.0.0.1:8443/img.html', processes: [7] }]);
     expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { run: 'run', round: '1' } });
-    // Alone, its CPU time is read by the runner.
     expect(loadPlan.phases.map(({ sides }) => sides)).toEqual(['1', '2', '3'].map((phase) => [{
       url: 'https://127.0.0.1:8443/img.html', protocol: 'h2', connections: 1020, streams: 1020, threads: 1, keepAlive: true,
-      timeout: '600s', requests: 100_000, spin: true, tls: { insecureSkipVerify: true }, tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
+      timeout: '600s', requests: 100_000, spin: true, cpuOf: [7], tls: { insecureSkipVerify: true }, tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
     }]));
     // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
     expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
