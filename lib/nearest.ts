@@ -20,9 +20,9 @@ export function offer(word: string, choices: readonly string[], many = `the near
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 
-/** Of `choices`, the one that is most like the word; undefined where it takes more edits than half of the word's letters, rounded up. */
+/** Of `choices`, the one that is most like the word; undefined where that takes more than two edits, or than half of its letters, rounded up. */
 export function nearest(word: string, choices: readonly string[]): string | undefined {
-  return sorted(word, choices).slice(0, 1).find((choice) => edits(word, choice) <= Math.ceil(word.length / 2));
+  return sorted(word, choices).slice(0, 1).find((choice) => edits(word, choice) <= Math.min(2, Math.ceil(word.length / 2)));
 }
 
 const sorted = (word: string, choices: readonly string[]): string[] => choices.toSorted((a, b) => farness(word, a) - farness(word, b));

@@ -67,7 +67,7 @@ export async function perform(work: Work, options: RunOptions): Promise<number> 
 
 async function withTools(work: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
   const { cores, prepare, host, generators } = work;
-  const release = await oneRunAtATime();
+  const release = await oneRunAtATime(undefined, undefined, { seconds: options.waitSeconds ?? 0, signal: interrupt.signal, say: console.error });
   let begun: Begun | undefined;
   try {
     const names = serversOf(work.servers);

@@ -26,6 +26,7 @@ export const runFlags = {
   'rates': { value: '1k,2k,5k', help: 'latency by rate: all of these requests/s instead of the load\'s own' },
   'metric': { value: 'p99', help: 'what the verdict is by: rps, cpu, p50, p90, p99 (rps; at a rate p99 and p50)' },
   'fail-if': { value: 'slower>3%', help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas' },
+  'wait': { value: '10m', help: 'wait so long for another run that measures here (not at all)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
   'server-host': { value: 'USER@HOST', help: 'start the servers there, over ssh (this machine)' },
@@ -66,6 +67,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
       rates: read('rates', readRates),
       metric: read('metric', (flag, text) => readWord(flag, text, metrics)),
       failIf: read('fail-if', readFailIf),
+      waitSeconds: read('wait', (flag, text) => seconds(flag, text, 1)),
       durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
       // Hosts as ssh takes them; what is absent is on this machine.
       generatorHosts: read('generator-host', (flag) => readGeneratorHosts(flag, lists.get('generator-host') ?? [])),

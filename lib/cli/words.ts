@@ -37,7 +37,7 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     if (token.kind !== 'option') continue;
     const flag = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
     if (flag === undefined) throw unknownWord('flag', token.rawName, Object.keys(known).map((name) => `--${name}`), '--help lists them');
-    if (flags.has(token.name) && flag.repeated === undefined) throw new UserError(`${token.rawName} is given twice`, 2);
+    if (flags.has(token.name) && flag.repeated === undefined) throw new UserError(`${token.rawName} is given twice${Object.hasOwn(known, `${token.name}s`) ? `: several go into one --${token.name}s` : ''}`, 2);
     if (flag.value === undefined && token.value !== undefined) throw new UserError(`${token.rawName} takes no value`, 2);
     // A forgotten value would swallow the next flag.
     if (flag.value !== undefined && (token.value === undefined || token.value === '' || (!token.inlineValue && token.value.startsWith('--')))) {

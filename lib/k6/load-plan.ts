@@ -53,7 +53,7 @@ export interface LoadOptions {
   duration?: string;
   /** An exact number of requests, which kept connections share evenly. This or `duration`. */
   requests?: number;
-  /** false: a new connection for each request (HTTP/1). Default: true. */
+  /** false: a new connection for each request, with HTTP/2 of one stream. Default: true. */
   keepAlive?: boolean;
   /** Load before the measured window, in no figure but `warmupRequests`. Default: none. */
   warmup?: string;

@@ -1,7 +1,9 @@
 // Two runs at a time would measure each other, whoever started them.
 import { createConnection, createServer, type Server } from 'node:net';
 import { hostname, userInfo } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import { duration } from '../format.ts';
 import { listeningAt, processIds, socketsOf } from '../proc.ts';
 import { ifThere } from '../read-if-there.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
@@ -18,6 +20,11 @@ const patienceMs = 1000;
 /** A holder may end just when it is asked. */
 const tries = 5;
 
+const askAgainMs = 500;
+
+/** For how long to wait for another run, 0: not at all; `say` gets the line that names it. */
+export interface WaitForRun { seconds: number; signal: AbortSignal; say(line: string): void }
+
 /** A run, for its parts on other hosts. `from`: where it was started; `about`: as it tells others there. */
 export interface Run { from: string; about: string }
 
@@ -33,17 +40,29 @@ export function runHere(): Run {
  * has a lock of its own.
  * @param name of the lock, at most 107 characters; tests have names of their own
  * @param run that this process is a part of: it measures here beside other parts, and beside the run itself. Absent: it is the run
- * @throws UserError that says who measures
+ * @param wait absent where the command has no --wait
+ * @throws UserError that says who measures, or the signal's reason
  */
-export async function oneRunAtATime(name = machineName, run?: Run): Promise<() => void> {
+export async function oneRunAtATime(name = machineName, run?: Run, wait?: WaitForRun): Promise<() => void> {
   const address = `\0${name}`;
   const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
-  for (let tried = 0; tried < tries; tried++) {
+  const beganAtMs = performance.now();
+  let told = false;
+  for (let missed = 0; missed < tries;) {
     const server = await listen(address, about);
     if (server !== null) return () => server.close();
     const answer = await ask(address);
     if (run !== undefined && answer !== null && [about, run.about].map(inOneLine).includes(answer)) return () => undefined;
-    if (answer !== null) throw new UserError(`another run of bakeoff is measuring (${answer || silentHolder(name)}), and both would be slower: wait until it is done, or end it`);
+    if (answer === null) {
+      missed++;
+      continue;
+    }
+    const holder = answer || silentHolder(name);
+    if (wait === undefined || wait.seconds === 0) throw new UserError(`another run of bakeoff is measuring (${holder}), and both would be slower: wait until it is done${wait === undefined ? '' : ' (--wait 10m)'}, or end it`);
+    if (performance.now() - beganAtMs > 1000 * wait.seconds) throw new UserError(`another run of bakeoff is still measuring after ${duration(wait.seconds)} (${holder}): give a longer --wait, or end it`);
+    if (!told) wait.say(`waiting for another run of bakeoff to end, ${duration(wait.seconds)} at most: ${holder}`);
+    told = true;
+    await delay(askAgainMs, undefined, { signal: wait.signal }).catch(() => wait.signal.throwIfAborted());
   }
   throw new UserError('others take turns at measuring here, and this run would measure them: wait until they are done');
 }

@@ -34,7 +34,7 @@ export type ErrorCause = 'addressNotAvailable' | 'refused' | 'reset' | 'timedOut
 export interface LoadResult {
   /** Attempts that ended in the window, as a response or as an error. */
   requests: number;
-  /** They ended in the warm-up and are in no other figure. */
+  /** They ended in the warm-up, or in ramps, drains and turns that are left out, and are in no other figure. */
   warmupRequests: number;
   /** The window's length; in count mode from the first connect to the last response, handshakes included. */
   seconds: number;
@@ -52,7 +52,7 @@ export interface LoadResult {
   errorExample?: string;
   /** Unanswered at the deadline; not among `requests`. */
   inFlight: number;
-  /** Of `inFlight`, those that were older by then than the longer one of p99.9 of the latency and 1 s: the server has probably forgotten them. */
+  /** Of `inFlight`, those that were older by then than the longer one of twice p99.9 of the latency and 1 s: the server has probably forgotten them. */
   hung: number;
   /** The longest time within the window in which requests were under way and no response ended, in milliseconds. */
   longestGapMs: number;

@@ -177,7 +177,7 @@ test('a second run at the same time is refused, whatever its store and its BAKEO
   await underLoad(first, out, 1);
   const second = start([name, '--store', 'none', '--out', newOut()], { BAKEOFF_HOME: newOut() });
   expect(await second.ended).toBe(1);
-  expect(second.stderr()).toMatch(new RegExp(`^another run of bakeoff is measuring \\(process ${first.pid} of \\S+: scenario ${name}, since [^\\n]* UTC, in ${projectRoot}\\), and both would be slower: wait until it is done, or end it\\n$`));
+  expect(second.stderr()).toMatch(new RegExp(`^another run of bakeoff is measuring \\(process ${first.pid} of \\S+: scenario ${name}, since [^\\n]* UTC, in ${projectRoot}\\), and both would be slower: wait until it is done \\(--wait 10m\\), or end it\\n$`));
   first.kill('SIGINT');
   expect(await first.ended).toBe(130);
 });

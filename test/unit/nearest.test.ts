@@ -5,6 +5,8 @@ test('a choice is offered as what was meant only where it is near', () => {
   expect(nearest('server.mjs', ['README.md', 'package.json'])).toBeUndefined();
   expect(nearest('wkr', ['h2load', 'wrk'])).toBe('wrk');
   expect(nearest('ngin', ['h2o', 'nginx-open-file-cache'])).toBe('nginx-open-file-cache');
+  expect(nearest('--header', ['--server-cpus', '--url'])).toBeUndefined();
+  expect(nearest('nope.conf', ['node_modules'])).toBeUndefined();
   expect(nearest('a', [])).toBeUndefined();
 });
 

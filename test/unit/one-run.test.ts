@@ -44,6 +44,28 @@ test('one that is done lets the next one measure', async () => {
   (await oneRunAtATime(name))();
 });
 
+test('one that may wait does, says for whom once, and gives up in time', async () => {
+  const name = newName();
+  const release = await oneRunAtATime(name);
+  const said: string[] = [];
+  const { signal } = new AbortController();
+  const say = (line: string): void => { said.push(line); };
+  await expect(oneRunAtATime(name, undefined, { seconds: 0, signal, say })).rejects.toThrow(/: wait until it is done \(--wait 10m\), or end it$/);
+  await expect(oneRunAtATime(name, undefined, { seconds: 0.6, signal, say })).rejects.toThrow(/^another run of bakeoff is still measuring after .* \(process \d+ of .*\): give a longer --wait, or end it$/);
+  const waiting = oneRunAtATime(name, undefined, { seconds: 60, signal, say });
+  await vi.waitFor(() => expect(said).toHaveLength(2));
+  expect(said[1]).toMatch(new RegExp(`^waiting for another run of bakeoff to end, 1 min at most: process ${process.pid} of `));
+  release();
+  (await waiting)();
+  const aborted = new AbortController();
+  const held = await oneRunAtATime(name);
+  const late = oneRunAtATime(name, undefined, { seconds: 60, signal: aborted.signal, say });
+  await vi.waitFor(() => expect(said).toHaveLength(3));
+  aborted.abort(new Error('enough'));
+  await expect(late).rejects.toThrow('enough');
+  held();
+});
+
 test('parts of a run measure beside each other and beside the run itself, and not beside those of another', async () => {
   const [mine, other] = [runHere(), { from: 'elsewhere', about: runHere().about }];
   expect(mine).toMatchObject({ from: hostname(), about: expect.stringMatching(`^process ${process.pid} of `) as string });

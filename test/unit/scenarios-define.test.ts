@@ -299,7 +299,7 @@ describe('a field that is misspelt is refused, with the nearest right one:', () 
     [{ ...good, alsoCompar: [] }, 'scenario good: there is no field "alsoCompar": did you mean alsoCompare?'],
     [{ ...good, knobb: 'x', knob: undefined }, 'scenario good: there is no field "knobb": did you mean knob?'],
     [{ ...good, load: { ...load, timeout: 1 } }, 'scenario good: load: there is no field "timeout": did you mean timeoutSeconds?'],
-    [{ ...good, constructor: 1 }, 'scenario good: there is no field "constructor": did you mean control?'],
+    [{ ...good, constructor: 1 }, 'scenario good: there is no field "constructor": the nearest is control'],
     [{ ...good, page: { ...page, toString: 1 } }, 'scenario good: page: there is no field "toString": there are docroot, path, host, weights, bodyBytes, status'],
   ])('%#', (scenario, message) => {
     expect(() => defineScenario(scenario as Scenario)).toThrow(expect.objectContaining({ message }) as Error);
