@@ -11,11 +11,11 @@ import { keptRounds, loadBegins, newOut, readResult, runFolder, startScenario, s
 
 const home = useHome(['k6', 'influxd']);
 
-/** A page of 5 bytes, one that is lost, and one that is there for some time only. */
+/** A page of 5 bytes, one that is lost, and one of which half of the answers are errors after some time. */
 const server = `let left = 100;
 require('node:http').createServer((asked, response) => {
   if (asked.url === '/lost') response.statusCode = 404;
-  if (asked.url === '/tired' && left-- < 0) { response.statusCode = 503; console.error('the database is', 'gone'); }
+  if (asked.url === '/tired' && left-- < 0 && left % 2 === 0) { response.statusCode = 503; console.error('the database is', 'gone'); }
   response.end('hello');
 }).listen(process.env.PORT, '127.0.0.1');`;
 
