@@ -6,6 +6,7 @@ import { UserError } from '../errors.ts';
 import { readBytes } from '../open-file.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { unknownWord } from '../nearest.ts';
+import { requirePlainPath } from './own/read-text.ts';
 
 export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
@@ -27,8 +28,7 @@ export function readLayers(of: Configured, names: readonly string[]): Promise<Fi
 
 async function readLayer(of: Configured, name: string): Promise<FileLayer> {
   if (path.isAbsolute(name)) {
-    // Its name goes into comments of the composed config, which a newline would end.
-    if (/\p{Cc}/u.test(name)) throw new UserError(`the ${of} config ${JSON.stringify(name)} has control characters in its path: rename it`);
+    requirePlainPath(name, `cannot use the ${of} config`);
     const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
       throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
     });

@@ -41,25 +41,18 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
  * Returns the answer once the page is answered with its status, and with its length where that is known, over the protocol. Connections that are refused or broken are tried again until `limitMs` have passed; a wrong
  * answer or protocol is an error at once, since a server does not grow out of it. Throws UserError, or the signal's reason.
  */
-export async function waitUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<Answer> {
-  const { origin, page, protocol } = check;
+export function waitUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs = 10_000): Promise<Answer> {
+  // A signal's own timer would not keep Node from ending, should nothing else be under way.
+  const awake = setInterval(() => undefined, 1000);
+  return askUntilReady(check, signal, limitMs).finally(() => clearInterval(awake));
+}
+
+async function askUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs: number): Promise<Answer> {
+  const { origin, page, protocol, request = {}, tls } = check;
   const url = origin + page.path;
   requireFit(url, protocol);
   const timeout = AbortSignal.timeout(limitMs);
   const either = AbortSignal.any([signal, timeout]);
-  // The signal's own timer would not keep Node from ending, should nothing else be under way.
-  const awake = setInterval(() => undefined, 1000);
-  try {
-    return await askUntilReady(url, check, { signal, timeout, either, limitMs });
-  } finally {
-    clearInterval(awake);
-  }
-}
-
-interface Waiting { signal: AbortSignal; timeout: AbortSignal; either: AbortSignal; limitMs: number }
-
-async function askUntilReady(url: string, check: ReadyCheck, { signal, timeout, either, limitMs }: Waiting): Promise<Answer> {
-  const { page, protocol, request = {}, tls } = check;
   let last = '';
   for (;;) {
     try {

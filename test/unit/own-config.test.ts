@@ -198,8 +198,8 @@ describe('what is none of these', () => {
 
   it('whose path would end the comments of the composed config is refused, as is such a file that it includes', async () => {
     const folder = await ownFiles({ 'a\nuser root;\n#': 'events {}\nhttp { server { listen 80; } }', 'main.conf': 'events {}\nhttp { include *; }' });
-    await expect(readOwnConfig(path.join(folder, 'a\nuser root;\n#'))).rejects.toThrow(/\\nuser root;\\n#": its path has control characters in it: rename it$/);
-    await expect(readOwnConfig(path.join(folder, 'main.conf'))).rejects.toThrow(/^\S+\/main\.conf:2: includes ".*\\nuser root;\\n#": its path has control characters in it: rename it$/);
+    await expect(readOwnConfig(path.join(folder, 'a\nuser root;\n#'))).rejects.toThrow(/\\nuser root;\\n#", which has control characters in its path: rename it$/);
+    await expect(readOwnConfig(path.join(folder, 'main.conf'))).rejects.toThrow(/^\S+\/main\.conf:2: includes ".*\\nuser root;\\n#", which has control characters in its path: rename it$/);
   });
 
   it('that is not there, a folder, or closed is refused', async () => {

@@ -109,7 +109,7 @@ describe('figures', () => {
   });
 
   test('as many lines as come to a cost', () => {
-    // 100 lines that halve requests/s take as long as a request: one in a hundred parts of it, 2.46 of which cost 2.4 %.
+    // 100 lines that halve requests/s take as long as a request. One takes a hundredth of it, and 2.46 of them cost 2.4 %.
     expect(linesFor(0.024, 0.5)).toBe(2);
     expect(linesFor(0.024, 0.8)).toBe(10);
     expect(linesFor(0.013, 0.01)).toBe(1);

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// saturatedSlice: the noise of a machine is slow, and sides that alternate faster than it see the same of it. With 10 ms a server's
-	// first answers, whose caches are cold, are twice as large a part (docs/proof.md, The length of a turn).
+	// saturatedSlice: the noise of a machine is slow, and sides that alternate faster than it see the same of it. 10 ms would be no more
+	// precise (docs/proof.md, The length of a turn), and a server's first answers, whose caches are cold, twice as large a part.
 	saturatedSlice = 20 * time.Millisecond
 	// waitingSlice: a server that waits has no need of short turns, at whose begin its caches are cold.
 	waitingSlice = 100 * time.Millisecond

@@ -32,9 +32,17 @@ export interface Inclusion {
   name: string;
 }
 
+/**
+ * A composed config says in comments where its lines come from: a newline in a path would end the comment.
+ * @param begin of the sentence that names the file
+ * @throws UserError for a path with control characters
+ */
+export function requirePlainPath(file: string, begin: string): void {
+  if (/\p{Cc}/u.test(file)) throw new UserError(`${begin} ${JSON.stringify(file)}, which has control characters in its path: rename it`);
+}
+
 async function readNow(file: string, by: Inclusion | undefined): Promise<string> {
-  // The composed config says in a comment where each line comes from: a newline would end that comment.
-  if (/\p{Cc}/u.test(file)) throw new UserError(`${by === undefined ? '' : `${by.from}: includes `}${JSON.stringify(file)}: its path has control characters in it: rename it`);
+  requirePlainPath(file, by === undefined ? 'cannot use the config' : `${by.from}: includes`);
   const begin = by === undefined ? `the config ${file}` : `${by.from}: includes ${file}, which`;
   try {
     const found = await stat(file);
