@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { open, realpath, type FileHandle } from 'node:fs/promises';
 import { sep } from 'node:path';
+import { UserError } from './errors.ts';
 
 interface Limits {
   /** The most that the file may have. */
@@ -50,4 +51,13 @@ export async function readBytes(file: string, limits: Limits): Promise<Buffer> {
   } finally {
     await handle.close();
   }
+}
+
+/**
+ * A composed config says in comments where its lines come from: a newline in a path would end the comment.
+ * @param begin of the sentence that names the file
+ * @throws UserError for a path with control characters
+ */
+export function requirePlainPath(file: string, begin: string): void {
+  if (/\p{Cc}/u.test(file)) throw new UserError(`${begin} ${JSON.stringify(file)}, which has control characters in its path: rename it`);
 }

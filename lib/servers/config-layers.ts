@@ -3,10 +3,9 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
-import { readBytes } from '../open-file.ts';
+import { readBytes, requirePlainPath } from '../open-file.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { unknownWord } from '../nearest.ts';
-import { requirePlainPath } from './own/read-text.ts';
 
 export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
 

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { UserError } from '../../errors.ts';
+import { requirePlainPath } from '../../open-file.ts';
 import { isIn, isOpenToAll } from '../scratch.ts';
 
 const why: Record<string, string> = {
@@ -30,15 +31,6 @@ export interface Inclusion {
   from: string;
   /** As it is written there. */
   name: string;
-}
-
-/**
- * A composed config says in comments where its lines come from: a newline in a path would end the comment.
- * @param begin of the sentence that names the file
- * @throws UserError for a path with control characters
- */
-export function requirePlainPath(file: string, begin: string): void {
-  if (/\p{Cc}/u.test(file)) throw new UserError(`${begin} ${JSON.stringify(file)}, which has control characters in its path: rename it`);
 }
 
 async function readNow(file: string, by: Inclusion | undefined): Promise<string> {
