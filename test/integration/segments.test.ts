@@ -23,8 +23,9 @@ beforeAll(async () => {
   await compileScript(script);
 }, 300_000);
 
-/** So much later they begin: all of them have to be up by then. */
+/** So much later they begin: all of them have to be up by then. Loads that begin so far apart do not keep each other from beginning in time. */
 const aheadMs = 8000;
+const apartMs = 2500;
 
 const planOf = (load: LoadOptions): LoadPlan => ({ scenario: 'segments', tags: { run: 'one', round: '1' }, maxDurationSeconds: 30, phases: [{ sides: [load], seed: 3 }] });
 
@@ -38,8 +39,8 @@ async function k6With(words: readonly string[], folder: string): Promise<string>
 }
 
 /** @param more of an instance, from 1 */
-async function start(load: LoadOptions, instances: number, more: (instance: number) => readonly string[] = () => []): Promise<Instances> {
-  const plan = dividedPlan(planOf(load), instances, Date.now() + aheadMs);
+async function start(load: LoadOptions, instances: number, more: (instance: number) => readonly string[] = () => [], beginsInMs = aheadMs): Promise<Instances> {
+  const plan = dividedPlan(planOf(load), instances, Date.now() + beginsInMs);
   const all = await Promise.all(Array.from({ length: instances }, async (_, index) => {
     const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
     const binary = await k6With([...instanceArguments(index + 1, instances), ...more(index + 1)], folder);
@@ -113,9 +114,9 @@ describe('a load of several k6', () => {
   test('with a rate has it together, and each its part', async () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
     const load = { url: `${origin}/`, connections: 6, duration: '2s', rate: 300 };
-    const [two, three, one, several] = await Promise.all((await Promise.all([
-      start(load, 2), start({ ...load, threads: 6 }, 3), start({ ...load, arrivals: 'poisson' }, 1), start({ ...load, arrivals: 'poisson' }, 3),
-    ])).map(made));
+    const loads: [LoadOptions, number][] = [[load, 2], [{ ...load, threads: 6 }, 3], [{ ...load, arrivals: 'poisson' }, 1], [{ ...load, arrivals: 'poisson' }, 3]];
+    const started = await Promise.all(loads.map(([options, instances], place) => start(options, instances, undefined, aheadMs + place * apartMs)));
+    const [two, three, one, several] = await Promise.all(started.map(made));
     expect(two?.each.map(due)).toEqual([300, 300]);
     expect(three?.each.map(due)).toEqual([200, 200, 200]);
     const { responses, errors, seconds, rps } = three?.together as LoadResult;

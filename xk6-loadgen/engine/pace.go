@@ -16,8 +16,10 @@ const (
 	rateSlice = 250 * time.Millisecond
 	// drainLimit is how long a turn awaits answers where nothing is known of them.
 	drainLimit = second
-	// longestDrain of a server at its limit is part of a turn; a longer queue does not drain as it is worked off under load.
-	longestDrain = int64(10 * time.Millisecond)
+	// longestDrain is how long it awaits them in a count without a warm-up.
+	longestDrain = 10 * second
+	// longestShortDrain of a server at its limit is part of a turn; a longer queue does not drain as it is worked off under load.
+	longestShortDrain = int64(10 * time.Millisecond)
 	// shortestQuiet: after so long without an answer a server that has less to do than it could is not working off what is under way.
 	shortestQuiet = 50 * int64(time.Millisecond)
 	// busyShare of a core, or of the generator's threads: with less, the server spends its answers waiting.
@@ -80,6 +82,10 @@ func (r *run) choosePace() {
 	for _, l := range r.loops {
 		latency.merge(l.interval.latency)
 	}
+	if r.plan.Warmup == 0 && r.plan.Rate == 0 {
+		// Its first turn opens all connections: their handshakes keep some servers at work for seconds before the first answer.
+		p.patience, p.quiet = longestDrain, longestDrain
+	}
 	if r.plan.Warmup == 0 || latency.count == 0 {
 		return
 	}
@@ -96,7 +102,7 @@ func (r *run) choosePace() {
 	if s.isBusy(p50, p99, r.plan.Threads) {
 		// What a request costs is no wait; several at once may be.
 		p.quiet = p.patience
-		if p50 > longestDrain && r.plan.Requests == 0 {
+		if p50 > longestShortDrain && r.plan.Requests == 0 {
 			// Many requests of a connection come together.
 			p.ramp, p.slice = min(p50, longestQueue), min(longestSlice, time.Duration(2*p50))
 			return

@@ -129,6 +129,32 @@ func TestACountIsMadeInTurnsToo(t *testing.T) {
 	}
 }
 
+func TestACountsFirstTurnAwaitsWhatItBegan(t *testing.T) {
+	t.Parallel()
+	var underWay [2]atomic.Int64
+	handler := func(own, other *atomic.Int64) func(*testServer, net.Conn) {
+		return func(s *testServer, c net.Conn) {
+			// As long as the handshakes of all connections keep a server at work.
+			first := 1300 * time.Millisecond
+			for r := bufio.NewReader(c); s.readRequest(r); first = 0 {
+				own.Add(1)
+				if n := other.Load(); n > 0 {
+					t.Errorf("a request came while %d of the other side were under way", n)
+				}
+				time.Sleep(first)
+				own.Add(-1)
+				c.Write([]byte(ok))
+			}
+		}
+	}
+	a, b := serve(t, handler(&underWay[0], &underWay[1])), serve(t, handler(&underWay[1], &underWay[0]))
+	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
+	for i := range sides {
+		sides[i].Requests = 100
+	}
+	alternate(t, context.Background(), 2*time.Millisecond, sides...)
+}
+
 func TestARateIsKeptWithinTheTurns(t *testing.T) {
 	a, b := serve(t, always(ok)), serve(t, always(ok))
 	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
