@@ -17,7 +17,10 @@ const intervalMs = 100;
 
 const closely: Pace = { everyMs: intervalMs, atBoundsMs: [-30, -20, -10, 0, 10, 20, 30] };
 
-/** A sample takes about a millisecond of the generator's core. What is due at a rate waits for it, and that must not be one request in a hundred. */
+/**
+ * A sample takes a millisecond of the generator's core, and of servers that take turns several. What is due at a rate waits for it, and that
+ * must not be one request in a hundred.
+ */
 const seldom: Pace = { everyMs: 150, atBoundsMs: [0] };
 
 /** What belongs to no single server, now. CPU seconds are sums since some start. */
@@ -58,8 +61,8 @@ export interface UsageSampler {
 /** What is sampled. None of them throws. */
 export interface UsageReaders {
   clock?: Clock;
-  /** The load has a rate. */
-  isAtRate: boolean;
+  /** A sample would show in the load's figures. */
+  seldom: boolean;
   servers: readonly {
     usage: StartedServer['usage'];
     /** The first process of the server's that somebody stopped. */
@@ -68,10 +71,10 @@ export interface UsageReaders {
   shared(): SharedUse;
 }
 
-/** Samples 10 times a second from now on, of a load at a rate 7 times, the first at once. */
+/** Samples 10 times a second from now on, or 7 times, the first at once. */
 export function sampleUsage(readers: UsageReaders): UsageSampler {
   const { clock = machineClock } = readers;
-  const { everyMs, atBoundsMs } = readers.isAtRate ? seldom : closely;
+  const { everyMs, atBoundsMs } = readers.seldom ? seldom : closely;
   const samples = readers.servers.map((): UsageSample[] => []);
   const take = (): void => {
     const atMs = clock.monotonicMs();

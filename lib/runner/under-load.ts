@@ -90,7 +90,7 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
     const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus);
     const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
     const sampling = sampleUsage({
-      isAtRate,
+      seldom: isAtRate || stages.length > 1,
       servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) } : notSampled)),
       shared() {
         const { user, system } = process.cpuUsage();

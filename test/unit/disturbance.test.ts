@@ -71,7 +71,7 @@ describe('the sampler', () => {
   const clock: Clock = { monotonicMs: () => performance.now(), wallMs: () => 1e12 + performance.now() + wall.stepMs };
   /** A server that uses half a core. */
   const readers: UsageReaders = {
-    clock, isAtRate: false, servers: [{ usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 }],
+    clock, seldom: false, servers: [{ usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 }],
     shared: () => ({ generatorCpuSeconds: 0, linkToServerCpuSeconds: 0, upstreamCpuSeconds: 0, throttling: { times: 0, ms: 0 }, machine: { server: null, generator: null, loadAverage: 0, serverMhz: null } }),
   };
   const started: UsageSampler[] = [];
@@ -118,7 +118,7 @@ describe('the sampler', () => {
   });
 
   test('looks seldom while time is what is measured, and once at a bound', () => {
-    const sampler = start({ isAtRate: true });
+    const sampler = start({ seldom: true });
     const beganMs = performance.now();
     sampler.expect(beganMs + 1055);
     vi.advanceTimersByTime(2000);
