@@ -12,10 +12,13 @@ import { installPackages, isCheckout, projectRoot } from './packages.mjs';
 /** Node 20 fails to make room for WebAssembly with 32 GB and does with 64. */
 const leastAddressSpace = 64e9;
 
-/** In bytes, Infinity without one (`ulimit -v`). */
-function addressSpaceLimit() {
+/** A few times what one round records. */
+const leastFileSize = 100e6;
+
+/** In bytes, Infinity without one. @param {string} what as /proc names it */
+function limitOf(what) {
   try {
-    const limit = /^Max address space +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    const limit = new RegExp(`^Max ${what} +(\\d+)`, 'm').exec(readFileSync('/proc/self/limits', 'utf8'));
     return limit === null ? Infinity : Number(limit[1]);
   } catch {
     return Infinity;
@@ -31,10 +34,12 @@ function unsupported() {
     return `bakeoff needs Node 20.19, 22.12 or newer, this is ${process.versions.node}: get one from https://nodejs.org`;
   }
   if (process.platform !== 'linux') return `bakeoff measures on Linux only, this is ${process.platform}`;
-  const limit = addressSpaceLimit();
+  const limit = limitOf('address space');
   if (limit < leastAddressSpace) {
     return `the address space of a process is limited to ${(limit / 1e9).toFixed(1)} GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited`;
   }
+  const fileSize = limitOf('file size');
+  if (fileSize < leastFileSize) return `files may have ${fileSize} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited`;
   // All that is started is started by these two. Busybox has others, which know less.
   if (spawnSync('setpriv', ['--pdeathsig', 'TERM', '--', 'taskset', '--version']).status !== 0) {
     return 'setpriv and taskset of util-linux are missing: install util-linux';
@@ -62,12 +67,13 @@ async function main() {
     console.error(problem);
     return 1;
   }
-  const refusal = isCheckout ? await installPackages() : missing();
+  const words = process.argv.slice(2);
+  const mayInstall = !words.includes('--no-install') && process.env.BAKEOFF_INSTALL !== 'no';
+  const refusal = isCheckout ? await installPackages(mayInstall) : missing();
   if (refusal !== undefined) {
     console.error(refusal);
     return 1;
   }
-  const words = process.argv.slice(2);
   let file = isCheckout ? await (await import('./compile.mjs')).compiledCommands(projectRoot) : compiledMain;
   // The package has neither tests nor benchmarks. A checkout runs them from their sources.
   if (isCheckout && ['test', 'bench'].includes(words.find((word) => word !== '--no-install'))) {

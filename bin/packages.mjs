@@ -25,13 +25,27 @@ function installedStamp() {
   }
 }
 
+/** Whether somebody's own `npm ci` has made node_modules: npm lists there what it has installed. */
+function isAsLocked() {
+  try {
+    const [wanted, installed] = [lockFile, `${projectRoot}node_modules/.package-lock.json`].map((file) => JSON.parse(readFileSync(file, 'utf8')).packages);
+    // Most optional packages are for other machines.
+    const isNeeded = ({ optional, cpu, os, libc }) => !optional || (libc === undefined && cpu?.includes(process.arch) && os?.includes(process.platform));
+    return Object.entries(wanted).every(([path, one]) => path === '' || (installed[path] === undefined ? !isNeeded(one) : installed[path].integrity === one.integrity));
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Makes node_modules from package-lock.json where it was not made from that. Returns undefined when it is there, else a line
  * that says why it cannot be.
+ * @param {boolean} mayInstall
  */
-export async function installPackages() {
+export async function installPackages(mayInstall = true) {
   const stamp = wantedStamp();
-  if (installedStamp() === stamp) return undefined;
+  if (installedStamp() === stamp || isAsLocked()) return undefined;
+  if (!mayInstall) return 'the Node packages of package-lock.json are not all there, and none may be installed: run npm ci, or leave out --no-install and BAKEOFF_INSTALL=no';
   console.error('Node packages: installing (npm ci) …');
   const startedAt = Date.now();
   const errors = await runNpm(stamp);

@@ -16,3 +16,32 @@ export function printable(text: string): string {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+const closed = 'you may not use it: open it to this user, or start bakeoff as another';
+
+/** What an error of the system means and what to do, by its code. */
+const remedies: Readonly<Record<string, string>> = {
+  ENOENT: 'it is not there any more: put it back, and leave it until the run is over',
+  ENOTDIR: 'there is a file where a folder has to be: name another path',
+  EACCES: closed,
+  EPERM: closed,
+  EROFS: 'its file system is read-only: name another place (--out, TMPDIR, BAKEOFF_HOME)',
+  ELOOP: 'it is a link to itself: remove it, or name another path',
+  ENAMETOOLONG: 'its name is too long: take one of at most 255 bytes',
+  ENOSPC: 'its file system has no space or no inodes left: free some (df -h, df -i), or name another place (--out, TMPDIR, BAKEOFF_HOME)',
+  EFBIG: 'files may not become that large here: lift the limit (ulimit -f unlimited)',
+  EMFILE: 'too many files are open: raise the limit (ulimit -n)',
+  EAGAIN: 'no more processes can be started: raise the limit (ulimit -u, or pids of the container)',
+  ENOMEM: 'there is no memory left: end other programs',
+};
+
+const longestShown = 200;
+
+/** What to do about an error that nothing else explains, in one line; undefined where that is not known. */
+export function remedyFor(error: unknown): string | undefined {
+  if (error instanceof RangeError && /call stack|string length/i.test(error.message)) return 'a file, or what a program printed, is too long or nested too deep to be read: shorten it (BAKEOFF_DEBUG=1 shows where)';
+  const { code = '', path, syscall = 'go on' } = Object(error) as NodeJS.ErrnoException;
+  if (!Object.hasOwn(remedies, code)) return undefined;
+  const what = path === undefined ? syscall : `use ${path.slice(0, longestShown)}${path.length > longestShown ? '…' : ''}`;
+  return printable(`cannot ${what}: ${remedies[code]}`);
+}

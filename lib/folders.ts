@@ -1,19 +1,21 @@
 // Folders: made, listed, and whether what is to be written to them will fit.
-import { chmodSync, mkdirSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { UserError } from './errors.ts';
 
-/**
- * Makes a folder and those above it, where they are not there yet. Throws what mkdir(2) says. (Node 20's own recursive
- * mkdir never returns where a folder is there but takes none, as /proc does.)
- */
+/** Makes a folder and those above it. Throws what mkdir(2) says. (Node 20's own recursive mkdir never returns for a folder in /proc.) */
 export function makeFolder(path: string): void {
-  if (makeOne(path)) return;
-  makeFolder(dirname(path));
-  // What is above it is there now: that it is missing is the answer.
-  if (!makeOne(path)) throw Object.assign(new Error(`no folder can be made at ${path}`), { code: 'ENOENT', path });
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && statSync(path).isDirectory()) return;
+    if (code !== 'ENOENT' || existsSync(dirname(path))) throw error;
+    makeFolder(dirname(path));
+    makeFolder(path);
+  }
 }
 
 /** As makeFolder, and nobody but its owner comes in, also where it was there. */
@@ -32,18 +34,6 @@ export async function inTemporaryFolder<T>(prefix: string, work: (folder: string
   }
 }
 
-/** Returns false when the folder above is missing. */
-function makeOne(path: string): boolean {
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' && dirname(path) !== path) return false;
-    if (code !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
-  }
-  return true;
-}
-
 /** The paths of all files in a folder and those in it, from that folder on, sorted. No links. Throws the file system's error. */
 export async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -60,11 +50,7 @@ export async function freeBytes(folder: string): Promise<number> {
   }
 }
 
-/**
- * Makes sure that what `what` writes to a folder will fit.
- * @param otherwise what a person can do but to free some
- * @throws UserError when there is too little space
- */
+/** Throws UserError if a folder has less space than `what` needs. @param otherwise what a person can do instead of freeing some */
 export async function requireSpace(folder: string, neededBytes: number, what: string, otherwise: string): Promise<void> {
   if (await freeBytes(folder) >= neededBytes) return;
   throw new UserError(`${folder} has too little space, ${what} needs ${Math.ceil(neededBytes / 1e6)} MB: free some, or ${otherwise}`);

@@ -46,7 +46,7 @@ export const flag = v.boolean('has to be true or false');
 export const trueOrAbsent = v.literal(true, 'has to be true, or left out');
 /** What scenarios and variants are called: a part of paths, tags and addresses. */
 export const name = v.pipe(text, v.regex(/^[a-z0-9-]{1,200}$/, 'may have a-z, 0-9 and - only, at most 200 of them'));
-/** What a person calls them. Older results have some of digits alone. */
+/** What a person calls them. */
 export const givenName = v.pipe(name, v.regex(/\D/, 'has to have a letter or a - in it: dashboards take digits alone for a figure'));
 
 /** A number for which `holds`; `words` follow "has to be". */
@@ -70,8 +70,6 @@ export const signed = within(-most, most);
 export const list = <T>(entry: Form<T>, of = ''): Form<T[]> => v.array(entry, `has to be a list${of}`);
 export const texts = list(text, ' of texts');
 export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined> => v.optional(form);
-/** What older results do not have. */
-export const orElse = <T, const D extends T | (() => T)>(form: Form<T>, value: D): v.OptionalSchema<Form<T>, D> => v.optional(form, value as never) as never;
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
 export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> => v.picklist(words, `has to be ${enumeration(words, 'or')}`);
 /** The same form for each of the names. */

@@ -18,9 +18,7 @@ export interface Interrupt {
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/**
- * Signals this soon after the first are the same wish: the terminal sends Ctrl-C to npm and to us, and npm passes on its own.
- */
+/** A second signal this soon is the same Ctrl-C: the terminal sends it to npm and to us, and npm passes it on. */
 const sameWishMs = 500;
 
 const finishing = new Set<string>();
@@ -32,10 +30,9 @@ export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
 }
 
 /**
- * Does the work with the signals taken over, and gives them back. At the first one the person reads the line `ending`. What the
- * work throws is thrown, or Interrupted after a signal: what it cut short fails in its own way. At the second one (half a second
- * after the first or later) all guarded groups get KILL and this process exits with 130; other children (InfluxDB) get TERM from the
- * kernel then, which is how they were started.
+ * Does the work with the signals taken over. The first one prints the line `ending` and aborts. The second one, half a second later or
+ * more, kills all guarded groups and exits with 130; the kernel then sends TERM to other children (InfluxDB).
+ * @throws what the work throws, or Interrupted after a signal
  */
 export async function underSignals<T>(ending: string, work: (interrupt: Interrupt) => Promise<T>): Promise<T> {
   const controller = new AbortController();

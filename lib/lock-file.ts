@@ -6,10 +6,7 @@ import { startChild } from './process.ts';
 
 const conflict = 75;
 
-/**
- * Opens a lock's file, which is made when it is not there. What else lies in its place is left alone, and not waited for: the
- * target of a link would be written to, and a pipe has no end.
- */
+/** Opens a lock's file, made if missing. Refuses a link, whose target would be written to, and a pipe, which would be waited for. */
 function open(file: string): number {
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants;
   let descriptor: number;
@@ -30,10 +27,8 @@ function notALock(file: string): UserError {
 }
 
 /**
- * Takes an exclusive flock(2) on a file, which is made when it is not there. Node has no flock, but the lock belongs to
- * the open file, not to a process: `flock` takes it on our descriptor and ends, and we hold it.
- * @returns the descriptor. The lock lasts until it is closed here and in every child that it was handed to.
- *   Null when somebody else has the lock and keeps it for `waitSeconds`.
+ * Takes an exclusive flock(2) on a file, made if missing. The lock belongs to the open file: `flock` takes it on our descriptor and ends.
+ * @returns the descriptor; the lock lasts until it is closed here and in each child that got it. null if another keeps it so long
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   const descriptor = open(file);

@@ -1,5 +1,5 @@
 import { printable } from './errors.ts';
-import { open, stat, truncate, writeFile, type FileHandle } from 'node:fs/promises';
+import { open, stat, truncate, writeFile } from 'node:fs/promises';
 
 const tailBytes = 64 * 1024;
 
@@ -13,31 +13,26 @@ export function causeLine(lines: readonly string[]): string | undefined {
 
 /** The lines at the end of a log (of its last 64 KiB), empty ones left out, beginning at byte `from`. None when it cannot be read. */
 export async function lastLines(file: string, from = 0): Promise<string[]> {
-  const handle = await open(file).catch(() => undefined);
-  if (handle === undefined) return [];
+  const tail = await tailOf(file, from).catch(() => '');
+  return tail.toString().split('\n').map(printable).map((line) => line.trim()).filter((line) => line !== '');
+}
+
+async function tailOf(file: string, from: number): Promise<Buffer> {
+  const handle = await open(file);
   try {
-    return (await tailOf(handle, from)).toString().split('\n').map(printable).map((line) => line.trim()).filter((line) => line !== '');
-  } catch {
-    return [];
+    const { size } = await handle.stat();
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(tailBytes), 0, tailBytes, Math.max(from, size - tailBytes));
+    return buffer.subarray(0, bytesRead);
   } finally {
     await handle.close();
   }
-}
-
-async function tailOf(handle: FileHandle, from: number): Promise<Buffer> {
-  const { size } = await handle.stat();
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(tailBytes), 0, tailBytes, Math.max(from, size - tailBytes));
-  return buffer.subarray(0, bytesRead);
 }
 
 /** A program that says something of each request would fill the disk. */
 const mostLogBytes = 4e6;
 const boundEveryMs = 100;
 
-/**
- * Sees to it that a log that a program appends to stays short: once it is too long it begins anew, since what matters is said last.
- * @returns to be called when the program has ended: of what there is, the last 64 KiB stay
- */
+/** Empties a program's log whenever it gets too long. Returns a function for when the program has ended: the last 64 KiB stay. */
 export function boundLog(file: string): () => Promise<void> {
   let isOver = false;
   let looked = Promise.resolve();
@@ -49,8 +44,6 @@ export function boundLog(file: string): () => Promise<void> {
     clearInterval(timer);
     isOver = true;
     await looked;
-    const handle = await open(file);
-    const tail = await tailOf(handle, 0).finally(() => handle.close());
-    await writeFile(file, tail);
+    await writeFile(file, await tailOf(file, 0));
   };
 }

@@ -1,10 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import { UserError } from './errors.ts';
 
-/**
- * The error for a word that is not one of `choices` (at least one): names the word and offers what is right. Exit code 2.
- * @param many what is said of many choices, none of which is near
- */
+/** The error for a word that is not one of `choices` (at least one), exit code 2. @param many what is said where none of many is near */
 export function unknownWord(kind: string, word: string, choices: readonly string[], many?: string): UserError {
   return new UserError(`there is no ${kind} "${word}": ${offer(word, choices, many)}`, 2);
 }

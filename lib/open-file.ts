@@ -1,5 +1,5 @@
 // Files of others: a pipe would be waited for, a device or a huge file read without end, and a link may lead anywhere.
-import { constants } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { open, realpath, type FileHandle } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { UserError } from './errors.ts';
@@ -53,11 +53,27 @@ export async function readBytes(file: string, limits: Limits): Promise<Buffer> {
   }
 }
 
-/**
- * A composed config says in comments where its lines come from: a newline in a path would end the comment.
- * @param begin of the sentence that names the file
- * @throws UserError for a path with control characters
- */
+/** Descriptors that a shell hands over, as in `<(…)`: such a pipe has a writer. */
+const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
+
+/** The bytes of a plain file, or of a pipe that a shell hands over. Throws Unreadable, also for more than `mostBytes`, or the file system's error. */
+export function readBytesSync(file: string, mostBytes: number): Buffer {
+  const isHandedOver = handedOver.test(file);
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOCTTY | (isHandedOver ? 0 : constants.O_NONBLOCK));
+  try {
+    const found = fstatSync(descriptor);
+    if (!found.isFile() && !found.isDirectory() && !(isHandedOver && found.isFIFO())) throw new Unreadable(notAFile);
+    const bytes = Buffer.allocUnsafe(mostBytes + 1);
+    let length = 0;
+    for (let read = -1; read !== 0 && length <= mostBytes; length += read) read = readSync(descriptor, bytes, length, bytes.length - length, null);
+    if (length > mostBytes) throw new Unreadable(`it has more than ${mostBytes} bytes`);
+    return bytes.subarray(0, length);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Throws UserError for a path with a newline, which would end the comment that names it, or the like. @param begin of the message */
 export function requirePlainPath(file: string, begin: string): void {
   if (/\p{Cc}/u.test(file)) throw new UserError(`${begin} ${JSON.stringify(file)}, which has control characters in its path: rename it`);
 }

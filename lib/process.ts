@@ -78,10 +78,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid, process: child, exited, hasExited: () => gone, stop };
 }
 
-/**
- * The same for one that reads nothing, and whose output goes to a file: `w` begins it anew, `a` goes on in it.
- * @param handed descriptors that it has too, from 3 on
- */
+/** Starts a child without input whose output goes to a file: `w` empties it first, `a` appends. @param handed its descriptors from 3 on */
 export async function startLogged(options: Omit<ChildOptions, 'stdio'>, logFile: string, how: 'w' | 'a', ...handed: readonly number[]): Promise<Child> {
   const log = openSync(logFile, how);
   try {
@@ -96,10 +93,7 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }
 
-/**
- * Weighs the session of a child of `startChild` against all others: `nice` from -20, before them, to 19, after them. Below 0 it takes
- * root; where it is not allowed all stays as it was. Kernels that do not weigh sessions have no such file.
- */
+/** Weighs a child's session against all others: `nice` from -20 (first) to 19. Does nothing where the kernel does not allow it. */
 export async function weighSession(pid: number, nice: number): Promise<void> {
   await writeFile(`/proc/${pid}/autogroup`, String(nice)).catch(() => undefined);
 }

@@ -1,9 +1,6 @@
 import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 
-/**
- * Writes a file whole or not at all: under another name first, then renamed.
- * @param mode as of chmod; absent: as the umask has it
- */
+/** Writes a file whole or not at all: under another name first, then renamed. @param mode as of chmod; absent: as the umask has it */
 export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
   await written(file, text, mode, (unfinished) => rename(unfinished, file));
 }

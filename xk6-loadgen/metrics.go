@@ -43,8 +43,7 @@ func registerMetrics(registry *metrics.Registry) (loadMetrics, error) {
 	return m, nil
 }
 
-// pusher turns the engine's figures into k6 samples. It sends whether or not the VU has been stopped: k6 takes samples
-// until its VUs have returned, and a count without its last second would be wrong.
+// pusher turns the engine's figures into k6 samples, also after the VU was stopped: k6 takes samples until its VUs have returned.
 type pusher struct {
 	metrics loadMetrics
 	tags    *metrics.TagSet
@@ -122,6 +121,5 @@ func (p *pusher) result(r engine.Result) {
 	p.send()
 }
 
-// bucketLabel is the bucket's upper end in seconds, exact to the nanosecond so that no two buckets share a label, and
-// zero-padded, since tags sort as text.
+// bucketLabel is the bucket's upper end in seconds, to the nanosecond, and zero-padded, since tags sort as text.
 func bucketLabel(end time.Duration) string { return fmt.Sprintf("%014.9f", end.Seconds()) }

@@ -17,12 +17,11 @@ import (
 	"bakeoff.invalid/xk6-loadgen/engine"
 )
 
-// params are the options of one load, typed. They are read one by one: k6's bridge would rename fields and ignore keys that
-// it does not know, and a misspelt option must not silently become its default.
+// params are the options of one load. They are read one by one: k6's bridge would rename fields and ignore misspelt ones.
 type params struct {
 	options engine.Options
 	tags    []engine.Header
-	// pages are those of the one URL's server that are asked for instead of it.
+	// pages of the one URL's server, instead of it.
 	pages string
 	// tls is nil where the script has none.
 	tls *sobek.Object
@@ -116,8 +115,7 @@ func (p *params) read(value sobek.Value, more ...option) error {
 	return p.setPages()
 }
 
-// setPages reads the option pages, which is a text since a list of so many would be slow to make in a script: a path on each
-// line, and its weight.
+// setPages reads the option pages: a path on each line, and its weight. It is a text since a script makes long lists slowly.
 func (p *params) setPages() error {
 	if p.pages == "" {
 		return nil
@@ -160,8 +158,7 @@ func setOptions(value sobek.Value, options []option) error {
 	return setKnown(object, "", "", options)
 }
 
-// setKnown takes what an object has; what it leaves null is left out. where begins what is said of a key that is not known, prefix
-// the name of one that is.
+// setKnown takes the object's values that are not null. where begins errors about unknown keys, prefix the names of known ones.
 func setKnown(object *sobek.Object, where, prefix string, options []option) error {
 	for _, key := range object.Keys() {
 		place := slices.IndexFunc(options, func(o option) bool { return o.name == key })
@@ -311,8 +308,7 @@ func texts(v sobek.Value) (texts []engine.Header, err error) {
 	return texts, nil
 }
 
-// reserved tags tell the module's own series apart, or are turned into fields by k6's outputs: a series that differs in
-// nothing else would lose points.
+// reserved tags distinguish the module's own series, or become fields in k6's outputs, where series that differ in nothing else lose points.
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
 func tags(v sobek.Value) ([]engine.Header, error) {

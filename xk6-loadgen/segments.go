@@ -13,9 +13,8 @@ import (
 // mostDivided bounds the search for a number that can be divided.
 const mostDivided = 1 << 40
 
-// divide leaves of a load that several k6 make together what is this one's by its execution segment: connections and requests as
-// k6 divides VUs, and of a rate's requests those that k6 would give it of its iterations. All of the k6 refuse what leaves one of
-// them nothing. sides is how many loads the call has.
+// divide leaves the part of a load that this k6 makes by its execution segment: connections and requests as k6 divides VUs, and the
+// requests of a rate as k6 divides iterations. Each k6 refuses a load that leaves one of them nothing. sides: the loads of the call.
 func divide(options lib.Options, o *engine.Options, sides int) error {
 	segment, sequence := options.ExecutionSegment, options.ExecutionSegmentSequence
 	if segment.FloatLength() < 1 && (sequence == nil || len(*sequence) == 0) {

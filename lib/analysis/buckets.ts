@@ -23,14 +23,9 @@ function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare
 }
 
 /** Ends that are written as seconds and as milliseconds differ by a rounding. */
-export function sameBucket(one: Ends, other: Ends): boolean {
+export function sameBucket(one: BucketShare, other: BucketShare): boolean {
+  const isNear = (a: number, b: number): boolean => a === b || Math.abs(a - b) < 1e-6;
   return isNear(one.fromMs, other.fromMs) && isNear(one.toMs ?? Infinity, other.toMs ?? Infinity);
-}
-
-type Ends = Pick<BucketShare, 'fromMs' | 'toMs'>;
-
-function isNear(one: number, other: number): boolean {
-  return one === other || Math.abs(one - other) < 1e-6;
 }
 
 /** Each bucket of these once, the shorter latencies first. */

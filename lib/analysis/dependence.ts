@@ -1,6 +1,5 @@
 // Whether rounds depend on each other, which Student's t takes them not to do. The formulas: docs/verdicts.md, "What has to hold".
-import { mean, total } from './statistics.ts';
-import { studentQuantile } from './student.ts';
+import { mean, studentQuantile, total } from './statistics.ts';
 
 /** The chance that any comparison of a run whose rounds are independent gets a note. */
 export const falseNotes = 0.02;
@@ -15,8 +14,7 @@ const leastScatter = 0.001;
 export type Dependence = { kind: 'drift'; ratio: number } | { kind: 'echo'; correlation: number };
 
 /**
- * Half of `alpha` is for a drift, half for rounds that resemble the one before. Rounds that are unlike it make an interval too
- * wide, which harms no verdict.
+ * Tests for a drift and for rounds that resemble the one before, with half of `alpha` each. Rounds unlike it only widen the interval.
  * @param logs ln(variant / baseline) per round, in the order in which they were run
  * @param alpha the chance to find something in independent rounds
  */

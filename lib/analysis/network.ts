@@ -7,31 +7,19 @@ import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
 import { median } from './statistics.ts';
 
-/**
- * A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. With as many connections all
- * the time requests/s go with 1 / delay, so were every packet that late, they would be 2 % lower: twice what two equal variants
- * may differ by. With one packet in a hundred that late they are off by far less. An idle link is within 0.2 %: what is beyond
- * 2 % is that of a machine which cannot follow.
- */
+/** A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. An idle link keeps to 0.2 %. */
 const delayTolerance = 0.02;
 
 const directions = ['toServer', 'toClient'] as const;
 type Direction = (typeof directions)[number];
 
-/**
- * How late the p99 of a direction may be, in milliseconds: by its own delay, or by the other one's where it has none, since a
- * packet that comes back late makes the round trip longer just so. Infinity where no delay is asked for: there is none to hold.
- */
+/** How late the p99 of a direction may be, in milliseconds, by its own delay or else the other one's; Infinity without any delay. */
 export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
   const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
   return delayMs === 0 ? Infinity : delayTolerance * delayMs;
 }
 
-/**
- * All figures of a variant's network; null on loopback, and without a round. The delay has held when the median over the rounds
- * of each direction's p99 of lateness is tolerable: one disturbed round in several is the outliers' to tell.
- * @param serverCores that the server can use
- */
+/** All figures of a variant's network; null on loopback, and without a round. @param serverCores that the server can use */
 export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Round[], serverCores: number): NetworkResult | null {
   const seen = rounds.flatMap(({ phases }) => phases.flatMap((phase) => (phase.network === null ? [] : [{ phase, network: phase.network }])));
   if (spec === undefined || seen.length === 0) return null;

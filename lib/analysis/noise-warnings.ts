@@ -1,6 +1,5 @@
-// What the run saw of others' use of the machine, said where the reader can do something about it: sides that take turns are
-// disturbed alike, and where their verdicts are there nothing is left to do. Not so on the generator's cores: what others take of them
-// the server that is faster waits for more.
+// Warnings of others' use of the machine. Sides in turns are disturbed alike, so there is none once all verdicts are there, except for
+// the generator's cores: a program there costs the faster server more.
 import { enumeration, percent } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { serverShareOf } from './limit.ts';

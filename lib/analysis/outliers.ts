@@ -1,7 +1,6 @@
 // Rounds whose ratio lies far from the others'. They are shown and count like all others, but for one that is measured again.
 import type { Comparison, Verdict } from '../result/result.ts';
-import { mean, median, variance } from './statistics.ts';
-import { studentQuantile } from './student.ts';
+import { mean, median, studentQuantile, variance } from './statistics.ts';
 
 /** With fewer rounds there are no others to be far from. */
 const fewestRounds = 4;
@@ -21,10 +20,7 @@ const fewValues = [1.363, 1.206, 1.200, 1.140, 1.129, 1.107];
 /** Nearer than 1 % no round is worth a word, however close together the others are: also when they are all the same. */
 const worthAWord = Math.log(1.01);
 
-/**
- * Indexes of the values that lie apart from the others; none of fewer than four.
- * @param logs ln(variant / baseline) per round
- */
+/** Indexes of the values that lie apart from the others; none of fewer than four. @param logs ln(variant / baseline) per round */
 export function outliersOf(logs: readonly number[]): number[] {
   const n = logs.length;
   if (n < fewestRounds) return [];
@@ -35,9 +31,8 @@ export function outliersOf(logs: readonly number[]): number[] {
 }
 
 /**
- * The only outlier of a comparison, where there is a verdict with it and none without it, or the other way round; `without` is that
- * without it. null in most comparisons, and where too few rounds would be left.
- * @param verdictOf what some of the rounds say
+ * The only outlier of a comparison, if it alone decides or prevents a verdict, and the verdict `without` it; null otherwise, and
+ * where too few rounds would be left. @param verdictOf what some of the rounds say
  */
 export function swayingRound(logs: readonly number[], verdictOf: (logs: readonly number[]) => Verdict): { index: number; without: Verdict } | null {
   const [index, ...others] = outliersOf(logs);
@@ -49,11 +44,7 @@ export function swayingRound(logs: readonly number[], verdictOf: (logs: readonly
 /** The chance that undisturbed rounds have one so far from the others that it is measured again. More would add to false verdicts. */
 const falseRepeats = 0.001;
 
-/**
- * The round to measure again once all rounds are over, since it sways a comparison, and why; undefined in most runs. One that alone
- * decides always is. One that alone prevents a verdict is where the others show a difference, in the direction that all rounds
- * together have, and where it is too far from them to be one of them: docs/verdicts.md, "Outliers".
- */
+/** The round to measure again once all rounds are over, and why; undefined in most runs. The rule: docs/verdicts.md, "Outliers". */
 export function roundToRepeat(comparisons: readonly Comparison[]): { round: number; why: string } | undefined {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   for (const { variant, baseline, verdict, swayedBy, roundRatios } of judged) {

@@ -9,16 +9,10 @@ const lateMatters = 0.25;
 /** What may be missing of a rate, and still every figure is within 1 %. */
 const tolerableShortfall = 0.01;
 
-interface Rate {
-  /** requests/s. */
-  asked: number;
-  /** requests/s that were answered: the variant's own figure, responses per second of each round, the median over the rounds. */
-  made: number;
-  reached: boolean;
-}
-
-/** The rate of a variant; null without one, and when it was not run here. `reached` as isBehind tells. */
-export function rateOf({ load: { rate: asked }, rps, rounds }: Pick<VariantResult, 'load' | 'rps' | 'rounds'>): Rate | null {
+/** The rate of a variant, and its own figure, in requests/s; null without a rate, and when it was not run. `reached`: not isBehind. */
+export function rateOf(
+  { load: { rate: asked }, rps, rounds }: Pick<VariantResult, 'load' | 'rps' | 'rounds'>,
+): { asked: number; made: number; reached: boolean } | null {
   const phases = rounds.flatMap((round) => round.phases);
   if (asked === undefined || rps === null || phases.length === 0) return null;
   return { asked, made: rps.median, reached: !isBehind(phases, asked, rps.median) };
@@ -26,9 +20,7 @@ export function rateOf({ load: { rate: asked }, rps, rounds }: Pick<VariantResul
 
 /**
  * Whether requests/s are more than 1 % fewer than asked for because requests did not leave: 1 % of those that were due, or one in
- * a hundred left later than 1 % of the load's time. Fewer answers alone are no such sign: those to the last requests come after
- * the load's time, and those that failed are none.
- * @param phases at least one
+ * a hundred left later than 1 % of the load's time. @param phases at least one
  */
 export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
   const unsent = total(phases, (phase) => phase.unsent);
@@ -50,10 +42,7 @@ export function rateCause(variant: Shares): string {
   return limit === null ? 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)' : causes[limit];
 }
 
-/**
- * p99 of how late requests left, and p99 of the latency that includes it, where a load came to its rate and the first is a quarter of
- * the second, or as wide as the narrowest bucket; null elsewhere.
- */
+/** p99 of how late requests left and of the latency, in milliseconds, where the first distorts the second; null elsewhere. */
 export function lateSends(variant: VariantResult): { p99Ms: number; latencyMs: number } | null {
   if (rateOf(variant)?.reached !== true) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {

@@ -1,5 +1,4 @@
 // Plain statistics over the rounds of a run. Which of them, why and from where: docs/verdicts.md.
-import { studentQuantile } from './student.ts';
 
 /** The middle value, or the mean of the two middle ones. @throws RangeError when there is none */
 export function median(values: readonly number[]): number {
@@ -53,9 +52,8 @@ export function alphaOf(comparisons: number, looks: number): number {
   return (1 - confidence) / Math.max(1, comparisons) / Math.max(1, looks);
 }
 
-/** ln(variant / baseline) of each round. @throws RangeError on lists that do not match or on figures that are not above 0 */
+/** ln(variant / baseline) of each round. @throws RangeError on figures that are not above 0 */
 export function logRatios(baseline: readonly number[], variant: readonly number[]): number[] {
-  if (baseline.length !== variant.length) throw new RangeError(`${baseline.length} rounds of the baseline, ${variant.length} of the variant`);
   const logs = baseline.map((figure, round) => Math.log(variant[round] as number) - Math.log(figure));
   if (!logs.every(Number.isFinite)) throw new RangeError('a ratio needs figures above 0');
   return logs;
@@ -64,10 +62,7 @@ export function logRatios(baseline: readonly number[], variant: readonly number[
 /** middle ± half */
 interface Interval { middle: number; half: number }
 
-/**
- * mean ± t(n−1, 1−α/2) · s/√n. One value has no spread: `half` is 0 then.
- * @param values at least one
- */
+/** mean ± t(n−1, 1−α/2) · s/√n; of one value ± 0. @param values at least one */
 export function meanInterval(values: readonly number[], alpha: number): Interval {
   const n = values.length;
   const half = n === 1 ? 0 : studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance(values) / n);
@@ -82,40 +77,32 @@ export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): numb
 }
 
 /**
- * How many times the variant's figure is the baseline's, with its confidence interval. With d = ln(variant / baseline) within a
- * round the ratio is exp(mean d), the interval exp(mean d ± t(n−1, 1−α/2) · s/√n); of one round it is the ratio itself, twice.
- * What it does not cover: docs/verdicts.md, "What has to hold".
- * @param baseline a figure per round, each above 0
+ * How many times the variant's figure is the baseline's, with its interval: exp of meanInterval of ln(variant / baseline).
+ * @param baseline a figure per round, at least one, each above 0
  * @param variant of the same rounds, each above 0
  * @param alpha the chance that the interval misses, e.g. alphaOf
- * @throws RangeError on no rounds, lists that do not match or figures that are not above 0
+ * @throws RangeError on figures that are not above 0
  */
 export function ratioInterval(baseline: readonly number[], variant: readonly number[], alpha = alphaOf(1, 1)): RatioInterval {
-  const logs = logRatios(baseline, variant);
-  if (logs.length === 0) throw new RangeError('a ratio needs a round');
-  const interval = meanInterval(logs, alpha);
+  const interval = meanInterval(logRatios(baseline, variant), alpha);
   return { ratio: exp(interval.middle), interval: exponential(interval) };
 }
 
 /**
- * As ratioInterval, with 95 %, of rounds that are no pairs, such as those of two runs: Welch's t on the logarithms (Biometrika 34, 1947), whose
- * degrees of freedom are rounded down to a whole number, which makes the interval wider.
+ * As ratioInterval, with 95 %, of rounds that are no pairs, such as those of two runs: Welch's t on the logarithms (Biometrika 34,
+ * 1947), with its degrees of freedom rounded down, which makes the interval wider.
  * @param baseline a figure per round, at least two, each above 0
- * @param variant of other rounds, as many or not
- * @throws RangeError on fewer, or figures that are not above 0
+ * @param variant the same, of other rounds
  */
 export function unpairedRatio(baseline: readonly number[], variant: readonly number[]): RatioInterval {
-  const logs = [baseline, variant].map((figures) => figures.map(Math.log));
-  if (logs.some((one) => one.length < 2 || !one.every(Number.isFinite))) throw new RangeError('a ratio without pairs needs two figures above 0 on each side');
-  const [before, after] = logs.map((one) => ({ middle: mean(one), squaredError: variance(one) / one.length, df: one.length - 1 })) as [Side, Side];
+  const sideOf = (logs: readonly number[]) => ({ middle: mean(logs), squaredError: variance(logs) / logs.length, df: logs.length - 1 });
+  const [before, after] = [sideOf(baseline.map(Math.log)), sideOf(variant.map(Math.log))];
   const squared = before.squaredError + after.squaredError;
   const middle = after.middle - before.middle;
   const df = squared ** 2 / (before.squaredError ** 2 / before.df + after.squaredError ** 2 / after.df);
   const half = squared === 0 ? 0 : studentQuantile(1 - alphaOf(1, 1) / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared);
   return { ratio: exp(middle), interval: exponential({ middle, half }) };
 }
-
-interface Side { middle: number; squaredError: number; df: number }
 
 /** The interval of a ratio from that of its logarithm. */
 export function exponential({ middle, half }: Interval): RatioInterval['interval'] {
@@ -125,4 +112,40 @@ export function exponential({ middle, half }: Interval): RatioInterval['interval
 /** Two rounds far apart have an interval beyond all numbers, and JSON has no infinity. */
 function exp(value: number): number {
   return Math.min(Math.exp(value), Number.MAX_VALUE);
+}
+
+/**
+ * P(|T| < t) with t = √df · tan θ, for 0 ≤ θ < π/2: the finite series of Abramowitz & Stegun, Handbook of Mathematical
+ * Functions (1964), 26.7.3 (odd df) and 26.7.4 (even df). Exact but for rounding.
+ */
+function centralProbability(theta: number, df: number): number {
+  const sin = Math.sin(theta);
+  const cosSquared = Math.cos(theta) ** 2;
+  const odd = df % 2 === 1;
+  let term = odd ? Math.cos(theta) : 1;
+  let sum = 0;
+  for (let k = odd ? 1 : 0; k <= df - 2; k += 2) {
+    sum += term;
+    term *= ((k + 1) / (k + 2)) * cosSquared;
+  }
+  return odd ? (2 / Math.PI) * (theta + sin * sum) : sin * sum;
+}
+
+/** A run asks for the same few again and again. */
+const quantiles = new Map<string, number>();
+
+/** The t that a Student-t variable stays below with probability p, 0.5 ≤ p < 1. @param df degrees of freedom, a whole number ≥ 1 */
+export function studentQuantile(p: number, df: number): number {
+  const known = quantiles.get(`${p} ${df}`);
+  if (known !== undefined) return known;
+  let [low, high] = [0, Math.PI / 2];
+  // Bisection over θ: the probability rises with it, and 60 halvings are below the precision of a double.
+  for (let step = 0; step < 60; step++) {
+    const middle = (low + high) / 2;
+    if (centralProbability(middle, df) < 2 * p - 1) low = middle;
+    else high = middle;
+  }
+  const quantile = Math.sqrt(df) * Math.tan((low + high) / 2);
+  quantiles.set(`${p} ${df}`, quantile);
+  return quantile;
 }

@@ -3,7 +3,6 @@ import { percent, tolerance, whole } from '../format.ts';
 import { byName } from '../present.ts';
 import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Round, Verdict, VariantResult } from '../result/result.ts';
 import { dependenceOf, falseHolds } from './dependence.ts';
-import { disagreementOf } from './disagreement.ts';
 import { limitOf } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
@@ -39,9 +38,9 @@ export function comparePublished(baseline: Contender, variant: Contender): Compa
   return { ...without(baseline, variant), verdict: 'none', why: 'published only' };
 }
 
-/** Whether the comparison is one that was measured here. In results of earlier versions a rate has one of requests/s, which say nothing there. */
+/** Whether the comparison is one that was measured here. */
 export function comparable(variant: VariantResult | undefined, comparison: Comparison | undefined): comparison is Comparison {
-  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0 && !(comparison.metric === 'rps' && variant.load.rate !== undefined);
+  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
 }
 
 /** What stands behind a verdict that may be the link's: ", delay not held", or ''. */
@@ -59,10 +58,7 @@ export function markedVerdict({ verdict, delayNotHeld }: Pick<Comparison, 'verdi
   return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
 }
 
-/**
- * The comparisons that need more rounds: inconclusive with an interval wider than `precision`, swayed by one round, or of rounds that
- * seem to depend on each other. One without a verdict gets none by more rounds.
- */
+/** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by one round, or of dependent rounds. */
 export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   return judged.filter(({ verdict, ratio, ci95, roundRatios, swayedBy }) => (
@@ -71,10 +67,7 @@ export function unsettled(comparisons: readonly Comparison[], precision: number)
   ));
 }
 
-/**
- * What an interval of the ratio says. `same` lies wholly between 1 / (1 + sameWithin) and 1 + sameWithin, so that it does not
- * matter which of the two is the baseline; it goes before faster and slower, since a difference that nobody would notice is none.
- */
+/** What an interval of the ratio says. `same` goes first, and has limits for which it does not matter which of the two is the baseline. */
 export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: number): Judged {
   if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) return 'same';
   if (low > 1) return 'faster';
@@ -94,10 +87,8 @@ function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'
 }
 
 /**
- * Compares each variant with its baseline, over at least one round, in the same order. Whatever nothing keeps from a verdict,
- * by whichever metric, is one family. A ratio that cannot be computed (nothing answered at all) is 0 with the interval [0, 0] and
- * no verdict. A verdict holds for this machine in this boot: rounds repeat what varies from one start of a server to the next,
- * and not what varies from one boot to the next.
+ * Compares each variant with its baseline, over at least one round, in the same order. All that get a verdict, by whichever metric, share
+ * α. A ratio that cannot be computed (nothing answered at all) is 0 with the interval [0, 0] and no verdict.
  */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   const questions = pairs.flatMap((pair) => metricsOf(pair, rules).map((metric): Question => ({ pair, metric, why: obstacle(pair, metric, rules) })));
@@ -120,7 +111,12 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
   const [question] = questions as [Question];
   const { metric, judged, why = '' } = question;
   const questionOf = (one: Metric): Question | undefined => questions.find((question) => question.metric === one);
-  const ratioBy = (one: Metric): Ratio | null => ratioOf(pair, one, alpha);
+  const ratioBy = (one: Metric): Ratio | null => {
+    const figures = figuresOf(pair, one);
+    if (figures === null) return null;
+    const { ratio, interval } = ratioInterval(...figures, alpha);
+    return { ratio, ci95: interval };
+  };
   const beside = (one: LatencyMetric): BesideRatio | null => {
     const ratio = ratioBy(one);
     return ratio && { ...ratio, verdict: verdictTo(questionOf(one)) };
@@ -151,12 +147,19 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
 
 type Ratio = Pick<Comparison, 'ratio' | 'ci95'>;
 
-/** null where a round has no figures. */
-function ratioOf(pair: Pair, metric: Metric, alpha: number): Ratio | null {
-  const figures = figuresOf(pair, metric);
-  if (figures === null) return null;
-  const { ratio, interval } = ratioInterval(...figures, alpha);
-  return { ratio, ci95: interval };
+/** Below this it is worth no word: at its limit a server is from 90 % of its cores on, so it may be the limit at 95 % and at 100 %. */
+const worthAWord = Math.log(1.05);
+
+/**
+ * A clause that says with which variant the server used less of its cores; '' where requests/s and CPU per request agree.
+ * @param names of baseline and variant
+ * @param logs ln(variant / baseline) of requests/s and of CPU per request, per round: their sum is that of the server's CPU use
+ */
+function disagreementOf(names: readonly [string, string], logs: { rps: readonly number[]; cpu: readonly number[] }, alpha: number): string {
+  const { middle, half } = meanInterval(logs.cpu.map((log, round) => log + (logs.rps[round] as number)), alpha);
+  if (Math.abs(middle) <= Math.max(half, worthAWord)) return '';
+  const [less, more] = middle < 0 ? names.toReversed() : names;
+  return `with ${less} the server's cores were ${percent(1 - Math.exp(-Math.abs(middle)))} less busy than with ${more}`;
 }
 
 /** @param logs ln(variant / baseline) per round */
@@ -188,7 +191,6 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
   if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
-  if (metric === 'rps' && rateIsSet(...both)) return 'the load sets requests/s: compare latencies';
   if (isLatency(metric) && rateIsSet(baseline) !== rateIsSet(variant)) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
   const failing = both.find(isFailing);
   if (failing !== undefined) return `${percent(1 - (failing.successRatio ?? 0))} of the requests of ${failing.name} failed`;
@@ -203,14 +205,10 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
     return one === other ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
   }
-  if (baseline.rounds.length < minimumRounds) return `needs ${minimumRounds} rounds`;
-  return undefined;
+  return baseline.rounds.length < minimumRounds ? `needs ${minimumRounds} rounds` : undefined;
 }
 
-/**
- * On whose requests/s, or latency, a verdict cannot rest; undefined where it can. With the generator at its limit a server did as
- * many as it was asked, and can do more, and sooner: enough to call it faster than another one, not to call it slower, or as fast.
- */
+/** The side whose limited generator invalidates the verdict, since its server may be faster than shown; undefined without one. */
 function heldBack(verdict: Verdict, { baseline, variant }: Pair): Contender | undefined {
   const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];
   return sides.find((one) => one.found?.some(({ atLeast }) => atLeast) === true || limitOf(one) === 'generator');

@@ -100,8 +100,8 @@ export function warningsOf(
     ...intervalWarnings(comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap(variantWarnings),
-    ...turnWarning(variants),
-    ...delayWarning(variants),
+    ...oneForAll('one-turn', variants, ({ rounds }) => rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits))),
+    ...oneForAll('delay-not-held', variants, ({ network }) => network?.delayHeld === false),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, comparisons, variant)),
@@ -111,9 +111,7 @@ export function warningsOf(
 function variantWarnings(variant: VariantResult): Warning[] {
   const { name, generatorShare, rounds } = variant;
   const warnings: Warning[] = [];
-  if (limitOf(variant) === 'generator') {
-    warnings.push({ kind: 'generator-limit', variant: name, share: generatorShare });
-  }
+  if (limitOf(variant) === 'generator') warnings.push({ kind: 'generator-limit', variant: name, share: generatorShare });
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const failures = failuresIn(phases);
@@ -130,16 +128,10 @@ function variantWarnings(variant: VariantResult): Warning[] {
   return warnings;
 }
 
-/** One for all, which names those that wait. A short load may have one turn as well. */
-function turnWarning(variants: readonly VariantResult[]): Warning[] {
-  const waiting = variants.filter(({ rounds }) => rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)));
-  return waiting.length === 0 ? [] : [{ kind: 'one-turn', variants: waiting.map(({ name }) => name) }];
-}
-
-/** One for all: they have the same cause. */
-function delayWarning(variants: readonly VariantResult[]): Warning[] {
-  const late = variants.filter(({ network }) => network?.delayHeld === false).map(({ name }) => name);
-  return late.length === 0 ? [] : [{ kind: 'delay-not-held', variants: late }];
+/** One warning that names all variants of which `is` holds: they have the same cause. */
+function oneForAll(kind: 'one-turn' | 'delay-not-held', variants: readonly VariantResult[], is: (variant: VariantResult) => boolean): Warning[] {
+  const names = variants.filter(is).map(({ name }) => name);
+  return names.length === 0 ? [] : [{ kind, variants: names }];
 }
 
 /** What keeps intervals from being as sure as they say: a round on which alone a verdict hangs, and rounds that depend on each other. */
@@ -156,14 +148,13 @@ function intervalWarnings(comparisons: readonly Comparison[]): Warning[] {
 
 /** One for all variants whose server allows the same fewer streams than the load asks for. */
 function streamWarnings(variants: readonly VariantResult[]): Warning[] {
-  const limits = new Map<string, Warning & { kind: 'stream-limit' }>();
-  for (const { name, load: { streams: asked = 1 }, rounds } of variants) {
+  const limited = variants.flatMap(({ name, load: { streams: asked = 1 }, rounds }) => {
     const [allowed] = extent(rounds.flatMap(({ phases }) => phases.map((phase) => phase.maxConcurrentStreams ?? Infinity)));
-    if (allowed >= asked) continue;
-    const others = limits.get(`${asked} ${allowed}`)?.variants ?? [];
-    limits.set(`${asked} ${allowed}`, { kind: 'stream-limit', variants: [...others, name], asked, allowed });
-  }
-  return [...limits.values()];
+    return allowed < asked ? [{ name, limit: { asked, allowed } }] : [];
+  });
+  return [...groupedBy(limited, ({ limit }) => JSON.stringify(limit)).values()].map((same): Warning => (
+    { kind: 'stream-limit', variants: same.map(({ name }) => name), ...(same[0] as typeof limited[number]).limit }
+  ));
 }
 
 /** One per part of TLS in which variants differ. Those without TLS do not count. */

@@ -30,12 +30,7 @@ export function isKept(step: LoadResult, rate: number, within: Within): boolean 
   return !isBeyondPauses(step, rate, within) && step.latencyMs[within.metric] <= within.ms && !isBehind([step], rate, roundRps([step]));
 }
 
-/**
- * Whether a rate keeps the limit, where one of several steps is enough.
- * @param step at that rate, of which those before it did not keep the limit
- * @param number of the step at that rate, from 1
- * @param rate that was asked for, in requests/s
- */
+/** Whether a rate keeps the limit: one of several steps is enough. @param number of the step at that rate (requests/s), from 1 */
 export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
   if (isKept(step, rate, within)) return 'kept';
   return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
@@ -46,10 +41,7 @@ function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean
   return failedShare(step) > tolerableFailures || roundRps([step]) < overloadedBelow * rate || isTooFew(step, within);
 }
 
-/**
- * Whether a step by itself leaves no doubt that its rate breaks the limit of a higher percentile: half of the answers took longer. No
- * pause of the machine takes so much of a step.
- */
+/** Whether a step by itself breaks the limit of a higher percentile: half of the answers took longer, and no pause is so long. */
 export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
   return metric !== 'p50' && p50 > ms;
 }

@@ -1,5 +1,5 @@
 // npm run clean: removes what bakeoff keeps between runs.
-import { accessSync, closeSync, constants, existsSync, lstatSync } from 'node:fs';
+import { accessSync, closeSync, constants, lstatSync } from 'node:fs';
 import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
@@ -15,18 +15,14 @@ const cleanFlags = {
   'help': { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/**
- * A folder of bakeoffFolder. `marks`: files that tell that it is bakeoff's; who uses it has locked those that end in `lock`. `lasts`: no run
- * makes it again. `around`: what in it lasts.
- */
-interface Kept { folder: string; what: string; marks: readonly string[]; lasts?: true; around?: string }
+/** A folder of bakeoffFolder. `lock`: the file that tells whether it is bakeoff's, and in use. `lasts`: no run makes it again. */
+interface Kept { folder: string; what: string; lock: string; lasts?: true }
 
 const kept: readonly Kept[] = [
-  { folder: 'k6', what: 'k6', marks: ['lock'] },
-  { folder: 'tls', what: 'the certificate', marks: ['lock'] },
-  { folder: 'grafana/data', what: 'Grafana\'s data', marks: ['admin-password'], lasts: true },
-  { folder: 'grafana', what: 'Grafana\'s setup', marks: ['lock'], around: 'data' },
-  { folder: 'influxdb', what: 'InfluxDB\'s data', marks: ['influxd.lock'], lasts: true },
+  { folder: 'k6', what: 'k6', lock: 'lock' },
+  { folder: 'tls', what: 'the certificate', lock: 'lock' },
+  { folder: 'grafana', what: 'Grafana\'s data', lock: 'lock', lasts: true },
+  { folder: 'influxdb', what: 'InfluxDB\'s data', lock: 'influxd.lock', lasts: true },
 ];
 
 /** Returns the exit code, and prints what was removed. Throws UserError where something of it is in use, or another user's: then nothing is removed. */
@@ -43,10 +39,12 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
     const there: Kept[] = [];
     for (const one of kept) if (await asOwner(one, () => isThere(one))) there.push(one);
     // Nothing goes before all are free.
-    for (const one of there) locks.push(...await asOwner(one, () => lockAll(one)));
+    for (const one of there) locks.push(await asOwner(one, () => locked(one)));
     for (const one of there) {
       const stays = one.lasts === true && !flags.has('history');
-      const bytes = await asOwner(one, () => (stays ? bytesBelow(join(bakeoffFolder, one.folder)) : remove(one)));
+      const path = join(bakeoffFolder, one.folder);
+      const bytes = await asOwner(one, () => bytesBelow(path));
+      if (!stays) await asOwner(one, () => rm(path, { recursive: true }));
       const size = `${whole(Math.ceil(bytes / 1e6))} MB`;
       console.log(`${one.what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`);
     }
@@ -72,43 +70,24 @@ async function asOwner<T>({ folder, what }: Kept, work: () => T | Promise<T>): P
   }
 }
 
-function isThere({ folder, marks }: Kept): boolean {
+function isThere({ folder, lock }: Kept): boolean {
   const path = join(bakeoffFolder, folder);
   // What is closed to us throws.
-  if (!marks.every((mark) => lstatSync(join(path, mark), { throwIfNoEntry: false }) !== undefined)) return false;
+  if (lstatSync(join(path, lock), { throwIfNoEntry: false }) === undefined) return false;
   accessSync(path, constants.W_OK);
   return true;
 }
 
-/** Returns how many bytes that were. */
-async function remove({ folder, marks, around }: Kept): Promise<number> {
-  const path = join(bakeoffFolder, folder);
-  const inside = around !== undefined && existsSync(join(path, around));
-  // What stays in it is found by its marks.
-  const gone = inside ? (await readdir(path)).filter((name) => name !== around && !marks.includes(name)).map((name) => join(path, name)) : [path];
-  const bytes = await sumOf(gone);
-  for (const one of gone) await rm(one, { recursive: true });
-  return bytes;
-}
-
-async function lockAll({ folder, what, marks }: Kept): Promise<number[]> {
-  const locks: number[] = [];
-  for (const mark of marks.filter((one) => one.endsWith('lock'))) {
-    const file = join(bakeoffFolder, folder, mark);
-    const lock = await lockFile(file, 1);
-    if (lock === null) throw new UserError(`${what} in ${join(bakeoffFolder, folder)} is in use${holder(file)}: end that first`);
-    locks.push(lock);
-  }
-  return locks;
-}
-
-async function sumOf(paths: readonly string[]): Promise<number> {
-  return total(await Promise.all(paths.map(bytesBelow)), (bytes) => bytes);
+async function locked({ folder, what, lock }: Kept): Promise<number> {
+  const file = join(bakeoffFolder, folder, lock);
+  const descriptor = await lockFile(file, 1);
+  if (descriptor === null) throw new UserError(`${what} in ${join(bakeoffFolder, folder)} is in use${holder(file)}: end that first`);
+  return descriptor;
 }
 
 /** On the disk; links are not followed. */
 async function bytesBelow(path: string): Promise<number> {
   const found = await lstat(path);
   if (!found.isDirectory()) return 512 * found.blocks;
-  return sumOf((await readdir(path)).map((name) => join(path, name)));
+  return total(await Promise.all((await readdir(path)).map((name) => bytesBelow(join(path, name)))), (bytes) => bytes);
 }

@@ -126,8 +126,11 @@ function nameFrom({ kind }: Source, text: string): string {
   return /\D/.test(name) ? name : [kind, name].filter((part) => part !== '').join('-');
 }
 
+/** That of a file may be much longer than a table's column. */
+const longestName = 63;
+
 function asName(text: string): string {
-  return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+  return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').slice(0, longestName).replace(/^-|-$/g, '');
 }
 
 /** What was given for a side, by its name, or else for all. */

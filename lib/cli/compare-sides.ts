@@ -32,9 +32,7 @@ export interface Asked {
 }
 
 /**
- * Decides for all sides. Without a load of the person's it is 100 connections, with a thread for each of the generator's cores:
- * HTTP/2 with 10 streams each where all are known to speak it, one request at a time where only some of them are, and HTTP/1.1
- * where none is.
+ * Decides for all sides. The default load has 100 connections, over HTTP/2 where a side prefers it, with 10 streams if all of them do.
  * @throws UserError (exit code 2) for words that do not fit the sides
  */
 export function sidesOf(given: readonly Given[], asked: Asked, cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): Side[] {
@@ -67,12 +65,11 @@ function wishFor({ given, source }: Given, asked: Asked, usualPath: string, line
   if (wishes.length > 1) throw new UserError(`${wishes.map(({ flag }) => (flag === '--load' ? 'the URL in --load' : flag)).join(' and ')}: leave one of them out`, 2);
   const wish = wishes[0] ?? { flag: '--load', path: usualPath };
   const host = ofLoad?.host ?? wish.host;
-  if (source.kind !== 'address') return { ...wish, ...(host === undefined ? {} : { host }) };
+  if (source.kind !== 'address') return { ...wish, ...present({ host }) };
   const { url } = source;
   const isAsked = wishes.length > 0;
   if (url.path !== '/' && isAsked) throw new UserError(`${wish.flag} and the path of ${given}, ${url.path}: leave one of them out`, 2);
-  const own = host ?? url.host;
-  return { ...wish, path: isAsked || url.path === '/' ? wish.path : url.path, ...(own === undefined ? {} : { host: own }) };
+  return { ...wish, path: isAsked || url.path === '/' ? wish.path : url.path, ...present({ host: host ?? url.host }) };
 }
 
 type Listening = Omit<Side, 'load' | 'page'>;

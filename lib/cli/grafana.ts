@@ -18,10 +18,7 @@ import { noInstall, printHelp, readWords } from './words.ts';
 
 const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.help };
 
-/**
- * Starts Grafana on the figures of all runs and prints the address of the newest one's Comparison. Returns 0 when Ctrl-C has
- * ended it. Throws UserError and, when interrupted before Grafana is there, Interrupted.
- */
+/** Starts Grafana and prints the address of the newest run. Returns 0 when Ctrl-C has ended it. Throws UserError and Interrupted. */
 export async function grafanaCommand(args: readonly string[]): Promise<number> {
   const { positionals: [word], flags } = readWords(args, grafanaFlags);
   if (word !== undefined) throw new UserError(`grafana takes no name, and got ${word}: pick the run in the dashboards`, 2);

@@ -31,20 +31,14 @@ export interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'>
 /** Even, so that two variants are first equally often; a verdict takes 4. */
 const defaultRounds = 6;
 
-/**
- * What a load takes beside itself, for estimates: the operator looks at its initializer every 5 s and at its generators every 15 s, and
- * all wait 3 s for each other.
- */
+/** What a load takes beside itself, for estimates: the operator polls every 5 and 15 s, and the generators wait 3 s for each other. */
 const overheadSeconds = 25;
 
 const cpuNote = 'how much CPU the servers use in a cluster is not known: there is no CPU time per request';
 
 const spaceBytes = 10e6;
 
-/**
- * Runs it and prints its table. All that was applied is removed in the end, and when it fails or is interrupted.
- * @throws UserError, Interrupted
- */
+/** Runs it, prints its table, and in any case removes what was applied. Returns the exit code. Throws UserError and Interrupted. */
 export async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals('removing what was applied; again to end at once, which leaves it there', async (interrupt) => {

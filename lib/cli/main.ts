@@ -1,5 +1,5 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
-import { messageOf, UserError } from '../errors.ts';
+import { messageOf, remedyFor, UserError } from '../errors.ts';
 import { Interrupted } from '../interrupt.ts';
 import { unknownWord } from '../nearest.ts';
 import { installVariable } from '../setup/machine.ts';
@@ -20,15 +20,8 @@ const commands: Readonly<Record<string, Command>> = {
   clean: { help: 'remove what is kept between runs', run: async (args) => (await import('./clean.ts')).cleanCommand(args) },
 };
 
-/**
- * Runs a command and returns the exit code: 0 done, 1 not done, 2 wrong words, 3 `--fail-if` held, 130 interrupted. Prints one line when
- * something went wrong.
- * @param more commands beside those of the package
- */
+/** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. @param more commands beside those here */
 export async function main(argv: readonly string[], more: Readonly<Record<string, Command>> = {}): Promise<number> {
-  for (const stream of [process.stdout, process.stderr]) {
-    if (!stream.listeners('error').includes(onOutputError)) stream.on('error', onOutputError);
-  }
   try {
     const code = await runCommand(argv, { ...commands, ...more });
     // Errors of the last output arrive after it.
@@ -43,16 +36,18 @@ export async function main(argv: readonly string[], more: Readonly<Record<string
       return error.exitCode;
     }
     if (process.env['BAKEOFF_DEBUG'] === '1') throw error;
-    console.error(`something unexpected happened: ${messageOf(error)} (BAKEOFF_DEBUG=1 shows where)`);
+    console.error(remedyFor(error) ?? `something unexpected happened: ${messageOf(error)} (BAKEOFF_DEBUG=1 shows where)`);
     return 1;
   }
 }
 
 let outputError: Error | undefined;
 
-/** A reader that goes away (`… | head`) must not end a run in the middle, nor need to hear of it. */
-function onOutputError(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE' && error.code !== 'EIO') outputError = error;
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    // A reader that goes away (`… | head`) must not end a run in the middle, nor need to hear of it.
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') outputError = error;
+  });
 }
 
 async function runCommand(argv: readonly string[], all: Readonly<Record<string, Command>>): Promise<number> {

@@ -1,4 +1,6 @@
 // From a plan to its report: what the commands that run a comparison share.
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { requireSpace } from '../folders.ts';
 import { UserError } from '../errors.ts';
@@ -13,12 +15,12 @@ import { pin } from '../process.ts';
 import { estimatedSeconds } from '../runner/estimate.ts';
 import { underSignals, type Interrupt } from '../interrupt.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
-import { serversOf } from '../runner/plan.ts';
+import { runName, serversOf } from '../runner/plan.ts';
 import type { Plan, PlanDraft } from '../runner/planned.ts';
 import { readProcessors } from '../machine/processors.ts';
-import { checkResultsFolder, explainFailure } from '../runner/results-folder.ts';
+import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import type { Environment, Result } from '../result/result.ts';
-import type { RunContext } from '../runner/round-types.ts';
+import type { BegunServer, RunContext } from '../runner/round-types.ts';
 import { runRounds } from '../runner/run.ts';
 import { writePageFiles } from '../runner/page-files.ts';
 import { compileScript } from '../runner/script.ts';
@@ -31,7 +33,6 @@ import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable } from '../setup/tools.ts';
 import { openStore } from '../store/index.ts';
-import { begin, endBegun, type Begun } from './begun.ts';
 import { checkExports } from './exports.ts';
 import { sameMachineLines, type Hosts } from './on-hosts.ts';
 import type { RunOptions } from './run-options.ts';
@@ -39,6 +40,22 @@ import { headingOf, outputWidth, progressEvents, report, shorterLine } from './r
 
 /** Paths of the servers' binaries. */
 export type ServerBinaries = RunContext['tools']['servers'];
+
+/** A run whose servers may be started before there is a plan: its name and folder, and its running servers by variant. */
+export interface Begun { startedAt: Date; run: string; folder: string; servers: Map<string, BegunServer> }
+
+/** Makes the folder in `out`. @param scenario its name */
+export async function begin(out: string, scenario: string): Promise<Begun> {
+  const startedAt = new Date();
+  return { startedAt, ...await createRunFolder(out, runName(scenario, startedAt)), servers: new Map() };
+}
+
+/** Ends the servers that no round has taken over, and removes the folder if nothing was measured. May be called twice. */
+export async function endBegun({ folder, servers }: Begun): Promise<void> {
+  await Promise.all([...servers.values()].map(({ server }) => server.stop()));
+  // That it stays is no reason to hide why the run ended.
+  if (!existsSync(join(folder, 'result.json'))) await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+}
 
 export interface Work extends Hosts {
   /** Of all sides. */
@@ -54,10 +71,7 @@ export interface Work extends Hosts {
   next?(): PlanDraft | undefined;
 }
 
-/**
- * Sees that all addresses may be loaded, gets the tools, runs the plan and prints its report; signals end it in order. Returns the exit code: 0, or 3 when
- * `--fail-if` held. Throws UserError and Interrupted.
- */
+/** Gets the tools, runs the plan and prints its report. Returns 0, or 3 when `--fail-if` held. Throws UserError and Interrupted. */
 export async function perform(work: Work, options: RunOptions): Promise<number> {
   requirePermission(work.servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
@@ -160,11 +174,7 @@ function neededBytes(plan: PlanDraft): number {
   return leastBytes + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
 }
 
-/**
- * Nothing beyond this machine is loaded that was not named for it.
- * @param hosts that the person names once more, by `--host`
- * @throws UserError (exit code 2)
- */
+/** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host), and for an idle host there. */
 export function requirePermission(servers: readonly ServerSpec[], hosts: readonly string[]): void {
   const others = servers.flatMap((server) => (server.name === 'address' ? [{ origin: server.origin, host: plain(new URL(server.origin).hostname) }] : [])).filter(({ host }) => !isLoopback(host));
   const allowed = hosts.map(plain);

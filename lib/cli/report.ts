@@ -13,7 +13,7 @@ import { writeReasons } from '../runner/results-folder.ts';
 import { whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
 import { unknownWord } from '../nearest.ts';
-import { fromCallersFolder } from '../setup/paths.ts';
+import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 
 const reportFlags = {
@@ -55,7 +55,7 @@ async function pageOf(runs: readonly Run[]): Promise<{ text: string; mode: numbe
 async function help(results: string): Promise<string[]> {
   const runs = await runsIn(results);
   return [
-    'npm run report -- RUN… [flags]',
+    `${typed('report')} RUN… [flags]`,
     '',
     'Makes report.html of a run again, or one page of several, side by side. RUN is a run\'s name, its folder or its result.json.',
     '',

@@ -102,13 +102,10 @@ function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
   return names.map((name) => readHost(flag, name));
 }
 
-/** The least and the most that a tolerance may be, in percent. */
-const percentRange = { least: 0.01, most: 50 };
-
 function readPercent(flag: string, text: string): number {
   const percent = Number(/^(\d+(?:\.\d+)?)%$/.exec(text)?.[1]);
-  if (percent >= percentRange.least && percent <= percentRange.most) return percent / 100;
-  throw new UserError(`${flag} ${text}: give a percentage from ${percentRange.least}% to ${percentRange.most}%, such as 1% or 0.5%`, 2);
+  if (percent >= 0.01 && percent <= 50) return percent / 100;
+  throw new UserError(`${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`, 2);
 }
 
 const millisecondsPerUnit: Readonly<Record<string, number>> = { us: 0.001, 'µs': 0.001, 'ms': 1, 's': 1000 };

@@ -21,6 +21,7 @@ import { resultJson } from '../result/schema.ts';
 import { writeWhole } from '../write-whole.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
+import { typed } from '../setup/paths.ts';
 import { writeExports } from './exports.ts';
 import { failIfCode } from './fail-if.ts';
 import type { RunOptions } from './run-options.ts';
@@ -158,7 +159,7 @@ async function htmlPage(folder: string, result: Result): Promise<string> {
   try {
     return await writeHtmlReport(folder, result);
   } catch (error) {
-    console.error(`report.html was not written: ${messageOf(error)}; make it again with: npm run report -- ${folder}`);
+    console.error(`report.html was not written: ${messageOf(error)}; make it again with: ${typed('report')} ${folder}`);
     return folder;
   }
 }

@@ -9,9 +9,8 @@ import { roundFolder } from '../runner/stage.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { nameAt } from '../scenario/variants.ts';
 import { answerOfAll, isStarted, startServer, temporaryFolder, waitUntilReady, workersFor, type Answer, type ReadyCheck, type RunningServer } from '../servers/index.ts';
-import type { Begun } from './begun.ts';
 import type { Side } from './compare-sides.ts';
-import type { ServerBinaries } from './perform.ts';
+import type { Begun, ServerBinaries } from './perform.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** What a side came to when it was started. */
@@ -51,10 +50,7 @@ async function startSide(
   }
 }
 
-/**
- * Starts all sides, each in its folder of round 1, which goes on with their servers. Of commands that have fixed the same port only the
- * last one goes on.
- */
+/** Starts all sides, each in its folder of round 1, which takes them over. Of commands with the same fixed port only the last one stays. */
 export async function startSides(
   sides: readonly Side[], specOf: (side: Side) => ServerSpec, place: Place, options: Pick<RunOptions, 'trustConfig' | 'rates'>, { folder, servers }: Begun, { signal, guard }: Interrupt,
 ): Promise<Tried[]> {

@@ -26,10 +26,7 @@ type GrafanaProgram =
 /** Where the system's packages put what belongs to a program of theirs. */
 const packagedHome = '/usr/share/grafana';
 
-/**
- * The Grafana of GRAFANA_HOME, the one on PATH, or else an image if Docker works. Throws a UserError: GRAFANA_HOME without
- * a Grafana in it, a `grafana` on PATH whose other files are nowhere, or none at all with the ways to get one.
- */
+/** The Grafana of GRAFANA_HOME, the one on PATH, or else an image if Docker works. Throws UserError with the ways to get one. */
 export async function findGrafana(machine: Machine, signal?: AbortSignal): Promise<GrafanaProgram> {
   const named = machine.env['GRAFANA_HOME'];
   if (named !== undefined && named !== '') {
@@ -37,7 +34,7 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
     if (unpacked !== undefined) return unpacked;
     throw new UserError(`GRAFANA_HOME=${named} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`);
   }
-  const binaries = [...await findAll('grafana', machine), ...await findAll('grafana-server', machine)];
+  const binaries = await findAll('grafana', machine);
   for (const binary of binaries) {
     const installed = await grafanaIn(dirname(dirname(await realpath(binary)))) ?? await grafanaIn(join(machine.systemRoot, packagedHome));
     if (installed !== undefined) return installed;
@@ -58,11 +55,9 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
 
 /** The Grafana that was unpacked or installed to a folder; undefined when there is none. */
 async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
-  if (!await stat(join(home, 'conf/defaults.ini')).then((file) => file.isFile(), () => false)) return undefined;
-  const [grafana, server] = [join(home, 'bin/grafana'), join(home, 'bin/grafana-server')];
-  if (await isExecutableFile(grafana)) return { kind: 'native', command: grafana, args: ['server'], home };
-  if (await isExecutableFile(server)) return { kind: 'native', command: server, args: [], home };
-  return undefined;
+  const command = join(home, 'bin/grafana');
+  const isThere = await isExecutableFile(command) && await stat(join(home, 'conf/defaults.ini')).then((file) => file.isFile(), () => false);
+  return isThere ? { kind: 'native', command, args: ['server'], home } : undefined;
 }
 
 /** What keeps Docker from working, e.g. that its daemon does not run; undefined when nothing does. */
@@ -90,8 +85,7 @@ const portsTried = 100;
 const startTimeoutMs = 180_000;
 
 /**
- * Returns when Grafana answers; from then on it comes after whatever else runs on its cores, which are `cpus`. Its files go below
- * `folder`, which is made when it is not there.
+ * Returns when Grafana answers, and then has the lowest priority on its cores `cpus`. Its files go below `folder`.
  * @throws UserError when it does not start, and the signal's reason when that fires
  */
 export async function startGrafana({ program, influx, folder, cpus, env, signal }: {
@@ -165,10 +159,7 @@ async function answering({ origin }: RunningGrafana, child: Child, logFile: stri
   }
 }
 
-/**
- * Leaves the cores to a run that goes on meanwhile: it is looked at, and that must not cost it anything. Not before it answers: beside
- * a load that takes whole cores its start would take minutes.
- */
+/** Leaves the cores to a run that goes on. Not before it answers: beside a load that takes whole cores its start would take minutes. */
 async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.

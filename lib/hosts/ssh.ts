@@ -49,6 +49,9 @@ export async function addressesOf(host: string): Promise<string[]> {
 /** What an ordered end may take there: servers get 5 s. */
 const closeMs = 10_000;
 
+/** A line of the agent has up to a whole record of k6. */
+const mostLineBytes = 256e6;
+
 /**
  * Starts a script of sh there, whatever the remote user's shell is.
  * @throws UserError where there is no ssh, or BAKEOFF_SSH is not right
@@ -64,13 +67,21 @@ export async function connect(host: string, script: string): Promise<Connection>
   stdin?.on('error', () => undefined);
   const lines = createInterface({ input: stdout as NonNullable<typeof stdout> });
   const drained = new Promise((resolve) => child.process.once('close', resolve));
+  let unended = 0;
+  stdout?.on('data', (bytes: Buffer) => {
+    const end = bytes.lastIndexOf('\n');
+    unended = end < 0 ? unended + bytes.length : bytes.length - end - 1;
+    if (unended <= mostLineBytes) return;
+    stdout.destroy();
+    child.stop(0).catch(() => undefined);
+  });
   let closing: Promise<void> | undefined;
   return {
     onLine: (listen) => void lines.on('line', listen),
     write: (data) => void stdin?.write(data),
     ended: child.exited.then(async ({ code }) => {
       await drained;
-      return explained(host, code, said);
+      return unended > mostLineBytes ? `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)` : explained(host, code, said);
     }),
     close: () => (closing ??= close(child)),
   };

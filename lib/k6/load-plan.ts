@@ -79,10 +79,7 @@ export interface LoadOptions {
 
 /** A load that takes turns with others. */
 export interface SideOptions extends LoadOptions {
-  /**
-   * Ids of the server's processes, on this machine. Between the turns the CPU time of these and of their descendants is read: see
-   * LoadResult.serverCpu. Default: none.
-   */
+  /** Ids of the server's processes on this machine, for LoadResult.serverCpu, with their descendants. Default: none. */
   cpuOf?: readonly number[];
 }
 
@@ -125,10 +122,7 @@ export interface LoadPlan {
   maxDurationSeconds: number;
   /** One call of `loadgen.alternate` each, in this order. All have the same sides. */
   phases: readonly AlternateOptions[];
-  /**
-   * Of each side, the file with its pages beside the script, a path and its weight on each line; null: the one in its `url`. They
-   * are too many for an environment variable.
-   */
+  /** Of each side, the file with its pages beside the script, too long for an environment variable; null: the page in its `url`. */
   pageFiles?: readonly (string | null)[];
   /** Between two phases. */
   pauseSeconds?: number;
@@ -171,8 +165,8 @@ export const loadPlanVariable = 'BAKEOFF_LOAD';
 /** Starts each line of the script's console output that is the outcome of a phase, as JSON. */
 export const phaseLinePrefix = 'bakeoff-phase ';
 
-/** Starts the line that the script prints when a phase begins: then the seconds of the sides' windows, as JSON, where each has its own. */
-export const phaseBeginsPrefix = 'bakeoff-phase-begins';
+/** The line that the script prints when a phase begins. */
+export const phaseBeginsLine = 'bakeoff-phase-begins';
 
 /** The last line that the script prints. */
 export const loadOverLine = 'bakeoff-load-over';

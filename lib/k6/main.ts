@@ -6,7 +6,7 @@ import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../analysis/metric.ts';
 import {
-  loadOverLine, loadPlanVariable, phaseBeginsPrefix, phaseLinePrefix, type AlternateOptions, type CallOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
+  loadOverLine, loadPlanVariable, phaseBeginsLine, phaseLinePrefix, type AlternateOptions, type CallOptions, type LoadPlan, type PhaseOutcome, type SearchPlan, type SideOptions,
 } from './load-plan.ts';
 import { meet } from './meeting.ts';
 import { mostSteps, searchSides } from './rate-search.ts';
@@ -16,7 +16,9 @@ declare const __ENV: Record<string, string | undefined>;
 /** So many times the answers that a percentile needs: some of them may be missing. */
 const enough = 1.5;
 
-const plan = readPlan();
+const json = __ENV[loadPlanVariable];
+if (json === undefined) throw new Error(`set ${loadPlanVariable} to the load plan, e.g. ${loadPlanVariable}="$(cat load.json)"`);
+const plan = JSON.parse(json) as LoadPlan;
 const { instances = 1 } = plan;
 
 /** Those of the plan, with all pages. Files can be opened now only. */
@@ -34,9 +36,8 @@ export default function runPlan(): void {
   // A k6 that makes another part than the others count on would leave some of the load out, or make it twice.
   const segments = segmentBegins().length;
   if (segments !== instances) throw new Error(`the load is divided among ${instances} k6, and the execution segments of this one among ${segments}: give --execution-segment and --execution-segment-sequence for ${instances}`);
-  const [first] = phases;
-  if (plan.search !== undefined && first !== undefined) searchRates(plan.search, first);
-  else runPhases();
+  if (plan.search === undefined) runPhases();
+  else searchRates(plan.search, phases[0] as AlternateOptions);
   console.log(loadOverLine);
 }
 
@@ -46,7 +47,7 @@ function runPhases(): void {
   const startAtMs = met?.beginsAtMs ?? plan.startAtMs;
   for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
-    console.log(phaseBeginsPrefix);
+    console.log(phaseBeginsLine);
     const call: CallOptions = { segmented: instances > 1, ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}) };
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
     tell(outcome);
@@ -75,7 +76,7 @@ function searchRates({ within, from, expected, stepSeconds }: SearchPlan, phase:
     const sides = phase.sides.map((side, index): SideOptions => ({
       ...side, rate: rates[index] as number, duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`, tags: { ...side.tags, phase: String(step) },
     }));
-    console.log(`${phaseBeginsPrefix} ${JSON.stringify(seconds)}`);
+    console.log(phaseBeginsLine);
     const results = loadgen.alternate({ ...phase, sides, seed: mostSteps * ((phase.seed ?? 1) - 1) + step });
     return results.map((result, side) => ({ ...result, ...expected[side] }));
   }, tell);
@@ -88,10 +89,4 @@ function withPages(phase: AlternateOptions): AlternateOptions {
 
 function tell(outcome: PhaseOutcome): void {
   console.log(phaseLinePrefix + JSON.stringify(outcome));
-}
-
-function readPlan(): LoadPlan {
-  const json = __ENV[loadPlanVariable];
-  if (json === undefined) throw new Error(`set ${loadPlanVariable} to the load plan, e.g. ${loadPlanVariable}="$(cat load.json)"`);
-  return JSON.parse(json) as LoadPlan;
 }

@@ -1,6 +1,5 @@
-// Where several k6 agree on when to begin, since whoever starts them does so one after the other: a point of each in the database. There
-// they leave their results, too. Requests for that are k6's own (http_req_*, tagged name=bench_ready), and load is loadgen_* alone: they
-// are in no figure of it.
+// Where several k6 agree on when to begin, and leave their results: points in the database. Requests for that are k6's own (http_req_*,
+// tagged name=bench_ready); load is loadgen_* alone.
 import { sleep } from 'k6';
 import encoding from 'k6/encoding';
 import exec from 'k6/execution';
@@ -26,8 +25,7 @@ const tries = 10;
 export interface Met { beginsAtMs: number; leave(phase: number, outcome: PhaseOutcome): void }
 
 /**
- * Says that this instance is ready, and waits until all are. On when they begin all reckon by the database's clock, which each sees when
- * its own point is written, to half a round trip; machines' clocks may differ.
+ * Says that this instance is ready, and waits until all are. The begin is agreed on by the database's clock, since machines' clocks differ.
  * @param begins of the execution segments of all, in their order
  * @throws Error when the database does not answer as it should, the run was made before, or some are not ready in time
  */

@@ -16,11 +16,7 @@ export const lowestRate = 100;
 /** The limit is near where the lowest rate that broke it is at most so many times the highest one that kept it. */
 const bracket = 1.25;
 
-/**
- * Steps around the limit, and the change of the rate from one to the next, in ln: the longest at first, half of it after each turn, the
- * shortest at least. Tried by hand with what test/unit/search-simulation.test.ts makes up: more steps, or longer ones, tell little more
- * than another round does.
- */
+/** Steps around the limit, and the change of the rate, in ln: the longest at first, half of it after each turn, the shortest at least. */
 const around = { steps: 8, longest: 0.08, shortest: 0.03 };
 export const stepsAround = around.steps;
 
@@ -32,16 +28,10 @@ export const mostSteps = 80;
 
 const widestFactor = 2;
 
-/**
- * Down from one rate that broke the limit to the next, and from the last to the lowest at once. What pauses break they break at any rate,
- * and steps are the longer the lower it is: so many tries not far below tell as well whether there is a rate that keeps it, and sooner.
- */
+/** Factors down from one rate that broke the limit to the next; then the lowest rate at once, since steps take longer the lower it is. */
 const strides = [1.2, 1.44];
 
-/**
- * One search. What it finds is the rate that half of the steps keep: up and down by the last step alone is a walk around that rate
- * (the staircase method: W. J. Dixon, A. M. Mood, A method for obtaining and analyzing sensitivity data, 1948).
- */
+/** One search, which finds the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
 export class RateSearch {
   /** The rates nearest to the limit on either side of it, until it is near. */
   kept: number | undefined;
@@ -140,8 +130,7 @@ export class LimitSearch {
 }
 
 /**
- * Searches for all sides at once: each step loads all of them, each at a rate of its own. Who is done goes on at the rate that it
- * found, so that the others have the same beside them as before.
+ * Searches for all sides at once: each step loads all of them, each at a rate of its own, or at the one that it found.
  * @param from where the sides' searches begin
  * @param load makes a step, counted from 1, at these rates in requests/s
  * @param tell of each step

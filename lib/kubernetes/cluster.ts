@@ -1,4 +1,4 @@
-// A run in a cluster: its servers, each load as a TestRun of its own, and what it came to.
+// A run in a cluster: its servers, a TestRun for each load, and their results.
 import { setTimeout as delay } from 'node:timers/promises';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
@@ -28,39 +28,36 @@ export interface ClusterOptions {
   kubectl: Kubectl;
   clusterRun: ClusterRun;
   variants: readonly PlannedVariant[];
-  /** The InfluxDB of the load, as it is reached from here. */
+  /** The load's InfluxDB, as reached from here. */
   store: Store;
   interrupt: Interrupt;
-  /** Tells the person what is waited for. */
+  /** Prints a line about a wait. */
   say(line: string): void;
 }
 
 export interface Cluster extends Pick<RunElsewhere, 'runGroup'> {
   facts: ClusterFacts;
-  /** Removes all that was applied, and nothing else. Never throws: what stays there is told. */
+  /** Removes all that was applied, or says that it could not. Never throws. */
   close(): Promise<void>;
 }
 
-/** Until servers run, or generators are let go: images are pulled, and nodes may have to be made. */
+/** Until servers run, or generators start: images are pulled, and nodes may have to be made. */
 const startSeconds = 300;
-/** Beyond its own longest time, until a load is over: the operator looks every 15 s. */
+/** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
-/** What is waited for longer is told. */
+/** Longer waits are said. */
 const patienceMs = 20_000;
-/** kubectl may fail for so long while something is waited for. */
+/** kubectl may fail for so long during a wait. */
 const failingMs = 20_000;
 
-/** @throws UserError where there is no cluster or no operator, or a load is under way */
+/** Throws UserError where there is no cluster or no operator, or a load is under way. */
 export async function requireIdle(kubectl: Kubectl): Promise<void> {
   const busy = (await kubectl.list('testruns.k6.io')).find(({ status }) => !['finished', 'error'].includes(status?.stage ?? ''));
   if (busy !== undefined) throw new UserError(`the TestRun ${busy.metadata.name} is under way there, and loads disturb each other: wait until it is over, or delete it`);
 }
 
-/**
- * Applies the servers and the script, and waits until the servers run.
- * @throws UserError where the cluster, its operator or the servers are not as they have to be; Interrupted. Then nothing is left there
- */
+/** Applies the servers and the script, and waits until the servers run. Throws UserError or Interrupted, and then leaves nothing there. */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { kubectl, clusterRun, variants, say } = options;
   const { run, generators, generator } = clusterRun;
@@ -100,7 +97,7 @@ function asRoundFailure(error: Error, variant: string): RoundFailure {
   return new Kind(error.message.startsWith(`${variant}: `) ? error.message : `${variant}: ${error.message}`);
 }
 
-/** Where the node tells it, and this user may read it. */
+/** Kernel and distribution of a node; '' where this user may not read them. */
 async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
   const facts = await kubectl.get('nodes', node).catch(() => undefined);
   const { kernelVersion, osImage, architecture } = facts?.status?.nodeInfo ?? {};
@@ -129,11 +126,6 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
   const { kubectl, clusterRun } = options;
   const { variant } = planned;
   const { plan, name, labels, manifests } = loadManifests(clusterRun, planned, origin, round);
-  const remove = (): Promise<void> => kubectl.remove(labels).catch((error: unknown) => {
-    if (!(error instanceof KubectlError)) throw error;
-    // What stays is removed with all else at the run's end, or told there.
-    options.say(`what the load of ${variant.name} left is still there: ${error.message}`);
-  });
   try {
     await kubectl.apply(manifests);
     await waitFor(options, `the load of ${variant.name} is not over`, startSeconds + plan.maxDurationSeconds + endSeconds, async () => {
@@ -143,7 +135,7 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
       const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
       if (stage === 'finished') return { there: undefined };
       const trouble = troubleIn(pods);
-      // Of a generator that has ended before it was let go the operator waits without end.
+      // The operator waits without end for a generator that ended before its start.
       const failed = pods.find(({ status }) => status?.phase === 'Failed');
       if (failed !== undefined) throw new RoundFailure(`${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`);
       if (stage === 'error') throw new UserError(`${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`);
@@ -151,7 +143,11 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
     });
     return await outcomeOf(options, planned, plan, round, labels);
   } finally {
-    await remove();
+    await kubectl.remove(labels).catch((error: unknown) => {
+      if (!(error instanceof KubectlError)) throw error;
+      // It is removed at the run's end.
+      options.say(`what the load of ${variant.name} left is still there: ${error.message}`);
+    });
   }
 }
 
@@ -168,7 +164,7 @@ async function outcomeOf({ kubectl, clusterRun, store }: ClusterOptions, { varia
   const phases = mergeInstances(ends, plan).map(({ results }): Phase => {
     const result = results[0] as LoadResult;
     return {
-      // Several machines have no one such clock.
+      // Several machines have no common clock.
       ...result, monotonicMs: [0, 0], ...expectedOf(scenario, variant), serverCpuSeconds: null, serverRssBytes: null, idleCpuShare: null, generatorCpuSeconds: result.cpuSeconds, noise: null, network: null,
     };
   });
@@ -179,7 +175,7 @@ async function outcomeOf({ kubectl, clusterRun, store }: ClusterOptions, { varia
     if (standstill !== undefined) throw new Disturbance(standstill);
   }
   const page = pageOf(scenario, variant);
-  // What a server makes of a request's own headers is not known here, nor are the sizes of several pages.
+  // The right size is not known for requests with headers of their own, or several pages.
   if (page.weights === undefined && load.headers === undefined && load.method === undefined) bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
   const instances = ends.map((end) => ('phases' in end ? total(end.phases, ({ results }) => results[0]?.requests ?? 0) : 0));
   const requests = total(phases, (phase) => phase.requests);
@@ -190,7 +186,7 @@ async function outcomeOf({ kubectl, clusterRun, store }: ClusterOptions, { varia
   };
 }
 
-/** @throws RoundFailure where it was started again since it ran */
+/** Throws RoundFailure if the server was started again since it ran. */
 async function requireSameServer(kubectl: Kubectl, labels: Readonly<Record<string, string>>): Promise<void> {
   for (const { status } of await kubectl.list('pods', labels)) {
     const again = status?.containerStatuses?.find(({ restartCount }) => restartCount > 0);
@@ -200,7 +196,7 @@ async function requireSameServer(kubectl: Kubectl, labels: Readonly<Record<strin
   }
 }
 
-/** Why the first of them that does not run does not. @throws UserError where one never will */
+/** Why the first pod does not run that does not. Throws UserError where one never will. */
 function troubleIn(pods: readonly ClusterObject[]): string | undefined {
   const lines = pods.flatMap((pod) => {
     const trouble = podTrouble(pod);
@@ -213,10 +209,10 @@ function troubleIn(pods: readonly ClusterObject[]): string | undefined {
 }
 
 /**
- * Looks until there is what is waited for.
- * @param otherwise what is to be said when it is not in time
+ * Looks until it is there.
+ * @param otherwise begins the error when it is late
  * @param look returns it, or what is missing
- * @throws UserError in the end, Interrupted after a signal
+ * @throws UserError when it is late, Interrupted after a signal
  */
 async function waitFor<T>({ interrupt: { signal }, say }: Pick<ClusterOptions, 'interrupt' | 'say'>, otherwise: string, seconds: number, look: () => Promise<{ there: T } | string>): Promise<T> {
   const beganAtMs = performance.now();

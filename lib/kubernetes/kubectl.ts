@@ -1,4 +1,4 @@
-// The cluster, by the kubectl of whoever runs this, with its own configuration and rights.
+// The cluster, by the person's own kubectl, with its configuration and rights.
 import { UserError } from '../errors.ts';
 import { shellWord } from '../scenario/load/shell-words.ts';
 import { find, thisMachine } from '../setup/machine.ts';
@@ -6,7 +6,7 @@ import { typed } from '../setup/paths.ts';
 import { run } from '../setup/run.ts';
 import type { Manifest } from './manifest.ts';
 
-/** What of an object in a cluster is read here; of each kind some. */
+/** The parts of objects in a cluster that are read here; each kind has some. */
 export interface ClusterObject {
   kind: string;
   metadata: { name: string; generation?: number; labels?: Record<string, string> };
@@ -49,25 +49,21 @@ export interface Kubectl {
   remove(labels: Readonly<Record<string, string>>): Promise<void>;
   /** The line with which a person removes them. */
   removal(labels: Readonly<Record<string, string>>): string;
-  /** The end of what a pod has said; '' where that is not to be had. */
+  /** The end of a pod's log; '' where there is none. */
   log(pod: string): Promise<string>;
 }
 
-/** What it says when it fails, in one line; the same may succeed a moment later. */
+/** kubectl's error in one line; the same may succeed a moment later. */
 export class KubectlError extends UserError {}
 
-/** All that bakeoff applies. */
+/** The kinds that bakeoff applies. */
 const kinds = 'testruns.k6.io,deployments.apps,services,configmaps';
 
-/** Of one request. */
 const requestSeconds = 30;
-/** Until what is removed is gone: a pod gets 30 s to end. */
+/** A pod gets 30 s to end. */
 const removeSeconds = 90;
 
-/**
- * Context and namespace stay those of now, whatever somebody switches kubectl to meanwhile.
- * @throws UserError where there is no kubectl
- */
+/** Finds kubectl. Context and namespace stay as they are now. Throws UserError where there is none. */
 export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
@@ -75,7 +71,6 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
   }
   const kubectl = (args: readonly string[], input?: string): Promise<string> => outputOf(program, args, input);
   const found = await kubectl(['config', 'view', '--minify', '--output=json']).then(placeIn, () => ({ context: '', namespace: '' }));
-  // What is not named is ''.
   const place = { ...found, namespace: namespace ?? found.namespace };
   const inPlace = Object.entries(place).filter(([, name]) => name !== '').map(([flag, name]) => `--${flag}=${name}`);
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
@@ -85,7 +80,7 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
     list: async (what, labels) => (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])])).items ?? [],
     get: (kind, name) => parsed([kind, name]),
     apply: async (manifests) => {
-      // By the server: by itself kubectl would note all of it in an annotation, which has no place for large pages.
+      // kubectl itself would put all of it into an annotation, which is too small for large pages.
       await kubectl(['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited], manifests.map((manifest) => JSON.stringify(manifest)).join('\n'));
     },
     remove: async (labels) => {
@@ -96,25 +91,25 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
   };
 }
 
-/** Of what `kubectl config view --minify` prints: without a namespace there kubectl takes this one. */
+/** Reads `kubectl config view --minify`. */
 function placeIn(text: string): { context: string; namespace: string } {
   const { contexts } = JSON.parse(text) as { contexts: [{ name: string; context: { namespace?: string } }] };
   const [{ name, context }] = contexts;
   return { context: name, namespace: context.namespace ?? 'default' };
 }
 
-/** How kubectl takes labels. */
+/** Labels as kubectl takes them. */
 function selector(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels).map(([label, value]) => `${label}=${value}`).join(',');
 }
 
-/** By what kubectl says; the first that fits. */
+/** Remedies by kubectl's words; the first that fits. */
 const reasons: readonly [RegExp, string][] = [
   [/current-context is not set|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/, 'kubectl reaches no cluster: set KUBECONFIG, or kubectl config use-context NAME'],
   [/doesn't have a resource type "testruns|no matches for kind "TestRun"/, 'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/)'],
 ];
 
-/** What it prints. Signals do not come to it: what is under way ends. Throws KubectlError. */
+/** kubectl's output. A signal does not end it. Throws KubectlError. */
 async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
   const seconds = requestSeconds + removeSeconds;
   const limit = { seconds, words: `kubectl ${args[0] ?? ''}: did not end within ${seconds} s` };
@@ -124,7 +119,7 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   if (code === 0) return stdout;
   const lines = stderr.trim().split('\n');
   const reason = reasons.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
-  // What begins with a letter and a date is of its own log.
+  // A letter and a date begin lines of its own log.
   const line = lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ?? `ended with ${code ?? 'a signal'}, and said nothing`;
   throw new KubectlError(`${reason === undefined ? '' : `${reason}: `}kubectl ${args[0] ?? ''}: ${line.replace(/^error: /, '')}`);
 }

@@ -1,4 +1,4 @@
-// A variant's load in a cluster, as k6-operator's TestRun: the script, the plan, and where samples go.
+// A variant's load in a cluster, as k6-operator's TestRun.
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
@@ -16,15 +16,12 @@ import { ownOutput } from '../store/k6-output.ts';
 import { configMap, containerSecurity, filesMade, podSecurity, resourcesOf, runId, shortHash, type ClusterRun, type Manifest } from './manifest.ts';
 import { labelsOf, variantName } from './server.ts';
 
-/** The operator lets all go at once, one after the other; it is part of what dividedPlan adds to the longest time. */
+/** The operator starts all generators one after the other; dividedPlan adds that to the longest time. */
 const withinSeconds = 50;
 
 const scriptFile = 'script.js';
 
-/**
- * The load of a variant, fitted to the cores of all generators together.
- * @throws UserError for one whose rate is searched for, or with credentials
- */
+/** The load of a variant, fitted to the cores of all generators together. Throws UserError for a search, or a load with credentials. */
 export function loadHere({ scenario, generators, generator, durationSeconds }: ClusterRun, variant: RunnableVariant): Load {
   if (scenario.within !== undefined) throw new UserError(`${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`, 2);
   const load = fitVariantLoad(scenario, variant, { generatorCores: generators * generator.cores, exact: false, quick: false, ...present({ durationSeconds }) });
@@ -48,8 +45,8 @@ function scriptName(run: string): string {
 }
 
 /**
- * A variant's load, divided among all generators: its plan in a ConfigMap, and the TestRun of it (k6.io/v1alpha1, as k6-operator v1.6.0
- * has it), with a name and labels of this load alone.
+ * A variant's load, divided among all generators: its plan in a ConfigMap, and its TestRun (k6.io/v1alpha1, as of k6-operator v1.6.0),
+ * with a name and labels of their own.
  * @param origin of the server
  * @throws UserError for a load that cannot be divided among so many
  */
@@ -57,7 +54,7 @@ export function loadManifests(
   clusterRun: ClusterRun, { variant, load }: PlannedVariant, origin: string, round: number,
 ): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
   const { run, scenario, generators, namespace, influx } = clusterRun;
-  // Shared cores, so that no thread looks for responses without end: a container that does is soon out of its CPU time.
+  // Shared cores, so that no thread spins: its container would soon be out of CPU time.
   const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
   const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }] }, round, [{ url: origin + pageOf(scenario, variant).path }]);
   const plan = dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });

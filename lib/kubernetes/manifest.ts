@@ -1,4 +1,4 @@
-// What the manifests of servers and loads have in common.
+// The common parts of the manifests of servers and loads.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,10 +17,10 @@ export interface Manifest {
 
 export interface ConfigMap extends Manifest { data: Record<string, string> }
 
-/** Cores, and memory in Kubernetes' notation (512Mi), of a container: it is given them, and no more. */
+/** Cores of a container, and memory in Kubernetes' notation (512Mi). */
 export interface Resources { cores: number; memory: string }
 
-/** What all manifests of a run are made of. */
+/** The settings of a run for all of its manifests. */
 export interface ClusterRun {
   run: string;
   scenario: Scenario;
@@ -30,38 +30,34 @@ export interface ClusterRun {
   server: Resources;
   /** Of each generator. */
   generator: Resources;
-  /** How many make the load together. */
   generators: number;
-  /** Where samples go and generators meet, as the cluster reaches it. */
+  /** As the cluster reaches it: for samples, and where generators meet. */
   influx: Influx;
-  /** The Secret with its username and password; undefined: it wants none. */
+  /** The Secret with its username and password; undefined: it needs none. */
   influxSecret: string | undefined;
   durationSeconds: number | undefined;
   /** The operator deletes what it made, logs too, once the load is over. */
   cleanup: boolean;
 }
 
-/** What the image's user is; the cluster's own rules may ask for it. */
+/** The image's user. */
 const user = 1000;
 
-/** Of a pod of the image: no root, and none of its rights. */
+/** No root, and none of its rights, as clusters' rules may demand. */
 export const podSecurity = { runAsNonRoot: true, runAsUser: user, runAsGroup: user, fsGroup: user, seccompProfile: { type: 'RuntimeDefault' } };
 export const containerSecurity = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
 
-/** Asked for and limited alike, in whole cores: so a node may give the container cores of its own. */
+/** Equal requests and limits in whole cores: so a node may give the container cores of its own. */
 export function resourcesOf({ cores, memory }: Resources): { requests: Record<string, string>; limits: Record<string, string> } {
   const both = { cpu: String(cores), memory };
   return { requests: both, limits: { ...both } };
 }
 
-/** Kubernetes' longest name of a host, and value of a label. */
-const longestLabel = 63;
-
 /**
- * A name as Services have them (RFC 1035), with a letter first: what does not fit is left out, and a few digits of all of it put behind.
- * @param most at most 63, less what others put behind it
+ * The text as a name of a Service (RFC 1035) or value of a label: without the characters that do not fit, and with a hash in their place.
+ * @param most characters; Kubernetes takes 63
  */
-export function dnsLabel(text: string, most = longestLabel): string {
+export function dnsLabel(text: string, most = 63): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '').replace(/^(?![a-z])/, 'n-');
   if (plain === text && plain.length <= most) return plain;
   const digits = shortHash(text);
@@ -72,7 +68,7 @@ export function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
-/** Which run something belongs to: one part of its name, and a label. */
+/** Identifies a run in names and labels. */
 export function runId(run: string): string {
   return shortHash(run);
 }
@@ -87,7 +83,7 @@ export async function filesMade(make: (folder: string) => Promise<unknown>): Pro
 
 const mostBytes = 1024 ** 2;
 
-/** @throws UserError where it is larger than a cluster takes */
+/** Throws UserError where it is larger than a cluster takes. */
 export function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
   const bytes = Object.entries(data).reduce((sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text), 0);
   if (bytes > mostBytes) throw new UserError(`${metadata.name}: its files are ${bytes} bytes, and a ConfigMap holds ${mostBytes}: take fewer or smaller pages`);

@@ -1,16 +1,16 @@
-// What goes wrong with pods, in the words of whoever runs a comparison.
+// Problems of pods, in the words of a person who runs a comparison.
 import { causeLine } from '../log-file.ts';
 import type { ClusterObject, Kubectl } from './kubectl.ts';
 
-/** What does not pass by itself. */
+/** Reasons that do not pass by themselves. */
 const fatal = new Set(['ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull', 'CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'CrashLoopBackOff']);
 
-/** Which of several generators, from 1. */
+/** A generator's name, from 1. */
 export function instanceWords(instance: number): string {
   return `generator ${instance}`;
 }
 
-/** Whose it is: the operator names its jobs `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
+/** A pod's name. The operator names its jobs `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
 export function podWords({ metadata: { name, labels = {} } }: ClusterObject): string {
   if (labels['bakeoff/part'] === 'server') return `the server of ${labels['bakeoff/variant'] ?? name}`;
   const part = /-(\d+|initializer|starter)$/.exec(labels['job-name'] ?? '')?.[1];
@@ -30,7 +30,7 @@ export function podTrouble({ status = {} }: ClusterObject): { text: string; fata
   return unplaced === undefined ? undefined : { text: `no node takes it: ${unplaced.message ?? unplaced.reason ?? ''}`, fatal: false };
 }
 
-/** How a pod ended, and what k6 in it said of that. */
+/** How a pod ended, and k6's reason. */
 export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<string> {
   const ended = pod.status?.containerStatuses?.find(({ state }) => state?.terminated !== undefined)?.state?.terminated;
   const lines = (await kubectl.log(pod.metadata.name)).split('\n').filter((line) => line.trim() !== '');
@@ -40,7 +40,7 @@ export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<s
   return said === undefined ? `${how}, and said nothing` : `${how}: ${said.split('\n')[0]?.replace(/\p{Cc}/gu, ' ').slice(0, 300) ?? ''}`;
 }
 
-/** What Go has put between quotes. It is almost as JSON has it, where it has none of \a, \v, \x1b and \U0001f600: with these it stays as written. */
+/** The value of a Go string. It is almost JSON; with \a, \v, \x1b or \U0001f600 it stays as written. */
 function unquoted(text: string): string {
   try {
     return JSON.parse(text) as string;

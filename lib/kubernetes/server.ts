@@ -1,4 +1,4 @@
-// A variant's server in a cluster: its config and pages, the Deployment that runs it, and the name under which it is found.
+// A variant's server in a cluster: its config and pages, the Deployment that runs it, and its Service.
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import type { PlannedVariant } from '../runner/planned.ts';
@@ -13,29 +13,28 @@ import { configMap, containerSecurity, dnsLabel, filesMade, podSecurity, resourc
 /** The servers of the project's image, which docker/Dockerfile installs. */
 export const imageVersions: Readonly<Record<ServerName, string>> = { nginx: '1.22.1', h2o: '2.2.5', nghttpd: '1.52.0' };
 
-/** Above those that need rights, on every address of the pod. */
 const port = 8080;
 
-/** Where things are in the container. */
+/** Folders in the container. */
 const places = { given: '/bakeoff/given', docroot: '/bakeoff/www', tls: '/bakeoff/tls', temp: '/tmp' };
 const certificate = `${places.tls}/localhost.pem`;
 
-/** Who loads a server must not be on its node: k6-operator's labels of its generators. */
+/** k6-operator's labels of its generators, which must not be on a server's node. */
 const generators = { app: 'k6', runner: 'true' };
 
-/** Of something of one variant. @param id tells it from the like of other runs, or rounds */
+/** A name for an object of one variant. @param id distinguishes runs, or rounds */
 export function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
   return `${dnsLabel(`${scenario.name}-${name}`, 40)}-${id}`;
 }
 
-/** Labels of all that belongs to one variant in a run; `part` tells servers from loads. */
+/** Labels of a variant's objects in a run. */
 export function labelsOf({ run, scenario }: ClusterRun, variant: RunnableVariant, part: 'server' | 'load'): Record<string, string> {
   return { 'bakeoff/part': part, 'bakeoff/run': runId(run), 'bakeoff/scenario': dnsLabel(scenario.name), 'bakeoff/variant': dnsLabel(variant.name) };
 }
 
 /**
- * The manifests of a variant's server, and the origin at which generators in the cluster reach it.
- * @throws UserError for what only the machine of the person has: own configs, pages, builds, commands, addresses, networks
+ * The manifests of a variant's server, and its origin in the cluster. Throws UserError for own configs, pages, builds, commands,
+ * addresses and networks.
  */
 export async function serverManifests(clusterRun: ClusterRun, { variant, load }: PlannedVariant, round: number): Promise<{ manifests: Manifest[]; origin: string }> {
   const { run, scenario, image, namespace, server: resources } = clusterRun;
@@ -44,7 +43,7 @@ export async function serverManifests(clusterRun: ClusterRun, { variant, load }:
   const name = variantName(scenario, variant, runId(run));
   const labels = labelsOf(clusterRun, variant, 'server');
   const metadata = { name, namespace, labels };
-  // No more: what a node allows is not known here.
+  // No more: a node's limit is not known here.
   const limit = filesNeeded(spec.fileLimit, load.connections);
   const build: Build = { version: imageVersions[spec.name], answer: '' };
   const config = await composeFor(spec, {
@@ -61,18 +60,18 @@ export async function serverManifests(clusterRun: ClusterRun, { variant, load }:
       strategy: { type: 'Recreate' },
       selector: { matchLabels: labels },
       template: {
-        // What changes here starts the server anew.
+        // A change starts the server anew.
         metadata: { labels, annotations: { 'bakeoff/round': String(round) } },
         spec: {
           automountServiceAccountToken: false,
           securityContext: podSecurity,
           affinity: {
-            // All of them on one node, so that they differ in nothing else; no generator beside them.
+            // All servers on one node, without generators.
             podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost({ 'bakeoff/part': 'server', 'bakeoff/run': runId(run) })] },
             podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [onOneHost(generators)] },
           },
           initContainers: [
-            // What a ConfigMap mounts are links to links, which a server would follow at each request.
+            // A ConfigMap mounts links to links, which a server would follow at each request.
             { ...container, name: 'pages', command: ['cp', '-rL', `${places.given}/www/.`, places.docroot], volumeMounts: [mount('given', true), mount('docroot')] },
             ...(config.tls ? [{ ...container, name: 'certificate', command: ['openssl', ...certificateArgs(certificate)], volumeMounts: [mount('tls'), mount('temp')] }] : []),
           ],
@@ -81,11 +80,11 @@ export async function serverManifests(clusterRun: ClusterRun, { variant, load }:
             name: 'server',
             command: ['prlimit', `--nofile=${limit}:${limit}`, '--', spec.name, ...config.args(`${places.given}/${config.fileName}`)],
             ports: [{ containerPort: port }],
-            // Nothing asks once it is up.
+            // No probes once it is up.
             startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
             volumeMounts: [mount('given', true), mount('docroot', true), ...(config.tls ? [mount('tls', true)] : []), mount('temp')],
           }],
-          // One that is the container's first process may not hear the signal.
+          // A container's first process may ignore the signal.
           terminationGracePeriodSeconds: 5,
           volumes: [
             { name: 'given', configMap: { name, items: files.map(({ key, path: file }) => ({ key, path: file })) } },
@@ -95,7 +94,7 @@ export async function serverManifests(clusterRun: ClusterRun, { variant, load }:
       },
     },
   };
-  // Without an address of its own: the load goes to the pod, not through a proxy.
+  // Without a cluster IP the load goes to the pod, not through a proxy.
   const service = { apiVersion: 'v1', kind: 'Service', metadata, spec: { clusterIP: 'None', selector: labels, ports: [{ port }] } };
   const given = configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text])));
   return { manifests: [given, deployment, service], origin: `${config.tls ? 'https' : 'http'}://${name}:${port}` };
@@ -119,7 +118,7 @@ function shippedServer(scenario: Scenario, variant: RunnableVariant): Configured
   return server;
 }
 
-/** The files of the page's docroot, in www/. Throws UserError for one that is a person's own: what is in it is not to be shown. */
+/** The files of the page's docroot, in www/. Throws UserError for a person's own docroot. */
 async function pagesOf({ docroot }: Page, variant: string): Promise<{ file: string; text: string }[]> {
   if (docroot === undefined || path.isAbsolute(docroot)) throw new UserError(`${variant}: in a cluster only shipped pages are served: leave it out with --variants`, 2);
   return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));

@@ -10,12 +10,9 @@ export interface Cores {
   generatorCpus: number[];
   /** Whose cores the server's are, as the person named it; absent: this machine's. */
   serverHost?: string;
-  /**
-   * Where the load is made: so many CPUs of each of these, as the person named them; absent: on `generatorCpus`. `overheadSeconds`: what
-   * each load takes beside itself, where that is otherwise than with hosts.
-   */
+  /** Hosts that make the load, as the person named them; absent: `generatorCpus` do. `overheadSeconds`: of each load, if not as usual. */
   generatorHosts?: { names: readonly string[]; coresEach: number; overheadSeconds?: number };
-  /** How many files a process may open (the hard limit) where the server is, and where the load is made; absent: as here. */
+  /** The hard limit of open files where the server is, and where the load is made; absent: as here. */
   serverFiles?: FilesThere;
   generatorFiles?: FilesThere;
 }
@@ -37,13 +34,11 @@ export function sharesCores({ serverCpus, generatorCpus, serverHost }: { serverC
 const sameType = 0.9;
 
 /**
- * What each side gets unless told; undefined where there are no two CPUs, or not the time of two.
+ * The cores of each side unless asked otherwise; undefined where there are no two CPUs, or not the time of two.
  *
- * Whole physical cores, half and half: hardware threads of one core slow each other down. All of one NUMA node and one type,
- * the fastest of which there are two or more: over loopback every packet goes from one side's core to the other's, and from
- * node to node that takes as long as each start happens to have placed the memory; on a core of another type a worker's figures
- * depend on who got it. The generator has the lower half with the odd one, since most interrupts go to CPU 0, and the runner and
- * InfluxDB run there as well. A quota of CPU time is not exceeded: with less of it than these have, a side gets fewer CPUs.
+ * Each side gets half of the physical cores of one NUMA node and one type, the fastest with two or more: threads of one core slow each
+ * other down, the time from node to node depends on where memory is, and a worker's figures would depend on its core's type. The
+ * generator has the lower half with the odd one: most interrupts go to CPU 0. With a quota of CPU time a side gets fewer CPUs.
  */
 export function defaultCores(processors: Processors): Cores | undefined {
   const most = Math.floor(Math.min(processors.quota, cpusOf(processors.cores).length));
@@ -86,17 +81,16 @@ function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
+/** CPUs that the person named for a side. */
+interface Asked { server?: readonly number[] | undefined; generator?: readonly number[] | undefined }
+
 /**
- * Divides the cores: as told, or as defaultCores. When one side is told, the other gets like cores of which it has none, on the
- * same node where there are some. A scenario with `sharedCores` gives both all of them unless told, and they may be told the
- * same ones.
- * @throws UserError on an overlap (of a scenario with `sharedCores`: on one in part), on cores that are not there or not
- * allowed, and where not two can run at once
+ * Divides the cores: as asked, or as defaultCores. When one side is asked for, the other gets like cores of the same node, if there
+ * are any. With `sharedCores` both get all of them unless asked otherwise, and both may ask for the same ones.
+ * @throws UserError on an overlap (with `sharedCores`: on a partial one), on cores that are not there or not allowed, and where not
+ *   two can run at once
  */
-export function divideCores(
-  processors: Processors, asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
-  { sharedCores }: Pick<Scenario, 'sharedCores'> = {},
-): Cores {
+export function divideCores(processors: Processors, asked: Asked, { sharedCores }: Pick<Scenario, 'sharedCores'> = {}): Cores {
   const allowed = cpusOf(processors.cores);
   requireCpus(allowed, asked.server, '--server-cpus');
   requireCpus(allowed, asked.generator, '--generator-cpus');
@@ -121,13 +115,12 @@ export function divideCores(
 }
 
 /**
- * The cores of a run whose servers are on another host: as told, or all that may be used.
+ * The cores of a run whose servers are on another host: as asked, or all that may be used.
  * @throws UserError for cores that are not there or not allowed
  */
-export function coresOfTwo(
-  here: Processors, there: { name: string; processors: Processors; files: number }, asked: { server?: readonly number[] | undefined; generator?: readonly number[] | undefined },
-): Cores {
-  for (const [{ cores }, cpus, flag] of [[there.processors, asked.server, `--server-cpus on ${there.name}`], [here, asked.generator, '--generator-cpus']] as const) requireCpus(cpusOf(cores), cpus, flag);
+export function coresOfTwo(here: Processors, there: { name: string; processors: Processors; files: number }, asked: Asked): Cores {
+  requireCpus(cpusOf(there.processors.cores), asked.server, `--server-cpus on ${there.name}`);
+  requireCpus(cpusOf(here.cores), asked.generator, '--generator-cpus');
   const most = ({ cores, quota }: Processors): number[] => upTo(Math.max(1, Math.floor(Math.min(quota, cpusOf(cores).length))), cores);
   return { serverCpus: [...asked.server ?? most(there.processors)], generatorCpus: [...asked.generator ?? most(here)], serverHost: there.name, serverFiles: { host: there.name, most: there.files } };
 }
@@ -137,7 +130,7 @@ function requireCpus(allowed: readonly number[], cpus: readonly number[] | undef
   if (missing.length > 0) throw new UserError(`${flag}: core ${formatCpuList(missing)} is not there or not allowed; there are ${formatCpuList(allowed)}`, 2);
 }
 
-/** What is left for one side when the other has `taken`: threads of the other's cores only where nothing else is left. */
+/** The cores left for one side when the other has `taken`: threads of the other's cores only where nothing else is left. */
 function besides({ cores, quota }: Processors, taken: readonly number[]): number[] {
   const has = ({ cpus }: PhysicalCore): boolean => cpus.some((cpu) => taken.includes(cpu));
   const near = new Set(cores.filter(has).map(({ node }) => node));

@@ -9,6 +9,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 /** Facts about this machine now. `processors`: those that may be used, of which `cores` are; `versions`: of the tools, by name. */
 export function readEnvironment(processors: Processors, cores: Cores, versions: Record<string, string>): Environment {
   const cpus = os.cpus();
+  const bootedAtSeconds = Number(/^btime (\d+)$/m.exec(textOf('/proc/stat'))?.[1] ?? Math.round(Date.now() / 1000 - os.uptime()));
   return {
     bakeoff: packageJson.version,
     cpuModel: cpus[0]?.model.trim() || os.machine(),
@@ -17,7 +18,7 @@ export function readEnvironment(processors: Processors, cores: Cores, versions: 
     kernel: `${os.type()} ${os.release()}`,
     os: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(textOf('/etc/os-release'))?.[1] ?? os.platform(),
     governor: textOf('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').trim() || null,
-    bootedAt: new Date(bootedAtSeconds() * 1000).toISOString(),
+    bootedAt: new Date(1000 * bootedAtSeconds).toISOString(),
     bootId: textOf('/proc/sys/kernel/random/boot_id').trim(),
     loadAverage: os.loadavg() as [number, number, number],
     serverCpus: cores.serverCpus,
@@ -26,10 +27,4 @@ export function readEnvironment(processors: Processors, cores: Cores, versions: 
     coreNotes: coreNotes(processors, cores),
     versions: { node: process.versions.node, ...versions },
   };
-}
-
-/** Unix time, by the kernel; where it does not tell, by the time that it has been up. */
-function bootedAtSeconds(): number {
-  const told = /^btime (\d+)$/m.exec(textOf('/proc/stat'))?.[1];
-  return told === undefined ? Math.round(Date.now() / 1000 - os.uptime()) : Number(told);
 }

@@ -8,38 +8,31 @@ import { listeningAt, processIds, socketsOf } from '../proc.ts';
 import { ifThere } from '../read-if-there.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
-/**
- * Fills the kernel's field for it: Node before 22 pads a shorter name with zeros and Node 22 does not, so that it would be a name
- * for each.
- */
+/** As long as the kernel's field: Node before 22 pads a shorter name with zeros, and Node 22 does not. */
 export const machineName = 'server-bakeoff measures'.padEnd(107, '.');
 
 /** A holder that is stopped or hangs takes connections and says nothing. */
 const patienceMs = 1000;
 
-/** A holder may end just when it is asked. */
-const tries = 5;
-
 const askAgainMs = 500;
 
-/** For how long to wait for another run, 0: not at all; `say` gets the line that names it. */
+/** How long to wait for another run, 0: not at all. `say` gets the line that names it. */
 export interface WaitForRun { seconds: number; signal: AbortSignal; say(line: string): void }
 
-/** A run, for its parts on other hosts. `from`: where it was started; `about`: as it tells others there. */
+/** A run, for its parts on other hosts. `from`: the host where it was started; `about`: its line about itself. */
 export interface Run { from: string; about: string }
 
-/** That of this process. */
+/** The run of this process. */
 export function runHere(): Run {
   return { from: hostname(), about: aboutThis() };
 }
 
 /**
- * Returns once this process is the only bakeoff that measures on this machine, of whichever checkout, package or user; call what
- * it returns when it is done. The lock is a unix socket with an abstract name, for which any user may ask, and which the kernel
- * takes back when its process ends, however it ends. Such names belong to a network namespace: a container with one of its own
- * has a lock of its own.
- * @param name of the lock, at most 107 characters; tests have names of their own
- * @param run that this process is a part of: it measures here beside other parts, and beside the run itself. Absent: it is the run
+ * Returns once this process is the only bakeoff that measures on this machine, whoever started the others; call the returned function
+ * when it is done. The lock is a unix socket with an abstract name: any user may ask for it, the kernel frees it when its process
+ * ends, and a network namespace (a container's) has its own.
+ * @param name of the lock, at most 107 characters
+ * @param run that this process is a part of: it may measure beside the run and its other parts. Absent: it is the run
  * @param wait absent where the command has no --wait
  * @throws UserError that says who measures, or the signal's reason
  */
@@ -48,15 +41,13 @@ export async function oneRunAtATime(name = machineName, run?: Run, wait?: WaitFo
   const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
   const beganAtMs = performance.now();
   let told = false;
-  for (let missed = 0; missed < tries;) {
+  for (;;) {
     const server = await listen(address, about);
     if (server !== null) return () => server.close();
     const answer = await ask(address);
     if (run !== undefined && answer !== null && [about, run.about].map(inOneLine).includes(answer)) return () => undefined;
-    if (answer === null) {
-      missed++;
-      continue;
-    }
+    // The holder ended just when it was asked.
+    if (answer === null) continue;
     const holder = answer || silentHolder(name);
     if (wait === undefined || wait.seconds === 0) throw new UserError(`another run of bakeoff is measuring (${holder}), and both would be slower: wait until it is done${wait === undefined ? '' : ' (--wait 10m)'}, or end it`);
     if (performance.now() - beganAtMs > 1000 * wait.seconds) throw new UserError(`another run of bakeoff is still measuring after ${duration(wait.seconds)} (${holder}): give a longer --wait, or end it`);
@@ -64,7 +55,6 @@ export async function oneRunAtATime(name = machineName, run?: Run, wait?: WaitFo
     told = true;
     await delay(askAgainMs, undefined, { signal: wait.signal }).catch(() => wait.signal.throwIfAborted());
   }
-  throw new UserError('others take turns at measuring here, and this run would measure them: wait until they are done');
 }
 
 /** Null when somebody else has the address. */
@@ -83,7 +73,7 @@ function listen(address: string, about: string): Promise<Server | null> {
   });
 }
 
-/** What the holder says of itself, in one line that is fit for a terminal; '' when it says nothing in time, null when it is gone. */
+/** The holder's line about itself; '' when it says nothing in time, null when it is gone. */
 async function ask(address: string): Promise<string | null> {
   let text = '';
   try {
@@ -106,7 +96,7 @@ function inOneLine(text: string): string {
 
 const startedAt = new Date();
 
-/** e.g. "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me". What follows a flag is not told: it may be an address with a password. */
+/** e.g. "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me". No flags: one may have a password. */
 function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));

@@ -5,15 +5,11 @@ import { parseCpuList } from './cpu-list.ts';
 import { limitedGroups } from './throttling.ts';
 import { namesIn, textOf } from '../read-if-there.ts';
 
-/** A physical core. One with hardware threads (SMT) has several CPUs, which slow each other down. */
-export interface PhysicalCore {
-  /** Those that this process may run on, ascending, at least one. */
-  cpus: readonly number[];
-  /** Its NUMA node. */
-  node: number;
-  /** How fast it is beside the others, in any unit; 0 where the kernel does not tell. */
-  capacity: number;
-}
+/**
+ * A physical core. `cpus`: its hardware threads that this process may run on, ascending, at least one; they slow each other down.
+ * `node`: NUMA. `capacity`: its speed beside the others', in any unit; 0 where the kernel does not tell.
+ */
+export interface PhysicalCore { cpus: readonly number[]; node: number; capacity: number }
 
 export interface Processors {
   /** In the order of their first CPUs. */
@@ -23,8 +19,8 @@ export interface Processors {
 }
 
 /**
- * The processors that this process may use: online, and allowed by taskset and cpusets, a container's too. Where there is no
- * /sys, as in some containers, each CPU counts as a core of its own. `root`: where /proc and /sys are.
+ * The processors that this process may use: online, and allowed by taskset and cpusets. Without /sys, as in some containers, each CPU
+ * counts as a core. `root`: where /proc and /sys are.
  */
 export function readProcessors(root = '/'): Processors {
   const cpuFolder = join(root, 'sys/devices/system/cpu');
@@ -58,7 +54,7 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
   return parseCpuList(list, 'Cpus_allowed_list').filter((cpu) => there?.has(cpu) ?? true);
 }
 
-/** By cpu_capacity where CPUs differ in it; else by their highest clock, in which Intel's two types differ with SMT on. */
+/** By cpu_capacity where CPUs differ in it; otherwise by their highest clock. */
 function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) => number {
   for (const file of ['cpu_capacity', 'cpufreq/cpuinfo_max_freq']) {
     const values = new Map(cpus.map((cpu) => [cpu, Number(read(join(cpuFolder, `cpu${cpu}`, file)) ?? NaN)]));

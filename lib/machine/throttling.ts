@@ -9,24 +9,20 @@ export interface Throttling { times: number; ms: number }
 /** `quotas`: each with its file, "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' where there is none. */
 export interface ThrottlingWatch { quotas: string; read(): Throttling }
 
-/** Of the quotas that hold now. Never throws; `read` counts 0 where there are none. @param root as in limitedGroups */
+/** Watches the quotas that hold now; never throws. @param root as in limitedGroups */
 export function watchThrottling(root = '/'): ThrottlingWatch {
   const groups = limitedGroups(root);
   return {
     quotas: groups.map(({ file, cores }) => `${file}: ${coreCount(cores)}`).join(', '),
-    read: () => groups.map(({ folder }) => throttlingOf(folder)).reduce((sum, one) => ({ times: sum.times + one.times, ms: sum.ms + one.ms }), { times: 0, ms: 0 }),
+    read: () => groups.map(({ folder }) => throttlingOf(folder)).reduce((sum, { times, ms }) => ({ times: sum.times + times, ms: sum.ms + ms }), { times: 0, ms: 0 }),
   };
 }
 
-/** A control group with a quota: CPU seconds per second, and the file that says so. */
-export interface LimitedGroup { folder: string; file: string; cores: number }
-
 /**
- * Those that hold for this process and all that it starts: of its own control group and those above it, as far as they can be
- * seen, of cgroup v2 (cpu.max) and of v1's cpu controller (cpu.cfs_quota_us).
- * @param root where /proc and /sys are; tests have their own
+ * The control groups whose quotas hold for this process and all that it starts: its own and those above it, of cgroup v2 (cpu.max) and
+ * v1 (cpu.cfs_quota_us). `file` has the quota, `cores` is CPU seconds per second. @param root where /proc and /sys are
  */
-export function limitedGroups(root = '/'): LimitedGroup[] {
+export function limitedGroups(root = '/'): { folder: string; file: string; cores: number }[] {
   return groupsOf(root).flatMap((folder) => {
     const [ofVersion2, ofVersion1, ofVersion1Period] = ['cpu.max', 'cpu.cfs_quota_us', 'cpu.cfs_period_us'].map((name) => readIfThere(path.join(folder, name)));
     const [quota, period] = (ofVersion2 ?? `${ofVersion1} ${ofVersion1Period}`).trim().split(/\s+/).map(Number);
@@ -39,12 +35,8 @@ export function limitedGroups(root = '/'): LimitedGroup[] {
 /** Version 2 counts microseconds, version 1 nanoseconds. */
 function throttlingOf(folder: string): Throttling {
   const stat = textOf(path.join(folder, 'cpu.stat'));
-  const count = (name: string): number | undefined => {
-    const found = new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1];
-    return found === undefined ? undefined : Number(found);
-  };
-  const [micros, nanos] = [count('throttled_usec'), count('throttled_time')];
-  return { times: count('nr_throttled') ?? 0, ms: micros === undefined ? (nanos ?? 0) / 1e6 : micros / 1e3 };
+  const count = (name: string): number => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
+  return { times: count('nr_throttled'), ms: count('throttled_usec') / 1e3 + count('throttled_time') / 1e6 };
 }
 
 /** The folders of this process's own group and of those above it, of each hierarchy that may limit the CPU. */

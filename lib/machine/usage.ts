@@ -1,6 +1,7 @@
 // What the kernel says of the machine's cores: who used them, and how fast they run.
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { ifThere, readIfThere, textOf } from '../read-if-there.ts';
 
@@ -25,24 +26,22 @@ export interface MachineReading {
   serverMhz: number | null | undefined;
 }
 
-/** Where the kernel's file systems are, and the clock; tests have their own. */
-const realSources = { proc: '/proc', sys: '/sys', nowMs: (): number => performance.now() };
-
 /** The clock is looked up at most this often: /proc/cpuinfo takes long to read where there are many cores. */
 const clockEveryMs = 500;
 
-/** Returns a function that reads the machine now; it never throws. */
-export function watchMachine(serverCpus: readonly number[], generatorCpus: readonly number[], sources = realSources): () => MachineReading {
+/** Returns a function that reads the machine now; it never throws. @param root where /proc and /sys are */
+export function watchMachine(serverCpus: readonly number[], generatorCpus: readonly number[], root = '/'): () => MachineReading {
   let clockAtMs = -Infinity;
   return () => {
-    const stat = readIfThere(`${sources.proc}/stat`);
-    const clockIsDue = sources.nowMs() - clockAtMs >= clockEveryMs;
-    if (clockIsDue) clockAtMs = sources.nowMs();
+    const stat = readIfThere(join(root, 'proc/stat'));
+    const nowMs = performance.now();
+    const clockIsDue = nowMs - clockAtMs >= clockEveryMs;
+    if (clockIsDue) clockAtMs = nowMs;
     return {
       server: coreSeconds(stat, serverCpus),
       generator: coreSeconds(stat, generatorCpus),
       loadAverage: os.loadavg()[0] as number,
-      serverMhz: clockIsDue ? meanMhz(serverCpus, sources) : undefined,
+      serverMhz: clockIsDue ? meanMhz(serverCpus, root) : undefined,
     };
   };
 }
@@ -52,10 +51,10 @@ const ticksPerSecond = 100;
 
 /**
  * Whether the kernel keeps interrupts out of the CPU time of the process that they interrupt (CONFIG_IRQ_TIME_ACCOUNTING);
- * undefined where it does not say how it was built.
+ * undefined where it does not say how it was built. @param root where /proc and /boot are
  */
-export function interruptsApart(sources: { proc: string; boot: string } = { proc: '/proc', boot: '/boot' }): boolean | undefined {
-  const config = ifThere(() => gunzipSync(readFileSync(`${sources.proc}/config.gz`)).toString('latin1')) ?? readIfThere(`${sources.boot}/config-${os.release()}`);
+export function interruptsApart(root = '/'): boolean | undefined {
+  const config = ifThere(() => gunzipSync(readFileSync(join(root, 'proc/config.gz'))).toString('latin1')) ?? readIfThere(join(root, `boot/config-${os.release()}`));
   return config === undefined ? undefined : /^CONFIG_IRQ_TIME_ACCOUNTING=y$/m.test(config);
 }
 
@@ -64,8 +63,8 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
   for (const cpu of cpus) {
     const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1];
     // proc(5). Time of guests, behind these, is in user and nice already.
-    const [user, nice, system, idle, iowait, irq, softirq, steal = 0] = (line ?? '').trim().split(/\s+/).map((ticks) => Number(ticks) / ticksPerSecond);
-    if (user === undefined || nice === undefined || system === undefined || idle === undefined || iowait === undefined || irq === undefined || softirq === undefined) return null;
+    const [user = NaN, nice = NaN, system = NaN, idle = NaN, iowait = NaN, irq = NaN, softirq = NaN, steal = 0] = (line ?? '').trim().split(/\s+/).map((ticks) => Number(ticks) / ticksPerSecond);
+    if (Number.isNaN(user + nice + system + idle + iowait + irq + softirq)) return null;
     sum.processes += user + nice + system;
     sum.interrupts += irq + softirq;
     sum.steal += steal;
@@ -74,9 +73,9 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
   return sum;
 }
 
-function meanMhz(cpus: readonly number[], { proc, sys }: typeof realSources): number | null {
-  const scaled = cpus.map((cpu) => Number(readIfThere(`${sys}/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`) ?? NaN) / 1000);
-  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, textOf(`${proc}/cpuinfo`));
+function meanMhz(cpus: readonly number[], root: string): number | null {
+  const scaled = cpus.map((cpu) => Number(readIfThere(join(root, `sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN) / 1000);
+  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, textOf(join(root, 'proc/cpuinfo')));
   return clocks.every((mhz) => mhz > 0) ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length : null;
 }
 

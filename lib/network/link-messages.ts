@@ -1,13 +1,12 @@
-// What delaylink (xk6-loadgen/cmd/delaylink) is told and answers, as one JSON document per line: the first line of its input is
-// LinkOrder, and is answered by LinkReady; each further line by what is asked for: "counts" by LinkCounts, "mark" by
-// the same, after which lateness begins anew, and "report" by a LinkReport. It ends with its input.
+// The messages of delaylink (xk6-loadgen/cmd/delaylink), one JSON document per line: LinkReady answers LinkOrder, LinkCounts the words
+// "counts" and "mark" (after which lateness begins anew), LinkReport the word "report". It ends with its input.
 import type { KernelSetting, NetworkUse } from '../result/network.ts';
 import type { LinkDirection } from '../scenario/model.ts';
 
 export interface LinkOrder {
   toServer: LinkDirection;
   toClient: LinkDirection;
-  /** The cores that each direction's packets are carried on; absent: all that the process may use. */
+  /** The cores of each direction's packets; absent: all that the process may use. */
   cpus?: { toServer: readonly number[]; toClient: readonly number[] };
   settings: SettingOrder[];
 }
@@ -20,7 +19,7 @@ export interface LinkReady {
   client: SideReady;
   /** One per order, in order. */
   settings: Omit<KernelSetting, 'variants'>[];
-  /** Of delaylink's threads the one that carries the packets to the server. */
+  /** The thread of the packets to the server. */
   toServerThread: number;
 }
 
@@ -31,15 +30,15 @@ export interface SideReady {
   address: string;
 }
 
-/** What has happened since the last report, or the start, now: packets may be on their way. */
+/** The use since the last report, or the start, while packets may be on their way. */
 export interface LinkCounts extends NetworkUse {
   /** Milliseconds of CLOCK_MONOTONIC, as the engine's `monotonicMs`. */
   atMs: number;
 }
 
 /**
- * What happened since the last report, or the start; it is given once the link is empty and nothing has come for as long as a
- * packet needs there and back, or after 10 s of waiting for that (then `quiet` is false).
+ * The use since the last report, or the start, once the link is empty and nothing has come for a round trip, or after 10 s without that
+ * (then `quiet` is false).
  */
 export interface LinkReport extends NetworkUse {
   quiet: boolean;

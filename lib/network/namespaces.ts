@@ -1,35 +1,30 @@
-// How namespaces are made and entered: by root as it is, by anyone else as the root of a user namespace of its own; and whether this
-// machine allows it, asked before anything is measured.
+// Makes and enters namespaces, without root in a user namespace, and checks whether this machine allows it.
 import { open } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { find, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';
 
-/** Whoever starts bakeoff. */
+/** The user who starts bakeoff. */
 export interface Caller { uid: number; gid: number }
 
 export function thisCaller(): Caller {
   return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }
 
-/** What is put before the program that makes network namespaces. It keeps its process id. */
+/** Goes before the program that makes network namespaces, which keeps its process id. */
 export function makeNamespaces({ uid }: Caller): readonly string[] {
   return uid === 0 ? [] : ['unshare', '--user', '--map-root-user', '--'];
 }
 
-/**
- * What is put before a command to start it in a network namespace; it keeps its process id, and its user.
- * @param maker the process that made it
- * @param netns its path
- */
+/** Goes before a command to start it in the network namespace at `netns`, which process `maker` made. It keeps its process id and user. */
 export function enterNetwork({ uid, gid }: Caller, maker: number, netns: string): readonly string[] {
   if (uid === 0) return ['nsenter', `--net=${netns}`, '--'];
-  // Not as the root of the user namespace, who would be told to become nobody there, and cannot.
+  // Not as root of the user namespace: a server that is started by root becomes nobody, and cannot there.
   const asItself = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'];
   return ['nsenter', ...userNamespaceOf(maker), `--net=${netns}`, '--', ...asItself];
 }
 
-/** What is put before a command that stays in the machine's network and opens sockets in the maker's namespaces: nothing for root. */
+/** Goes before a command that stays in the machine's network and opens sockets in the maker's namespaces. Empty for root. */
 export function enterAsMaker({ uid }: Caller, maker: number): readonly string[] {
   return uid === 0 ? [] : ['nsenter', ...userNamespaceOf(maker), '--'];
 }
@@ -41,7 +36,7 @@ function userNamespaceOf(maker: number): string[] {
 
 const tunDevice = '/dev/net/tun';
 
-/** Tries what a network takes. Throws UserError with one line that says what is missing and what to do, or the signal's reason. */
+/** Throws UserError when this machine allows no networks, or the signal's reason. */
 export async function requireNetworks(machine: Machine, caller: Caller, signal: AbortSignal): Promise<void> {
   const problem = await missingCommand(machine) ?? await noNamespaces(machine, caller, signal) ?? await noTun(caller);
   if (problem !== undefined) throw new UserError(`a network of the run's own cannot be made: ${problem}`);

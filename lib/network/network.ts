@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { startChild } from '../process.ts';
+import { startChild, weighSession } from '../process.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Interrupt } from '../interrupt.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
@@ -15,39 +15,38 @@ import { settingsOf } from './settings.ts';
 
 export interface Network {
   pid: number;
-  /** Of its threads the one that carries the packets to the server. */
+  /** The thread of the packets to the server. */
   toServerThread: number;
   server: ServerSide;
-  /** `netns`: the path of its namespace, for who may enter it; `enter`: what is put before a command for that, e.g. nothing. */
+  /** `netns`: the path of its namespace; `enter` goes before a command that is to enter it. */
   client: { netns: string; enter: readonly string[] };
-  /** All that were asked for, with what is wrong with them. */
+  /** All settings, with their problems. */
   settings: LinkReady['settings'];
   /** Settles when the link ends before stop() was called, with one line that says how. */
   died: Promise<string>;
-  /** What has gone over the link since the last report, or the start, now. One question at a time. Throws as report(). */
+  /** One question at a time. Throws as report(). */
   counts(): Promise<LinkCounts>;
   /** The same, and lateness begins anew. */
   mark(): Promise<LinkCounts>;
-  /** What went over the link since the last report, or the start, once it is at rest. Throws UserError, or Interrupted after a signal. */
+  /** Throws UserError, or Interrupted after a signal. */
   report(): Promise<LinkReport>;
-  /** Ends the link, and with it what only it holds: devices and namespaces. Never throws; may be called twice. */
+  /** Ends the link, and with it devices and namespaces. Never throws; may be called twice. */
   stop(): Promise<void>;
 }
 
-/** Nothing else is in the server's namespace, so it is free. */
+/** Free: nothing else is in the server's namespace. */
 const port = 8080;
 
 const answerSeconds = 10;
 /** The link itself gives up waiting for its rest after 10 s. */
 const reportSeconds = 30;
 
-/** Lateness is what it must not have. Takes root; where even that may not, nice says so and goes on without. */
-const firstInLine = ['nice', '-n', '-15'];
+/** So that packets leave on time. Takes root; where root may not, nice says so and goes on without. */
+const firstNice = -15;
 
 /**
- * Returns once both namespaces are there with their settings. A setting that does not hold is in `settings`, and no error.
- * @param given `binary`: delaylink's path; `cores`: packets are carried on those of the side that they go to, where a machine of its own
- * would receive them
+ * Starts the link and returns once both namespaces have their settings. A setting that does not hold is in `settings`, and no error.
+ * @param given `binary`: delaylink's path; `cores`: each direction's packets are carried on the cores of the side that receives them
  * @throws UserError when the link cannot be started or a file of settings not be read, Interrupted after a signal
  */
 export async function openNetwork(
@@ -58,7 +57,7 @@ export async function openNetwork(
   };
   signal.throwIfAborted();
   const caller = thisCaller();
-  const before = [...(caller.uid === 0 ? firstInLine : []), ...makeNamespaces(caller)];
+  const before = [...(caller.uid === 0 ? ['nice', '-n', String(firstNice)] : []), ...makeNamespaces(caller)];
   const child = await startChild({ before, command: binary, args: [], stdio: ['pipe', 'pipe', 'pipe'] });
   const unguard = guard(child.pid);
   const { stdin, stdout, stderr } = child.process;
@@ -103,6 +102,8 @@ export async function openNetwork(
   const stop = (): Promise<void> => (stopping ??= end());
 
   try {
+    // Where the kernel weighs sessions, the nice value counts only within the link's own.
+    if (caller.uid === 0) await weighSession(child.pid, firstNice);
     const { server, client, settings, toServerThread } = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
     return {
       pid: child.pid,

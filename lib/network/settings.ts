@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import type { SettingOrder } from './link-messages.ts';
 
-/** The settings of both sides, each once: of one that stands in several files, or lines, the last holds. Throws UserError for a file or line that cannot be read. */
+/** The settings of both sides, each once: the last of several lines or files holds. Throws UserError for a wrong file or line. */
 export async function settingsOf({ serverSettings, clientSettings }: NetworkSpec): Promise<SettingOrder[]> {
   return [...await settingsOfSide('server', serverSettings), ...await settingsOfSide('client', clientSettings)];
 }
@@ -16,8 +16,8 @@ async function settingsOfSide(side: SettingOrder['side'], files: readonly string
 }
 
 /**
- * Name and value of each line, as sysctl.conf(5) has them: `#` and `;` begin comments, a `-` before a name says that it may
- * fail (here all may, and each that does is named), and in a name `/` may stand for `.`. Throws UserError for any other line.
+ * Name and value of each line of sysctl.conf(5). A `-` before a name is ignored: settings may fail, and are named then. Throws UserError
+ * for any other line.
  */
 export function readSettings({ origin, text }: ConfigLayer): [name: string, value: string][] {
   return text.split('\n').flatMap((raw, index): [string, string][] => {
@@ -29,10 +29,10 @@ export function readSettings({ origin, text }: ConfigLayer): [name: string, valu
   });
 }
 
-/** As the link takes it: two parts at least, none of them empty. */
+/** At least two parts, none of them empty: the link makes a path below /proc/sys of it. */
 const settingName = /^[\w-]+(\/[\w-]+)*(\.[\w-]+(\/[\w-]+)*)+$/;
 
-/** Where the first separator is a slash, dots are part of the names between them: an interface's, as eth0.1. */
+/** After a first slash, dots are parts of names, such as eth0.1. */
 function dotted(name: string): string {
   if (/[./]/.exec(name)?.[0] !== '/') return name;
   return name.replaceAll(/[./]/g, (separator) => (separator === '/' ? '.' : '/'));

@@ -44,7 +44,7 @@ function configNames({ variants }: Result): Map<string, string> {
 }
 
 /** The ratio of each round, a column for each comparison. */
-function roundsTable(result: Result): Table {
+export function roundsTable(result: Result): Table {
   const measured = measuredComparisons(result).filter(({ roundRatios }) => roundRatios.length > 0).map((comparison) => ({ ...comparison, rounds: roundRatiosOf(comparison, result) }));
   return tableOf([...new Set(measured.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b), [
     rightColumn('round', String),

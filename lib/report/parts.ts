@@ -1,5 +1,6 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
 import { comparisonOf, measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
+import { times } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { histogramPart, ladderPart, streamsPart } from './bars.ts';
 import { hasPhases, variantTable } from './columns.ts';
@@ -25,7 +26,8 @@ function rowLines(result: Result): string[] {
   const measured = measuredComparisons(result);
   const shown = measured.filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive');
   return [
-    ...measured.filter(({ disagreement }) => disagreement !== '').map((one) => `${nameOf(one)}: requests/s and CPU per request disagree, since ${one.disagreement}.`),
+    ...measured.flatMap((one) => (one.cpu === null || one.disagreement === '' ? []
+      : [`${nameOf(one)}: requests/s (${times(one.ratio)}) and CPU per request (${times(one.cpu.ratio)}) disagree, since ${one.disagreement}.`])),
     ...shown.map((one) => `${nameOf(one)}, rounds${one.outliers.length > 0 ? ' (! lies apart)' : ''}: ${roundsText(one)}`),
   ];
 

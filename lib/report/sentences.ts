@@ -5,16 +5,17 @@ import { whyNothing } from '../analysis/failures.ts';
 import { rateCause, rateOf } from '../analysis/rate.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { delayMark, markedVerdict, notFinalMark, verdictOf } from '../analysis/verdict.ts';
-import { change, enumeration, percent, perSecond, scaledTime, tolerance, whole } from '../format.ts';
+import { enumeration, percent, perSecond, scaledTime, tolerance, whole } from '../format.ts';
 import type { KernelSetting } from '../result/network.ts';
 import type { Comparison, Integrity, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load/fit.ts';
+import { amount } from './amount.ts';
 import { ladderOf } from './bars.ts';
 import { noiseFloorLines, partialLines, roundsLines, roundsNeeded, scopeLines, undecidedLines } from './certainty.ts';
 import { comparesProtocols } from './columns.ts';
 import { foundLines } from './curve.ts';
 import { limitLines } from './limits.ts';
-import { besideVerdicts, metricMark, verdictWord } from './verdict-words.ts';
+import { besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
 
 /** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {
@@ -65,7 +66,8 @@ function comparisonSentences(result: Result): Sentence[] {
 
 function sentenceOn(comparison: Comparison, result: Result): Sentence {
   if (result.control === true) return found(controlSentence(comparison, result));
-  return { text: comparisonSentence(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result), kind: markedVerdict(comparison, result) };
+  const parts = comparisonParts(comparison, isOnlyStep(comparison, result) ? result.knob : undefined, result);
+  return { text: parts.join(''), kind: markedVerdict(comparison, result) };
 }
 
 /** Whether the comparison is the only one, and on one server: then it can go by the knob's name. */
@@ -74,40 +76,41 @@ function isOnlyStep({ variant, baseline }: Comparison, result: Result): boolean 
   return result.comparisons.length === 1 && servers.size === 1;
 }
 
-function comparisonSentence(comparison: Comparison, knob: string | undefined, result: Result): string {
+/** The sentence on a comparison: what is claimed, and behind it the effect with all that is known of it. */
+export function comparisonParts(comparison: Comparison, knob: string | undefined, result: Result): [claim: string, rest: string] {
   const { metric, variant, baseline, verdict, why, publishedRatio } = comparison;
   const subject = knob ?? variant;
   const versus = knob === undefined ? ` than ${baseline}` : '';
-  const article = publishedRatio === null ? '.' : `; the article saw ${change(publishedRatio)}.`;
+  const article = publishedRatio === null ? '.' : `; the article saw ${amount(publishedRatio)}.`;
   const beside = besideVerdicts(comparison).map((one) => `; ${measuredChange(one)}, ${one.verdict}`).join('');
-  const measured = `${measuredChange(comparison)}${beside}${delayMark(comparison)}${notFinalMark(result)}`;
+  const measured = `: ${measuredChange(comparison, 'uses')}${beside}${delayMark(comparison)}${notFinalMark(result)}`;
   switch (verdict) {
     case 'faster':
     case 'slower':
-      return `${subject} is ${verdictWord(metric, verdict)}${versus} here: ${measured}${article}`;
+      return [`${subject} is ${verdictWord(metric, verdict)}${versus} here`, `${measured}${article}`];
     case 'same':
-      return `${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}: ${measured}${article}`;
+      return [`${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`, `${measured}${article}`];
     case 'inconclusive':
-      return `Whether ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this: ${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`;
+      return [`Whether ${subject} is ${verdictWord(metric, 'faster')}${versus} cannot be told from this`, `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`];
     case 'none':
-      return `No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}${withoutVerdict(comparison, `${beside}${beside === '' ? '' : notFinalMark(result)}`)}${article}`;
+      return [`No verdict on ${subject}${knob === undefined ? ` against ${baseline}` : ''}: ${why}`, `${withoutVerdict(comparison, `${beside}${beside === '' ? '' : notFinalMark(result)}`)}${article}`];
   }
 }
 
 /** What CPU per request says where another metric does not decide; '' where it decides as little. */
-function cpuSentence({ metric, cpu }: Comparison, { sameWithin }: Result): string {
+function cpuSentence({ metric, variant, cpu }: Comparison, { sameWithin }: Result): string {
   if (metric === 'cpu' || cpu === null || !['faster', 'slower'].includes(verdictOf(cpu.ci95, sameWithin))) return '';
-  return ` But CPU per request is clear: ${measuredChange({ ...cpu, metric: 'rps' })}; --metric cpu compares by that.`;
+  return ` But CPU per request is clear: ${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}; --metric cpu compares by that.`;
 }
 
 /** What was seen all the same, and what is known `beside`. */
 function withoutVerdict(comparison: Comparison, beside: string): string {
   if (!hasRatio(comparison)) return beside;
-  return ` (measured ${metricMark(comparison.metric)}${change(comparison.ratio)}${delayMark(comparison)}${beside})`;
+  return ` (measured ${effectText(comparison)}${delayMark(comparison)}${beside})`;
 }
 
 /** One config against itself: every difference is noise. */
-function controlSentence(comparison: Comparison, result: Result): string {
+export function controlSentence(comparison: Comparison, result: Result): string {
   const { metric, variant, baseline, verdict, why } = comparison;
   switch (verdict) {
     case 'faster':
@@ -121,9 +124,10 @@ function controlSentence(comparison: Comparison, result: Result): string {
   }
 }
 
-/** "+28 % (95 % interval +26 % to +30 %)", with what it is of where that is not requests/s. */
-export function measuredChange({ metric, ratio, ci95 }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>): string {
-  return `${metricMark(metric)}${change(ratio)} (95 % interval ${change(ci95[0])} to ${change(ci95[1])})`;
+/** "+28 % (95 % interval +26 % to +30 %)". A share of the CPU follows `verb`. */
+export function measuredChange({ metric, ratio, ci95: [low, high] }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>, verb = 'at'): string {
+  const end = (at: number): string => amount(at, metric === 'cpu', ratio);
+  return `${metric === 'cpu' ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${end(low).replace(/ times$/, '')} to ${end(high)})`;
 }
 
 /** A curve in one sentence: the ends of what has a verdict, and from where on it is above HTTP/1.1. Nothing where none has one. */
@@ -135,10 +139,9 @@ function sweepLines({ line, curve }: StreamSweep): string[] {
   const publishedRatio = most.comparison?.publishedRatio ?? null;
   const firstNotFaster = curve.findIndex(({ comparison }) => comparison?.verdict !== 'faster');
   const lastFaster = firstNotFaster === -1 ? fewest : curve[firstNotFaster - 1];
-  const timesAsMany = (ratio: number): string => `${ratio.toFixed(2)} times`;
-  return [`With ${streams(most)} per connection HTTP/2 makes ${timesAsMany(most.ratio)} the requests/s of ${line.variant.name}`
-    + `${publishedRatio === null ? '' : ` (the article saw ${timesAsMany(publishedRatio)})`}${fewest === most ? '' : `, with ${streams(fewest)} ${timesAsMany(fewest.ratio)}`}`
-    + `${lastFaster === undefined ? '' : `; it is faster from ${streams(lastFaster)} on`}.`];
+  return [`requests/s over HTTP/2 against ${line.variant.name}: ${amount(most.ratio)} with ${streams(most)} per connection`
+    + `${publishedRatio === null ? '' : ` (the article saw ${amount(publishedRatio)})`}${fewest === most ? '' : `, ${amount(fewest.ratio)} with ${streams(fewest)}`}`
+    + `${lastFaster === undefined ? '' : `; faster from ${streams(lastFaster)} on`}.`];
 }
 
 /** The rows that were run and have no figure, and why. */
@@ -191,14 +194,20 @@ export function warningLines({ warnings }: Result): string[] {
   return warnings.map((warning) => `Note: ${warning}`);
 }
 
-/**
- * What of a person's own config runs otherwise than it says, why a variant stands in the table, kernel settings of the run's
- * namespaces, and the scenario's footnotes.
- */
+/** What of a person's own config runs otherwise than it says, and the notes. */
 export function footnoteLines(result: Result): string[] {
+  return [...redirectedLines(result), ...noteLines(result)];
+}
+
+/** The redirections of all variants. */
+export function redirectedLines({ variants }: Pick<Result, 'variants'>): string[] {
+  return redirectionLines(variants.map(({ name, server }) => ({ name, redirections: server?.redirections ?? [] })));
+}
+
+/** Why a variant stands in the table, kernel settings of the run's namespaces, and the scenario's footnotes. */
+export function noteLines(result: Result): string[] {
   const { variants, footnotes } = result;
   return [
-    ...redirectionLines(variants.map(({ name, server }) => ({ name, redirections: server?.redirections ?? [] }))),
     ...variants.flatMap(({ name, publishedOnly }) => (publishedOnly === undefined ? [] : [`${name} is published only: ${publishedOnly}`])),
     ...byText(variants.flatMap(({ name, note }) => (note === undefined ? [] : [{ name, text: note }]))),
     ...kernelSettingLines(result),

@@ -4,7 +4,14 @@ import { isLatency, latencyMetrics, metricNames } from '../analysis/metric.ts';
 import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
 import { times, tolerance } from '../format.ts';
 import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, VariantResult, Verdict } from '../result/result.ts';
+import { amount } from './amount.ts';
 import type { Cell } from './table.ts';
+
+/** An effect with what it is of: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
+export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {
+  const text = amount(ratio, metric === 'cpu');
+  return metric === 'cpu' ? `${text}${text.endsWith('%') ? ' of' : ''} the CPU` : `${metricMark(metric)}${text}`;
+}
 
 /** What stands before a ratio: nothing before one of requests/s, which is the rule. */
 export function metricMark(metric: Metric): string {

@@ -2,7 +2,6 @@
 // that is read, and does not compile unless it says the same.
 import type { LoadProfile, Published, Within } from '../scenario/model.ts';
 import type { KernelSetting, NetworkResult, NetworkUse } from './network.ts';
-import type { ServerCpu, Turns } from './turns.ts';
 
 export interface Distribution {
   min: number;
@@ -19,18 +18,34 @@ export interface LatencyFigures extends Distribution { p50: number; p75: number;
 /** `count` values were at most so long, and longer than the bar before. */
 export type HistogramBar = [atMostMs: number, count: number];
 
-/** With the histogram itself, ascending: what is merged over rounds. Empty in results of earlier versions. */
+/** With the histogram itself, ascending: what is merged over rounds. */
 export interface LatencyDistribution extends LatencyFigures { histogram: HistogramBar[] }
 
 export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
-/**
- * Why an attempt failed: no address and port left to connect from (EADDRNOTAVAIL), refused, reset by the peer, no answer in
- * time, an end in the middle of the answer or before it, or something else.
- */
+/** Why an attempt failed; `addressNotAvailable`: no port left to connect from, `short`: an end before or within the answer. */
 export type ErrorCause = 'addressNotAvailable' | 'refused' | 'reset' | 'timedOut' | 'short' | 'other';
 
-/** What `loadgen.run` returns, and `loadgen.alternate` for each side. requests = responses + errors. A distribution over nothing is all zeros. */
+/** How a side of a group was loaded in its phase. */
+export interface Turns {
+  /** 1: the sides were loaded one after the other. */
+  count: number;
+  /** All that the server made in these turns: a few more than the figures have, since ramps and drains may be left out. */
+  responses: number;
+  /** The mean length of a turn. */
+  sliceMs: number;
+  /** How long after a turn's begin its window begins. */
+  rampMs: number;
+  /** The server waits for something, such as a backend or a timer, so that its answers take long. */
+  waits: boolean;
+  /** At a rate: the share of turns, 0 to 1, in which the generator stood still. Up to a quarter are left out, and made again. */
+  stoodStill?: number;
+}
+
+/**
+ * What `loadgen.run` returns, and `loadgen.alternate` for each side. requests = responses + errors. A distribution over nothing is all
+ * zeros.
+ */
 export interface LoadResult {
   /** Attempts that ended in the window, as a response or as an error. */
   requests: number;
@@ -42,7 +57,7 @@ export interface LoadResult {
   rps: number;
   /** By class of status code. */
   responses: Record<StatusClass, number>;
-  /** How often each status from 300 on came, such as { "503": 12 }; absent in results of before it was counted. */
+  /** How often each status from 300 on came, such as { "503": 12 }. */
   statuses?: Record<string, number>;
   /** Attempts that ended without a response, by kind. */
   errors: Record<ErrorKind | 'total', number>;
@@ -58,20 +73,20 @@ export interface LoadResult {
   longestGapMs: number;
   /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
   unsent: number;
-  /** null for one that was alone, and in older results. */
+  /** null for one that was alone. */
   turns: Turns | null;
-  /** null for one that was alone, and without SideOptions.cpuOf. */
-  serverCpu?: ServerCpu | null;
+  /**
+   * What the processes of SideOptions.cpuOf used, null without them: CPU seconds, of several sides' in its own turns, with ramps and
+   * drains, and per second while others had theirs (0 for one that was alone).
+   */
+  serverCpu?: { seconds: number; idleShare: number } | null;
   /**
    * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
    * `headersDecoded` the names' and values' own size, `body` without chunks' or frames' headers and without padding,
    * `received` and `sent` everything, framing included.
    */
   bytes: { received: number; headers: number; headersDecoded: number; body: number; sent: number };
-  /**
-   * Milliseconds from a request's first byte to the last one of its response; with keepAlive false from the connect; with
-   * a rate from when it was due.
-   */
+  /** Milliseconds from a request's first byte (keepAlive false: the connect; at a rate: when it was due) to its response's last byte. */
   latencyMs: LatencyDistribution;
   /** Milliseconds of a connect, TCP and TLS; one value per connection. */
   connectMs: LatencyDistribution;
@@ -106,15 +121,9 @@ export interface Noise {
   generatorStealShare: number;
   /** Used on the server's cores by others than the server, and than the generator where it runs on them, too. */
   serverOthersShare: number;
-  /**
-   * Used on the generator's cores by others than k6, its link, the runner and, where it runs on them, the server: so by the database,
-   * too. 0 in older results.
-   */
+  /** Used on the generator's cores by others than k6, its link, the runner and a server on them: the database is among them. */
   generatorOthersShare: number;
-  /**
-   * Used on the server's cores by what its config passes requests to, and in none of the shares above; null where that could not
-   * be told, and is among the others. Absent where it passes none on.
-   */
+  /** Used on the server's cores by its backends, in no share above; null: unknown, and among the others. Absent without backends. */
   upstreamShare?: number | null;
   /** One minute's, at the window's end. */
   loadAverage: number;
@@ -128,7 +137,7 @@ export interface Phase extends Omit<LoadResult, 'serverCpu'> {
   expected?: StatusClass;
   /** Of all its processes, for the responses within the engine's window; null of what runs at an address. */
   serverCpuSeconds: number | null;
-  /** ServerCpu.idleShare: cores that the server used while others were loaded; null where that is not known. */
+  /** LoadResult.serverCpu.idleShare: cores that the server used while others were loaded; null where that is not known. */
   idleCpuShare: number | null;
   serverRssBytes: number | null;
   generatorCpuSeconds: number;
@@ -155,9 +164,8 @@ export interface Traffic {
 }
 
 /**
- * One load phase over all rounds: what h2load and vegeta print of a run. Of responses, errors, and what was unsent or hung, it has the sums.
- * Distributions of times are those of all rounds' values together. Of requests/s per connection and thread, `min` and `max` are those of
- * all rounds, the rest is that of a round on average.
+ * One load phase over all rounds: sums of responses, errors, unsent and hung requests; times of all rounds' values together. Of requests/s
+ * per connection and thread, `min` and `max` are those of all rounds, the rest is that of a round on average.
  */
 export interface PhaseResult extends
   Traffic, Pick<Phase, 'expected' | 'responses' | 'errors' | 'errorCauses' | 'unsent' | 'hung' | 'perConnectionRps' | 'perThreadRps' | 'tls'>,
@@ -185,9 +193,8 @@ export interface VariantResult {
   /** Why nobody can run it here; only where `server` is null. */
   publishedOnly?: string;
   /**
-   * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. `searched`:
-   * the same at rates that a search tried, `durationSeconds` each.
-   * `command` is the load as it is written, `asWritten` what of that may be otherwise here. `pages`: how many, where it is several.
+   * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. `searched`: at
+   * rates that a search tried. `command` and `asWritten` are the load before it was fitted. `pages`: how many, where it is several.
    */
   load: {
     command?: string; protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; searched?: true; durationSeconds?: number; requests?: number; pages?: number;
@@ -210,10 +217,8 @@ export interface VariantResult {
   /** As in PhaseResult, over all phases. */
   successRatio: number | null;
   /**
-   * Median share of the cores that it can use (one per worker, one per thread), and of what others and the hypervisor left of them,
-   * that each side used; 1 is all. With the link, which
-   * carries what goes to a side on that side's cores, it is that of all of these, where the two used more of them. The server's is
-   * null of what runs at an address.
+   * Median share of its available CPU that each side used, 0 to 1: of the cores of its workers or threads, without what others and the
+   * hypervisor took; or of all its cores with the network's link on them, if that is more. The server's is null of an address.
    */
   serverShare: number | null;
   generatorShare: number | null;
@@ -239,10 +244,7 @@ export interface SearchStep {
   why: string;
 }
 
-/**
- * The highest rate at which a variant keeps the limit, in requests/s: the geometric mean over rounds, of each the rate that half of its
- * steps keep. `ci95`: with 4 rounds or more. `atLeast`: beyond it the generator was at its limit.
- */
+/** The highest rate within the limit, in requests/s, by the geometric mean. `ci95`: from 4 rounds on. `atLeast`: it may be higher. */
 export interface FoundRate { variant: string; rate: number; ci95: [number, number] | null; atLeast: boolean }
 
 /** A search: of each variant the steps of a round are in the order in which they were tried; those of a round that was not finished are the last. */
@@ -258,12 +260,10 @@ export type LatencyMetric = 'p50' | 'p90' | 'p99';
 export interface BesideRatio { ratio: number; ci95: [number, number]; verdict: Verdict }
 
 /**
- * By `metric`: requests/s, or where the load sets them p99 of the latency, or what was asked for. faster and slower are what they
- * say whatever the metric: of times less is faster. `ratio` is exp(mean ln(variant / baseline)) over rounds; it need not equal the
- * quotient of the medians. `ci95` is the interval that the verdict is read from. All intervals that are judged in a run hold
- * together with 95 %, at all looks: that of one comparison alone has 95 %, and more else.
- * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is
- * published only. While the result is partial, a verdict is not final: it was made before its time.
+ * By `metric`: requests/s, or at a rate p99, or what was asked for; of times less is faster. `ratio` is exp(mean ln(variant / baseline))
+ * over rounds, and `ci95` the interval that the verdict is read from: all that are judged in a run hold together with 95 %, at all looks.
+ * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is published
+ * only. While the result is partial, a verdict is not final.
  */
 export interface Comparison extends BesideRatio {
   metric: Metric;
@@ -310,7 +310,7 @@ export interface Environment {
   generatorCpus: number[];
   /** CPU seconds per second that a container's or a service's quota allows; absent without one. */
   cpuQuota?: number;
-  /** What a person has to know of these cores before trusting the figures, a line each. Absent in older results. */
+  /** What a person has to know of these cores before trusting the figures, a line each. */
   coreNotes?: string[];
   versions: Record<string, string>;
   /** Where the servers are, and their cores, unless on this machine. */
@@ -369,10 +369,7 @@ export interface Result {
   environment: Environment;
   variants: VariantResult[];
   comparisons: Comparison[];
-  /**
-   * Absent unless the highest rate within a limit was searched for. Then a round of a variant is the step that kept
-   * it at the rate nearest to the one found, `rps` is what the search found, and so are comparisons by requests/s.
-   */
+  /** Absent without a search. With one, a round is the kept step nearest to the rate found, and `rps` and comparisons are of that rate. */
   search?: Search;
   /** After how many rounds the verdicts are looked at: one number, or several with `--precision`, each with its part of the 5 %. */
   looks: number[];

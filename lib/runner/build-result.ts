@@ -69,10 +69,7 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
   };
 }
 
-/**
- * The knob in words, where the variants shown are all of the scenario's, one step from the first to the second, so that it
- * says what was compared; undefined otherwise, and of configs of a person's own: they may differ in more than one knob.
- */
+/** The scenario's knob in words, if the variants shown are its only two; undefined for users' own configs, which may differ in more. */
 export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
   const variants = findVariants(scenario);
   const own = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));

@@ -7,7 +7,7 @@ import { isOwn } from '../scenario/catalogue.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/server-log.ts';
 import type { PlannedVariant } from './planned.ts';
-import { around, farMs, windowOf, type UsageSample, type UsageWindow } from './server-usage.ts';
+import { windowOf, type UsageSample, type UsageWindow } from './server-usage.ts';
 import type { Measurement } from './under-load.ts';
 
 /** The round has to be repeated; the message says why in one line. */
@@ -25,10 +25,10 @@ export function requireSound(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>, { samples, quotas, link }: Pick<Measurement, 'samples' | 'quotas' | 'link'>, { all, told }: { all: readonly Phase[]; told: readonly Phase[] }, server: RunningServer, alarms: LogAlarms,
 ): void {
   if (alarms.crash !== undefined) throw new RoundFailure(`${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`);
-  for (const [index, phase] of all.entries()) {
-    const window = windowOf(phase, load, index === all.length - 1);
+  for (const phase of all) {
+    const window = windowOf(phase, load);
     const disturbance = clockStepIn(samples) ?? (told.includes(phase) ? gapIn(samples, window) : undefined) ?? throttlingIn(samples, window, quotas)
-      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, { ...window, idleAfter: false }))
+      ?? (link === null || window.idleBefore ? undefined : gapIn(link.samples, window))
       ?? standstillIn(phase, samples, window, server.name, alarms.first);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
   }
@@ -42,44 +42,20 @@ export function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): Ro
 
 type Instants = readonly { atMs: number }[];
 
-/**
- * How far apart the two samples around a window's bound may be. Within steady load a straight line divides what is used between them,
- * as usageBetween tells: at most 0.6 percent of a window of 10 s is wrong then, and of short ones what the sampler is late by where
- * nobody told it of the bound. Where the server is idle there nothing is divided; but more than a second is another phase's as well.
- */
-export function toleratedBoundGapsMs({ fromMs, toMs, idleBefore, idleAfter = false }: UsageWindow): { begin: number; end: number } {
-  const inLoad = Math.min(1000, Math.max(farMs, 0.02 * (toMs - fromMs)));
-  return { begin: idleBefore ? 1000 : inLoad, end: idleBefore || idleAfter ? 1000 : inLoad };
-}
-
-/**
- * CPU times are sums, so that a gap within the window takes nothing from them; but tasks and their memory are looked up once a
- * second, and what begins and ends in between is not seen.
- */
-const toleratedInnerGapMs = 2000;
+/** Sums such as CPU times lose nothing by a gap; but tasks and their memory are looked up once a second. */
+const toleratedGapMs = 2000;
 
 /** More than the two clocks' readings are apart where the process is interrupted between them; NTP's slewing moves both alike. */
 const toleratedStepMs = 50;
 
 /** Whether samples lie around the window and close enough to each other. @param samples in order of time */
-export function gapIn(samples: Instants, window: UsageWindow): string | undefined {
-  const { fromMs, toMs } = window;
+export function gapIn(samples: Instants, { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>): string | undefined {
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
   if (before === -1 || after === -1) return 'the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time; leave it running and try again';
-  const tolerated = toleratedBoundGapsMs(window);
-  const [begin, end] = [gapAround(samples, fromMs), gapAround(samples, toMs)];
-  const bounds = [...(begin > tolerated.begin ? [begin] : []), ...(end > tolerated.end ? [end] : [])];
-  const inner = samples.slice(before + 1, after + 1).map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
-  const longestMs = Math.max(0, ...bounds, ...inner.filter((gapMs) => gapMs > toleratedInnerGapMs));
-  return longestMs === 0 ? undefined
+  const longestMs = Math.max(...samples.slice(before + 1, after + 1).map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number)));
+  return longestMs <= toleratedGapMs ? undefined
     : `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
-}
-
-/** Between the samples around an instant that lies between the first and the last one. */
-function gapAround(samples: Instants, atMs: number): number {
-  const [before, after] = around(samples, atMs);
-  return before === undefined || after === undefined ? 0 : after.atMs - before.atMs;
 }
 
 /** Whether the wall clock was set, or the machine was suspended, while it was sampled: samples in the database are stamped with it. */

@@ -1,7 +1,7 @@
 // How long a run takes, as far as it can be told before it starts.
 import { networkOf, pageOf } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load/fit.ts';
-import type { NetworkSpec, Page, Scenario } from '../scenario/model.ts';
+import type { NetworkSpec, Page } from '../scenario/model.ts';
 import type { Group, PlanDraft } from './planned.ts';
 
 /**
@@ -47,25 +47,6 @@ export function secondsPerGroup({ scenario, within, cores }: Pick<PlanDraft, 'sc
     const network = networkOf(scenario, variant);
     return sum + count * expectedSeconds(load, pageOf(scenario, variant), network) + serverSeconds + (network === undefined ? 0 : networkSeconds);
   }, (count - 1) * pauseSeconds + (cores.generatorHosts === undefined ? overheadSeconds : cores.generatorHosts.overheadSeconds ?? overheadThereSeconds));
-}
-
-/**
- * When the windows of a phase begin and end, in seconds since its begin, as far as that can be told: those of all sides, which
- * come forward at the same pace in their turns. A server that is idle before its window, or after a count of requests, is sampled
- * well enough without.
- * @param windows their seconds, where the phase says so itself
- */
-export function windowBounds(scenario: Scenario, { sides }: Group, windows?: readonly number[]): number[] {
-  const lengths = sides.map(({ variant, load }, side) => {
-    const window = windows?.[side];
-    return window === undefined ? expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) : load.warmupSeconds + window;
-  });
-  const passed = (seconds: number): number => lengths.reduce((sum, length) => sum + Math.min(length, seconds), 0);
-  const bounds = sides.flatMap(({ load: { warmupSeconds, durationSeconds, requests, rate } }, side) => [
-    ...(warmupSeconds > 0 ? [warmupSeconds] : []), ...(durationSeconds === undefined ? [] : [warmupSeconds + (windows?.[side] ?? durationSeconds)]),
-    ...(rate === undefined || requests === undefined ? [] : [warmupSeconds + requests / rate]),
-  ]);
-  return [...new Set(bounds.map(passed))];
 }
 
 /** Estimated seconds of one round: every group once. */

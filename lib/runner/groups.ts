@@ -25,17 +25,12 @@ const baseBytes = 64 * 1024 ** 2;
 /** Of a connection on both sides: buffers, TLS. */
 const connectionBytes = 64 * 1024;
 
-/**
- * Whether the variant takes turns with others. Alone are those with a network of the run's own, whose packets are due in real
- * time, and all of a scenario with several phases on one live server.
- */
+/** Whether the variant takes turns: not with a network of the run's own, whose packets are due in real time, or with several phases. */
 export function isInTurns(scenario: Scenario, variant: Variant): boolean {
   return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
 }
 
-/**
- * The groups of every round. Together are all that take turns: those with a rate, and those without one. Where files or memory do not allow all at once there are more groups, in the variants' order.
- */
+/** The groups of every round: those at a rate and the others apart, each divided where files or memory do not allow all at once. */
 export function groupsOf(scenario: Scenario, variants: readonly PlannedVariant[], limits: GroupLimits): Group[] {
   const together = variants.filter(({ variant }) => isInTurns(scenario, variant));
   return [

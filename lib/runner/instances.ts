@@ -15,10 +15,7 @@ const mostApartMs = 100;
 /** How long before they begin the generators may be told when, in seconds: what the engine takes. */
 const longestWaitSeconds = 60;
 
-/**
- * What k6 gets of one of several instances, as k6-operator writes it: its segment and all of them, none where it is alone, and its tag.
- * @param instance from 1
- */
+/** k6's arguments for one of several instances, as k6-operator has them: its segment, all segments, its tag. @param instance from 1 */
 export function instanceArguments(instance: number, instances: number): string[] {
   const end = (place: number): string => (place === 0 ? '0' : place === instances ? '1' : `${place}/${instances}`);
   const ends = Array.from({ length: instances + 1 }, (_, place) => end(place));
@@ -53,8 +50,7 @@ function requireDivisible({ phases, search }: LoadPlan, instances: number): void
 export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: string };
 
 /**
- * What the instances of a divided plan came to, as if one had made it all: of each phase and side the results together, see mergeResults.
- * @param ends in the order of the instances
+ * What the instances of a divided plan came to, as if one had made it all. @param ends in the order of the instances
  * @throws LoadFailure when the share of one is missing, or they loaded different servers; a Disturbance when they began too far apart
  */
 export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
@@ -77,14 +73,8 @@ function shareOf(n: number, parts: number, part: number): number {
 }
 
 /**
- * One result of those of all instances: counts, bytes and CPU seconds are sums, `hung` each by the p99.9 of its own instance, latencies
- * those of all values, by the histograms together.
- *
- * - `seconds` is the longest window: all begin together, so that is all of the time; `rps` all responses in it. With a duration all are as long.
- * - `perThreadRps` is of all threads' samples, which each has every 100 ms; `withinSd`, there and per connection, the instances' on average.
- * - `longestGapMs` is the shortest of theirs: while nobody had a response each had none. What one alone did not see was its own.
- * - `monotonicMs` means nothing of instances on several machines until it has been set to this machine's clock.
- *
+ * One result of those of all instances: sums of counts, bytes and CPU seconds, latencies of all values, the longest window (all begin
+ * together) and the shortest gap (nobody had a response in it). A thread has a sample of its rate every 100 ms.
  * @param connections of all instances
  * @param threads of each
  */

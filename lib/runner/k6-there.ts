@@ -14,12 +14,10 @@ const leadMs = 3000;
 
 /**
  * Starts k6 on each host, with its segment of the load and a begin that all agree on. What each has written comes to the folder
- * generator-<place>, and all their samples to the one record.
- * @param hosts that have k6
+ * generator-<place>, and all their samples to the one record. @param hosts that have k6
  * @throws UserError for a load that cannot be divided among them, or where a connection ends
  */
-export async function startK6There(hosts: readonly GeneratorHost[], options: Pick<K6Options, 'binary' | 'script' | 'folder' | 'loadPlan'>): Promise<RunningK6> {
-  const { folder, script, loadPlan } = options;
+export async function startK6There(hosts: readonly GeneratorHost[], { folder, script, loadPlan }: Pick<K6Options, 'script' | 'folder' | 'loadPlan'>): Promise<RunningK6> {
   const files = k6Files(folder);
   const sent = await Promise.all([script, ...(loadPlan.pageFiles ?? []).flatMap((file) => (file === null ? [] : [join(dirname(script), file)]))]
     .map(async (file): Promise<SentFile> => ({ path: basename(file), mode: 0o644, base64: (await readFile(file)).toString('base64') })));
@@ -51,7 +49,7 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Pic
       // One after the other: lines are whole.
       const recorded = recording = recording.then(() => appendFile(files.record, recordByOurClock(end.record, clocks)));
       await recorded;
-      return { phases: byOurClocks(await keep(end, join(folder, `generator-${index + 1}`), options.binary), clocks) };
+      return { phases: byOurClocks(await keep(end, join(folder, `generator-${index + 1}`)), clocks) };
     } catch (error) {
       return { failure: `${name}: ${(error as Error).message}` };
     }
@@ -74,11 +72,11 @@ export async function startK6There(hosts: readonly GeneratorHost[], options: Pic
 }
 
 /** Keeps what a k6 has written, and returns its phases. Throws an Error that says why some are missing. */
-async function keep(ended: K6Ended, folder: string, binary: string): Promise<PhaseOutcome[]> {
+async function keep(ended: K6Ended, folder: string): Promise<PhaseOutcome[]> {
   await mkdir(folder, { recursive: true });
   const files = k6Files(folder);
   await Promise.all([writeFile(files.console, ended.console), writeFile(files.log, ended.log)]);
-  return outcomesOf(ended, folder, binary);
+  return outcomesOf(ended, folder);
 }
 
 /** k6's record with its samples' times as this machine's clock has them; what is below a millisecond stays. */

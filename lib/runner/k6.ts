@@ -35,10 +35,7 @@ export interface RunningK6 {
   /** As Child.stop. */
   stop(graceMs?: number): Promise<void>;
   files: ReturnType<typeof k6Files>;
-  /**
-   * The outcomes of the phases, once k6 has ended. Throws an Error with its error, or last line, when some are missing or it failed;
-   * how it ended is of no matter where it was `ended` here.
-   */
+  /** The outcomes of the phases, once k6 has ended: as outcomesOf. */
   results(ended?: boolean): Promise<PhaseOutcome[]>;
 }
 
@@ -61,10 +58,9 @@ const patienceSeconds = 30;
 const flushMs = 5000;
 
 /**
- * Runs k6 until it has ended, and returns the outcomes of its phases. k6 is ended when its peer dies or the person interrupts.
- * @param peerDied settles when what is loaded ends by itself, with one line that says how
+ * Runs k6 until it has ended, and returns the outcomes of its phases. Throws LoadFailure, and Interrupted after a signal.
+ * @param peerDied settles when a server ends by itself, with one line that says how
  * @param watch called when k6 runs; what it returns is called once k6 has ended
- * @throws LoadFailure, Interrupted after a signal
  */
 export async function runK6(
   start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, interrupt: Interrupt,
@@ -139,7 +135,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     exited: child.exited,
     stop: child.stop,
     files,
-    results: async (ended = false) => outcomesOf({ ...await child.exited, ended }, folder, options.binary),
+    results: async (ended = false) => outcomesOf({ ...await child.exited, ended }, folder),
   };
 }
 
@@ -157,14 +153,10 @@ export function k6Arguments(files: RunningK6['files'], script: string, more: rea
  * The outcomes of the phases by what a k6 left in its folder. Throws an Error with its error, or last line, when some are missing or it failed.
  * @param exit how it came to its end; `ended`: it was ended here, once its load was over
  */
-export async function outcomesOf({ code, signal, ended = false }: { code: number | null; signal: string | null; ended?: boolean }, folder: string, binary: string): Promise<PhaseOutcome[]> {
+export async function outcomesOf({ code, signal, ended = false }: { code: number | null; signal: string | null; ended?: boolean }, folder: string): Promise<PhaseOutcome[]> {
   const files = k6Files(folder);
   const { phases, over } = readPhases(files.console);
-  if ((code === 0 || ended) && over) {
-    // Of a k6 that was built before the engine told it.
-    if (phases.flatMap(({ results }) => results).some(({ latencyMs }) => !Array.isArray(latencyMs.histogram))) throw new Error(`${binary} is older than this bakeoff: leave K6_BIN unset, and a new one is built`);
-    return phases;
-  }
+  if ((code === 0 || ended) && over) return phases;
   // Its record, its results and its complaint about them are missing then.
   if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
   const how = signal === null ? `code ${code}` : `signal ${signal}`;

@@ -12,17 +12,11 @@ const intervalMs = 100;
 export interface LinkSampler {
   /** In order of time. */
   samples: readonly LinkCounts[];
-  /**
-   * Asks once more, so that the last sample lies behind all load, and ends. Returns why it had ended before, if it had: then what was counted is not all.
-   * Never throws; may be called twice.
-   */
+  /** Takes a last sample and ends. Returns why it had ended before, if so: not all was counted. Never throws; may be called twice. */
   stop(): Promise<Error | undefined>;
 }
 
-/**
- * Asks 10 times a second from now on, until it is told to stop or the link ends. Lateness is to be that of the measured window:
- * it begins anew when the warm-up is over, which begins with the first packet.
- */
+/** Asks 10 times a second, until it is stopped or the link ends. Lateness begins anew after the warm-up, which the first packet begins. */
 export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number): LinkSampler {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
@@ -49,10 +43,8 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
 }
 
 /**
- * What the network did in a phase. Where no warm-up comes before the window it is all of the report, which is exact. Otherwise the
- * counts are those between the window's ends, each on a straight line between the samples around it, and lateness is that of the
- * last sample before the end: the connections that are cut off there leave all at once.
- * @param samples at least one, unless the window is idle before
+ * What the network did in a phase: all of the report if the window is idle before. Otherwise counts are interpolated at the window's ends,
+ * and lateness is that of the last sample in it. @param samples at least one, unless the window is idle before
  */
 export function networkUseBetween(samples: readonly LinkCounts[], report: LinkReport, { fromMs, toMs, idleBefore }: UsageWindow): NetworkUse {
   const within = (of: (use: NetworkUse) => number): number => (

@@ -19,10 +19,7 @@ export interface NoiseCores {
   hasUpstreams: boolean;
 }
 
-/**
- * The noise within a window, a straight line lying between two samples; null where the kernel does not tell.
- * @param samples in order of time, at least one
- */
+/** The noise within a window, interpolated; null where the kernel does not tell. @param samples in order of time, at least one */
 export function noiseBetween(
   samples: readonly UsageSample[], { fromMs, toMs }: { fromMs: number; toMs: number }, cores: NoiseCores,
 ): Noise | null {
@@ -62,10 +59,7 @@ export function noiseBetween(
   }
 }
 
-/**
- * What was used and is not ours. Where interrupts are in the CPU time of the processes that they interrupt, they are in ours,
- * too. Where that is not known, ours can come to more than all processes only then; otherwise the figure is the least it can be.
- */
+/** What others used. Interrupts may count in the CPU time of interrupted processes, and so in ours; if unknown, the least it can be. */
 function othersSeconds({ processes, interrupts }: CoreSeconds, ours: number, available: number, apart: boolean | undefined): number {
   const others = processes - ours;
   return apart ?? others >= -tickError * available ? others : others + interrupts;

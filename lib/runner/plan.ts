@@ -32,14 +32,6 @@ export interface PlanOptions extends Pick<Plan, 'precision' | 'maxTimeSeconds' |
   rates?: readonly number[];
 }
 
-/** What of a plan its loads depend on, beside their groups. */
-type PlanToLoad = Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>;
-
-/** Of the process that makes the load, wherever it is made. */
-function loadLimits({ generatorFiles }: Cores): GroupLimits {
-  return { files: generatorFiles?.most ?? hardFilesLimit(), memoryBytes: os.freemem() };
-}
-
 const defaultRounds = 10;
 /** A round of a search has some ten loads in it. */
 const searchRounds = 6;
@@ -53,23 +45,28 @@ export const defaultSameWithin = 0.01;
 
 /**
  * @param asked as findVariants gives them
- * @param limits files are the hard limit, to which Node and Go raise their own
+ * @param limits of the process that makes the load; files are the hard limit, to which Node and Go raise their own
  * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
  * fits into, or a plan that cannot come to the verdict that is asked about
  */
-export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: Cores, options: PlanOptions, limits = loadLimits(cores)): PlanDraft {
+export function makePlan(
+  asWritten: Scenario, asked: readonly Variant[], cores: Cores, options: PlanOptions,
+  limits: GroupLimits = { files: cores.generatorFiles?.most ?? hardFilesLimit(), memoryBytes: os.freemem() },
+): PlanDraft {
   const { quick, exact, durationSeconds, rates } = options;
+  const hosts = hostsOf(cores);
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
   const shown = rates === undefined ? asked : scenario.variants;
   const within = options.within ?? scenario.within;
   const usual = scenario.rounds ?? (within === undefined ? defaultRounds : searchRounds);
-  const variants = shown.filter(isRunnable).map((variant): PlannedVariant => ({
-    variant,
-    load: dividable(cores, fitVariantLoad(scenario, variant, {
+  const variants = shown.filter(isRunnable).map((variant): PlannedVariant => {
+    const load = fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: generatorCores(cores), exact, quick, ...present({ durationSeconds, arrivals: options.arrivals, searched: within === undefined ? undefined : true }),
-    })),
-  }));
+    });
+    // As many threads on each host.
+    return { variant, load: { ...load, threads: hosts * Math.max(1, Math.floor(load.threads / hosts)) } };
+  });
   const { serverFiles, generatorFiles } = cores;
   for (const { variant: { name, server }, load: { connections } } of variants) {
     const needed = connections + otherFiles;
@@ -79,7 +76,9 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   }
   const looks = options.precision !== undefined ? precisionLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {
-    scenario, shown, variants, groups: groupsFor(scenario, variants, limits, cores), cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
+    // What several hosts load together takes no turns: each would end its own at another time.
+    groups: hosts === 1 ? groupsOf(scenario, variants, limits) : variants.map((planned) => ({ sides: [planned] })),
+    scenario, shown, variants, cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
     ...present({ maxTimeSeconds: options.maxTimeSeconds, precision: options.precision, metric: options.metric, within }),
   };
   requireTime(draft);
@@ -91,15 +90,9 @@ export function makePlan(asWritten: Scenario, asked: readonly Variant[], cores: 
   return draft;
 }
 
-/** With as many threads on each host that makes the load. */
-function dividable({ generatorHosts }: Cores, load: Load): Load {
-  const hosts = generatorHosts?.names.length ?? 1;
-  return hosts === 1 ? load : { ...load, threads: hosts * Math.max(1, Math.floor(load.threads / hosts)) };
-}
-
-/** What several hosts load together takes no turns: each would end its own at another time. */
-function groupsFor(scenario: Scenario, variants: readonly PlannedVariant[], limits: GroupLimits, { generatorHosts }: Cores): Group[] {
-  return (generatorHosts?.names.length ?? 1) === 1 ? groupsOf(scenario, variants, limits) : variants.map((planned) => ({ sides: [planned] }));
+/** How many machines make each load together. */
+function hostsOf({ generatorHosts }: Cores): number {
+  return generatorHosts?.names.length ?? 1;
 }
 
 function requireTime(draft: PlanDraft): void {
@@ -131,7 +124,7 @@ function requireMetric({ metric, variants }: PlanDraft): void {
 
 function requireSearchable({ scenario, variants, within, metric, cores }: PlanDraft): void {
   if (within === undefined) return;
-  const hosts = cores.generatorHosts?.names.length ?? 1;
+  const hosts = hostsOf(cores);
   if (hosts > 1) throw new UserError(`--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`, 2);
   if (scenario.phases !== undefined) throw new UserError(`--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`, 2);
   const other = variants.find(({ variant }) => (pageOf(scenario, variant).status ?? 200) >= 300);
@@ -172,10 +165,7 @@ export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<P
   return status < 300 && !isOwn(variant.server) ? {} : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
 }
 
-/**
- * What is loaded: the page, at the server's address, from which network namespace (its path; undefined: the machine's), and the
- * ids of the server's processes, where bakeoff started it on this machine.
- */
+/** What is loaded: the page's URL, from which network namespace (absent: the machine's), and the server's processes, if they are here. */
 export interface Target { url: string; netns?: string | undefined; processes?: readonly number[] | undefined }
 
 /**
@@ -184,7 +174,7 @@ export interface Target { url: string; netns?: string | undefined; processes?: r
  * @param from where the sides' searches begin
  */
 export function loadPlanFor(
-  plan: PlanToLoad, { sides, sliceSeconds }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
+  plan: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>, { sides, sliceSeconds }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
 ): LoadPlan {
   const { scenario, within } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
@@ -227,10 +217,7 @@ function longestStepSeconds(sides: readonly PlannedVariant[]): number {
   return sides.reduce((sum, { load: { durationSeconds = 0, warmupSeconds, timeoutSeconds } }) => sum + Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds, 0);
 }
 
-/**
- * Where nothing else needs the generator's cores: neither the server, nor the processes that are the network. At a rate the
- * thread sleeps between requests: one that never does has to wait for its core when the database or the runner have had it.
- */
+/** Whether threads may spin: not where server or network need their cores, nor at a rate, where they would have to wait for their core. */
 function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
   const { threads } = load;
   return !isAtRate(load) && netns === undefined && !sharesCores(cores) && threads <= generatorCores(cores);

@@ -2,7 +2,7 @@
 import { closeSync, openSync, readSync, watch } from 'node:fs';
 import path from 'node:path';
 import { ifThere, textOf } from '../read-if-there.ts';
-import { loadOverLine, phaseBeginsPrefix, phaseLinePrefix, type PhaseOutcome } from '../k6/load-plan.ts';
+import { loadOverLine, phaseLinePrefix, type PhaseOutcome } from '../k6/load-plan.ts';
 
 /**
  * A second's samples: first the time under load, then the responses by class, at last the connections. k6 writes the keys in this
@@ -14,14 +14,11 @@ const sampleLine = /^\{"metric":"loadgen_(seconds|responses|connections)","type"
 const shortestSeconds = 0.1;
 
 /**
- * Tells of the lines that the script prints, as soon as they are there, and returns a function that ends this. Where the kernel has
- * no watch to give (inotify's limits) it never does.
+ * Tells of each phase that is over, as soon as the script has printed its outcome, and returns a function that ends this. Where the
+ * kernel has no watch to give (inotify's limits) it never does.
  * @param file the script's console output; its folder exists
- * @param events `begins`: of a phase, with the seconds of the sides' windows where they are its own; `over`: its end
  */
-export function watchConsole(
-  file: string, { begins, over }: { begins(seconds: number[] | undefined): void; over(outcome: PhaseOutcome): void },
-): () => void {
+export function watchConsole(file: string, over: (outcome: PhaseOutcome) => void): () => void {
   let seen = 0;
   const watcher = ifThere(() => watch(path.dirname(file), (_, name) => {
     if (name !== path.basename(file)) return;
@@ -30,7 +27,6 @@ export function watchConsole(
       const line = lines[seen] as string;
       try {
         if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
-        else if (line.startsWith(phaseBeginsPrefix)) begins(line === phaseBeginsPrefix ? undefined : JSON.parse(line.slice(phaseBeginsPrefix.length)) as number[]);
       } catch (error) {
         // Half a line of a full disk: readPhases tells of it.
         if (!(error instanceof SyntaxError)) throw error;

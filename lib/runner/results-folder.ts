@@ -6,10 +6,7 @@ import { freeBytes, makeFolder, requireSpace } from '../folders.ts';
 import { UserError } from '../errors.ts';
 import { checkWhole } from '../write-whole.ts';
 
-/**
- * Makes sure that a run's files will fit into `out`, which is made when it is not there. Leaves nothing else behind.
- * @throws UserError when it cannot be written to or has too little space
- */
+/** Makes the folder `out` if it is missing. Throws UserError if it cannot be written to or has too little space. */
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
   try {
     makeFolder(out);
@@ -56,10 +53,7 @@ export async function isFull(folder: string): Promise<boolean> {
   return await freeBytes(folder) < fullBelowBytes;
 }
 
-/**
- * The line for the person when a run in `folder` failed: that its file system is full, if it is, since every part then
- * fails in its own words; otherwise as folderError.
- */
+/** As folderError; if the file system of `folder` is full the line says so, since every part then fails in its own words. */
 export async function explainFailure(folder: string, error: unknown): Promise<unknown> {
   return folderError(folder, await isFull(folder) ? { code: 'ENOSPC' } : error);
 }

@@ -20,11 +20,8 @@ import { phasesOf, underLoad, type Measurement } from './under-load.ts';
 /**
  * Loads one group in one round, and returns what each of its sides came to. Everything it started has ended when it returns or throws.
  * @param place of the group among the round's, from 1
- * @throws UserError when a server does not start or answer as it should for the first time
- * @throws RoundFailure when a server, its network or k6 ended early, or one of the first two does not start that did before, so that
- * it is not the config's fault; or when a server did not do what is to be measured
- * @throws Disturbance when something else kept the figures from meaning what they say
- * @throws Interrupted after a signal
+ * @throws UserError when a server does not start or answer as it should for the first time; Interrupted after a signal
+ * @throws RoundFailure when a server, network or k6 failed later; Disturbance when something else made the figures wrong
  */
 export async function runGroup(context: RunContext, group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>> {
   const { plan: { within } } = context;

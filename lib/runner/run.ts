@@ -50,10 +50,8 @@ export interface RunOutcome {
 }
 
 /**
- * Runs the rounds, until the verdicts are there, the last round is over, or the time is.
- * result.json is written after each, marked partial until the last. A round in which something failed is dropped for all
- * variants and repeated, under a number of its own, so that its samples do not mix with the dropped ones: once where a server
- * failed, four times where it was disturbed, after a pause that grows. Then the run ends, and the rounds before it stay.
+ * Runs the rounds, until the verdicts are there, the last round is over, or the time is. result.json is written after each. A round
+ * that fails is dropped for all variants and repeated under a number of its own, so that its samples do not mix with the dropped ones.
  * Never throws: what ended the run early is in the outcome.
  */
 export async function runRounds(context: RunContext | RunElsewhere, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {

@@ -72,10 +72,7 @@ export function foundIn(
   return { step: nearest.index, rate: found, atLeast: found === highestRate || wasGenerators };
 }
 
-/**
- * Where something is known: below the lowest of all, by another factor in each round, so that the rates that are tried are not the
- * same ones again. Far below what the variant itself has kept something else is the matter.
- */
+/** Where something is known: below the lowest of all, by another factor in each round. `least` is the part of its own that is tried. */
 const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
 /** Where nothing is known, and how far apart in ln searches begin there. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
@@ -84,9 +81,8 @@ const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 export interface SearchRound { known: ReadonlyMap<string, readonly number[]>; seed: string }
 
 /**
- * Where each variant's search begins: all of them at the same rate, and well below. Where pauses of the machine blur the limit a
- * search ends near its beginning: began it near what the same variant had found before, one bad round would draw those after it
- * along, and they would seem to agree. What all begin with makes no difference between them.
+ * Where each variant's search begins: all at the same rate, below all limits. Where pauses blur the limit a search ends near its begin:
+ * if it began at what the variant had found before, one bad round would draw the later ones along.
  */
 export function searchStarts(variants: readonly string[], { known, seed }: SearchRound): SearchStart[] {
   const drawn = randomNumbers(seed)();

@@ -9,19 +9,8 @@ import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading } from '../machine/usage.ts';
 import type { Throttling } from '../machine/throttling.ts';
 
-/** When samples are taken. */
-interface Pace { everyMs: number; /** Around an instant that a window begins or ends at. */ atBoundsMs: readonly number[] }
-
-/** The closest that samples without bounds are, in ms. */
-const intervalMs = 100;
-
-const closely: Pace = { everyMs: intervalMs, atBoundsMs: [-30, -20, -10, 0, 10, 20, 30] };
-
-/**
- * A sample takes a millisecond of the generator's core, and of servers that take turns several. What is due at a rate waits for it, and that
- * must not be one request in a hundred.
- */
-const seldom: Pace = { everyMs: 150, atBoundsMs: [0] };
+/** A sample takes a millisecond of the generator's core, of servers that take turns several. Requests wait for it: not one in a hundred must. */
+const intervalMs = 150;
 
 /** What belongs to no single server, now. CPU seconds are sums since some start. */
 export interface SharedUse {
@@ -52,8 +41,6 @@ export interface UsageSample extends SharedUse {
 export interface UsageSampler {
   /** What was sampled so far, as the server at that place in `servers` sees it. */
   samplesOf(place: number): UsageSample[];
-  /** More samples are taken around that instant of the monotonic clock, if it is to come. */
-  expect(boundMs: number): void;
   /** Takes a last sample and ends. May be called twice. */
   stop(): void;
 }
@@ -61,8 +48,6 @@ export interface UsageSampler {
 /** What is sampled. None of them throws. */
 export interface UsageReaders {
   clock?: Clock;
-  /** A sample would show in the load's figures. */
-  seldom: boolean;
   servers: readonly {
     usage: StartedServer['usage'];
     /** The first process of the server's that somebody stopped. */
@@ -71,10 +56,9 @@ export interface UsageReaders {
   shared(): SharedUse;
 }
 
-/** Samples 10 times a second from now on, or 7 times, the first at once. */
+/** Samples 7 times a second from now on, the first at once. */
 export function sampleUsage(readers: UsageReaders): UsageSampler {
   const { clock = machineClock } = readers;
-  const { everyMs, atBoundsMs } = readers.seldom ? seldom : closely;
   const samples = readers.servers.map((): UsageSample[] => []);
   const take = (): void => {
     const atMs = clock.monotonicMs();
@@ -87,27 +71,14 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
     for (const [place, one] of own.entries()) samples[place]?.push({ ...shared, ...one });
   };
   take();
-  const timer = setInterval(take, everyMs);
-  const atBounds = new Set<NodeJS.Timeout>();
+  const timer = setInterval(take, intervalMs);
   let stopped = false;
   return {
     samplesOf: (place) => samples[place] as UsageSample[],
-    expect(boundMs) {
-      const inMs = boundMs - clock.monotonicMs();
-      if (stopped || inMs < 0) return;
-      for (const offsetMs of atBoundsMs) {
-        const once = setTimeout(() => {
-          atBounds.delete(once);
-          take();
-        }, Math.max(0, inMs + offsetMs));
-        atBounds.add(once);
-      }
-    },
     stop() {
       if (stopped) return;
       stopped = true;
       clearInterval(timer);
-      for (const once of atBounds) clearTimeout(once);
       take();
     },
   };
@@ -136,47 +107,25 @@ function machineThere(readings: readonly { atMs: number; machine: MachineReading
   return { server: isTold ? { processes: seconds('processes'), interrupts: seconds('interrupts'), steal: seconds('steal'), idle: seconds('idle') } : null, generator: here.generator, loadAverage, serverMhz };
 }
 
-/** Those that are as far apart as without bounds: between closer ones the kernel's ticks show, which bring a task's CPU time up to date. */
-export function sparse<S extends { atMs: number }>(samples: readonly S[]): S[] {
-  let lastMs = -Infinity;
-  return samples.filter(({ atMs }) => {
-    const isFar = atMs - lastMs >= intervalMs * 0.9;
-    if (isFar) lastMs = atMs;
-    return isFar;
-  });
+/** Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
+export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean }
+
+/** The window of a phase. */
+export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load): UsageWindow {
+  return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
 }
 
 /**
- * Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins;
- * `idleAfter`: none comes after it, so that the server does nothing then but to close connections.
- */
-export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean; idleAfter?: boolean }
-
-/** Of a phase. @param isLast no load comes after it */
-export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load, isLast: boolean): UsageWindow {
-  return { fromMs, toMs, idleBefore: warmupSeconds === 0, idleAfter: isLast };
-}
-
-/** Between samples that are further apart a straight line says too little, whatever the window is. */
-export const farMs = 250;
-
-/**
- * CPU seconds used within a window, and the highest memory seen there. Where the server is idle before and after it, the
- * samples around it say exactly what was used, however short it is. After a warm-up, within steady load, a straight line
- * lies between the samples around the start, and at the end, where the load stops, the rate before it goes on for the rest,
- * up to what the sample behind it says. Where these are far apart and no load follows, it is what the sample behind it says: the
- * end of the connections, some milliseconds of CPU, is the lesser error then.
- *
- * What it may be wrong by: at most a quarter of the time between the two samples, times the server's cores, at the start
- * (a sum that grows by at most that in a line's place), and at most that time at the end; and by a tick of the kernel's (1 to
- * 10 ms) for each process that runs at the bound, since only then its CPU time is brought up to date. With bounds that are
- * expected (UsageSampler) the samples are about 10 ms apart; at a rate one is at the bound, and the others 150 ms apart.
+ * CPU seconds used within a window, for a server whose CPU time the load engine cannot read: one of them is on another host; and the
+ * highest memory seen. The load begins between two samples of an idle server, or divides them by a straight line after a warm-up; it
+ * ends before the sample behind it. That is wrong by the server's use between two samples at most.
  * @param samples in order of time, around the window (gapIn says whether they are)
  */
-export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore, idleAfter = false }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
+export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
+  const begin = idleBefore ? cpuOf(samples.findLast((sample) => sample.atMs <= fromMs) ?? samples[0] as ServerSample) : valueAt(samples, fromMs, cpuOf);
   return {
-    cpuSeconds: idleBefore ? cpuAround(samples, fromMs, toMs) : cpuAtEnd(samples, toMs, idleAfter) - valueAt(samples, fromMs, cpuOf),
+    cpuSeconds: cpuOf(samples.find((sample) => sample.atMs >= toMs) ?? samples.at(-1) as ServerSample) - begin,
     rssBytes: extent((inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes))[1],
   };
 }
@@ -184,7 +133,7 @@ export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, i
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
 
 /** The last sample before an instant, and the first one that is not; undefined where there is none. @param samples in order of time */
-export function around<S extends { atMs: number }>(samples: readonly S[], atMs: number): [before: S | undefined, after: S | undefined] {
+function around<S extends { atMs: number }>(samples: readonly S[], atMs: number): [before: S | undefined, after: S | undefined] {
   const next = samples.findIndex((sample) => sample.atMs >= atMs);
   return next === -1 ? [samples.at(-1), undefined] : [samples[next - 1], samples[next]];
 }
@@ -194,23 +143,6 @@ export function valueAt<S extends { atMs: number }>(samples: readonly S[], atMs:
   const [before, after] = around(samples, atMs);
   if (before === undefined || after === undefined) return of((before ?? after) as S);
   return of(before) + rate(before, after, of) * (atMs - before.atMs);
-}
-
-function cpuAround(samples: readonly ServerSample[], fromMs: number, toMs: number): number {
-  const before = samples.findLast((sample) => sample.atMs <= fromMs) ?? samples[0] as ServerSample;
-  const after = samples.find((sample) => sample.atMs >= toMs) ?? samples.at(-1) as ServerSample;
-  return after.cpuSeconds - before.cpuSeconds;
-}
-
-function cpuAtEnd(samples: readonly ServerSample[], atMs: number, idleAfter: boolean): number {
-  const [before, after] = around(samples, atMs);
-  if (before === undefined || after === undefined) return valueAt(samples, atMs, cpuOf);
-  if (idleAfter && after.atMs - before.atMs > farMs) return after.cpuSeconds;
-  // Long enough for a rate that the kernel's ticks do not show in.
-  const earlier = samples.findLast((sample) => before.atMs - sample.atMs >= intervalMs * 0.9);
-  if (earlier === undefined) return valueAt(samples, atMs, cpuOf);
-  if (after.atMs === atMs) return after.cpuSeconds;
-  return Math.min(after.cpuSeconds, before.cpuSeconds + rate(earlier, before, cpuOf) * (atMs - before.atMs));
 }
 
 /** Per millisecond. */

@@ -67,18 +67,11 @@ export async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
 }
 
-function withName({ variant: { name } }: PlannedVariant, error: unknown): never {
-  throw error instanceof UserError ? new UserError(`${name}: ${error.message}`, error.exitCode) : error;
-}
-
 export function asRoundFailure(error: unknown): never {
   throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
 }
 
-/**
- * Opens the variant's network, if it has one, and starts its server there, unless that has begun, with its config and logs in `folder`.
- * What it answers and is goes to `tried` once. Nothing is left when it throws: a UserError begins with the variant's name.
- */
+/** Opens the variant's network and starts its server, unless it has `begun`; notes it in `tried`. Nothing is left when it throws. */
 async function openStage(context: RunContext, planned: PlannedVariant, folder: string, begun: BegunServer | undefined, tried: Attempt['tried']): Promise<Stage> {
   const { plan, tools, interrupt, host } = context;
   const { scenario, cores } = plan;
@@ -104,23 +97,15 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
       const answer = begun?.answer ?? await answerOfAll(server, check, interrupt.signal, network?.server.enter);
       tried.set(name, { server: serverFacts(planned, server), answer, settings: network?.settings ?? [] });
     }
-    return stageOf(planned, server, network);
+    const died = network === null ? server.died : Promise.race([server.died, network.died]);
+    return { planned, server, network, died: died.then((how) => `${name}: ${how}`), stop };
   } catch (error) {
+    await stop();
+    throw error instanceof UserError ? new UserError(`${name}: ${error.message}`, error.exitCode) : error;
+  }
+
+  async function stop(): Promise<void> {
     await server?.stop();
     await network?.stop();
-    return withName(planned, error);
   }
-}
-
-function stageOf(planned: PlannedVariant, server: RunningServer, network: Network | null): Stage {
-  return {
-    planned,
-    server,
-    network,
-    died: (network === null ? server.died : Promise.race([server.died, network.died])).then((how) => `${planned.variant.name}: ${how}`),
-    async stop() {
-      await server.stop();
-      await network?.stop();
-    },
-  };
 }

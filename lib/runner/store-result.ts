@@ -18,7 +18,6 @@ import { generatorCores } from '../machine/cores.ts';
 import type { Plan, PlannedVariant } from './planned.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
 import type { RunBase } from './round-types.ts';
-import { sparse } from './server-usage.ts';
 import type { Measurement } from './under-load.ts';
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
@@ -33,7 +32,7 @@ export async function storeSamples(
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   if (variant.server.name === 'address') return integrity;
-  const problem = await written(store.writeOrKeep(serverSamplePoints(tags, sparse(samples).map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes })))));
+  const problem = await written(store.writeOrKeep(serverSamplePoints(tags, samples.map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes })))));
   if (problem !== null) integrity.problems.push(problem);
   return integrity;
 }
@@ -62,7 +61,7 @@ export async function countAgain({ plan, store }: RunBase, kept: readonly KeptRo
   const outcomes = kept.flatMap((one) => [...one.outcomes].map(([variant, outcome]) => ({ variant, round: one.round, outcome })));
   if (store === null || outcomes.length === 0) return [];
   const { integrity, uncounted } = await checkRounds(store, plan.run, outcomes.map(({ variant, round, outcome: { recordFile, requests, instances } }) => ({ variant, round, recordFile, requests, instances })), true);
-  if (uncounted !== null) return [`what InfluxDB holds could not be counted when the run was over: ${uncounted}`];
+  if (uncounted !== null) return [uncounted];
   for (const [index, now] of integrity.entries()) {
     const { outcome } = outcomes[index] as typeof outcomes[number];
     outcome.integrity = { ...now, backfilled: Math.min(now.requests, now.backfilled + (outcome.integrity?.backfilled ?? 0)) };

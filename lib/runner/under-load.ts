@@ -4,7 +4,6 @@ import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { k6Files } from '../k6/load-plan.ts';
 import { keepCoresAwake } from '../machine/awake.ts';
-import { machineClock } from '../machine/clock.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { watchThrottling } from '../machine/throttling.ts';
 import { interruptsApart, watchMachine } from '../machine/usage.ts';
@@ -15,7 +14,6 @@ import { pageOf } from '../scenario/catalogue.ts';
 import { isStarted, stoppedIn, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { watchProcess } from '../servers/usage.ts';
 import { RoundFailure } from './disturbance.ts';
-import { windowBounds } from './estimate.ts';
 import { LoadFailure, runK6, startK6, type K6Outcome, type RunningK6 } from './k6.ts';
 import { startK6There } from './k6-there.ts';
 import { networkUseBetween, sampleLink } from './network-usage.ts';
@@ -90,7 +88,6 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
     const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus);
     const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
     const sampling = sampleUsage({
-      seldom: isAtRate || stages.length > 1,
       servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) } : notSampled)),
       shared() {
         const { user, system } = process.cpuUsage();
@@ -102,19 +99,14 @@ export async function underLoad(context: RunContext, group: Group, stages: reado
       },
     });
     sampler = sampling;
-    const unwatch = watchConsole(k6.files.console, {
-      begins(windows) {
-        for (const seconds of windowBounds(scenario, group, windows)) sampling.expect(machineClock.monotonicMs() + seconds * 1000);
-      },
-      over(outcome) {
-        if (within !== undefined) onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
-      },
+    const unwatch = within === undefined ? undefined : watchConsole(k6.files.console, (outcome) => {
+      onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
     });
     const tail = new RecordTail(k6.files.record);
     const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
     return () => {
       clearInterval(ticker);
-      unwatch();
+      unwatch?.();
       sampling.stop();
     };
   }).catch((error: unknown) => {
@@ -148,8 +140,8 @@ export function phasesOf({ results, samples, link }: Measurement, { load, varian
     hasUpstreams: server.upstreams.length > 0,
   };
   const isKnown = isStarted(server) || isHosted(server);
-  return results.map(({ serverCpu = null, ...result }, index) => {
-    const window = windowOf(result, load, index === results.length - 1);
+  return results.map(({ serverCpu = null, ...result }) => {
+    const window = windowOf(result, load);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
       ...result, ...expectedOf(scenario, variant),

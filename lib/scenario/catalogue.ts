@@ -27,10 +27,7 @@ async function shippedNames(): Promise<string[]> {
 
 const shippedFile = (name: string): string => path.join(scenariosFolder, `${name}.ts`);
 
-/**
- * The scenario of that name, or of that file (a name with a `/` or a script's ending), relative to the folder the person
- * stands in. Throws UserError: exit code 2 with the nearest name when there is none, 1 when a file holds no good scenario.
- */
+/** The scenario of that name, or file (with a / or a script's ending). Throws UserError: exit code 2 if there is none, 1 for a bad one. */
 export async function findScenario(name: string): Promise<Scenario> {
   const isOwn = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
   const file = isOwn ? fromCallersFolder(name) : shippedFile(name);
@@ -39,9 +36,8 @@ export async function findScenario(name: string): Promise<Scenario> {
 }
 
 /**
- * The variants named, in the scenario's order, those that are published only among them; without names, all but those
- * `onRequest`. Throws UserError with exit code 2 for names that are empty, given twice or unknown, and when none of those
- * named can be run.
+ * The variants named, in the scenario's order; without names, all but those `onRequest`.
+ * @throws UserError (exit code 2) for names that are empty, given twice or unknown, and when none of them can be run
  */
 export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
   if (names === undefined) return scenario.variants.filter((variant) => variant.onRequest !== true);

@@ -1,4 +1,5 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
+import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { problemOfHeader } from './load/headers.ts';
 import { commandWords } from './load/shell-words.ts';
@@ -9,10 +10,10 @@ import { problemOfForm } from './schema.ts';
 import { baselineName, isConfigured, isOwn, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
 import { isHttp2 } from './protocols.ts';
 
-/** Checks a scenario and returns it unchanged. Throws an Error that names the field when something is wrong. */
+/** Checks a scenario and returns it unchanged. Throws a UserError that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
   const problem = problemOfForm(scenario) ?? problemOf(scenario);
-  if (problem !== undefined) throw new Error(`scenario ${quotedUnlessName(String((scenario as Partial<Scenario> | null)?.name))}: ${problem}`);
+  if (problem !== undefined) throw new UserError(`scenario ${quotedUnlessName(String((scenario as Partial<Scenario> | null)?.name))}: ${problem}`);
   return scenario;
 }
 
@@ -126,6 +127,7 @@ function problemOfCommand(line: string): string | undefined {
 function problemOfOrigin(origin: string): string | undefined {
   const url = /^https?:\/\/[^/]/i.test(origin) && URL.canParse(origin) ? new URL(origin) : undefined;
   if (url === undefined) return `has the address "${origin}": write one such as http://127.0.0.1:8080`;
+  if (url.port === '0') return `has the address "${origin}", whose port is 0: write the server's own`;
   if (url.username !== '' || url.password !== '') return 'has an address with a user name in it: give a header, Authorization: Basic …';
   return /^https?:\/\/[^/?#]+$/i.test(origin) ? undefined : `has the address "${origin}": write ${url.origin}, and what follows it as the page's path`;
 }

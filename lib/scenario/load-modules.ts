@@ -6,10 +6,7 @@ import { nodeModules } from '../../bin/bundle.mjs';
 import { inTemporaryFolder } from '../folders.ts';
 import { projectRoot } from '../setup/paths.ts';
 
-/**
- * What the files export, each of their modules once however many import it.
- * @throws Error with one line: of what cannot be compiled, or as a module throws it
- */
+/** What the files export. Throws Error with one line for what cannot be compiled, or as a module throws it. */
 export async function loadModules(files: readonly string[]): Promise<unknown[]> {
   return inTemporaryFolder('bakeoff-scenario-', async (folder) => {
     const options = nodeModules(folder);

@@ -10,16 +10,9 @@ export type ServerName = 'nginx' | 'h2o' | 'nghttpd';
 /** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
 export interface ConfiguredServer {
   name: ServerName;
-  /**
-   * File names without `.conf`, in the order in which they are composed; the first one is the base. A config of your own
-   * is named by its path: ./knob.conf, from the scenario's file, or an absolute one. Whether the server speaks TLS is the
-   * config's to say.
-   */
+  /** File names without `.conf`, the base first; a config of your own by its path: ./knob.conf, from the scenario's file, or absolute. */
   config: readonly string[];
-  /**
-   * Worker processes: a number, or 'server-cores' (one per server core; the rendered config names the number,
-   * since `auto` ignores affinity).
-   */
+  /** Worker processes: a number, or 'server-cores', one per server core. */
   workers: number | 'server-cores';
   /** What the article had, and `--exact` runs; absent where it does not say how many: then `workers` holds there too. */
   articleWorkers?: number;
@@ -27,10 +20,7 @@ export interface ConfiguredServer {
   minWorkers?: number;
   /** The server's limit of open files (soft and hard); default: as many as its connections need. */
   fileLimit?: number;
-  /**
-   * `config` is one file, a whole config of a person's own: it runs as it is, but for what cannot be used here. `port` says
-   * which one is loaded where it listens on several, `laid` what is laid over it. `workers` are those it then asks for.
-   */
+  /** `config` is one whole config of your own, which runs as it is. `port`: the one to load of several. `laid`: lines laid over it. */
   asIs?: { port?: number; laid?: readonly LaidLines[] };
   /** The path of its binary, where two builds of one server are compared; default: the one that all variants run. */
   binary?: string;
@@ -94,10 +84,7 @@ export interface LoadProfile {
   /** One of the two is set; with `rate` it is `requests`, rate times duration, and all of them are awaited. */
   durationSeconds?: number;
   requests?: number;
-  /**
-   * Where all `requests` take hours: the measured window instead of them, unless `--exact`. Not fewer requests, where the start of
-   * many connections, and the last ones that wait to send again, would be most of the time.
-   */
+  /** Where all `requests` take hours: the measured window instead of them, unless `--exact`. */
   secondsHere?: number;
   /** Default: GET without a body. */
   method?: string;
@@ -192,10 +179,7 @@ export interface LinkDirection {
 export interface NetworkSpec {
   toServer: LinkDirection;
   toClient: LinkDirection;
-  /**
-   * Files of `server-configs/sysctl/` without `.conf`, or paths as of a config: kernel settings of the server's namespace. Of a
-   * setting that stands in several the last one holds.
-   */
+  /** Kernel settings of the server's namespace: files of `server-configs/sysctl/` without `.conf`, or paths. The last one wins. */
   serverSettings: readonly string[];
   /** The same, of the client's namespace. */
   clientSettings: readonly string[];

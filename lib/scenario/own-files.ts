@@ -11,11 +11,7 @@ export function isPath(name: string): boolean {
   return /^(\/|\.{1,2}(\/|$))/.test(name);
 }
 
-/**
- * The scenario with absolute paths of its configs, docroots and files of kernel settings.
- * @param folder the scenario file's; absolute
- * @throws Error when one is not there
- */
+/** The scenario with absolute paths, from its file's absolute `folder`. Throws Error for a file that is not there. */
 export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
   const own = (name: string, kind: 'file' | 'folder', what: string): string => (isPath(name) ? found(folder, name, kind, what) : name);
   const filesFrom = (names: readonly string[], what: string): string[] => names.map((name) => own(name, 'file', what));

@@ -22,6 +22,7 @@ export function urlParts(text: string, where: string): UrlParts {
   const scheme = url.protocol === 'https:' ? 'https' : 'http';
   // URL leaves out the one that is the scheme's.
   const [, port] = /^[^:]+:\/\/[^/\\?#]*:(\d+)(?:[/\\?#]|$)/.exec(text) ?? [];
+  if (Number(port) === 0) throw new UserError(`${where}: ${text} has port 0, where nothing can listen: give the server's own`, 2);
   const named = isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
   return {
     scheme,

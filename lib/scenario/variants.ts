@@ -57,10 +57,7 @@ export function networkOf(scenario: Scenario, variant: Variant): NetworkSpec | u
   return variant.network ?? scenario.network;
 }
 
-/**
- * The variant's load, fitted to this machine as by fitLoad. Variants whose article counts are equal stay so with `quick`
- * too: where more requests share a handshake, it weighs less.
- */
+/** The variant's load, fitted as by fitLoad. Equal counts stay equal with `quick`: a handshake weighs less where more requests share it. */
 export function fitVariantLoad(scenario: Scenario, variant: Variant, options: FitOptions): Load {
   const profile = loadOf(scenario, variant);
   const load = fitLoad(profile, options);
@@ -72,11 +69,7 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
 /** Of a load at a rate, as vegeta's -duration=10s; shortened as that is. */
 const secondsAtRate = 10;
 
-/**
- * A sweep: the scenario with a variant for each of `shown` that can be run and each rate, compared with its baseline at the same one.
- * What an article published was of another load, and is left out, as are its further comparisons.
- * @param rates in requests/s
- */
+/** A sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at that rate. Published figures are left out. */
 export function atRates(scenario: Scenario, shown: readonly Variant[], rates: readonly number[]): Scenario {
   const { alsoCompare: _, within: __, ...rest } = scenario;
   const variants = rates.flatMap((rate) => shown.filter(isRunnable).map((variant): Variant => {

@@ -1,4 +1,4 @@
-// What the binaries of servers, and of k6, say of themselves.
+// The versions of servers' and k6's binaries, as these say themselves.
 import { UserError } from '../errors.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { lastLine, run } from '../setup/run.ts';
@@ -6,7 +6,7 @@ import { toolVariable } from '../setup/tools.ts';
 import { atLeast } from '../setup/version.ts';
 import type { Build } from './server.ts';
 
-/** How to ask a binary who it is. `pattern` finds the version in the answer; `why`: what versions before the oldest one that will do lack. */
+/** How to ask a binary for its version. `pattern` finds it in the answer; `why`: what only the `oldest` and newer ones do. */
 interface Question { args: readonly string[]; pattern: RegExp; oldest: string; why: string }
 
 const questions: Record<ServerName, Question> = {
@@ -15,7 +15,6 @@ const questions: Record<ServerName, Question> = {
   nghttpd: { args: ['--version'], pattern: /^nghttpd nghttp2\/(\S+)/m, oldest: '1.0.0', why: 'speak HTTP/2 as it was finished (RFC 7540)' },
 };
 
-/** Who is asked for its version answers at once. */
 const answerSeconds = 30;
 
 const known = new Map<string, Build>();

@@ -11,14 +11,12 @@ import { ensureTools } from '../setup/tools.ts';
 
 /** As in article 002. */
 const validDays = 3650;
-/** One that ends this soon is replaced: no run takes so long. */
-const renewDays = 30;
-const dayMs = 24 * 3600 * 1000;
+/** A certificate that ends this soon is replaced: no run takes so long. */
+const renewMs = 30 * 24 * 3600 * 1000;
 
 /**
- * The absolute path of a PEM file with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1, mode
- * 0600. One file for both, so that they can be replaced in one step and always fit. It is kept below `.bakeoff/` and made
- * by openssl, which is installed like the servers when it is missing.
+ * Returns the absolute path of a PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1.
+ * Both are in one file, so that they are replaced in one step. It is kept below `.bakeoff/` and made by openssl.
  * @throws UserError when it cannot be made, kept or read, or the signal's reason
  */
 export async function machineCertificate(signal: AbortSignal, machine: Machine = thisMachine()): Promise<string> {
@@ -38,7 +36,7 @@ export async function machineCertificate(signal: AbortSignal, machine: Machine =
   return file;
 }
 
-/** What has openssl make key and certificate, in one file. */
+/** The arguments with which openssl makes key and certificate, in one file. */
 export function certificateArgs(file: string): string[] {
   return [
     'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-sha256', '-days', String(validDays),
@@ -47,7 +45,7 @@ export function certificateArgs(file: string): string[] {
   ];
 }
 
-/** False when it is missing, damaged, or (almost) over. Throws when it is there but closed to us. */
+/** False when it is missing, damaged, or (almost) over. Throws when it is closed to this user. */
 async function isValid(file: string): Promise<boolean> {
   const pem = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
@@ -55,9 +53,8 @@ async function isValid(file: string): Promise<boolean> {
   });
   try {
     const certificate = new X509Certificate(pem);
-    const now = Date.now();
-    return certificate.checkPrivateKey(createPrivateKey(pem)) && Date.parse(certificate.validFrom) <= now
-      && Date.parse(certificate.validTo) > now + renewDays * dayMs;
+    return certificate.checkPrivateKey(createPrivateKey(pem)) && Date.parse(certificate.validFrom) <= Date.now()
+      && Date.parse(certificate.validTo) > Date.now() + renewMs;
   } catch {
     return false;
   }
@@ -67,12 +64,7 @@ async function make(file: string, machine: Machine, signal: AbortSignal): Promis
   const { openssl } = await ensureTools(['openssl'], machine, signal);
   const unfinished = `${file}.unfinished`;
   await rm(unfinished, { force: true });
-  const { code, stderr } = await run({
-    command: openssl,
-    args: certificateArgs(unfinished),
-    env: machine.env,
-    signal,
-  });
+  const { code, stderr } = await run({ command: openssl, args: certificateArgs(unfinished), env: machine.env, signal });
   if (code !== 0 || !await isValid(unfinished)) {
     throw new UserError(`${openssl} could not make a certificate (${lastLine(stderr) || 'it says nothing'}): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`);
   }

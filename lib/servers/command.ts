@@ -4,17 +4,16 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { boundLog } from '../log-file.ts';
-import { processIds } from '../proc.ts';
 import { startLogged, type Child } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer } from '../scenario/model.ts';
 import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { familyOf, groupOf, guardMarked, newMark } from './family.ts';
+import { familyOf, groupOf, guardMarked, newMark, writersOf } from './family.ts';
 import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
 import { howToStay, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { AddressInUse, onPort } from './on-port.ts';
-import { hostAndPort, isAt, listeningOf, listensOn, noPort, portProblem, requireLoopback, type Address, type Listening } from './ports.ts';
+import { holdersOf, hostAndPort, isAt, listeningOf, noPort, portProblem, requireLoopback, type Address, type Listening } from './ports.ts';
 import { waitUntilReady, type ReadyCheck } from './ready.ts';
 import { makeScratch } from './scratch.ts';
 import type { Answer, StartedServer, StartOptions } from './server.ts';
@@ -77,13 +76,19 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
   const { pid } = child;
   const unbound = boundLog(logFile);
   const who = `${name} (pid ${pid})`;
+  let serves = false;
   const { died, stop } = watchLifecycle(name, child, logFile, async () => {
+    const others = serves ? holdersOf(at) : [];
+    if (others.length > 0) console.error(`${who} has ended, and ${hostAndPort(at)} is still in use (pid ${others.join(', ')}): end that if ${name} has started it`);
     try {
       scratch.remove();
     } finally {
       await Promise.all([unbound(), unguard()]);
     }
-  }, () => familyOf(pid, mark).map(Number));
+  }, () => {
+    const family = familyOf(pid, mark);
+    return (family.length > 0 ? family : writersOf(logFile)).map(Number);
+  });
   const beganAtMs = performance.now();
   let answer: Answer;
   try {
@@ -99,12 +104,13 @@ async function startOn(at: Address, spec: CommandServer, options: StartOptions, 
       if (child.hasExited()) throw new UserError(await died);
       return answered;
     });
+    serves = true;
   } catch (error) {
     const endedWell = child.hasExited() && (await child.exited).code === 0;
     const isLate = performance.now() - beganAtMs >= readyLimitMs;
     await stop();
     if (error instanceof UserError && !isLate && (await portProblem(at))?.code === 'EADDRINUSE') {
-      const pid = processIds('/proc').find((one) => listensOn(Number(one), at));
+      const [pid] = holdersOf(at);
       throw endedWell ? new UserError(`${error.message}; what listens on ${hostAndPort(at)}${pid === undefined ? '' : ` (pid ${pid})`} may be its own, gone to the background: end that, and ${howToStay}`) : new AddressInUse();
     }
     throw error;

@@ -13,19 +13,20 @@ export const shippedConfigs = fileURLToPath(new URL('../../server-configs', impo
 export interface ConfigLayer { origin: string; text: string }
 
 /** The same of a file, by its absolute path. */
-export interface FileLayer extends ConfigLayer { file: string }
+interface FileLayer extends ConfigLayer { file: string }
 
-const mostMegabytes = 32;
+/** The longest configs are lists of addresses. */
+export const mostMegabytes = 32;
 
-/** Whose configs are shipped: folders of `server-configs/`. `sysctl` is the kernel. */
-type Configured = ServerName | 'sysctl';
-
-/** Reads files of `server-configs/<of>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read. */
-export function readLayers(of: Configured, names: readonly string[]): Promise<FileLayer[]> {
+/**
+ * Reads files of `server-configs/<of>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read.
+ * @param of sysctl: the kernel's settings
+ */
+export function readLayers(of: ServerName | 'sysctl', names: readonly string[]): Promise<FileLayer[]> {
   return Promise.all(names.map((name) => readLayer(of, name)));
 }
 
-async function readLayer(of: Configured, name: string): Promise<FileLayer> {
+async function readLayer(of: string, name: string): Promise<FileLayer> {
   if (path.isAbsolute(name)) {
     requirePlainPath(name, `cannot use the ${of} config`);
     const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {

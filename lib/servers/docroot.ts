@@ -9,24 +9,22 @@ import { inFolder, withFolder } from './remove-folder.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');
 
-/** Made when it is copied: half a megabyte that a few lines say. */
+/** The folder that is generated instead of copied. */
 const generated = 'images';
 
 /**
- * Copies what a server serves to a folder that is not there yet, readable for all whatever its own rights and the umask. Links
- * within it stay links.
+ * Copies pages to a folder that is not there yet, readable for all whatever their rights and the umask. Links within it stay links.
  * @param docroot as in Page: the name of a folder of `server-configs/www/`, `images`, or an absolute path
- * @throws UserError when there is no such folder, it cannot be copied, or has anything else in it than files, folders and
- *   links to these: what a link points to elsewhere was never meant to be readable for all
+ * @throws UserError when there is no such folder, it cannot be copied, or has anything but files, folders and links to these in it
  */
 export async function copyDocroot(docroot: string, target: string): Promise<void> {
   if (docroot === generated) {
+    const file = path.join(target, 'img.html');
     makeOpenFolder(target);
-    writeFileSync(path.join(target, 'img.html'), imagePage());
-    chmodSync(path.join(target, 'img.html'), 0o644);
-    return;
+    writeFileSync(file, imagePage());
+    return chmodSync(file, 0o644);
   }
-  const folder = path.isAbsolute(docroot) ? docroot : path.join(shippedPages, docroot);
+  const folder = path.resolve(shippedPages, docroot);
   if (!path.isAbsolute(docroot)) {
     if (docroot.includes('/')) throw new UserError(`docroot ${docroot}: a folder of your own is named by its absolute path`);
     const shipped = [...(await readdir(shippedPages)), generated];
@@ -44,40 +42,35 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
 }
 
 /**
- * @param root without links; it and `target` are absolute
+ * @param root absolute, without links
  * @param place in the docroot, '' for itself
- * @param folder the open folder: somebody else may change what is at its path meanwhile
+ * @param folder the open folder: another one may take its path meanwhile
  */
 function copyInto(root: string, target: string, place: string, folder: number): void {
   makeOpenFolder(path.join(target, place));
   for (const name of readdirSync(inFolder(folder, '.'))) {
     const [from, inner] = [inFolder(folder, name), path.join(place, name)];
     const found = lstatSync(from);
-    if (found.isSymbolicLink()) {
-      symlinkSync(linkWithin(root, inner, readlinkSync(from)), path.join(target, inner));
-    } else if (found.isDirectory()) {
-      withFolder(from, (descriptor) => copyInto(root, target, inner, descriptor));
-    } else if (found.isFile()) {
-      copyFile(from, path.join(target, inner));
-    } else {
-      throw refused(root, inner, 'is neither a file nor a folder: take it out');
-    }
+    if (found.isSymbolicLink()) symlinkSync(linkWithin(root, inner, readlinkSync(from)), path.join(target, inner));
+    else if (found.isDirectory()) withFolder(from, (descriptor) => copyInto(root, target, inner, descriptor));
+    else if (found.isFile()) copyFile(from, path.join(target, inner));
+    else throw refused(root, inner, 'is neither a file nor a folder: take it out');
   }
 }
 
 /** Where the link in the copy has to point to. Throws UserError for one that leads out of the docroot, or nowhere. */
 function linkWithin(root: string, place: string, to: string): string {
-  const link = path.join(root, place);
+  const folder = path.dirname(path.join(root, place));
   let end: string;
   try {
-    end = realpathSync(path.resolve(path.dirname(link), to));
+    end = realpathSync(path.resolve(folder, to));
   } catch (error) {
     throw refused(root, place, `is a link to ${to}, ${(error as NodeJS.ErrnoException).code === 'ELOOP' ? 'and so to itself' : 'which is not there'}: take it out`);
   }
   if (end !== root && !end.startsWith(`${root}/`)) {
     throw refused(root, place, `is a link to ${end}, out of the docroot, where it would become readable for all: put a copy in its place, or take it out`);
   }
-  return path.relative(path.dirname(link), end) || '.';
+  return path.relative(folder, end) || '.';
 }
 
 function refused(root: string, place: string, why: string): UserError {
@@ -102,9 +95,8 @@ function copyFile(from: string, to: string): void {
 }
 
 /**
- * Categories of the Caltech 101 data set (https://data.caltech.edu/records/mzrjq-6wc02) in the order of a folder listing,
- * with the number of their pictures. The article names the first and the last ones only, but its page has as many tags as
- * these have pictures (9144), and is as long to the byte: nothing is padded.
+ * Categories of the Caltech 101 data set (https://data.caltech.edu/records/mzrjq-6wc02) in the order of a folder listing, with the number
+ * of their pictures. The article's page has as many tags (9144), and is as long to the byte.
  */
 const pictures = `
   BACKGROUND_Google 467, Faces 435, Faces_easy 435, Leopards 200, Motorbikes 798, accordion 55, airplanes 800,
@@ -121,7 +113,7 @@ const pictures = `
   umbrella 75, watch 239, water_lilly 37, wheelchair 59, wild_cat 34, windsor_chair 56, wrench 39, yin_yang 60
 `;
 
-/** img.html, article 002's page of pictures: a heading, and an `<img>` for each picture of the data set. 525,304 bytes. The pictures themselves are not asked for. */
+/** img.html, article 002's page: a heading, and an `<img>` for each picture of the data set. 525,304 bytes. */
 export function imagePage(): string {
   const tags = [...pictures.matchAll(/(\w+) (\d+)/g)].flatMap(([, category, count]) =>
     Array.from({ length: Number(count) }, (_, index) =>

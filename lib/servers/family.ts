@@ -1,8 +1,9 @@
 // The processes of a command: what it has started may leave its group, its session and its tree.
 import { randomUUID } from 'node:crypto';
+import { realpathSync } from 'node:fs';
 import { processIds } from '../proc.ts';
 import { startChild } from '../process.ts';
-import { readIfThere } from '../read-if-there.ts';
+import { ifThere, linkOf, namesIn, readIfThere, textOf } from '../read-if-there.ts';
 import { runs } from './lifecycle.ts';
 import { processTree } from './usage.ts';
 
@@ -28,6 +29,14 @@ function withDescendants(roots: readonly string[]): string[] {
 /** False of a process that hides its environment, or has written over it. */
 function hasMark(pid: string, mark: string): boolean {
   return readIfThere(`/proc/${pid}/environ`)?.split('\0').includes(mark) === true;
+}
+
+/** The ids of all other processes that may write into a file: those that have inherited it may have left everything else. */
+export function writersOf(file: string): string[] {
+  const real = ifThere(() => realpathSync(file));
+  const mayWrite = (pid: string, descriptor: string): boolean => (parseInt(/^flags:\s*(\d+)/m.exec(textOf(`/proc/${pid}/fdinfo/${descriptor}`))?.[1] ?? '0', 8) & 3) !== 0;
+  return processIds('/proc').filter((pid) => pid !== String(process.pid) && runs(pid)
+    && namesIn(`/proc/${pid}/fd`).some((descriptor) => linkOf(`/proc/${pid}/fd/${descriptor}`) === real && mayWrite(pid, descriptor)));
 }
 
 /** Its input ends when the process that started it does. */

@@ -11,16 +11,16 @@ export function hardFilesLimit(): number {
   return Math.min(Number(limit) || Infinity, Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
-/** What a server has to be allowed, as fileLimitFor's `asked` and `connections` say. */
+/** The open files that a server needs. Parameters as of fileLimitFor. */
 export function filesNeeded(asked: number | undefined, connections: number): number {
   return asked ?? connections + otherFiles;
 }
 
 /**
- * The limit of open files for a server: what its spec asks for, or else the hard limit.
+ * The limit of open files for a server: `asked`, or else the hard limit.
  * @param asked ServerSpec.fileLimit, which may be too low for the connections on purpose
- * @param connections that the load opens; they may all end up at one worker
- * @param host whose limit it is, as the person named it; absent: this machine's
+ * @param connections of the load; they may all end up at one worker
+ * @param host of the limit, as the person named it; absent: this machine
  * @throws UserError when the hard limit is too low
  */
 export function fileLimitFor(name: string, asked: number | undefined, connections: number, hardLimit: number, host?: string): number {
@@ -29,7 +29,7 @@ export function fileLimitFor(name: string, asked: number | undefined, connection
   return asked ?? hardLimit;
 }
 
-/** Throws UserError when more files are needed than may be open. `why` begins its line: who needs how many, and what for. */
+/** Throws UserError when more files are needed than may be open. `why` begins its line: "h2o needs 5256 open files for 5000 connections". */
 export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;
   if (host !== undefined) throw new UserError(`${why}, but the hard limit on ${host} is ${hardLimit}: raise it there for who comes by ssh (nofile in /etc/security/limits.conf)`);

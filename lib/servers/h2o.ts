@@ -20,7 +20,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const { host, owner, listen } = oneAddress(config, names);
   owner.set('listen', listen);
   const tls = isMap(listen) && isMap(listen.get('ssl', true));
-  // Nobody reads the one; who starts it says its user, and where its log goes.
+  // bakeoff chooses the user and the log, and needs no pid file.
   for (const name of ['pid-file', 'user', 'error-log']) config.delete(name);
   mergeLayer(config, { origin: 'this machine', text: await machineLines(host, owner === config, tls, place) });
   return {
@@ -31,7 +31,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   };
 }
 
-/** Lays the layers over each other, the first is the base: mappings become one, everything else takes the place of what has its name. */
+/** Lays the layers over each other, the first is the base: mappings become one, any other value replaces that of the same name. */
 export function composeYaml(layers: readonly ConfigLayer[]): YAMLMap {
   const [base, ...knobs] = layers;
   const config = base === undefined ? undefined : parse(base);
@@ -40,7 +40,7 @@ export function composeYaml(layers: readonly ConfigLayer[]): YAMLMap {
   return config;
 }
 
-/** The text of a composed config. A line that is not the base's says whose it is. */
+/** The text of a composed config. A line that is not the base's names its file. */
 export function textOf(config: YAMLMap): string {
   return new Document(config).toString({ lineWidth: 0 });
 }
@@ -77,14 +77,14 @@ function parse({ origin, text }: ConfigLayer): YAMLMap | undefined {
   if (!isMap(document.contents)) throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
   visit(document.contents, {
     Pair: (_, { key }) => {
-      // A blank line parts what is said about the file, or the block, from what is said about the next line.
+      // Comments above a blank line are about the file or the block.
       if (isScalar(key) && key.commentBefore != null) key.commentBefore = key.commentBefore.split('\n\n').at(-1) as string;
     },
   });
   return document.contents;
 }
 
-/** The only host, and the only `listen` with its owner: that host, or the config for all hosts. Another would serve other addresses than loopback. */
+/** The only host, and the only `listen` with its owner: that host, or the config for all hosts. Others would serve the network. */
 function oneAddress(config: YAMLMap, names: readonly string[]): { host: string; owner: YAMLMap; listen: unknown } {
   const hosts = config.get('hosts', true);
   const pairs = isMap(hosts) ? hosts.items : [];
@@ -99,14 +99,14 @@ function oneAddress(config: YAMLMap, names: readonly string[]): { host: string; 
   );
 }
 
-/** @param shared whether `listen` is the one of all hosts */
+/** The YAML of Place. @param shared whether `listen` is the one of all hosts */
 async function machineLines(host: string, shared: boolean, tls: boolean, place: Place): Promise<string> {
   const certificate = tls ? await place.certificateFile() : undefined;
-  // Whether a certificate of our own has been revoked there is nobody to ask.
+  // No server can say whether our own certificate has been revoked.
   const ssl = { 'certificate-file': certificate, 'key-file': certificate, 'ocsp-update-interval': 0 };
   const listen = { listen: { host: place.address, port: place.port, ...(tls ? { ssl } : {}) } };
   return stringify({
-    // Without it h2o starts a thread for each core of the machine, also for those that it may not use.
+    // h2o's own default is a thread for each core of the machine, allowed or not.
     'num-threads': place.workers,
     ...(shared ? listen : {}),
     hosts: { [host]: { ...(shared ? {} : listen), paths: { '/': { 'file.dir': place.docroot } } } },

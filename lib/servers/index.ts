@@ -22,7 +22,7 @@ export { stoppedIn } from './usage.ts';
 
 const kinds: Record<ServerName, ServerKind> = { nginx: nginxKind, h2o: h2oKind, nghttpd: nghttpdKind };
 
-/** Starts it, unless it is an address, and returns once it serves the page. Throws UserError, or the signal's reason; nothing is left running then. */
+/** Starts the server, unless it is an address, and returns once it serves the page. Throws UserError or the signal's reason. */
 export function startServer(spec: ConfiguredServer | CommandServer, options: StartOptions): Promise<StartedServer>;
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
@@ -30,7 +30,7 @@ export function startServer(spec: ServerSpec, options: StartOptions): Promise<Ru
   return spec.name === 'command' ? startCommand(spec, options) : openAddress(spec, options);
 }
 
-/** What runs at an address already is asked, and otherwise left alone. Throws UserError where it does not answer. */
+/** A server that runs already. Throws UserError where it does not answer. */
 async function openAddress(spec: AddressServer, options: StartOptions): Promise<RunningServer> {
   const { origin } = spec;
   const { page, protocol = 'http/1.1', request, tls, workers, signal = new AbortController().signal } = options;
@@ -42,20 +42,20 @@ async function openAddress(spec: AddressServer, options: StartOptions): Promise<
     redirections: [],
     upstreams: [],
     answer: await waitUntilReady({ origin, page, protocol, request, tls, anyLength: true, isThere: true }, signal),
-    // Where it ends, its load fails.
+    // When it ends, its load fails.
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),
   };
 }
 
-/** A shipped config for a place elsewhere, and the name of its file. Throws UserError when it cannot be composed. */
+/** Composes a shipped config for another machine, with the name of its file. Throws UserError when it cannot. */
 export async function composeFor({ name, config }: ConfiguredServer, place: Place, build: Build): Promise<ComposedConfig & { fileName: string }> {
   return { ...await kinds[name].compose(config, place, build), fileName: `${name}.conf` };
 }
 
-/** How many workers the server gets here: the article's with `exact`, otherwise as many as the spec says for this number of cores. */
+/** The number of workers: the article's with `exact`, otherwise the spec's for this number of cores. */
 export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean): number {
-  // How many there are is their own to say: they may use all cores.
+  // Not known: they may use all cores.
   if (!isConfigured(spec)) return serverCores;
   if (exact && spec.articleWorkers !== undefined) return spec.articleWorkers;
   return Math.max(spec.minWorkers ?? 1, spec.workers === 'server-cores' ? serverCores : spec.workers);

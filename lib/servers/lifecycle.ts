@@ -7,18 +7,18 @@ import { sendIfThere, type Child } from '../process.ts';
 import type { RunningServer } from './server.ts';
 import { statFields } from './usage.ts';
 
-/** What a server leaves behind may end by itself, in order: h2o's keeper of keys removes its folder in /tmp then. */
+/** A server's other processes may end by themselves: h2o's keeper of keys then removes its folder in /tmp. */
 const groupEndsItselfMs = 1000;
 /** How long the kernel may take to end a killed group. */
 const groupEndLimitMs = 2000;
 const groupEndPollMs = 10;
-/** All processes of a command have so long to end in order. */
+/** How long all processes of a command may take to end after TERM. */
 const commandGraceMs = 5000;
+
 /**
- * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group is ended (workers outlive a master that
- * was killed, and keep its port), or all the members are, and `cleanUp` runs. Configured servers pass TERM on to their workers
- * themselves; of a command all members get it.
- * @param members finds the processes of a command that run now, the first one included: they may have left its group
+ * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group (workers outlive a killed master, and keep
+ * its port) or all members are ended, and `cleanUp` runs. Configured servers pass TERM on to their workers; all members get it.
+ * @param members finds the running processes of a command, which may have left its group
  */
 export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: () => number[]): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
@@ -58,16 +58,16 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
 
 export const howToStay = "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
 
-/** Which line of what an unknown program says last is the one that says why, is not known. */
+/** The last line of an unknown program need not be its reason. */
 const wordsOfStranger = 4;
 
-/** Without what a stack and its braces are made of. */
+/** Without the lines of a stack. */
 function lastWords(lines: readonly string[], count: number): string {
   const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');
 }
 
-/** Does what needs the server to run, until it ends or the signal comes: throws UserError with its last words then, or the signal's reason. */
+/** Does work that needs the server. Throws UserError with its last words when it ends, or the signal's reason. */
 export async function whileItRuns<T>(died: Promise<string>, aborted: AbortSignal, work: (until: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController();
   const ended = died.then((line): never => {
@@ -81,9 +81,8 @@ export async function whileItRuns<T>(died: Promise<string>, aborted: AbortSignal
 }
 
 /**
- * Sends each process a signal, and KILL after `graceMs`; those that they start meanwhile too.
+ * Sends each process a signal (absent: they end by themselves), and KILL after `graceMs`; also to those that they start meanwhile.
  * @param find gives processes, and groups by their numbers below 0
- * @param signal absent: they are about to end by themselves
  */
 async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM'): Promise<void> {
   const told = new Set<number>();
@@ -96,7 +95,7 @@ async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM')
       else if (signal !== undefined && !told.has(pid)) {
         told.add(pid);
         sendIfThere(pid, signal);
-        // One that somebody stopped hears of it once it goes on.
+        // A stopped process gets it once it goes on.
         sendIfThere(pid, 'SIGCONT');
       }
     }
@@ -104,12 +103,12 @@ async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM')
   }
 }
 
-/** By its number below 0, as long as one of the group runs. */
+/** The group by its number below 0, as long as one of it runs. */
 function groupIfThere(group: number): number[] {
   return processIds('/proc').some((pid) => runs(pid, group)) ? [-group] : [];
 }
 
-/** Whether it runs, in that group. Some that have ended may stay in the table until the system's first process asks for them. */
+/** Whether a process runs, in that group. Ended ones may stay in the table for a while. */
 export function runs(pid: string, group?: number): boolean {
   const [state, , itsGroup] = statFields(`/proc/${pid}`) ?? [];
   return state !== undefined && state !== 'Z' && state !== 'X' && (group === undefined || Number(itsGroup) === group);

@@ -1,4 +1,4 @@
-// The flags of nghttpd as a file has them, one a line.
+// Files with flags of nghttpd, one a line.
 import { UserError } from '../errors.ts';
 import type { ConfigLayer } from './config-layers.ts';
 
@@ -10,11 +10,11 @@ export interface Flag {
   /** Comment lines about it, `#` included. */
   comments: readonly string[];
   origin: string;
-  /** In what it comes from. */
+  /** In its origin. */
   line: number;
 }
 
-/** The short forms of nghttpd 1.52, of which none has changed its meaning since 1.0. */
+/** The short forms of nghttpd 1.0 to 1.52. */
 const longForms: Record<string, string> = {
   a: 'address', D: 'daemon', V: 'verify-client', d: 'htdocs', v: 'verbose', c: 'header-table-size', p: 'push', b: 'padding',
   m: 'max-concurrent-streams', n: 'workers', e: 'error-gzip', w: 'window-bits', W: 'connection-window-bits',
@@ -28,7 +28,7 @@ export function composeFlags(layers: readonly ConfigLayer[]): Flag[] {
   }, []);
 }
 
-/** The composed file's text. A line that is not the base's says whose it is. */
+/** The composed file's text. A line that is not the base's names its file. */
 export function printFlags(flags: readonly Flag[], base: string): string {
   return flags.map((flag) => {
     const comments = flag.comments.map((comment) => `${comment}\n`).join('');
@@ -52,7 +52,7 @@ function parse({ origin, text }: ConfigLayer): Flag[] {
       flags.push({ name, ...(value === undefined ? {} : { value }), comments, origin, line: index + 1 });
       comments = [];
     } else if (line.trim() === '') {
-      // A blank line parts what is said about the file from what is said about the next flag.
+      // Comments above a blank line are about the file.
       comments = [];
     } else {
       comments.push(line.trim());

@@ -10,7 +10,6 @@ export const nghttpdKind: ServerKind = {
   compose,
   adopt: adoptNghttpd,
   complaint: /nghttpd:|invalid|bad value|failed|could not|in use|error/i,
-  complaintLine: /(?!)/,
 };
 
 async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {

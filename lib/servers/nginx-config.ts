@@ -1,4 +1,4 @@
-// Composes one nginx.conf of a base, its knobs and the lines that depend on the machine.
+// Reads, merges and prints nginx.conf.
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/version.ts';
 import type { ConfigLayer } from './config-layers.ts';
@@ -6,17 +6,17 @@ import type { Build } from './server.ts';
 
 /** A directive with its place of origin. `block` is there when it has braces. */
 export interface Directive {
-  /** As nginx reads it, which takes "proxy_pass" for proxy_pass. */
+  /** Without quotes. */
   name: string;
   /** As written, quotes included. */
   args: readonly string[];
   block?: Directive[];
-  /** What stands between the braces of a block that is code (Lua), as it is. */
+  /** The text of a block that is code (Lua). */
   code?: string;
   /** Comment lines about it, `#` included. */
   comments: readonly string[];
   origin: string;
-  /** Of its first word, in what it comes from. */
+  /** Of its first word, in its origin. */
   line: number;
 }
 
@@ -28,7 +28,7 @@ export function composeConfig(layers: readonly (readonly Directive[])[]): Direct
   return layers.reduce<Directive[]>(merge, []);
 }
 
-/** The composed file's text. A line that is not the base's says whose it is. */
+/** The composed file's text. A line that is not the base's names its file. */
 export function printConfig(directives: readonly Directive[], base: string, depth = 0): string {
   const indent = '    '.repeat(depth);
   return directives
@@ -56,31 +56,28 @@ export function findDirectives(directives: readonly Directive[], name: string): 
   ]);
 }
 
-/** A word as nginx's grammar has it, whatever it contains. */
+/** A word in quotes, as nginx's grammar has it. */
 export function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** The same, in quotes only where it needs them: keys of a map may. */
+/** The same, in quotes only where it needs them. */
 export function asWord(text: string): string {
   return /^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text ? text : quoted(text);
 }
 
-/** What nginx reads of a word as it is written: without quotes, escapes undone. */
+/** The value of a word: without quotes, escapes undone. */
 export function bareWord(word: string): string {
   const inner = /^(["'])(.*)\1$/s.exec(word)?.[2] ?? word;
   return inner.replace(/\\(["'\\trn])/g, (_, escaped: string) => ({ t: '\t', r: '\r', n: '\n' })[escaped] ?? escaped);
 }
 
-/** Until the config is read, messages would go to the build's own log, which may be closed to the server's user. */
-const oldestWithLogOption = '1.19.5';
-
-/** Arguments that have it log to its standard error from its start. */
+/** Arguments that have nginx log to its standard error from its start: the build's own log may be closed to the server's user. */
 export function logArgs({ version }: Build): string[] {
-  return atLeast(version, oldestWithLogOption) ? ['-e', 'stderr'] : [];
+  return atLeast(version, '1.19.5') ? ['-e', 'stderr'] : [];
 }
 
-/** What of a build keeps temporary files: each has a directive NAME_temp_path. */
+/** The modules of a build that keep temporary files: each has a directive NAME_temp_path. */
 export function tempModules({ answer }: Build): string[] {
   return ['client_body', ...['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter((module) => !answer.includes(`--without-http_${module}_module`))];
 }
@@ -94,7 +91,7 @@ function merge(base: readonly Directive[], layer: readonly Directive[]): Directi
     return isFirst ? [{ ...earlier, block: later.reduce((inner, { block = [] }) => merge(inner, block), earlier.block) }] : [earlier];
   });
   const fresh = layer.filter((one) => !base.some((earlier) => takesPlace(one, earlier)));
-  // New ones stand where a reader looks for them: simple ones after the last simple one, blocks at the end.
+  // New directives stand after the last one without a block, new blocks at the end.
   merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...fresh.filter(isSimple));
   return [...merged, ...fresh.filter((one) => !isSimple(one))];
 }
@@ -103,7 +100,7 @@ function isSimple(directive: Directive): boolean {
   return directive.block === undefined;
 }
 
-/** Whether one that is laid over the other goes to its place, or into it: a block has the same arguments. */
+/** Whether a directive replaces an earlier one, or a block goes into it: it has the same arguments. */
 function takesPlace(later: Directive, earlier: Directive): boolean {
   return later.name === earlier.name && isSimple(later) === isSimple(earlier) && (isSimple(later) || later.args.join(' ') === earlier.args.join(' '));
 }
@@ -114,7 +111,7 @@ function takesPlace(later: Directive, earlier: Directive): boolean {
  */
 const tokenPattern = /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
 
-/** What of Lua's grammar may have braces, and the braces themselves. */
+/** Comments and strings of Lua, and braces. */
 const luaPattern = /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
 
 /** The place of the brace that closes a Lua block whose text begins at `start`; -1 where none does. */
@@ -127,14 +124,11 @@ function endOfLua(text: string, start: number): number {
   return -1;
 }
 
-/** What is nested deeper, or has more directives, than any config does: what reads on in it would have no end. */
+/** Far more than configs have: a stranger's may be made to be read for ever. */
 export const mostNested = 100;
 export const mostDirectives = 1_000_000;
 
-/**
- * The directives of one text, as they stand. Throws UserError with file and line for unbalanced braces or quotes, and for one
- * without bounds; everything else is nginx's to judge.
- */
+/** The directives of one text. Throws UserError with file and line for unbalanced braces or quotes, and for a text beyond these bounds. */
 export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
@@ -149,7 +143,15 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
     throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
   };
   const tokens = new RegExp(tokenPattern);
-  for (let found = tokens.exec(text); found !== null; found = tokens.exec(text)) {
+  const next = (): RegExpExecArray | null => {
+    try {
+      return tokens.exec(text);
+    } catch {
+      // Its stack is used up.
+      return fail('the next word is too long to be read');
+    }
+  };
+  for (let found = next(); found !== null; found = next()) {
     const { 0: token, index } = found;
     const breaks = text.slice(scanned, index).split('\n').length - 1;
     line += breaks;
@@ -159,7 +161,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
         last.comments = [...last.comments, token.trimEnd()]; // At the end of the line of what it is about.
         continue;
       }
-      // A blank line above parts what is said about the file, or the block, from what is said about the next directive.
+      // Comments above a blank line are about the file or the block.
       if (breaks > 1) comments = [];
       comments.push(token.trimEnd());
     } else if (token === ';' || token === '{') {

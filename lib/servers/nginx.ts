@@ -16,7 +16,7 @@ export const nginxKind: ServerKind = {
   complaintLine: /:(\d+)$/,
 };
 
-/** Since then keepalive_requests and keepalive_timeout hold for HTTP/2 too; until then it had directives of its own. */
+/** Older ones have other directives than keepalive_requests and keepalive_timeout for HTTP/2. */
 const oldestHttp2 = '1.19.7';
 
 async function compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig> {
@@ -35,7 +35,7 @@ async function compose(names: readonly string[], place: Place, build: Build): Pr
     text: composedOf(layers) + printConfig(config, layers[0]?.origin ?? ''),
     tls,
     protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
-    // What a config writes without saying where, as a log, goes with the server.
+    // Relative paths, as of a log, are below the server's temporary folder.
     args: (configFile) => ['-p', place.temp, ...logArgs(build), '-c', configFile],
   };
 }
@@ -64,7 +64,7 @@ async function machineLines(listen: readonly string[], tls: boolean, place: Plac
     }`;
 }
 
-/** A second server, or one without a listen line, would serve other addresses than loopback. */
+/** A second server, or one without a listen line, would serve the network. */
 function requireOneAddress(config: readonly Directive[], names: readonly string[]): void {
   const servers = findDirectives(config, 'server').filter(({ block }) => block !== undefined);
   const listens = findDirectives(config, 'listen');

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { socketsOf } from '../proc.ts';
+import { processIds, socketsOf } from '../proc.ts';
 import { textOf } from '../read-if-there.ts';
 
 /** `address`: IPv4, as 127.0.0.1. */
@@ -34,14 +34,14 @@ const portsTried = 100;
 
 /**
  * A port of this machine's address on which nothing listens now. It is not reserved: whoever starts a server on it has to cope with losing it.
- * @throws what listening on the last one that was tried ended with
+ * @throws UserError where all that were tried are taken, or what listening on the last one ended with
  */
 export async function freePort(address = loopbackAddress): Promise<number> {
   for (let tried = 1; ; tried++) {
     const port = randomInt(ownPorts.first, ownPorts.last + 1);
     const problem = await portProblem({ address, port });
     if (problem === undefined) return port;
-    if (tried === portsTried) throw problem;
+    if (tried === portsTried) throw problem.code === 'EADDRINUSE' ? new UserError(`none of ${portsTried} ports of ${address} from ${ownPortsText} is free: end what has them (ss -tlnp)`) : problem;
   }
 }
 
@@ -111,6 +111,12 @@ export function listeningOf(pid: number | string): Listening[] {
 export function requireLoopback(found: readonly Listening[], who: string, whatToDo: string): void {
   const open = found.find(({ address }) => !/^127\.|^::1$/.test(address));
   if (open !== undefined) throw new UserError(`${who} listens on ${hostAndPort(open)}, where others on the network can reach it: ${whatToDo}`);
+}
+
+/** The ids of the processes with a socket that listens there, in this network. */
+export function holdersOf(at: Address): string[] {
+  const inode = listeningSockets('/proc/self').find((one) => isAt(one, at))?.inode;
+  return inode === undefined ? [] : processIds('/proc').filter((pid) => socketsOf(`/proc/${pid}`).includes(inode));
 }
 
 /** As URLs have it. */

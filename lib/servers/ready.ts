@@ -14,6 +14,9 @@ import { isHttp2 } from '../scenario/protocols.ts';
 
 const retryMs = 20;
 
+/** A connection that waits so long was not refused. */
+const silentMs = 1000;
+
 /** Of a body: one without end would be read until the time is over. */
 const mostBodyBytes = 1024 ** 3;
 
@@ -55,6 +58,7 @@ async function askUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs: nu
   const either = AbortSignal.any([signal, timeout]);
   let last = '';
   for (;;) {
+    const askedAtMs = performance.now();
     try {
       const answer = await askAlone({ url, host: page.host, ...request }, protocol, either, secureOptions(tls, page.host));
       requireRight(answer, url, check);
@@ -63,7 +67,7 @@ async function askUntilReady(check: ReadyCheck, signal: AbortSignal, limitMs: nu
       if (error instanceof UserError) throw error;
       signal.throwIfAborted();
       if (error instanceof Endless) throw new UserError(`${url} answers with a body that did not end within ${limitMs / 1000} s or 1 GiB: give a page that ends`);
-      if (timeout.aborted) throw new UserError(`${url} did not answer over ${protocol} within ${limitMs / 1000} s${last}${withName(check)}`);
+      if (timeout.aborted) throw new UserError(`${url} did not answer over ${protocol} within ${limitMs / 1000} s${performance.now() - askedAtMs < silentMs ? last : ''}${withName(check)}`);
       const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
       if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
       last = `: ${(error as Error).message}`;

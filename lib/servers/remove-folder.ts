@@ -1,15 +1,15 @@
-// Removes folders by descriptor: whoever may write in them, or beside them, cannot have anything else removed instead.
+// Removes folders by descriptor: who may write in them, or beside them, cannot have anything else removed instead.
 import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
 import path from 'node:path';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 
-/** Opens a folder that is no link. The last name of the path is not followed; what is above it is the caller's to trust. */
+/** Opens a folder that is no link. The folders above it may be links. */
 function openFolder(path: string): number {
   return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-/** Does something with such a folder open. */
+/** Does the work with such a folder open. */
 export function withFolder(path: string, work: (descriptor: number) => void): void {
   const descriptor = openFolder(path);
   try {
@@ -19,14 +19,14 @@ export function withFolder(path: string, work: (descriptor: number) => void): vo
   }
 }
 
-/** The path of what is in an open folder, wherever that has been moved to meanwhile. */
+/** The path of a file in an open folder, wherever that has been moved to. */
 export function inFolder(descriptor: number, name: string): string {
   return `/proc/self/fd/${descriptor}/${name}`;
 }
 
 /**
- * Removes a folder with all that is in it, if it is there, is no link, and `mayGo` says so of what was opened. Links in it go, what
- * they point to stays; other file systems that are mounted in it stay too. Throws the file system's error.
+ * Removes a folder with its content, if it is there and `mayGo` says so of the opened folder. It follows no links and leaves file
+ * systems that are mounted in it. Throws the file system's error.
  */
 export function removeFolder(path: string, mayGo: (found: Stats) => boolean = () => true): void {
   let folder: number;
@@ -43,7 +43,7 @@ export function removeFolder(path: string, mayGo: (found: Stats) => boolean = ()
   } finally {
     closeSync(folder);
   }
-  // Whatever has taken the name since: it goes only if it is an empty folder.
+  // If something else has taken the name since, it goes only if it is an empty folder.
   rmdirSync(path);
 }
 
@@ -62,16 +62,13 @@ function empty(folder: number, device: number): void {
   }
 }
 
-/**
- * What the name of a process's folder begins with, from which removeLeftOvers tells whether it has ended. Two containers may share
- * a folder, and count their processes each by itself: a number says something in its own namespace only.
- */
+/** The begin of the name of a process's folder, for removeLeftOvers. Two containers may share a folder, so it has the PID namespace. */
 export function nameOfProcess(prefix: string, pid = process.pid): string {
   const [namespace] = /\d+/.exec(readlinkSync('/proc/self/ns/pid')) as RegExpExecArray;
   return `${prefix}${namespace}-${pid}-`;
 }
 
-/** Removes the folders of processes that have ended, nameOfProcess(prefix)…, those of which `mayGo` says so once they are open. */
+/** Removes folders of processes that have ended, nameOfProcess(prefix)…, if `mayGo` says so of the opened folder. */
 export function removeLeftOvers(folder: string, prefix: string, mayGo: (found: Stats) => boolean): void {
   for (const name of readdirSync(folder)) {
     const pid = /^\d+-(\d+)-/.exec(name.slice(prefix.length))?.[1];

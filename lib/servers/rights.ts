@@ -1,10 +1,10 @@
-// Whom servers run as. Root measures; what it starts needs no right of root's.
+// The users that servers run as. Root measures; the servers that it starts need none of its rights.
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import type { RunAs } from '../process.ts';
 import { run } from '../setup/run.ts';
 
-/** Whom a server runs as that root starts: nobody. undefined when it is not root that starts it. Throws UserError when there is no such user, or root may not become it. */
+/** nobody, as whom a server runs that root starts; undefined for others than root. Throws UserError when root cannot become that user. */
 export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
   const found = await lookUp('passwd', 'nobody');
@@ -33,7 +33,7 @@ function isHere(kind: 'uid' | 'gid', id: number): boolean {
     .some(([first = 0, , count = 0]) => id >= first && id < first + count);
 }
 
-/** What was found once holds for a run, whose servers start anew in each round. */
+/** Kept for a run, whose servers start anew in each round. */
 const runnable = new Set<string>();
 const entries = new Map<string, string[]>();
 
@@ -47,14 +47,13 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
   runnable.add(asked);
 }
 
-/** What web servers run as, by their makers and distributions. */
+/** Users of web servers, by their makers and distributions. */
 const webUsers = ['nobody', 'www-data', 'nginx', 'http', 'apache', 'h2o', 'www'];
 
 /**
- * The user that a config names for its server, if a stranger's config may have it: one that web servers run as. With another one
- * it could read what is a person's, root's, or another service's.
- * @param group that it names too; absent: the user's own
- * @returns why it may not, as words, when it may not
+ * The user that a config names for its server, or why it may not be that one. It has to be a web server's user: with another one a
+ * stranger's config could read that user's files.
+ * @param group that the config names too; absent: the user's own
  */
 export async function serviceUser(name: string, group?: string): Promise<RunAs | string> {
   const user = await lookUp('passwd', name);
@@ -70,7 +69,7 @@ export async function serviceUser(name: string, group?: string): Promise<RunAs |
   return { name, uid, gid };
 }
 
-/** The fields of an entry of passwd(5) or group(5), wherever this machine has them; undefined when there is no such name. */
+/** The fields of an entry of passwd(5) or group(5); undefined when there is no such name. */
 async function lookUp(database: 'passwd' | 'group', name: string): Promise<string[] | undefined> {
   // getent would take a flag for one, and an empty name for all.
   if (!/^\w[\w.-]*\$?$/.test(name)) return undefined;

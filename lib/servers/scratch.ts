@@ -8,17 +8,17 @@ import { ifThere } from '../read-if-there.ts';
 import { copyDocroot } from './docroot.ts';
 import { nameOfProcess, removeFolder, removeLeftOvers } from './remove-folder.ts';
 
-/** What a server needs on disk while it runs and nobody needs afterwards. */
+/** A server's files for as long as it runs. */
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
 const prefix = 'bakeoff-server-';
 
-/** A new folder below the system's temporary one, closed to others. Who is killed before removing it leaves that to the next server's start. */
+/** Makes a folder below the system's temporary one, closed to others. If this process is killed, the next server's start removes it. */
 export function temporaryFolder(): Promise<string> {
   return mkdtemp(path.join(temporaryPlace(), nameOfProcess(prefix)));
 }
 
-/** The system's temporary folder; where root has one of its own that is closed to others (pam_tmpdir), that of all. */
+/** The system's temporary folder; for a root whose own is closed to others (pam_tmpdir), /tmp. */
 export function temporaryPlace(): string {
   return process.geteuid?.() === 0 && !letsAllIn(tmpdir()) && letsAllIn('/tmp') ? '/tmp' : tmpdir();
 }
@@ -26,24 +26,23 @@ export function temporaryPlace(): string {
 /** Of folders that temporaryFolder makes, and of those that a server's user was let into. */
 const modes = [0o700, 0o711];
 
-/** Keys, certificates and lists of them are far shorter. */
+/** Keys and certificates are far shorter. */
 const mostHandedOverBytes = 1 << 20;
 
 /**
- * Makes it in a new folder below the system's temporary one. The folder of the run will not do: a server that has dropped
- * root answers 403 when any folder above the page is closed to it, as /root is.
+ * Makes it below the system's temporary folder: the folders above the run's may be closed to the server's user.
  * @param docroot as in Page; undefined: nothing is copied. Throws UserError when it cannot be copied.
  */
 export async function makeScratch(docroot: string | undefined) {
   const place = temporaryPlace();
   const { mode, dev } = statSync(place);
-  // Of who was killed before; not where anyone may rename what is others': a folder of ours may be any other one of ours there.
+  // Not where anyone may rename others' folders: one of ours may have been put in place of another.
   if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) {
     removeLeftOvers(place, prefix, (found) => found.uid === process.geteuid?.() && modes.includes(found.mode & 0o7777) && found.dev === dev);
   }
   const folder = await temporaryFolder();
   const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
-  // A name that nobody can guess, in a folder that others cannot list: not even the server finds it by its config alone.
+  // A name that nobody can guess, in a folder that others cannot list.
   const kept = path.join(folder, randomUUID());
   const original = new Map<string, string>();
   const remove = (): void => removeFolder(folder);
@@ -53,7 +52,7 @@ export async function makeScratch(docroot: string | undefined) {
     original.set(file, name);
     return file;
   };
-  /** Writes what only the server is to read, and returns its path. */
+  /** Writes a file that only the server may read, and returns its path. */
   const keep = (name: string, content: string | Buffer): string => {
     const file = placeFor(name);
     writeFileSync(file, content, { mode: 0o400, flag: 'wx' });
@@ -70,37 +69,35 @@ export async function makeScratch(docroot: string | undefined) {
   return {
     keep,
     remove,
-    /** A copy of the folder that is served, readable for all; not there when the server's own config says which. */
+    /** A copy of the pages, readable for all. */
     docroot: copy,
     /** For the server's temporary files. */
     temp,
     /**
-     * A path at which the server's user can read a file: its own, or that of a copy where it may be closed to that user. What is
-     * neither a key or the like nor in `own` keeps its own path, and the server says that it is closed: a stranger's config could
-     * have anything of root's shown to who is quick enough.
-     * @param own the folder of a person's config
+     * The path at which the server's user can read a file: its own, or a copy's if it may be closed to that user. Only keys, certificates
+     * and files in `own`, the folder of a person's config, are copied: a stranger's config could have any file of root's served.
      */
     handOver(file: string, own?: string): string {
       const known = [...original].find(([, name]) => name === file)?.[0];
       if (known !== undefined || process.geteuid?.() !== 0 || isOpenToAll(file)) return known ?? file;
-      // Of a name that is not there the server says that, instead of that the folder is closed to it.
+      // So that the server says that it is not there, not that the folder is closed.
       if (!existsSync(file)) return placeFor(file);
       const content = contentOf(file);
       return content === undefined || !(isPem.test(content.toString('latin1')) || (own !== undefined && isIn(own, file))) ? file : keep(file, content);
     },
-    /** Gives the server's user what is there for it. Before, all of it is closed to others; undefined: the server is not another user. */
+    /** Gives the server's user its files, which were closed to others; undefined: the server is not another user. */
     giveTo(user: RunAs | undefined): void {
       if (user !== undefined) for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))]) chownSync(file, user.uid, user.gid);
       for (const inner of [kept, folder]) chmodSync(inner, 0o711);
     },
-    /** Removes what was handed over and kept. A server has read it once it serves, and could be made to serve it. */
+    /** Removes the files that were handed over and kept, once the server has read them: it could be made to serve them. */
     forget: () => removeFolder(kept),
-    /** A server's words, with the paths of the files that were handed over or kept for it as they are outside of here. */
+    /** A server's words, with the original paths of these files. */
     withOwnPaths: (said: string): string => [...original].reduce((text, [file, name]) => text.replaceAll(file, name), said),
   };
 }
 
-/** Keys of people (OpenSSH's) are none of a server's. */
+/** Not people's own keys (OpenSSH's). */
 const isPem = /^-----BEGIN (?!OPENSSH)[A-Z0-9 ]+-----\r?$/m;
 
 /** Whether a file is in a folder, or below it, once all links are followed. Throws where one is not there. */
@@ -108,7 +105,7 @@ export function isIn(folder: string, file: string): boolean {
   return realpathSync(file).startsWith(`${realpathSync(folder).replace(/\/$/, '')}/`);
 }
 
-/** Whether every user may read it, and come to it: access control lists aside, which can only be stricter for some. */
+/** Whether every user may read it and reach it, access control lists aside. */
 export function isOpenToAll(file: string): boolean {
   const real = ifThere(() => realpathSync(file));
   return real !== undefined && isOpen(real, 0o004) && letsAllIn(path.dirname(real));

@@ -1,20 +1,13 @@
-// What a server's log of a round says that the figures do not: crashes of workers, and what it calls an alert or an emergency.
+// A server's log of a round: crashes of workers, and what it calls an alert or an emergency.
 import { open } from 'node:fs/promises';
 import { printable } from '../errors.ts';
 import { lastLines } from '../log-file.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 
-/** Lines without their time and process ids, so that what is said twice is the same. */
-export interface LogAlarms {
-  /** The first line that says that a process of the server's crashed. */
-  crash?: string;
-  /** The first one of all. */
-  first?: string;
-  /** The log's last line, whatever it says. */
-  last?: string;
-}
+/** The first line about a crash of a process, the first alarm of all, and the log's last line; without time and process ids. */
+export interface LogAlarms { crash?: string; first?: string; last?: string }
 
-/** Of a person's own command nothing is known. h2o and nghttpd are one process each: one that crashes is gone, and these are the words in which it says why, if it does. */
+/** h2o and nghttpd are one process each, which is gone after a crash; these are their last words, if any. */
 const words: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
   // Before it reads its config, nginx without root cannot open the log that it was built with; it goes on without.
   nginx: { alarm: /\[(?:alert|emerg)\](?! could not open error log file)/, crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/ },
@@ -24,10 +17,10 @@ const words: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
   address: {},
 };
 
-/** A server that complains of each request writes gigabytes, and says at its begin what there is to say. */
+/** A server that complains of each request writes gigabytes, all alike. */
 const mostBytes = 64 * 1024 * 1024;
 
-/** Reads a server's log of one round. Never throws: what cannot be read says nothing. */
+/** Reads a server's log of one round. Never throws. */
 export async function alarmsIn(logFile: string, server: ServerSpec['name']): Promise<LogAlarms> {
   const { alarm, crash } = words[server];
   const found: LogAlarms = {};

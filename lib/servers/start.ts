@@ -21,14 +21,12 @@ import { makeScratch, type Scratch } from './scratch.ts';
 import type { AdoptedConfig, Answer, Build, ServerKind, StartedServer, StartOptions } from './server.ts';
 import { processTree, watchUsage } from './usage.ts';
 
-/** Of one server, whose binary is known. */
 interface StartHere extends Omit<StartOptions, 'binaries'> { binary: string }
 
 /**
- * Starts a server on 127.0.0.1, on the address that it is given, or in its network, pinned to `options.cpus`, and returns once it serves the page. Where root starts
- * it, it runs as nobody, or as the service's user that a person's own config names: it has no right that it needs no more. Throws
- * UserError when binary, config, port, limit of open files or answer is not right, or the signal's reason; nothing is left
- * running then.
+ * Starts a server on its address or in its network, pinned to `options.cpus`, and returns once it serves the page. Where root starts it,
+ * it runs as nobody, or as the service user that a person's own config names. Throws UserError when binary, config, port, limit of open
+ * files or answer is not right, or the signal's reason; nothing is left running then.
  */
 export async function start(kind: ServerKind, spec: ConfiguredServer, { binaries, ...asked }: StartOptions): Promise<StartedServer> {
   const options: StartHere = { ...asked, binary: spec.binary ?? binaries[spec.name] as string };
@@ -48,7 +46,6 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
   const files = { config: path.join(folder, `${name}.conf`), log: path.join(folder, 'error.log') };
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
   const logStart = await stat(files.log).then(({ size }) => size, () => 0);
-  // What is shipped serves what it is told to; a config of one's own says itself what it serves.
   if (spec.asIs === undefined && options.page.docroot === undefined) throw new UserError(`${name} ${spec.config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`);
   const scratch = await makeScratch(spec.asIs === undefined ? options.page.docroot : undefined);
   let config: AdoptedConfig;
@@ -63,7 +60,7 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
       : await kind.adopt(spec.config[0] as string, { ...place, cores: options.cpus.length, listen: spec.asIs.port, laid: spec.asIs.laid ?? [], paths: pagePaths(options.page), trustConfig: options.trustConfig === true, nextPort: () => freePort() }, build);
     config = { ...composed, user: composed.user ?? place.user };
     await requireRunnable(options.binary, config.user);
-    // A person's own may have secrets in it, and their file may be closed to others.
+    // A person's own config may be closed to others.
     await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
     const launch: Launch = {
       before: options.network?.enter ?? [],
@@ -76,7 +73,7 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
     scratch.giveTo(config.user);
     await checkConfig(kind, build, spec, { launch, file: files.config, config, scratch, signal });
     signal.throwIfAborted();
-    // prlimit is of util-linux, as what startChild itself uses. Root may give more files than its children may take.
+    // Root may give more files than its children may take.
     const before = [...launch.before, 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'];
     child = await startLogged({ ...launch, before, cpus: options.cpus }, files.log, 'a');
   } catch (error) {
@@ -89,7 +86,7 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
   try {
     const check: ReadyCheck = {
       origin, page: options.page, protocol: options.protocol ?? config.protocol, request: options.request, tls: options.tls,
-      // What a config of one's own serves may be as long as it likes each time: a date, a name of its own for each request …
+      // Pages of a person's own may have another length each time, such as by a date.
       ...(spec.asIs === undefined ? {} : { anyLength: true, hosts: config.hosts, user: config.user?.name }),
     };
     answer = await whileItRuns(died, signal, (until) => untilServing(check, options, at, child.pid, until));
@@ -118,27 +115,26 @@ async function startOn(at: Address, kind: ServerKind, spec: ConfiguredServer, op
   };
 }
 
-/** What a server is started with, and its check of the config too. */
+/** Starts a server, or its check of the config. */
 type Launch = Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'> & { before: readonly string[] };
 
-/** What is checked: `config`, which stands in `file` for people to read. */
+/** `config`, which stands in `file` for people to read. */
 interface Checked { launch: Launch; file: string; config: AdoptedConfig; scratch: Scratch; signal: AbortSignal }
 
-/** Far more than a check takes: it reads files, and asks for no names. */
+/** Far more than a check takes. */
 const checkSeconds = 30;
 
-/** Has the server read its config, with the rights that it will have. Throws UserError with the server's own words, the file, and the line that they are about. */
+/** Has the server check its config, with the rights that it will have. Throws UserError with the server's words, the file and the line. */
 async function checkConfig(kind: ServerKind, build: Build, spec: ConfiguredServer, { launch, file, config, scratch, signal }: Checked): Promise<void> {
   if (kind.checkArgs === undefined) return;
   const read = spec.asIs === undefined ? file : spec.config[0];
   const late = `${spec.name} has not read its config ${read} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`;
   const { code, stdout, stderr } = await run({ ...launch, args: [...kind.checkArgs, ...launch.args], limit: { seconds: checkSeconds, words: late }, signal });
   if (code === 0) return;
-  const told = scratch.withOwnPaths(stderr).split('\n');
-  const complaints = told.filter((line) => kind.complaint.test(line) && !buildsOwnLog.test(line));
+  const complaints = scratch.withOwnPaths(stderr).split('\n').filter((line) => kind.complaint.test(line) && !buildsOwnLog.test(line));
   const words = complaints[0] ?? lastLine(scratch.withOwnPaths(stderr + stdout));
-  if (spec.asIs !== undefined) throw new UserError(scratch.withOwnPaths(ownComplaint(kind, words, scratch.withOwnPaths(config.text), build, spec, config.user?.name)));
-  const number = complaints.map((line) => kind.complaintLine.exec(line)?.[1]).find((found) => found !== undefined);
+  if (spec.asIs !== undefined) throw new UserError(ownComplaint(kind, words, scratch.withOwnPaths(config.text), build, spec, config.user?.name));
+  const number = complaints.map((line) => kind.complaintLine?.exec(line)?.[1]).find((found) => found !== undefined);
   const line = number === undefined ? [] : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`];
   throw new UserError([`${spec.name} does not accept its config ${file}:`, ...(complaints.length > 0 ? complaints : [words]), ...line].join('\n'));
 }
@@ -146,7 +142,7 @@ async function checkConfig(kind: ServerKind, build: Build, spec: ConfiguredServe
 /** An older nginx tries it first, where it may not write. */
 const buildsOwnLog = /could not open error log file/;
 
-/** What a server may need that root's shell gives it. Anything else, tokens among it, others could read where it runs as a user that others run as too. */
+/** Variables that a server may need. Others, such as tokens, could be read by all who run as the same user. */
 const handedDown = /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
 
 /** undefined: all of the environment. */
@@ -163,8 +159,8 @@ async function untilServing(check: ReadyCheck, { network, binary }: StartHere, a
 }
 
 /**
- * Adds what the server's log says about it. The server has ended by now: who still has the port is another one.
- * @param own says it of a person's own config that the server ended by itself with
+ * The error with the server's log. The server has ended: who still has the port is another one.
+ * @param own words it for a person's own config with which the server ended by itself
  */
 async function explained(error: unknown, name: string, { complaint }: ServerKind, at: Address, log: readonly string[], own: ((said: string) => string) | undefined): Promise<unknown> {
   if (!(error instanceof UserError)) return error;

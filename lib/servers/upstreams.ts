@@ -2,22 +2,18 @@
 import { listeningAt, processIds, socketsOf } from '../proc.ts';
 import { listeningSockets } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
-import { processTree, statFields, watchTasks, type UsageSources } from './usage.ts';
+import { processTree, statFields, watchTasks } from './usage.ts';
 
 /**
  * Returns a function that tells the CPU seconds that the processes behind the addresses, and what they started, have used on
- * `cpus` since the first call. What a task used since the call before counts for the core that it was last on, so that the
- * figure is exact where they are pinned, and an estimate where they wander. null where not all can be told: nobody listens there
- * in this network, or it is another user's. Never throws.
+ * `cpus` since the first call: what a task used counts for the core that it was last on, which is exact for pinned tasks. null
+ * where nobody listens there in this network, or it is another user's. Never throws. @param proc where the proc file system is mounted
  */
-export function watchUpstreams(
-  addresses: readonly UpstreamAddress[], cpus: readonly number[], sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() },
-): () => number | null {
+export function watchUpstreams(addresses: readonly UpstreamAddress[], cpus: readonly number[], proc = '/proc'): () => number | null {
   if (addresses.length === 0) return () => 0;
-  const { proc } = sources;
   const listeners = listenersOn(addresses, proc);
   if (listeners === undefined) return () => null;
-  const tasks = watchTasks(() => [...new Set(listeners.flatMap((pid) => startedBy(proc, pid)))], sources);
+  const tasks = watchTasks(() => [...new Set(listeners.flatMap((pid) => startedBy(proc, pid)))], proc);
   let isFirst = true;
   let sum = 0;
   return () => {

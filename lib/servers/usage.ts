@@ -5,40 +5,30 @@ import { namesIn, readIfThere } from '../read-if-there.ts';
 export interface TreeUsage {
   /** CPU seconds of all tasks that were ever seen in the tree, the ended ones with their last value. */
   cpuSeconds: number;
-  /**
-   * Sum of the processes' resident sets (VmRSS = RssAnon + RssFile + RssShmem), as ps shows them: a page that n workers
-   * share counts n times.
-   */
+  /** Sum of the processes' resident sets (VmRSS), as ps shows them: a page that n workers share counts n times. */
   rssBytes: number;
 }
 
-export interface UsageSources {
-  /** Where the proc file system is mounted. */
-  proc: string;
-  nowMs: () => number;
-}
-
-/** Who belongs to the tree, and its memory, change slowly: looked up at most this often, so that a call stays at one small read per task. */
+/** Processes and memory are looked up at most this often, so that a call stays at one small read per task. */
 const refreshMs = 1000;
 
 /** `utime` and `stime` count in USER_HZ, which is 100 on every Linux that Node runs on. */
 const clockTicksPerSecond = 100;
 
 /**
- * Returns a function that tells what the tree below `rootPid` (that process included) has used. It never throws: of a
+ * Returns a function that tells what the tree below `rootPid` (that process included) has used. It never throws: for a
  * process that has ended, the CPU time last seen stays in the sum. A task that starts and ends between two look-ups is missed.
+ * @param proc where the proc file system is mounted
  * @param lookUp gives the processes, where they are not the tree alone
  */
-export function watchUsage(
-  rootPid: number, sources: UsageSources = { proc: '/proc', nowMs: () => performance.now() }, lookUp = () => processTree(sources.proc, String(rootPid)),
-): () => TreeUsage {
+export function watchUsage(rootPid: number, proc = '/proc', lookUp = () => processTree(proc, String(rootPid))): () => TreeUsage {
   let cpuSeconds = 0;
   let rssBytes = 0;
   const tasks = watchTasks(() => {
     const processes = lookUp();
-    rssBytes = processes.reduce((sum, pid) => sum + residentBytes(sources.proc, pid), 0);
+    rssBytes = processes.reduce((sum, pid) => sum + residentBytes(proc, pid), 0);
     return processes;
-  }, sources);
+  }, proc);
   return () => {
     const used = tasks();
     for (const seconds of used.values()) cpuSeconds += seconds;
@@ -46,17 +36,15 @@ export function watchUsage(
   };
 }
 
-/**
- * Returns a function that tells the CPU seconds of each task that runs since the call before; of one that is new, since it began.
- * @param lookUp gives their processes
- */
-export function watchTasks(lookUp: () => string[], { proc, nowMs }: UsageSources): () => Map<string, number> {
+/** Returns a function that tells the CPU seconds of each task of these processes since the call before; for a new task, since it began. */
+export function watchTasks(lookUp: () => string[], proc: string): () => Map<string, number> {
   const lastSeen = new Map<string, number>();
   let refreshedAtMs = -Infinity;
   return () => {
-    if (nowMs() - refreshedAtMs >= refreshMs) {
+    const nowMs = performance.now();
+    if (nowMs - refreshedAtMs >= refreshMs) {
       for (const task of lookUp().flatMap((pid) => tasksOf(proc, pid))) lastSeen.set(task, lastSeen.get(task) ?? 0);
-      refreshedAtMs = nowMs();
+      refreshedAtMs = nowMs;
     }
     const used = new Map<string, number>();
     for (const [task, before] of lastSeen) {
@@ -73,7 +61,7 @@ export function watchTasks(lookUp: () => string[], { proc, nowMs }: UsageSources
   };
 }
 
-/** Returns a function that tells the CPU seconds of a process, all its threads and those that have ended; the last ones when it has ended. */
+/** Returns a function that tells the CPU seconds of a process, with ended threads; the last ones when it has ended. */
 export function watchProcess(pid: number, proc = '/proc'): () => number {
   let cpuSeconds = 0;
   return () => {
@@ -86,9 +74,7 @@ export function watchProcess(pid: number, proc = '/proc'): () => number {
 export function processTree(proc: string, root: string): string[] {
   const children = childrenByTask(proc, root) === undefined ? childrenByParent(proc) : undefined;
   const tree = [root];
-  for (const pid of tree) {
-    tree.push(...(children === undefined ? childrenByTask(proc, pid) ?? [] : children.get(pid) ?? []));
-  }
+  for (const pid of tree) tree.push(...(children === undefined ? childrenByTask(proc, pid) : children.get(pid)) ?? []);
   return tree;
 }
 

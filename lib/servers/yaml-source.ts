@@ -1,10 +1,9 @@
-// YAML as its text stands, bounded: who wrote it may mean to have it read for ever.
+// YAML with bounds: a stranger's may be made to be read for ever.
 import { CST, Lexer, LineCounter, parseDocument, Parser, type Document } from 'yaml';
 import { UserError } from '../errors.ts';
 
-/** Some fifty times what a config has; the parser takes seconds for it at worst. */
+/** Some fifty times as long as a config; the parser takes seconds for it at worst. */
 const mostBytes = 256_000;
-/** What is nested deeper than any config is. */
 const mostNested = 100;
 
 /**
@@ -22,13 +21,13 @@ export function parseYaml(file: string, text: string, schema: 'core' | 'failsafe
   return document;
 }
 
-/** Looks at what is open behind each word: parseDocument calls itself for each level, which Node may break off instead of throwing. */
+/** parseDocument calls itself for each level, which Node may break off instead of throwing. */
 function isTooDeep(text: string): boolean {
   const parser = new Parser();
   let unended = 0;
   for (const word of new Lexer().lex(text)) {
     Array.from(parser.next(word));
-    // Brackets that indentation ends, as it may not.
+    // Brackets that indentation ends, though it may not.
     if (word === CST.FLOW_END) unended++;
     if (unended + parser.stack.filter((token) => 'items' in token).length > mostNested + 1) return true;
   }

@@ -9,7 +9,7 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   stopWith?: 'SIGTERM' | 'SIGINT';
   /** What it reads; nothing when absent. */
   input?: string;
-  /** How long it may take: after that its process group is killed, and `run` rejects with a UserError of these words. */
+  /** How long it may take: after that, or once it has printed too much, its process group is killed, and `run` rejects with a UserError of these words. */
   limit?: { seconds: number; words: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
@@ -17,6 +17,9 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
 
 /** What is told to end gets so long for it. */
 const graceMs = 5000;
+
+/** In characters, on both streams: a string has room for half a billion. */
+const mostOutput = 128e6;
 
 export interface Finished { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
 
@@ -37,9 +40,9 @@ export async function run(options: RunOptions): Promise<Finished> {
     child.process.stdout?.destroy();
     child.process.stderr?.destroy();
   };
-  let late = false;
+  let endless = false;
   const timer = limit === undefined ? undefined : setTimeout(() => {
-    late = true;
+    endless = true;
     kill();
   }, limit.seconds * 1000);
   abort?.addEventListener('abort', stop);
@@ -49,14 +52,20 @@ export async function run(options: RunOptions): Promise<Finished> {
   child.process.stdin?.on('error', () => undefined).end(input);
   let stdout = '';
   let stderr = '';
-  child.process.stdout?.setEncoding('utf8').on('data', (text: string) => { stdout += text; });
-  child.process.stderr?.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
+  const isTooMuch = (text: string): boolean => {
+    if (stdout.length + stderr.length + text.length <= mostOutput) return false;
+    endless = true;
+    kill();
+    return true;
+  };
+  child.process.stdout?.setEncoding('utf8').on('data', (text: string) => { if (!isTooMuch(text)) stdout += text; });
+  child.process.stderr?.setEncoding('utf8').on('data', (text: string) => { if (!isTooMuch(text)) stderr += text; });
   const [exit] = await Promise.all([child.exited, new Promise((resolve) => child.process.once('close', resolve))]);
   abort?.removeEventListener('abort', stop);
   clearTimeout(timer);
   clearTimeout(killing);
   abort?.throwIfAborted();
-  if (late && limit !== undefined) throw new UserError(limit.words);
+  if (endless) throw new UserError(limit?.words ?? `${rest.command} prints without end`);
   return { ...exit, stdout, stderr };
 }
 

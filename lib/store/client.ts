@@ -77,9 +77,10 @@ export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promis
   return version.replace(/^v/, '');
 }
 
-/** Whether it gives a sign of life soon. */
+/** Whether it gives a sign of life soon, and answers a query: some that hang over queries answer a ping all the same. */
 export function answers(influx: Influx): Promise<boolean> {
-  return ping(influx, pingTimeoutMs).then(() => true, () => false);
+  const asked = request(influx, 'POST', '/query', { body: new URLSearchParams({ q: 'SHOW DATABASES' }), timeoutMs: pingTimeoutMs });
+  return Promise.all([ping(influx, pingTimeoutMs), asked]).then(() => true, () => false);
 }
 
 /** Runs one InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */

@@ -87,7 +87,8 @@ async function storeOn(influx: Influx, version: string, local: LocalInfluxd | nu
     if (!anew && performance.now() < silentUntilMs) return false;
     const askedAtMs = performance.now();
     const there = await (local === null ? answers(influx) : local.revive());
-    silentUntilMs = !there && performance.now() - askedAtMs >= pingTimeoutMs ? performance.now() + silenceMs : 0;
+    // Timers may be a little early.
+    silentUntilMs = !there && performance.now() - askedAtMs >= 0.9 * pingTimeoutMs ? performance.now() + silenceMs : 0;
     return there;
   }
 

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { phaseBeginsPrefix, type LoadOptions, type LoadPlan } from '../../lib/k6/load-plan.ts';
+import { phaseBeginsLine, type LoadOptions, type LoadPlan } from '../../lib/k6/load-plan.ts';
 import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from '../../lib/runner/instances.ts';
 import { startK6, type RunningK6 } from '../../lib/runner/k6.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
@@ -129,7 +129,7 @@ describe('a load of several k6', () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
     const instances = await start({ url: `${origin}/`, connections: 3, duration: '1s' }, 3);
     const second = instances.all[1] as RunningK6;
-    await vi.waitFor(async () => expect(await readFile(second.files.console, 'utf8')).toContain(phaseBeginsPrefix), { timeout: aheadMs });
+    await vi.waitFor(async () => expect(await readFile(second.files.console, 'utf8')).toContain(phaseBeginsLine), { timeout: aheadMs });
     process.kill(second.pid as number, 'SIGKILL');
     const ends = await instances.ends();
     expect(() => mergeInstances(ends, instances.plan)).toThrow('generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing');

@@ -1,5 +1,5 @@
 // The start of every command: bin/bakeoff.mjs in a project of its own, with and without the real npm.
-import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -53,9 +53,30 @@ test.each(['test', 'bench'])('npm %s runs from the sources of a fresh clone', as
   const { folder, machine, command } = freshClone(`${makesNodeModules}; ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`);
   mkdirSync(join(folder, 'test'));
   writeFileSync(join(folder, 'test/commands.ts'), 'import { main as ofPackage } from \'../lib/cli/main.ts\';\nexport const main = (argv: string[]): Promise<number> => ofPackage([\'of the checkout\', ...argv]);\n');
+  await start([command], machine.env).ended;
   const child = start([command, '--no-install', name, 'x'], machine.env);
   expect(await child.ended, child.stderr()).toEqual([7, null]);
   expect(child.stdout()).toBe(`["of the checkout","--no-install","${name}","x"]\n`);
+});
+
+test.each<[string, Record<string, string>]>([['--no-install', {}], ['scenario', { BAKEOFF_INSTALL: 'no' }]])('where nothing may be installed (%s), a fresh clone says what is missing', async (word, variables) => {
+  const { machine, command, npmCalls } = freshClone(makesNodeModules);
+  const child = start([command, word], { ...machine.env, ...variables });
+  expect(await child.ended).toEqual([1, null]);
+  expect([child.stdout(), child.stderr(), npmCalls()]).toEqual(['', 'the Node packages of package-lock.json are not all there, and none may be installed: run npm ci, or leave out --no-install and BAKEOFF_INSTALL=no\n', 0]);
+});
+
+test('packages that somebody\'s own npm ci has made stay, unless they are others', async () => {
+  const { folder, machine, command, npmCalls } = freshClone(`/bin/rm -r node_modules; ${makesNodeModules}`);
+  const listed = readFileSync(join(projectRoot, 'node_modules/.package-lock.json'), 'utf8');
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(join(projectRoot, 'node_modules/esbuild'), join(folder, 'node_modules/esbuild'));
+  writeFileSync(join(folder, 'node_modules/.package-lock.json'), listed);
+  expect(await start([command], machine.env).ended).toEqual([7, null]);
+  expect(npmCalls()).toBe(0);
+  writeFileSync(join(folder, 'node_modules/.package-lock.json'), listed.replace(/"sha512-[^"]+"/, '"sha512-another"'));
+  expect(await start([command], machine.env).ended).toEqual([7, null]);
+  expect(npmCalls()).toBe(1);
 });
 
 test('two starts at once: one installs, the other waits for it', async () => {

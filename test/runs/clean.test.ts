@@ -39,11 +39,11 @@ test('what the next run makes again goes, the history only where that is asked f
   mkdirSync(join(folder, 'elsewhere'));
   writeFileSync(join(folder, 'elsewhere', 'file'), '');
   symlinkSync(join(folder, 'elsewhere'), join(folder, 'k6', 'link'));
-  expect(await clean()).toMatchObject({ code: 0, out: expect.stringMatching(/^k6: removed, [34] MB\n[^]*Grafana's data: kept, \d MB; --history removes it too\nGrafana's setup: removed, \d MB\nInfluxDB's data: kept, \d MB; --history removes it too\n$/) as string });
+  expect(await clean()).toMatchObject({ code: 0, out: expect.stringMatching(/^k6: removed, [34] MB\n[^]*Grafana's data: kept, \d MB; --history removes it too\nInfluxDB's data: kept, \d MB; --history removes it too\n$/) as string });
   expect(readdirSync(folder).sort()).toEqual(['elsewhere', 'grafana', 'influxdb', 'mine']);
   // A person's dashboards, users and password are in it.
-  expect(readdirSync(join(folder, 'grafana'), { recursive: true }).sort()).toEqual(['data', 'data/admin-password', 'data/grafana.db', 'lock']);
-  expect(await clean('--history')).toMatchObject({ code: 0, out: expect.stringMatching(/^Grafana's data: removed, \d MB\nGrafana's setup: removed, \d MB\nInfluxDB's data: removed, \d MB\n$/) as string });
+  expect(readdirSync(join(folder, 'grafana'), { recursive: true }).sort()).toEqual(['data', 'data/admin-password', 'data/grafana.db', 'grafana.ini', 'lock']);
+  expect(await clean('--history')).toMatchObject({ code: 0, out: expect.stringMatching(/^Grafana's data: removed, \d MB\nInfluxDB's data: removed, \d MB\n$/) as string });
   expect(readdirSync(folder).sort()).toEqual(['elsewhere', 'mine']);
   expect(existsSync(join(folder, 'elsewhere', 'file'))).toBe(true);
   expect(await clean('--history')).toMatchObject({ code: 0, out: `there is nothing of bakeoff's in ${folder}\n` });
@@ -57,7 +57,7 @@ test('a folder of the same name that is somebody else\'s stays', async () => {
 
 test('while a run measures, or the database or Grafana is in use, nothing is removed', async () => {
   keep(all);
-  for (const [name, lock, what] of [['influxdb', 'influxd.lock', "InfluxDB's data"], ['grafana', 'lock', "Grafana's setup"]] as const) {
+  for (const [name, lock, what] of [['influxdb', 'influxd.lock', "InfluxDB's data"], ['grafana', 'lock', "Grafana's data"]] as const) {
     const inUse = await lockFile(join(folder, name, lock));
     expect(await clean('--history')).toEqual({ code: 1, out: '', error: `${what} in ${join(folder, name)} is in use: end that first\n` });
     closeSync(inUse as number);
@@ -73,7 +73,7 @@ test('while a run measures, or the database or Grafana is in use, nothing is rem
 
 // Only root may give a file to somebody else.
 test.skipIf(process.geteuid?.() !== 0).each([
-  ['k6/lock', 0o644, 'k6', 'k6'], ['tls', 0o755, 'the certificate', 'tls'], ['grafana', 0o700, "Grafana's data", 'grafana/data'], ['influxdb', 0o700, "InfluxDB's data", 'influxdb'],
+  ['k6/lock', 0o644, 'k6', 'k6'], ['tls', 0o755, 'the certificate', 'tls'], ['grafana', 0o700, "Grafana's data", 'grafana'], ['influxdb', 0o700, "InfluxDB's data", 'influxdb'],
 ])('%s of another user is told, and nothing is removed', async (name, mode, what, where) => {
   keep(all);
   chownSync(join(folder, name), 65534, 65534);

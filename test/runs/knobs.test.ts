@@ -37,7 +37,7 @@ test('what helps is found, verified, and printed to paste', async () => {
   expect(said).toMatch(/^knob +CPU per request(?: +p99)? +here\naio-off +×0\.\d\d \[[\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %|harms)$/m);
   expect(said).toMatch(/^A closer look at aio-off/m);
   expect(said).toMatch(/^ {2}aio-off: aio off;$/m);
-  expect(said).toMatch(/^Verified: with aio-off it is CPU per request −\d+ % \(95 % interval −\d+ % to −\d+ %\) against own\.conf as it is\.$/m);
+  expect(said).toMatch(/^Verified: with aio-off it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\.$/m);
   const file = join(configs, 'own.conf');
   expect(said).toContain(`\nTo paste:\nhttp { } at ${file}:2:\n  aio off;  # instead of ${file}:4: aio threads;\n`);
   expect(readFileSync(join(configs, 'own.conf'), 'utf8')).toBe(text);

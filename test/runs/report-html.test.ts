@@ -62,7 +62,7 @@ const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]
 const sideways = (page: Page): Promise<boolean> => page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 
 describe.skipIf(chromium === undefined)('in a browser', () => {
-  test('a comparison: bars, intervals, rounds, percentiles and seconds are those of result.json', async () => {
+  test('a comparison: headline, bars, intervals, rounds and percentiles are those of result.json', async () => {
     const scenario = join(home.folder, 'short-rounds.mts');
     writeFileSync(scenario, `
       import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
@@ -86,23 +86,27 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     const [published = NaN, here = NaN] = widthsOf(bars);
     expect(here / published).toBeCloseTo(comparison.ratio / (comparison.publishedRatio ?? NaN), 2);
 
-    const rounds = await marks(page, 'Effects and their rounds', 'round', 'transform');
-    expect(rounds.map(({ title }) => /round \d+: ×[\d.]+/.exec(title)?.[0]).sort())
-      .toEqual(comparison.roundRatios.map((ratio, index) => `round ${result.variants[0]?.rounds[index]?.round}: ×${ratio.toFixed(3)}`));
-    const [effect] = await marks(page, 'Effects and their rounds', 'effect', 'transform');
-    // With as many decimals as its interval needs, two at least.
-    const [, whole, decimals = ''] = /×(\d+)\.(\d{2,})/.exec(effect?.title ?? '') ?? [];
-    expect(`${whole}.${decimals}`).toBe(comparison.ratio.toFixed(decimals.length));
-    const [interval] = await marks(page, 'Effects and their rounds', 'interval', 'x1');
-    const [end] = await marks(page, 'Effects and their rounds', 'interval', 'x2');
-    // Where marks stand says the same as their words: lower ratios stand further left.
-    const at = (transform: string): number => Number(/translate\(([\d.]+)/.exec(transform)?.[1]);
-    const places = rounds.map(({ title, attribute }) => ({ ratio: Number(/×([\d.]+)/.exec(title)?.[1]), x: at(attribute) })).sort((a, b) => a.ratio - b.ratio);
-    expect(places.map(({ x }) => x)).toEqual(places.map(({ x }) => x).sort((a, b) => a - b));
+    expect((await page.locator('h1').innerText()).startsWith(comparison.verdict === 'inconclusive' ? 'Not decided' : 'open-file-cache')).toBe(comparison.verdict !== 'none');
     if (comparison.verdict !== 'none') {
-      expect(Number(interval?.attribute)).toBeLessThan(at(effect?.attribute ?? ''));
-      expect(Number(end?.attribute)).toBeGreaterThan(at(effect?.attribute ?? ''));
+      // Its bar reaches from the middle to the right where it is better, and ends within the interval.
+      const [effect, interval, same] = await page.evaluate<{ left: number; right: number }[]>(
+        "['i', 'b', 's'].map((name) => document.querySelector(`.bar ${name}`).getBoundingClientRect().toJSON())",
+      ) as [{ left: number; right: number }, { left: number; right: number }, { left: number; right: number }];
+      const middle = (same.left + same.right) / 2;
+      expect(effect.right - middle > middle - effect.left).toBe(comparison.ratio > 1);
+      const end = comparison.ratio > 1 ? effect.right : effect.left;
+      expect(end).toBeGreaterThanOrEqual(interval.left);
+      expect(end).toBeLessThanOrEqual(interval.right);
     }
+
+    const sides = await marks(page, 'Round by round', 'side', 'transform');
+    const values = result.variants.map(({ name, rounds }) => rounds.map(({ round }) => sides.find(({ title }) => title.startsWith(`${name}, round ${round}: `))?.title ?? ''));
+    const figure = (title: string): number => Number(title.split(': ')[1]?.replaceAll(',', ''));
+    expect(sides).toHaveLength(values.flat().length);
+    for (const [index, ratio] of comparison.roundRatios.entries()) expect(figure(values[1]?.[index] ?? '') / figure(values[0]?.[index] ?? '')).toBeCloseTo(ratio, 3);
+    // Where marks stand says the same as their words: what is more is further up.
+    const places = sides.map(({ title, attribute }) => ({ value: figure(title), y: Number(/,([\d.]+)\)/.exec(attribute)?.[1]) })).sort((a, b) => b.value - a.value);
+    expect(places.map(({ y }) => y)).toEqual(places.map(({ y }) => y).sort((a, b) => a - b));
 
     const percentiles = await marks(page, 'Latency by percentile', 'percentile');
     for (const { name, phases: [phase] } of result.variants) {
@@ -111,17 +115,8 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       }
     }
 
-    const seconds = await marks(page, 'requests/s over time', 'second');
-    for (const { name, rounds: all } of result.variants) {
-      for (const { round } of all) {
-        const samples = readFileSync(join(folder, `round-${round}`, 'k6-1', 'record.ndjson'), 'utf8').split('\n').filter((line) => /^\{"metric":"loadgen_requests","type":"Point"/.test(line) && line.includes(`"variant":"${name}"`));
-        const own = seconds.filter(({ title }) => title.startsWith(`${name}, round ${round}, `));
-        expect(own.length).toBeGreaterThan(0);
-        expect(own.length).toBeLessThanOrEqual(samples.length);
-      }
-    }
-    expect(await page.locator('.config ins').allTextContents()).toContainEqual(expect.stringContaining('open_file_cache max='));
-    expect(await page.locator('h1').textContent()).toBe(result.title);
+    expect(await page.locator('ins, del').allTextContents()).toEqual([expect.stringMatching(/^\+ http › open_file_cache max=/)]);
+    expect(await page.locator('.title').textContent()).toBe(result.title);
     await page.setViewportSize({ width: 400, height: 800 });
     await expect.poll(() => page.locator('.plot > svg').last().getAttribute('width').then(Number)).toBeLessThan(400);
     expect(await page.evaluate(crowded)).toEqual([]);

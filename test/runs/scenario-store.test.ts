@@ -103,7 +103,7 @@ test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lo
   const { state, integrity, variants, warnings } = readResult(out);
   expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [2, 2]]);
   expect(integrity?.lost).toBeGreaterThan(0);
-  expect(warnings).toContainEqual(expect.stringMatching(/^InfluxDB lacks [\d,]+ of [\d,]+ requests of workers, round \d: InfluxDB at http:\S+ does not answer: it hangs$/));
+  expect(warnings.filter((warning) => /^InfluxDB at http:\S+ does not answer: it hangs$/.test(warning))).toHaveLength(1);
   // In the first round, of both variants. Where that was disturbed and repeated, the database is not asked again, and k6 not held up.
   if (!warnings.some((warning) => warning.includes('was dropped and repeated'))) expect(warnings.filter((warning) => warning.includes('k6 was ended without it'))).toHaveLength(2);
 });

@@ -11,9 +11,10 @@ import { keptRounds, loadBegins, newOut, readResult, runFolder, startScenario, s
 
 const home = useHome(['k6', 'influxd']);
 
-/** A page of 5 bytes, one that is lost, and one of which half of the answers are errors after some time. */
+/** A page of 5 bytes, one that is lost, one of which half of the answers are errors after some time, and one that is not answered any more. */
 const server = `let left = 100;
 require('node:http').createServer((asked, response) => {
+  if (asked.url === '/silent' && left-- < 0) return;
   if (asked.url === '/lost') response.statusCode = 404;
   if (asked.url === '/tired' && left-- < 0 && left % 2 === 0) { response.statusCode = 503; console.error('the database is', 'gone'); }
   response.end('hello');
@@ -92,4 +93,16 @@ test('a status that is expected is no failure, and another one is told with what
     expect.stringMatching(/^tired: [\d,]+ answers with 503 among [\d,]+ requests: requests\/s alone do not compare$/),
     'tired: the last line of its log after requests had failed: the database is gone',
   ]);
+});
+
+test('a server that answers no more under load costs its rounds, and is named', async () => {
+  const of = (path: string): string => `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5 }`;
+  const run = startScenario([...runOf(`{ name: 'well', ${of('/')} }, { name: 'silent', ${of('/silent')} }`, { out: newOut() }), '--store', 'none'], home.env);
+  let started: Seen[] = [];
+  await vi.waitFor(() => {
+    started = descendants(run.pid);
+    expect(run.stderr()).toMatch(/^round 1 is dropped and repeated: silent: node stood still: no response came for [\d.]+ m?s .*while requests were under way; /m);
+  }, { timeout: 60_000, interval: 20 });
+  expect(await run.ended).toBe(1);
+  expect(stillRunning(started)).toEqual([]);
 });

@@ -55,7 +55,7 @@ test('a footnote says that an address has cores of its own', async () => {
     // Addresses are parted in it.
     const markdown = markdownReport(found).replaceAll('\u200b', '');
     const terminal = terminalReport(found, [], { width: Infinity, colour: false, verbose: true }).join('\n');
-    const page = await htmlReport(found, { samples: [], configs: [] });
+    const page = await htmlReport(found, { configs: [] });
     for (const line of lines) expect([markdown.includes(line), terminal.includes(line), page.includes(line)]).toEqual([true, true, true]);
     return lines;
   };

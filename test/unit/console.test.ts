@@ -1,29 +1,25 @@
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { phaseBeginsPrefix, phaseLinePrefix } from '../../lib/k6/load-plan.ts';
+import { phaseLinePrefix } from '../../lib/k6/load-plan.ts';
 import { watchConsole } from '../../lib/runner/record.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-test('what the script prints is told once, as soon as a line of it is whole', async () => {
+test('the end of a phase is told once, as soon as its line is whole', async () => {
   const folder = newFolder();
   const file = path.join(folder, 'phases.log');
-  const [begins, over] = [vi.fn(), vi.fn()];
-  const unwatch = watchConsole(file, { begins, over });
+  const over = vi.fn();
+  const unwatch = watchConsole(file, over);
   onTestFinished(unwatch);
-  const told = async (of: typeof begins, times: number): Promise<void> => vi.waitFor(() => expect(of).toHaveBeenCalledTimes(times), { timeout: 5000, interval: 5 });
-  appendFileSync(file, `${phaseBeginsPrefix}\n`);
-  await told(begins, 1);
-  expect(begins).toHaveBeenLastCalledWith(undefined);
+  const told = async (times: number): Promise<void> => vi.waitFor(() => expect(over).toHaveBeenCalledTimes(times), { timeout: 5000, interval: 5 });
   appendFileSync(file, `${phaseLinePrefix}{"results":`);
-  appendFileSync(path.join(folder, 'record.ndjson'), `${phaseBeginsPrefix}\n`);
-  appendFileSync(file, `[]}\n${phaseBeginsPrefix} [1,2.5]\n`);
-  await told(begins, 2);
-  expect(begins).toHaveBeenLastCalledWith([1, 2.5]);
-  expect(over.mock.calls).toEqual([[{ results: [] }]]);
+  appendFileSync(path.join(folder, 'record.ndjson'), `${phaseLinePrefix}{"results":[1]}\n`);
+  appendFileSync(file, '[]}\n');
+  await told(1);
   // What a full disk left of a line, and the next one behind it.
-  appendFileSync(file, `${phaseLinePrefix}{"res${phaseBeginsPrefix}\n${phaseBeginsPrefix}\n`);
-  await told(begins, 3);
+  appendFileSync(file, `${phaseLinePrefix}{"res\n${phaseLinePrefix}{"results":[2]}\n`);
+  await told(2);
+  expect(over.mock.calls).toEqual([[{ results: [] }], [{ results: [2] }]]);
   unwatch();
-  expect(watchConsole('/nowhere/phases.log', { begins, over })()).toBeUndefined();
+  expect(watchConsole('/nowhere/phases.log', over)()).toBeUndefined();
 });

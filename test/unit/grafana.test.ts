@@ -26,14 +26,11 @@ function unpack(machine: TestMachine, folder: string, ...binaries: string[]): st
   return home;
 }
 
-it('takes the Grafana of GRAFANA_HOME, whichever of its two commands it has', async () => {
+it('takes the Grafana of GRAFANA_HOME', async () => {
   const machine = testMachine();
-  const home = unpack(machine, 'both', 'grafana', 'grafana-server');
+  const home = unpack(machine, 'own', 'grafana');
   machine.env['GRAFANA_HOME'] = home;
   expect(await findGrafana(machine)).toEqual({ kind: 'native', command: join(home, 'bin/grafana'), args: ['server'], home });
-  const older = unpack(machine, 'older', 'grafana-server');
-  machine.env['GRAFANA_HOME'] = older;
-  expect(await findGrafana(machine)).toEqual({ kind: 'native', command: join(older, 'bin/grafana-server'), args: [], home: older });
 });
 
 it.each([['nothing', ''], ['no program', 'empty']])('says that GRAFANA_HOME has no Grafana in it: %s', async (_what, folder) => {
@@ -51,7 +48,7 @@ it('finds what a command on PATH belongs to: where a link leads, or where a pack
   expect(await findGrafana(linked)).toMatchObject({ kind: 'native', command: join(home, 'bin/grafana'), home });
 
   const packaged = testMachine();
-  script(packaged, 'grafana-server', '');
+  script(packaged, 'grafana', '');
   const share = unpack(packaged, 'system/usr/share/grafana', 'grafana');
   expect(await findGrafana(packaged)).toMatchObject({ kind: 'native', command: join(share, 'bin/grafana'), home: share });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { windowBounds } from '../../lib/runner/estimate.ts';
 import { apart, groupsOf, otherFiles, portsTaken, type GroupLimits } from '../../lib/runner/groups.ts';
 import type { Group, PlannedVariant } from '../../lib/runner/planned.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
@@ -71,19 +70,4 @@ test('apart takes variants out of their groups', () => {
   expect(named(apart(groups, new Set(['a', 'b', 'c'])))).toEqual(['a', 'b', 'c']);
   expect(apart(groups, new Set())).toEqual(groups);
   expect(apart([{ ...groups[0] as Group, sliceSeconds: 2 }], new Set(['b'])).map(({ sliceSeconds }) => sliceSeconds)).toEqual([2, 2]);
-});
-
-test('windows of sides that come forward at one pace begin and end together; a shorter one ends first', () => {
-  const load = { ...wrk('-c 1 -t 1 -d 1'), warmupSeconds: 0.5 };
-  const bounds = (variants: Record<string, Partial<Variant>>): number[] => {
-    const scenario = scenarioOf(variants, { load });
-    const [group] = groupsOf(scenario, planned(scenario), roomy);
-    return windowBounds(scenario, group as Group);
-  };
-  expect(bounds({ a: {} })).toEqual([0.5, 1.5]);
-  expect(bounds({ a: {}, b: {}, c: {} })).toEqual([1.5, 4.5]);
-  // Half a second of the other's is over when the short one's ends.
-  expect(bounds({ a: {}, short: { load: { ...load, durationSeconds: 0.25 } } })).toEqual([1, 2.25, 1.5]);
-  // A rate says how long its count takes.
-  expect(bounds({ a: { load: { ...vegeta('-rate=100 -duration=2s'), warmupSeconds: 0.5 } } })).toEqual([0.5, 2.5]);
 });

@@ -1,17 +1,13 @@
 // What is said of loads that were not answered, of rates that were not reached, and of verdicts before their time.
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { variantTable } from '../../lib/report/columns.ts';
-import { writeHtmlReport } from '../../lib/report/html/index.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { UserError } from '../../lib/errors.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
-import { terminalReport } from '../../lib/report/terminal.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
-import { checkResult } from '../../lib/result/schema.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -107,15 +103,6 @@ describe('requests that hung', () => {
   test('leave no verdict where they are more than one in a hundred', () => {
     const many = result([workers, changed(openFileCache, (one) => ({ ...one, hung: 20_000 }))]);
     expect(many.comparisons[0]).toMatchObject({ verdict: 'none', why: '2.4 % of the requests of open-file-cache failed' });
-  });
-
-  test('are none in a result of an earlier version, which has a report all the same', async () => {
-    const written = JSON.stringify(result([workers, openFileCache]), (key, value: unknown) => (key === 'hung' || key === 'longestGapMs' ? undefined : value));
-    const earlier = checkResult(written, 'result.json');
-    const all = { width: Infinity, colour: false, verbose: true };
-    expect(terminalReport(earlier, [], all)).toEqual(terminalReport(result([workers, openFileCache]), [], all));
-    const folder = newFolder();
-    expect(await writeHtmlReport(folder, earlier)).toBe(join(folder, 'report.html'));
   });
 });
 

@@ -1,23 +1,24 @@
 // The page of a run as text: what stands in it, and that nothing in it can break out of it or reach anyone.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { configsHtml } from '../../lib/report/html/configs.ts';
-import { effectFigures } from '../../lib/report/html/effects.ts';
-import type { Bars, Effects, Figure, Percentiles, PlotData, Streams, Timeline } from '../../lib/report/html/figure.ts';
-import { readRunFiles, writeHtmlReport } from '../../lib/report/html/index.ts';
-import { diffLines } from '../../lib/report/html/line-diff.ts';
+import { configDifferences, configsHtml } from '../../lib/report/html/configs.ts';
+import { differencesHtml } from '../../lib/report/html/differences.ts';
+import type { Bars, Figure, Percentiles, PlotData, Rounds, Streams } from '../../lib/report/html/figure.ts';
+import { headlineHtml } from '../../lib/report/html/headline.ts';
+import { writeHtmlReport } from '../../lib/report/html/index.ts';
 import { html, Html, scriptJson } from '../../lib/report/html/markup.ts';
 import { tableHtml } from '../../lib/report/html/page.ts';
 import { percentileFigures } from '../../lib/report/html/percentiles.ts';
+import { roundFigures } from '../../lib/report/html/rounds.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { histogramFigures, ladderFigures, ratioFigures, streamFigures } from '../../lib/report/html/shapes.ts';
-import { timelineFigures, type Sample } from '../../lib/report/html/timeline.ts';
 import { tableParts } from '../../lib/report/parts.ts';
 import { textOf } from '../../lib/report/table.ts';
-import type { Result } from '../../lib/result/result.ts';
+import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, phase } from '../fixtures/phase.ts';
@@ -25,7 +26,15 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
 const about = (rps: number): { rps: number[] } => ({ rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off) });
-const none = { samples: [], configs: [] };
+const none = { configs: [] };
+
+/** The same result, its comparison changed. */
+const compared = (changes: Partial<Comparison>, more: Partial<Result> = {}): Result => ({ ...both, comparisons: both.comparisons.map((one) => ({ ...one, ...changes })), ...more });
+/** The same variant, its phases changed. */
+const changed = (variant: MeasuredVariant, changes: (one: Phase) => Partial<Phase>): MeasuredVariant => (
+  { ...variant, rounds: variant.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, ...changes(one) })) })) });
+/** What a reader sees. */
+const plain = (part: Html): string => part.text.replaceAll(/<[^>]+>/g, ' ').replaceAll('\u00a0', ' ').replaceAll(/\s+/g, ' ').trim();
 
 const dataOf = <T extends PlotData>([figure]: readonly Figure[]): T => {
   if (figure === undefined) throw new Error('no figure');
@@ -72,27 +81,87 @@ test('bars are for the eye alone, below a heading', async () => {
   expect(text).not.toContain('colgroup');
 });
 
-describe('a line diff', () => {
-  const signs = { same: ' ', added: '+', removed: '-' };
-  const diff = (before: string, after: string, keyOf?: (line: string) => string): string => (
-    diffLines(before.split(''), after.split(''), keyOf).map(({ kind, text }) => signs[kind] + text).join('')
-  );
+describe('the headline', () => {
+  const by = (metric: Comparison['metric'], ratio: number, verdict: Comparison['verdict'], more: Partial<Comparison> = {}): string => (
+    /<h1>(.*?)<\/h1>/.exec(headlineHtml(compared({ metric, ratio, ci95: [ratio * 0.99, ratio * 1.01], verdict, why: 'needs 4 rounds', ...more })).text)?.[1]?.replaceAll('\u00a0', ' ') ?? '');
+
   test.each([
-    ['', '', ''], ['abc', 'abc', ' a b c'], ['abc', 'axc', ' a-b+x c'], ['abc', 'ac', ' a-b c'], ['ac', 'abc', ' a+b c'],
-    ['abcd', 'bcda', '-a b c d+a'], ['ab', 'cd', '-a-b+c+d'], ['aab', 'ab', ' a-a b'], ['', 'a', '+a'], ['a', '', '-a'],
-  ])('%j → %j', (before, after, expected) => {
-    expect(diff(before, after)).toBe(expected);
+    ['rps', 1.089, 'faster', 'open-file-cache is 8.9 % faster than workers'],
+    ['rps', 0.17, 'slower', 'open-file-cache is 83 % slower than workers'],
+    ['rps', 6, 'faster', 'open-file-cache is 6 times as fast as workers'],
+    ['cpu', 0.22, 'faster', 'open-file-cache uses 22 % of the CPU of workers'],
+    ['cpu', 8.13, 'slower', 'open-file-cache uses 8.13 times the CPU of workers'],
+    ['p99', 1.5, 'slower', 'open-file-cache is slower than workers: p99 +50 %'],
+    ['rps', 1.001, 'same', 'open-file-cache is as fast as workers, within 1 %'],
+    ['cpu', 1.001, 'same', 'open-file-cache is as cheap as workers, within 1 %'],
+    ['rps', 1.01, 'inconclusive', 'Not decided whether open-file-cache is faster than workers'],
+    ['rps', 1.01, 'none', 'No verdict on open-file-cache against workers: needs 4 rounds'],
+  ] as const)('is the verdict with its size: %s %f %s', (metric, ratio, verdict, words) => {
+    expect(by(metric, ratio, verdict)).toBe(words);
   });
 
-  test('shows the lines of the second where the keys are the same', () => {
-    expect(diff('aXb', 'aYc', (line) => (/[XY]/.test(line) ? 'Z' : line))).toBe(' a Y-b+c');
+  test('has its colour, and with it what is known of it, a bar and the title', () => {
+    const { text } = headlineHtml(both);
+    expect(text).toContain('<div class="effect faster">');
+    expect(plain(headlineHtml(both))).toBe(
+      'open-file-cache is 33 % faster than workers +33 % (95 % interval +31 % to +34 %); the article saw +12 %. slower, −27 % the same faster, +36 % nginx remembers open files',
+    );
+    expect(by('rps', 1.3, 'faster', { delayNotHeld: ['workers'] })).toMatch(/, delay not held$/);
+    expect(headlineHtml(compared({}, { state: 'partial', looks: [10] })).text).toMatch(/<div class="effect inconclusive"><div><h1>.*, not final<\/h1>/);
   });
 
-  test('takes long texts in little time: what is beyond its means counts as different', () => {
-    const long = (mark: string): string[] => Array.from({ length: 5000 }, (_, index) => `${mark}${index % 7}`);
-    const lines = diffLines(['head', ...long('a'), 'tail'], ['head', ...long('b'), 'tail']);
-    expect(lines).toHaveLength(10_004);
-    expect(lines.filter(({ kind }) => kind === 'same')).toEqual([]);
+  test('has the effect from the middle of its bar and the interval around its end, better ones to the right', () => {
+    const places = (of: Result): number[][] => [...headlineHtml(of).text.matchAll(/<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g)].map(([, left, width]) => [Number(left), Number(left) + Number(width)]);
+    const [effect = [], interval = []] = places(compared({ ratio: 1.2, ci95: [1.1, 1.3] }));
+    const at = (ratio: number): number => 50 + 50 * Math.log(ratio) / (1.05 * Math.log(1.3));
+    for (const [index, place] of [50, at(1.2), at(1.1), at(1.3)].entries()) expect([...effect, ...interval][index]).toBeCloseTo(place, 1);
+    const [shorter = []] = places(compared({ metric: 'p99', ratio: 0.8, ci95: [0.7, 0.9] }));
+    expect(shorter[0]).toBe(50);
+    expect(shorter[1]).toBeGreaterThan(60);
+    // Rounds that are far apart have no interval, what has no verdict no bar.
+    expect(places(compared({ ratio: 1.2, ci95: [0, Infinity], verdict: 'inconclusive' }))).toHaveLength(1);
+    expect(places(compared({ verdict: 'none' }))).toEqual([]);
+  });
+
+  test('counts several verdicts, and has a line for each', () => {
+    const refusing = changed({ ...openFileCache, name: 'refusing' }, ({ requests }) => ({ responses: { '2xx': 0, '3xx': 0, '4xx': requests, '5xx': 0 } }));
+    const text = plain(headlineHtml(result([workers, openFileCache, { ...openFileCache, name: 'other' }, refusing])));
+    expect(text).toMatch(/^Against workers: 2 faster and 1 without a verdict open-file-cache is 33 % faster than workers .* other is 33 % faster than workers /);
+    expect(text).toContain('No verdict on refusing against workers: 100 % of the requests of refusing failed (measured +33 %)');
+    expect(text).toMatch(/No request of refusing succeeded: [\d,]+ answers with 4xx\./);
+    const steps = result([workers, openFileCache, { ...openFileCache, name: 'step', against: 'open-file-cache', rounds: workers.rounds, setup: 'step' }]);
+    expect(plain(headlineHtml(steps))).toMatch(/^2 comparisons: 1 faster and 1 slower /);
+  });
+
+  test('is the title where nothing is compared, and of a config against itself what was found', () => {
+    expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
+    const itself = (changes: Partial<Comparison>): string => headlineHtml(compared(changes, { control: true })).text.replaceAll('\u00a0', ' ');
+    expect(itself({ ratio: 1.005, ci95: [0.99, 1.02], verdict: 'inconclusive' }))
+      .toContain('<div class="effect same"><div><h1>open-file-cache and workers are the same, and not called different</h1><p>+0.5 % (95 % interval −1 % to +2 %).</p>');
+    expect(itself({})).toContain('<div class="effect inconclusive"><div><h1>open-file-cache is called faster than workers, and they are the same</h1><p>+33 % ');
+  });
+});
+
+describe('what differs', () => {
+  const sides = (...variants: MeasuredVariant[]): string => plain(differencesHtml(result(variants), [{ variant: 'none', file: 'nginx.conf', text: '' }], new Html('')));
+  test('in the answers: status, bytes', () => {
+    expect(sides(workers, openFileCache)).toBe('What differs All sides answer alike: 2xx, 612 B of body, 238 B of headers.');
+    const smaller = changed(openFileCache, ({ bytes }) => ({ bytes: { ...bytes, body: bytes.body / 4 } }));
+    expect(sides(workers, smaller)).toBe('What differs side B of body workers 612 open-file-cache 153');
+    const by = (factor: number): MeasuredVariant => changed(openFileCache, ({ bytes }) => ({ bytes: { ...bytes, body: bytes.body * factor } }));
+    expect(sides(workers, by(615 / 612))).toBe('What differs side B of body workers 612 open-file-cache 615');
+    // Means of several pages.
+    expect(sides(workers, by(1.001))).toMatch(/All sides answer alike: /);
+    const limited = changed(openFileCache, ({ requests }) => ({ responses: { '2xx': requests * 0.25, '3xx': 0, '4xx': requests * 0.5, '5xx': requests * 0.25 }, statuses: { 429: requests * 0.5 } }));
+    expect(sides(workers, limited)).toContain('side status workers 2xx open-file-cache 2xx 25.00 %, 429 50.00 %, 5xx 25.00 %');
+  });
+
+  test('in servers and loads, and in the names of configs whose text is gone', () => {
+    const h2o = { ...openFileCache, server: { name: 'h2o', version: '2.2.5', workers: 1, config: ['base'], redirections: [] }, load: { ...openFileCache.load, command: 'wrk -c 400' } };
+    expect(sides(workers, h2o)).toContain('side server load workers nginx 1.22.1 HTTP/1.1, wrk -c 100 -t 10 -d 10 open-file-cache h2o 2.2.5 HTTP/1.1, wrk -c 400');
+    const renamed = { ...openFileCache, server: { name: 'nginx', version: '1.22.1', workers: 1, config: ['base', 'open-file-cache'], redirections: [] } };
+    expect(plain(differencesHtml(result([workers, renamed]), [], new Html('')))).toContain('side config workers base workers open-file-cache base open-file-cache');
+    expect(differencesHtml(result([workers]), [], html`<p>note</p>`).text).toBe('<p>note</p>');
   });
 });
 
@@ -102,32 +171,44 @@ describe('configs', () => {
     { variant: 'workers', file: 'nginx.conf', text: config(1234, '1-aB', 'sendfile on;') },
     { variant: 'open-file-cache', file: 'nginx.conf', text: config(4321, '1-cD', 'open_file_cache max=100;') },
   ];
-  test('are shown with the lines in which they differ, ports and folders aside', () => {
-    const { text } = configsHtml(both, configs);
-    expect(text.match(/<ins>/g)).toHaveLength(2); // In the differences and in the whole.
-    expect(text).toContain('<p>2 lines differ from workers:</p>');
-    expect(text).toContain('<del>− sendfile on;</del>\n<ins>+ open_file_cache max=100;</ins>');
-    expect(text).toContain('keep &lt;this&gt;;');
-    expect(text).not.toContain('own files');
+  const differences = (of: Result, [before = '', after = '']: readonly string[]): string[] => (
+    [...configDifferences(of, [{ variant: 'workers', file: 'nginx.conf', text: before }, { variant: 'open-file-cache', file: 'nginx.conf', text: after }]).text.matchAll(/<(?:ins|del)>(.*?)</g)].map(([, line]) => line ?? ''));
+
+  test('are shown with the lines in which they differ, ports, folders, comments and order aside', () => {
+    const { text } = configDifferences(both, configs);
+    expect(text).toContain('<summary>2 lines of the configs of open-file-cache (+) and workers (−) differ</summary>');
+    expect(text).toContain('<ins>+ open_file_cache max=100;</ins>\n<del>− sendfile on;</del>\n</code>');
+    expect(configsHtml(both, configs).text).toContain('keep &lt;this&gt;;');
+    expect(configsHtml(both, configs).text).not.toContain('own files');
+    expect(differences(both, ['a 1;\nb 1;\nc 1;\n', '# about b\nc 1;\n  # deeper\nb 1;\na 2;\n'])).toEqual(['− a 1;', '+ a 2;']);
+  });
+
+  test('have each line behind its blocks, and as often as there are more of it', () => {
+    const nginx = (server: string): string => `http {\n    server {\n${server}    }\n    gzip on;\n}\n`;
+    const line = (text: string): string => `        ${text}\n`;
+    expect(differences(both, [nginx(line('listen 80;')), nginx(line('listen 80;') + line('listen 80;') + line('location / {') + line('    root /a;') + line('}'))]))
+      .toEqual(['+ http › server › listen 80;', '+ http › server › location / {', '+ http › server › location / › root /a;']);
+    expect(differences(both, ['hosts:\n  a:\n    paths: 1\n', 'hosts:\n  a:\n    paths: 2\n'])).toEqual(['− hosts › a › paths: 1', '+ hosts › a › paths: 2']);
+  });
+
+  test('are folded where many lines differ', () => {
+    const many = (mark: string, count: number): string => Array.from({ length: count }, (_, index) => `${mark}${index};\n`).join('');
+    const open = (count: number): boolean => configDifferences(both, [{ ...configs[0] as typeof configs[number], text: many('a', count) }, { ...configs[1] as typeof configs[number], text: '' }]).text.includes('<details open>');
+    expect([open(12), open(13)]).toEqual([true, false]);
   });
 
   test('of a person\'s own differ in what they say, not in where it comes from', () => {
     const own = (file: string, more: string): string => `# /a/${file} as it runs here: with what it includes\nhttp {  # from /a/${file}:3\n${more}    listen 127.0.0.1:1;  # from /a b/${file}:12\n}\n`;
-    const { text } = configsHtml(both, [
-      { variant: 'workers', file: 'nginx.conf', text: own('one.conf', '') }, { variant: 'open-file-cache', file: 'nginx.conf', text: own('two.conf', 'sendfile on;  # from /a/two.conf:4\n') },
-    ]);
-    expect(text).toContain('<p>1 line differs from workers:</p>');
-    expect(text).toContain('<ins>+ sendfile on;  # from /a/two.conf:4</ins>');
+    expect(differences(both, [own('one.conf', ''), own('two.conf', '    sendfile on;  # from /a/two.conf:4\n')])).toEqual(['+ http › sendfile on;']);
   });
 
-  test('that are the same say so; a person\'s own are pointed out', () => {
-    const same = configs.map((one) => ({ ...one, text: configs[0]?.text ?? '' }));
+  test('that are the same say so, and where only the order differs; a person\'s own are pointed out', () => {
+    const [first, second] = configs as [typeof configs[number], typeof configs[number]];
     const own = structuredClone(both);
     Object.assign(own.variants[0]?.server ?? {}, { config: ['/home/anna/nginx.conf'] });
-    const { text } = configsHtml(own, same);
-    expect(text).toContain('<p>The same as workers.</p>');
-    expect(text).toContain('own files');
-    expect(text).not.toContain('<ins>');
+    expect(configDifferences(own, [first, { ...second, text: first.text }]).text).toBe('<p>The configs of open-file-cache (+) and workers (−) have the same settings.</p>\n');
+    expect(configDifferences(own, [{ ...first, text: 'a;\nb;\n' }, { ...second, text: 'b;\na;\n' }]).text).toContain('the same settings, in another order.');
+    expect(configsHtml(own, configs).text).toContain('own files');
   });
 });
 
@@ -143,18 +224,18 @@ describe('figures', () => {
     expect(ratioFigures(result([{ ...workers, published: null }, { ...openFileCache, published: null }]))).toEqual([]);
   });
 
-  test('effects have their interval and all rounds, those that lie apart marked', () => {
-    const changed: Result = { ...both, comparisons: both.comparisons.map((one) => ({ ...one, outliers: [2] })) };
-    const { effects, same } = dataOf<Effects>(effectFigures(changed));
-    const [comparison] = both.comparisons;
-    expect(same).toBe(0.01);
-    expect(effects).toMatchObject([{ name: 'open-file-cache against workers', ratio: comparison?.ratio, interval: comparison?.ci95, verdict: 'faster' }]);
-    expect(effects[0]?.rounds).toEqual(comparison?.roundRatios.map((ratio, index) => ({ round: index + 1, ratio, apart: index === 1 })));
-  });
-
-  test('of so few rounds that there is no verdict have no interval', () => {
-    const two = result([workers, openFileCache].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 2) })));
-    expect(dataOf<Effects>(effectFigures(two)).effects).toMatchObject([{ interval: null, verdict: 'none', rounds: [{ round: 1 }, { round: 2 }] }]);
+  test('each round has its sides, by what they are judged by', () => {
+    const { axis, names, points } = dataOf<Rounds>(roundFigures(both));
+    expect([axis, names]).toEqual(['requests/s', ['workers', 'open-file-cache']]);
+    const value = (of: Result, name: string, round: number): number => dataOf<Rounds>(roundFigures(of)).points.find((one) => one.name === name && one.round === round)?.value ?? NaN;
+    for (const [index, ratio] of both.comparisons[0]?.roundRatios.entries() ?? []) expect(value(both, 'open-file-cache', index + 1) / value(both, 'workers', index + 1)).toBeCloseTo(ratio, 9);
+    expect(points).toHaveLength(12);
+    expect(dataOf<Rounds>(roundFigures(compared({ metric: 'cpu' }))).axis).toBe('CPU µs per request');
+    expect(value(compared({ metric: 'cpu' }), 'workers', 1)).toBeCloseTo(15.9, 6);
+    expect(value(compared({ metric: 'p99' }), 'workers', 1)).toBe(2.13);
+    // What failed is no speed, and one side alone is no pair.
+    expect(roundFigures(result([workers, changed(openFileCache, ({ requests }) => ({ responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': requests } }))]))).toEqual([]);
+    expect(roundFigures({ ...both, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [{ round: 1, variant: 'workers', rate: 1000, made: 1000, latencyMs: { p50: 1, p90: 1, p99: 1 }, kept: true, why: '' }] } })).toEqual([]);
   });
 
   test('percentiles end with the longest of so many responses', () => {
@@ -173,66 +254,6 @@ describe('figures', () => {
     expect(percentileFigures(images).map(({ title }) => title)).toEqual([1, 2, 3].map((number) => `Latency by percentile, phase ${number}`));
     const dead = result([{ ...workers, rounds: [{ round: 1, phases: [phase({ requests: 0, latencyMs: latency(0, 0, 0, { min: 0 }) })] }] }]);
     expect(percentileFigures(dead)).toEqual([]);
-  });
-
-  test('rates over time are requests by the time they took, from the phase\'s begin', () => {
-    const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
-    const sample = (atMs: number, responses: number): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + atMs, responses });
-    const { lines, rounds } = dataOf<Timeline>(timelineFigures(both, [sample(1000, 500), sample(2000, 700), sample(2500, 300), sample(2510, 1)]));
-    expect(lines).toEqual([{ name: 'workers', round: 1, points: [[2, 500], [3, 700], [3.5, 600]] }]);
-    expect(rounds).toEqual([{ round: 1, seconds: 2 }]);
-    expect(timelineFigures(both, [])).toEqual([]);
-    // Its samples are of steps, of which one is told.
-    expect(timelineFigures({ ...both, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [] } }, [sample(1000, 500)])).toEqual([]);
-  });
-
-  test('rates over time are by the seconds under load where the record tells them', () => {
-    const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
-    const sample = (atMs: number, responses: number, seconds: number): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + atMs, responses, seconds });
-    const { lines } = dataOf<Timeline>(timelineFigures(both, [sample(2000, 500, 1), sample(4000, 700, 1), sample(5500, 250, 0.5)]));
-    expect(lines[0]?.points).toEqual([[3, 500], [5, 700], [6.5, 500]]);
-  });
-
-  test('a record\'s samples are as many as there are, and count what was answered', async () => {
-    const folder = newFolder();
-    mkdirSync(join(folder, 'round-1', 'k6-1'), { recursive: true });
-    const line = (metric: string, value: number, time: string, tags: object = {}): string => (
-      `${JSON.stringify({ metric, type: 'Point', data: { time, value, tags: { variant: 'workers', ...tags } } })}\n`);
-    const one = workers.rounds.slice(0, 1);
-    const of = result([{ ...workers, rounds: one }]);
-    const second = (at: number): string => new Date(Date.UTC(2026, 10, 20) + 1000 * at).toISOString();
-    writeFileSync(join(folder, 'round-1', 'k6-1', 'record.ndjson'), [
-      line('loadgen_requests', 9, second(0)) + line('loadgen_seconds', 1, second(0)) + line('loadgen_responses', 5, second(0), { class: '2xx' }) + line('loadgen_responses', 1, second(0), { class: '5xx' }),
-      ...Array.from({ length: 150_000 }, (_, index) => line('loadgen_requests', 1, second(index + 1))),
-    ].join(''));
-    const { samples } = await readRunFiles(folder, of);
-    expect(samples).toHaveLength(150_001);
-    expect(samples[0]).toMatchObject({ variant: 'workers', round: 1, phase: 1, responses: 6, seconds: 1 });
-    expect(samples[1]).toMatchObject({ responses: 0 });
-  });
-
-  test('two generators\' records come to the seconds of one load', async () => {
-    const folder = newFolder();
-    const line = (metric: string, value: number, atMs: number): string => (
-      `${JSON.stringify({ metric, type: 'Point', data: { time: new Date(Date.UTC(2026, 10, 20) + atMs).toISOString(), value, tags: { variant: 'workers', class: '2xx' } } })}\n`);
-    for (const [generator, lateMs, seconds] of [[1, 0, 3], [2, 4, 2]] as const) {
-      mkdirSync(join(folder, 'round-1', `k6-${generator}`), { recursive: true });
-      writeFileSync(join(folder, 'round-1', `k6-${generator}`, 'record.ndjson'), Array.from({ length: seconds }, (_, index) => (
-        line('loadgen_seconds', 1, 1000 * index + lateMs) + line('loadgen_responses', 100 * generator + index, 1000 * index + lateMs))).join(''));
-    }
-    const { samples } = await readRunFiles(folder, result([{ ...workers, rounds: workers.rounds.slice(0, 1) }]));
-    expect(samples.map(({ responses, seconds }) => [responses, seconds])).toEqual([[300, 1], [302, 1], [102, 1]]);
-  });
-
-  test('of a day\'s samples are means of several seconds', () => {
-    const beganMs = Date.parse(workers.rounds[0]?.phases[0]?.startedAt ?? '');
-    const samples = Array.from({ length: 86_400 }, (_, index): Sample => ({ variant: 'workers', round: 1, phase: 1, atMs: beganMs + 1000 * (index + 1), responses: 100 + (index % 2) }));
-    const figures = timelineFigures(both, samples);
-    const [line] = dataOf<Timeline>(figures).lines;
-    expect(line?.points.length).toBeLessThanOrEqual(4000);
-    expect(line?.points[10]?.[1]).toBeCloseTo(100.5, 5);
-    expect(figures[0]?.tables[0]?.columns[1]?.group).toBe('lowest to highest 22 seconds of');
-    expect(timelineFigures(both, samples.slice(0, 9))[0]?.tables[0]?.columns[1]?.group).toBe('lowest to highest second of');
   });
 
   test('a ladder is by its first row, published and measured', async () => {
@@ -260,7 +281,7 @@ describe('figures', () => {
     expect(nginx.filter(({ published }) => published)).toHaveLength(10);
     // The load sets requests/s: their ratio is no effect, and that of latencies is.
     expect(ratioFigures(rate)).toEqual([]);
-    expect(dataOf<Effects>(effectFigures(rate)).effects.map(({ name }) => name)).toEqual(['h2o against nginx, p99']);
+    expect(dataOf<Rounds>(roundFigures(rate)).axis).toBe('p99, ms');
   });
 
   test('a sweep is requests/s by streams', async () => {
@@ -289,7 +310,7 @@ describe('the page', () => {
 
   test('says all that the terminal says, without its script', async () => {
     const text = (await htmlReport(both, none)).replaceAll(/<script[\s\S]*?<\/script>/g, '').replaceAll('\u00a0', ' ');
-    for (const words of ['nginx remembers open files', 'open-file-cache is faster than workers here: +33 %', '×1.33 [1.31, 1.34]', 'Stored 7,034,450 of 7,034,450', 'Linux 6.18']) {
+    for (const words of ['nginx remembers open files', 'open-file-cache is 33 % faster than workers', '+33 % (95 % interval +31 % to +34 %); the article saw +12 %.', 'nginx was the limit', '×1.33 [1.31, 1.34]', 'Stored 7,034,450 of 7,034,450', 'Linux 6.18']) {
       expect(text).toContain(words);
     }
     expect(text).toContain('<noscript>');
@@ -310,8 +331,9 @@ describe('the page', () => {
     expect(text.match(/<th scope="colgroup" colspan="5" class="group">2026-11-2[01] \d\d:\d\d:\d\d<\/th>/g)).toHaveLength(3);
     expect(text).toContain('These runs differ in: system.');
     expect(text.match(/<h2>/g)).toHaveLength(2);
-    const [effects] = (JSON.parse(/id="figures">(.*?)<\/script>/.exec(text)?.[1] ?? '[]') as Effects[]);
-    expect(effects?.effects.map(({ name }) => name)).toEqual(['open-file-cache against workers, 2026-11-20 08:15:30', 'open-file-cache against workers, 2026-11-21 09:00:00']);
+    expect([...text.matchAll(/<strong>(open-file-cache .*?)<\/strong>(.*?)</g)].map(([, words, run]) => `${words}${run}`)).toEqual([
+      'open-file-cache is 33\u00a0% faster than workers, 2026-11-20 08:15:30', 'open-file-cache is 33\u00a0% faster than workers, 2026-11-21 09:00:00',
+    ]);
   });
 
   test('of several runs says where they were loaded otherwise, and what was only the least', async () => {

@@ -4,8 +4,7 @@ import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { variantTable } from '../../lib/report/columns.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { checkResult } from '../../lib/result/schema.ts';
-import { effectFigures } from '../../lib/report/html/effects.ts';
-import type { Effects } from '../../lib/report/html/figure.ts';
+import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
@@ -169,17 +168,17 @@ describe('a comparison over a link that was late', () => {
     expect(cell(changed(changes as never))).toMatchObject({ text });
   });
 
-  test('is not shown in the colour of a verdict on the servers, in a plot neither', () => {
+  test('is not shown in the colour of a verdict on the servers, in a headline neither', () => {
     expect(cell(notHeld)).toMatchObject({ part: 'faster, delay not held', verdict: 'inconclusive' });
     expect(cell(held)).toMatchObject({ text: '×1.20 [1.20, 1.20] faster', part: 'faster', verdict: 'faster' });
-    const [figure] = effectFigures(notHeld);
-    expect((figure?.data as Effects).effects[0]).toMatchObject({ label: '×1.20 [1.20, 1.20] faster, delay not held', verdict: 'inconclusive' });
+    expect(headlineHtml(notHeld).text).toContain('<div class="effect inconclusive"><div><h1>nopush is 20\u00a0% faster than untuned, delay not held</h1>');
+    expect(headlineHtml(held).text).toContain('<div class="effect faster"><div><h1>nopush is 20\u00a0% faster than untuned</h1>');
   });
 
   test.each([
     [{}, 'nopush is faster than untuned here: +20 % (95 % interval +20 % to +20 %), delay not held; the article saw +10 %.'],
     [{ verdict: 'same', ratio: 1.001, ci95: [0.9985, 1.0034] }, 'nopush is as fast as untuned here, within 1 %: +0.1 % (95 % interval −0.1 % to +0.3 %), delay not held; the article saw +10 %.'],
-    [{ verdict: 'inconclusive', ratio: 1.01, ci95: [0.98, 1.04], roundsNeeded: 24 }, 'Whether nopush is faster than untuned cannot be told from this: +1 % (95 % interval −2 % to +4 %), delay not held; about 24 rounds would probably decide; the article saw +10 %. But CPU per request is clear: −17 % (95 % interval −17 % to −17 %); --metric cpu compares by that.'],
+    [{ verdict: 'inconclusive', ratio: 1.01, ci95: [0.98, 1.04], roundsNeeded: 24 }, 'Whether nopush is faster than untuned cannot be told from this: +1 % (95 % interval −2 % to +4 %), delay not held; about 24 rounds would probably decide; the article saw +10 %. But CPU per request is clear: nopush uses 83 % of the CPU (95 % interval 83 % to 83 %); --metric cpu compares by that.'],
     [{ verdict: 'none', why: 'needs 4 rounds' }, 'No verdict on nopush against untuned: needs 4 rounds (measured +20 %, delay not held); the article saw +10 %.'],
   ] as const)('is marked in its sentence: %j', (changes, sentence) => {
     expect(findingLines(changed(changes as never))[0]).toBe(sentence);
@@ -250,7 +249,7 @@ describe('all reports', () => {
   const words = ['What went over the link', 'delay not held: p99 +138 ms', 'faster, delay not held', 'net.core.somaxconn=128', '100 ms to the server, queue of 1,000 packets'];
 
   test('say the same: the page, Markdown, the terminal', async () => {
-    const page = (await htmlReport(whole, { samples: [], configs: [] })).replaceAll(/<script[\s\S]*?<\/script>/g, '').replaceAll(/<\/?span[^>]*>/g, '');
+    const page = (await htmlReport(whole, { configs: [] })).replaceAll(/<script[\s\S]*?<\/script>/g, '').replaceAll(/<\/?span[^>]*>/g, '');
     const markdown = markdownReport(whole);
     const terminal = [...headingLines(resultHeading(whole)), ...terminalReport(whole, [], { ...plain, verbose: true })].join('\n');
     for (const text of words) for (const report of [page, markdown, terminal]) expect(report).toContain(text);

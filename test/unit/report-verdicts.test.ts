@@ -150,7 +150,7 @@ describe('the verdict\'s words', () => {
     [24, 'about 24 rounds would probably decide'], [1234, 'about 1,234 rounds would probably decide'], [null, 'no reasonable number of rounds would decide'],
   ])('say what would decide: %j', (roundsNeeded, words) => {
     const open = compared({ ratio: 1.01, ci95: [0.98, 1.04], verdict: 'inconclusive', roundsNeeded });
-    expect(findings(open)[0]).toBe(`Whether open_file_cache is faster cannot be told from this: +1 % (95 % interval −2 % to +4 %); ${words}; the article saw +12 %. But CPU per request is clear: −26 % (95 % interval −26 % to −26 %); --metric cpu compares by that.`);
+    expect(findings(open)[0]).toBe(`Whether open_file_cache is faster cannot be told from this: +1 % (95 % interval −2 % to +4 %); ${words}; the article saw +12 %. But CPU per request is clear: open-file-cache uses 74 % of the CPU (95 % interval 74 % to 74 %); --metric cpu compares by that.`);
     const alike = (cpu: Comparison['cpu'], metric: Comparison['metric'] = 'rps'): string => findings(compared({ ratio: 1.01, ci95: [0.98, 1.04], verdict: 'inconclusive', roundsNeeded, cpu, metric }))[0] as string;
     for (const said of [alike(null), alike({ ratio: 0.9, ci95: [0.8, 1.1] }), alike({ ratio: 1.005, ci95: [1.001, 1.009] }), alike({ ratio: 2, ci95: [1.9, 2.1] }, 'cpu')]) expect(said).toMatch(/saw \+12 %\.$/);
   });
@@ -204,8 +204,8 @@ describe('under the table', () => {
     const disagreement = 'with workers the server\'s cores were 12 % less busy than with open-file-cache';
     const beside = { ...both, comparisons: [{ ...quiet, disagreement }, { ...quiet, baseline: 'another', disagreement: 'so it is' }] };
     expect(below(beside)).toEqual([
-      `open-file-cache: requests/s and CPU per request disagree, since ${disagreement}.`,
-      'open-file-cache against another: requests/s and CPU per request disagree, since so it is.',
+      `open-file-cache: requests/s (×1.33) and CPU per request (×0.74) disagree, since ${disagreement}.`,
+      'open-file-cache against another: requests/s (×1.33) and CPU per request (×0.74) disagree, since so it is.',
     ]);
   });
 });
@@ -258,7 +258,7 @@ describe('a config against itself', () => {
     const loud = await h2Result('aa', { a: about(100_000), again: about(104_000) });
     expect(findings(loud, scenario)[0]).toMatch(/^again is called faster than a, and they are the same: \+4 % \(95 % interval .*\)\. Chance alone does so in about one of 20 runs; /);
     const byCpu = { ...loud, comparisons: loud.comparisons.map((one) => ({ ...one, metric: 'cpu' as const })) };
-    expect(findings(byCpu, scenario)[0]).toMatch(/^again is called cheaper than a, and they are the same: CPU per request /);
+    expect(findings(byCpu, scenario)[0]).toMatch(/^again is called cheaper than a, and they are the same: at 104 % of the CPU /);
     const short = await h2Result('aa', { a: { rps: [1000] }, again: { rps: [1010] } });
     expect(findings(short, scenario)[0]).toBe('No verdict on again against a: needs 4 rounds (measured +1 %).');
     expect(findings(short, scenario).join(' ')).not.toContain('shows effects');

@@ -9,7 +9,7 @@ import { terminalTable } from '../../lib/report/terminal.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
-import type { Result } from '../../lib/result/result.ts';
+import type { Metric, Result } from '../../lib/result/result.ts';
 import { fitLoad } from '../../lib/scenario/load/fit.ts';
 import { ab, wrk } from '../../lib/scenario/load/http1.ts';
 import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
@@ -91,9 +91,23 @@ describe('in words', () => {
     [[790_000, 815_000, 803_000, 802_500, 799_900, 803_100], 'open_file_cache is faster here: +33 % (95 % interval +31 % to +34 %); the article saw +12 %.'],
     [[500_000, 512_000, 508_000, 509_000, 507_000, 505_000], 'open_file_cache is slower here: −16 % (95 % interval −17 % to −15 %); the article saw +12 %.'],
     [[604_000, 604_300, 604_120, 603_900, 604_200, 604_100], 'open_file_cache is as fast as without here, within 1 %: ±0 % (95 % interval ±0 % to ±0 %); the article saw +12 %.'],
-    [[500_000, 700_000, 600_000, 610_000, 640_000, 580_000], 'Whether open_file_cache is faster cannot be told from this: −0.4 % (95 % interval −11 % to +12 %); no reasonable number of rounds would decide; the article saw +12 %. But CPU per request is clear: −26 % (95 % interval −26 % to −26 %); --metric cpu compares by that.'],
+    [[500_000, 700_000, 600_000, 610_000, 640_000, 580_000], 'Whether open_file_cache is faster cannot be told from this: −0.4 % (95 % interval −11 % to +12 %); no reasonable number of rounds would decide; the article saw +12 %. But CPU per request is clear: open-file-cache uses 74 % of the CPU (95 % interval 74 % to 74 %); --metric cpu compares by that.'],
   ])('%j', (requests, sentence) => {
     expect(inWords(withRounds(requests))).toBe(sentence);
+  });
+
+  test('up to double in percent, beyond in times, of CPU the share', () => {
+    const by = (metric: Metric, ratio: number, ci95: [number, number]): string => (
+      findingLines({ ...both, comparisons: both.comparisons.map((one) => ({ ...one, metric, ratio, ci95, publishedRatio: null, verdict: metric !== 'rps' && ratio > 1 ? 'slower' : 'faster' })) }, scenario)[0] as string
+    );
+    expect(by('rps', 1.99, [1.9, 2.1])).toBe('open_file_cache is faster here: +99 % (95 % interval +90 % to +110 %).');
+    expect(by('rps', 6.02, [5.804, 6.25])).toBe('open_file_cache is faster here: 6.02 times (95 % interval 5.8 to 6.25 times).');
+    expect(by('p99', 2, [1.95, 1e300])).toBe('open_file_cache is slower here: p99 2 times (95 % interval 1.95 to over 1,000,000 times).');
+    expect(by('cpu', 0.22, [0.14, 0.34])).toBe('open_file_cache is cheaper here: uses 22 % of the CPU (95 % interval 14 % to 34 %).');
+    expect(by('cpu', 0.988, [0.985, 0.991])).toBe('open_file_cache is cheaper here: uses 98.8 % of the CPU (95 % interval 98.5 % to 99.1 %).');
+    expect(by('cpu', 8.13, [7.9, 8.4])).toBe('open_file_cache is dearer here: uses 8.13 times the CPU (95 % interval 7.9 to 8.4 times).');
+    const published = { ...both, comparisons: both.comparisons.map((one) => ({ ...one, publishedRatio: 11.69 })) };
+    expect(findingLines(published, scenario)[0]).toMatch(/; the article saw 11\.7 times\.$/);
   });
 
   test('without a verdict says why', () => {

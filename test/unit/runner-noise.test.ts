@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { interruptsApart, watchMachine, type CoreSeconds, type MachineReading } from '../../lib/machine/usage.ts';
 import { watchProcess } from '../../lib/servers/usage.ts';
 import { noiseBetween, type NoiseCores } from '../../lib/runner/noise.ts';
@@ -19,10 +19,7 @@ function write(file: string, text: string | Buffer): void {
 }
 
 describe('watchMachine', () => {
-  let nowMs = 0;
-  const watch = (serverCpus: readonly number[], generatorCpus: readonly number[]) => (
-    watchMachine(serverCpus, generatorCpus, { proc: join(folder, 'proc'), sys: join(folder, 'sys'), nowMs: () => nowMs })
-  );
+  const watch = (serverCpus: readonly number[], generatorCpus: readonly number[]) => watchMachine(serverCpus, generatorCpus, folder);
 
   test('sums the cores of each side, in seconds', () => {
     write('proc/stat', [
@@ -49,18 +46,19 @@ describe('watchMachine', () => {
   });
 
   test('looks the clock up at most twice a second: cpufreq\'s, or else /proc/cpuinfo\'s', () => {
-    nowMs = 1000;
+    const now = vi.spyOn(performance, 'now').mockReturnValue(1000);
+    onTestFinished(() => now.mockRestore());
     write('proc/cpuinfo', 'processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n\n');
     const read = watch([0, 1], [0]);
     expect(read().serverMhz).toBe(2000.5);
-    nowMs = 1499;
+    now.mockReturnValue(1499);
     expect(read().serverMhz).toBeUndefined();
     for (const [cpu, khz] of [[0, '2500000\n'], [1, '3500000\n']] as const) write(`sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`, khz);
-    nowMs = 1500;
+    now.mockReturnValue(1500);
     expect(read().serverMhz).toBe(3000);
     write('sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq', '<unknown>\n');
     write('proc/cpuinfo', 'processor : 0\n\nprocessor : 1\n\n');
-    nowMs = 2000;
+    now.mockReturnValue(2000);
     expect(read().serverMhz).toBeNull();
   });
 
@@ -74,7 +72,7 @@ describe('watchMachine', () => {
 });
 
 describe('interruptsApart', () => {
-  const asked = (): boolean | undefined => interruptsApart({ proc: join(folder, 'proc'), boot: join(folder, 'boot') });
+  const asked = (): boolean | undefined => interruptsApart(folder);
 
   test('is what the running kernel was built with', () => {
     expect(asked()).toBeUndefined();

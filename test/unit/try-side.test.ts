@@ -3,7 +3,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { begin, endBegun, type Begun } from '../../lib/cli/begun.ts';
+import { begin, endBegun, type Begun } from '../../lib/cli/perform.ts';
 import { serverOf } from '../../lib/cli/compare-scenario.ts';
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
 import { startSides, type Tried } from '../../lib/cli/try-side.ts';

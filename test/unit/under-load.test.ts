@@ -33,7 +33,8 @@ test('a server has the CPU time of its own turns, for the responses that are cou
   expect(cpuOf(0, 2000)).toEqual([expect.closeTo(2, 12), null, 7]);
 });
 
-test('one that was alone has that of the samples', () => {
+test('one that was alone has that of its window', () => {
+  expect(cpuOf(0, 0, { seconds: 3, idleShare: 0 })).toEqual([3, 0, 7]);
   expect(cpuOf(0, 0)).toEqual([expect.closeTo(4, 12), null, 7]);
 });
 

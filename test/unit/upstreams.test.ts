@@ -1,17 +1,15 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { UpstreamAddress } from '../../lib/servers/server.ts';
 import { watchUpstreams } from '../../lib/servers/upstreams.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
-let nowMs = 0;
 beforeEach(() => {
   proc = newFolder();
-  nowMs = 0;
   mkdirSync(path.join(proc, 'net'));
 });
 
@@ -29,7 +27,7 @@ function show(pid: number, cpuSeconds: number, cpu: number, sockets: readonly st
 
 const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 const tcp = (port: number, inode: string, state = '0A'): string => `   0: 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100 0 0 10 0\n`;
-const watch = (addresses: readonly UpstreamAddress[], cpus: readonly number[]): (() => number | null) => watchUpstreams(addresses, cpus, { proc, nowMs: () => nowMs });
+const watch = (addresses: readonly UpstreamAddress[], cpus: readonly number[]): (() => number | null) => watchUpstreams(addresses, cpus, proc);
 
 describe('what a config passes requests to', () => {
   test('is all workers of the group that listens, on the cores asked about, from the first look on', () => {
@@ -38,6 +36,8 @@ describe('what a config passes requests to', () => {
     show(11, 50, 1, ['77'], [12]);
     show(12, 30, 1);
     show(20, 5, 1, ['78', '79']);
+    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    onTestFinished(() => now.mockRestore());
     const used = watch([{ port: 3000 }], [1]);
     expect(used()).toBe(0);
     show(10, 101, 1, ['5', '77'], [11]);
@@ -47,7 +47,7 @@ describe('what a config passes requests to', () => {
     expect(used(), 'the one on core 0 is not counted').toBe(3);
     show(13, 8, 1);
     expect(used()).toBe(3);
-    nowMs = 1000;
+    now.mockReturnValue(1000);
     expect(used(), 'one that began later').toBe(11);
     rmSync(path.join(proc, '11'), { recursive: true });
     expect(used()).toBe(11);

@@ -1,14 +1,12 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { stoppedIn, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
-let nowMs = 0;
 beforeEach(() => {
   proc = newFolder();
-  nowMs = 0;
 });
 
 interface Task { cpuSeconds: number; children?: number[] }
@@ -28,8 +26,6 @@ function show(pid: number, parent: number, tasks: Record<number, Task>, { scheds
   writeFileSync(path.join(proc, String(pid), 'status'), `Name:\tx\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`);
 }
 
-const watch = (pid: number): (() => { cpuSeconds: number; rssBytes: number }) => watchUsage(pid, { proc, nowMs: () => nowMs });
-
 describe.each([
   ['with schedstat and lists of children', {}],
   ['without schedstat', { schedstat: false }],
@@ -41,28 +37,30 @@ describe.each([
     show(21, 10, { 21: { cpuSeconds: 8 } }, kernel);
     show(30, 20, { 30: { cpuSeconds: 16 } }, kernel);
     show(40, 1, { 40: { cpuSeconds: 32 } }, kernel);
-    expect(watch(10)()).toEqual({ cpuSeconds: 31, rssBytes: (10 + 20 + 21 + 30) * 1024 });
+    expect(watchUsage(10, proc)()).toEqual({ cpuSeconds: 31, rssBytes: (10 + 20 + 21 + 30) * 1024 });
   });
 });
 
 it('keeps what ended processes have used, and finds new ones a second later', () => {
+  const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+  onTestFinished(() => now.mockRestore());
   show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
   show(20, 10, { 20: { cpuSeconds: 4 } });
-  const usage = watch(10);
+  const usage = watchUsage(10, proc);
   expect(usage().cpuSeconds).toBe(5);
   rmSync(path.join(proc, '20'), { recursive: true });
   show(10, 1, { 10: { cpuSeconds: 2, children: [21] } });
   show(21, 10, { 21: { cpuSeconds: 8 } });
-  nowMs = 999;
+  now.mockReturnValue(999);
   expect(usage().cpuSeconds).toBe(6);
-  nowMs = 1000;
+  now.mockReturnValue(1000);
   expect(usage()).toEqual({ cpuSeconds: 14, rssBytes: 31 * 1024 });
   show(21, 10, { 21: { cpuSeconds: 3 } });
   expect(usage().cpuSeconds, 'the id went to a newcomer').toBe(17);
   rmSync(path.join(proc, '10'), { recursive: true });
   rmSync(path.join(proc, '21'), { recursive: true });
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
-  nowMs = 5000;
+  now.mockReturnValue(5000);
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
 });
 

@@ -41,7 +41,7 @@ type Result struct {
 	Counts
 	// WarmupRequests ended before the window, or at the edges of turns (see pace); InFlight were unanswered at its end. Neither is in Requests.
 	WarmupRequests, InFlight int64
-	// Turns and ServerCPU are nil where there was one side alone; ServerCPU also where the server's processes are not known.
+	// Turns is nil where there was one side alone, ServerCPU where the server's processes are not known.
 	Turns     *TurnFigures
 	ServerCPU *ServerCPU
 	// StartedAt and EndedAt bound the window. In count mode without warm-up it runs from the first connect to the last
@@ -216,9 +216,7 @@ func (r *run) makeLoops(alone bool) {
 	r.shared.apart = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
 		return slices.ContainsFunc(linux.CoresOf(pid), func(core int) bool { return slices.Contains(own, core) })
 	})
-	if !alone {
-		r.shared.server.processes = linux.NewProcessTree(r.cpuOf)
-	}
+	r.shared.server.processes = linux.NewProcessTree(r.cpuOf)
 	if !p.divided && p.Rate == 0 {
 		r.shared.quota.Store(p.Requests)
 	}

@@ -48,11 +48,19 @@ type opening struct {
 	opened      bool
 	windowStart int64
 	startCPU    cpuReading
+	// ending is held by a loop that reads the server's CPU time at its end.
+	ending sync.Mutex
 }
 
 // open: a loop opens the window.
 func (s *shared) open(at int64) {
-	s.once.Do(func() { s.opened, s.startCPU = true, s.readCPU(at); s.windowStart = s.startCPU.at })
+	s.once.Do(func() {
+		s.opened, s.startCPU = true, s.readCPU(at)
+		s.windowStart = s.startCPU.at
+		if s.alone {
+			s.server.last = s.server.processes.CPU()
+		}
+	})
 }
 
 const (

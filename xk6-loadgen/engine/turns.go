@@ -26,8 +26,7 @@ const (
 // Side is one of several loads that take turns.
 type Side struct {
 	Options
-	// CPUOf are the server's processes, whose CPU time is read between turns together with that of their descendants. Empty: the
-	// server's CPU time is not known.
+	// CPUOf are the server's processes, whose CPU time is read together with that of their descendants. Empty: it is not known.
 	CPUOf []int
 	// OnSecond is called once for each second under load, from a goroutine of the side's own. It may be nil.
 	OnSecond func(Second)
@@ -97,7 +96,7 @@ type turn struct {
 	cycleIsOver, cycleCounts bool
 }
 
-// serverUse is the CPU time of the server's processes, in nanoseconds.
+// serverUse is the CPU time of the server's processes, in nanoseconds. Of a load that is alone it is last, at the window's begin, and own.
 type serverUse struct {
 	// processes is nil where they are not known.
 	processes *linux.ProcessTree
@@ -280,10 +279,7 @@ func (s *shared) beginTurn(opens bool) {
 // readServer notes what the server used since the last reading: in the side's own turn, or while others had theirs.
 func (s *shared) readServer(own bool) {
 	u := &s.server
-	used, at, answered := int64(0), s.now(), int64(0)
-	if u.processes != nil {
-		used = u.processes.CPU()
-	}
+	used, at, answered := u.processes.CPU(), s.now(), int64(0)
 	for _, l := range s.loops {
 		answered += l.answered
 	}
@@ -298,21 +294,16 @@ func (s *shared) readServer(own bool) {
 }
 
 // figures are nil where they are not known.
-func (t *turn) figures() (*TurnFigures, *ServerCPU) {
-	if t.alone {
-		return nil, nil
-	}
-	turns := &TurnFigures{
-		Count: t.count, Responses: t.server.ownAnswered, Waits: t.pace.waits,
-		SliceMs: float64(t.pace.slice) / nanosecondsPerMillisecond, RampMs: float64(t.pace.ramp) / nanosecondsPerMillisecond,
-	}
+func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	u := &t.server
-	if u.processes == nil {
-		return turns, nil
+	if !t.alone {
+		turns = &TurnFigures{
+			Count: t.count, Responses: u.ownAnswered, Waits: t.pace.waits,
+			SliceMs: float64(t.pace.slice) / nanosecondsPerMillisecond, RampMs: float64(t.pace.ramp) / nanosecondsPerMillisecond,
+		}
 	}
-	cpu := &ServerCPU{Seconds: float64(u.own) / 1e9}
-	if u.idleTime > 0 {
-		cpu.IdleShare = float64(u.idle) / float64(u.idleTime)
+	if u.processes != nil {
+		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime))}
 	}
 	return turns, cpu
 }

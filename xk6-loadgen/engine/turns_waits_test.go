@@ -122,6 +122,17 @@ func TestTheServersCPUIsThatOfItsOwnTurns(t *testing.T) {
 	}
 }
 
+func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
+	url, pid := serverProcess(t)
+	whole := linux.NewProcessTree([]int{pid})
+	side := Side{Options: options(url), CPUOf: []int{pid}}
+	side.Duration, side.Warmup = 200*time.Millisecond, 200*time.Millisecond
+	r := alternate(t, context.Background(), 0, side)[0]
+	if cpu, all := r.ServerCPU, float64(whole.CPU())/1e9; cpu == nil || cpu.Seconds < 0.3*all || cpu.Seconds > 0.8*all || cpu.IdleShare != 0 {
+		t.Errorf("%+v of %g s in all", cpu, all)
+	}
+}
+
 func TestPaces(t *testing.T) {
 	ms := int64(time.Millisecond)
 	for name, c := range map[string]struct {
@@ -161,7 +172,7 @@ func TestPaces(t *testing.T) {
 		}
 		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
 		r.choosePace()
-		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != (c.waits || c.p50 > longestDrain) {
+		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != (c.waits || c.p50 > longestShortDrain) {
 			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice)
 		}
 	}

@@ -124,6 +124,11 @@ func (l *loop) finish() {
 		// Stopped during warm-up: the window is empty.
 		l.openWindow(l.turnEnded())
 	}
+	if s := l.shared; s.alone {
+		s.ending.Lock()
+		s.server.own = s.server.processes.CPU() - s.server.last
+		s.ending.Unlock()
+	}
 	l.warmup += l.outside.Requests
 	last := l.interval
 	last.end, last.last, last.connections, last.cpu, last.measured = l.windowEnd, true, l.open, l.endCPU, l.phase == measuring

@@ -24,13 +24,12 @@ const (
 	flagAck     = 0x10
 )
 
-// of is the count that an IP packet belongs to (RFC 791, RFC 9293). It takes any bytes: other is what is no TCP over IPv4, or a
-// fragment.
+// of is the count of an IP packet's kind (RFC 791, RFC 9293). It takes any bytes: other is no TCP over IPv4, or a fragment.
 func (c *KindCounts) of(packet []byte) *int64 {
 	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protocolTCP {
 		return &c.Other
 	}
-	// The fragment's offset and the flag that more follow: what is cut has no whole segment in it.
+	// The fragment's offset and the flag that more follow.
 	if binary.BigEndian.Uint16(packet[6:])&0x3fff != 0 {
 		return &c.Other
 	}

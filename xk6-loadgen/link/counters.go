@@ -6,14 +6,14 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/histogram"
 )
 
-// longestLateness is the greatest that the histogram takes; what is later counts as this in it.
+// longestLateness is the greatest that the histogram takes.
 const longestLateness = int64(10 * time.Minute)
 
-// counters are what one direction has counted since they were taken last.
+// counters are of one direction, since they were taken last.
 type counters struct {
-	// Traffic but for its lateness, of which traffic makes figures.
+	// Traffic has no lateness yet.
 	Traffic
-	// refused are packets that were delivered to a device that did not take them, and does not count them itself.
+	// refused are packets that the device did not take, and does not count itself.
 	refused  int64
 	lateness *histogram.Histogram
 	latest   int64

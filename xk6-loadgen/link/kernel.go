@@ -37,15 +37,14 @@ func openKernelCounters() (k kernelCounters, err error) {
 }
 
 func (k kernelCounters) read() (c kernelCounts, err error) {
-	if c.retransmits, err = k.field(k.snmp, "Tcp:", "RetransSegs"); err != nil {
-		return c, err
+	if c.retransmits, err = field(k.snmp, "Tcp:", "RetransSegs"); err == nil {
+		c.listenOverflows, err = field(k.netstat, "TcpExt:", "ListenOverflows")
 	}
-	c.listenOverflows, err = k.field(k.netstat, "TcpExt:", "ListenOverflows")
 	return c, err
 }
 
-// drops are packets that the device dropped, in and out. The kernel has one lock for what it tells of devices and for making and ending
-// namespaces, so it is asked when nothing is under way.
+// drops are packets that the device dropped, in and out. The kernel answers under the lock with which namespaces begin and end, so it is
+// asked when nothing is under way.
 func (k kernelCounters) drops() (int64, error) {
 	link, err := k.devices.LinkByName(device)
 	if err != nil {
@@ -55,7 +54,7 @@ func (k kernelCounters) drops() (int64, error) {
 }
 
 // field reads a value from a file in which each group has a line of names and then one of values.
-func (k kernelCounters) field(file *os.File, group, name string) (int64, error) {
+func field(file *os.File, group, name string) (int64, error) {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64))
 	if err != nil {
 		return 0, err

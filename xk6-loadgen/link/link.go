@@ -1,9 +1,8 @@
 // Package link is a network of two sides with a delay between them: two network namespaces, a TUN device in each, and a
-// process that carries the packets from one to the other, later. The namespaces have no name, so the kernel frees all of it
-// when the process ends, however it ends.
+// process that carries the packets. The namespaces have no name, so the kernel frees all of it when the process ends.
 //
 // Flow: serve reads an order, namespace and settings make the sides, a pump per direction reads, classifies, queues and
-// writes packets, counters and kernel are what a report is made from.
+// writes packets, and a report is made from counters and kernel.
 package link
 
 import (
@@ -15,7 +14,7 @@ import (
 )
 
 const (
-	// quietMargin is added to the time there and back, for whoever has to answer: TCP may hold an acknowledgement back for 40 ms.
+	// quietMargin is added to the round trip for who has to answer: TCP may delay an acknowledgement by 40 ms.
 	quietMargin = 50 * time.Millisecond
 	// longestQuest for quiet.
 	longestQuest = 10 * time.Second
@@ -23,7 +22,7 @@ const (
 	lookAgainAfter = 5 * time.Millisecond
 )
 
-// Link is a link that runs. It runs as long as the process: nothing but its end frees what it holds.
+// Link runs as long as the process, whose end frees all of it.
 type Link struct {
 	// Failed gets why the link does not carry packets any more.
 	Failed <-chan error
@@ -37,8 +36,7 @@ type Link struct {
 	drops int64
 }
 
-// reading is what the kernels have counted so far, and the nanoseconds of CPU that the whole process and the thread of the packets to
-// the server have used.
+// reading has the kernels' counts so far, and the nanoseconds of CPU of the whole process and the thread of the packets to the server.
 type reading struct {
 	client, server          kernelCounts
 	processCPU, toServerCPU int64
@@ -107,8 +105,7 @@ func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	}
 }
 
-// Report waits until the link is quiet, as LinkReport says, and returns what happened since the last one. The time in which
-// nothing comes is counted from when the last packet left: who got it may take that long to answer.
+// Report waits until the link is quiet, as LinkReport says, and returns what happened since the last one.
 func (l *Link) Report() (Report, error) {
 	quiet := l.awaitQuiet()
 	toServer, refusedThere := l.toServer.take()
@@ -121,14 +118,14 @@ func (l *Link) Report() (Report, error) {
 	return report, cmp.Or(err, clientErr, serverErr)
 }
 
-// Counts returns what has happened since the last report, now, while packets are on their way. mark: lateness, in this and in the
-// next report, begins anew after it.
+// Counts returns what has happened since the last report, now. mark: lateness begins anew after it.
 func (l *Link) Counts(mark bool) (Counts, error) {
 	r, err := l.read()
 	atMs := float64(linux.Monotonic()) / 1e6
 	return Counts{AtMs: atMs, NetworkUse: l.useBy(r, l.toServer.counts(mark), l.toClient.counts(mark))}, err
 }
 
+// awaitQuiet counts from when the last packet moved: who got it may take that long to answer.
 func (l *Link) awaitQuiet() bool {
 	need := l.roundTrip + quietMargin
 	for deadline := time.Now().Add(longestQuest); ; {

@@ -15,26 +15,25 @@ import (
 
 const (
 	device = "link"
-	// deviceQueue: packets that the link has not read yet. What is beyond them the device drops, and 500, its default, is soon full.
+	// deviceQueue is the most packets that wait for the link to read them. The default, 500, is soon full.
 	deviceQueue = 100_000
 )
 
-// addresses are in the net that RFC 2544 gives to benchmarks, both: so each side has a route to the other.
+// addresses are both in the net that RFC 2544 gives to benchmarks: so each side has a route to the other.
 var addresses = map[Side]net.IPNet{
 	Client: {IP: net.IPv4(198, 18, 0, 1), Mask: net.CIDRMask(15, 32)},
 	Server: {IP: net.IPv4(198, 19, 0, 1), Mask: net.CIDRMask(15, 32)},
 }
 
-// namespace is a network namespace without a name, which is there as long as this process holds it, or another one runs inside.
+// namespace is a network namespace without a name: it is there as long as this process holds it, or another one runs inside.
 type namespace struct {
 	side Side
-	// file is the namespace itself, tun the link's end of the device in it.
+	// file is the namespace, tun the link's end of the device in it.
 	file, tun int
 	kernel    kernelCounters
 }
 
-// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes its own of the settings
-// there, in order.
+// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes its settings in order.
 func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error) {
 	linux.OnOwnThread(func() {
 		if n, err = enterNamespace(side); err != nil {
@@ -115,8 +114,7 @@ func openTun() (int, error) {
 	return fd, nil
 }
 
-// setUp makes these changes to a device in the calling thread's namespace, in order, and brings it up. Unlike the older ioctls
-// netlink asks for no right outside of the user namespace.
+// setUp makes these changes to a device in the calling thread's namespace, in order, and brings it up.
 func (s Side) setUp(name string, changes ...func(netlink.Link) error) error {
 	link, err := netlink.LinkByName(name)
 	for _, change := range append(changes, netlink.LinkSetUp) {

@@ -22,7 +22,6 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("BE_LINK") != "" {
 		runtime.GOMAXPROCS(4)
-		KeepPrecedence()
 		if err := Serve(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -225,7 +224,7 @@ func kernelCounter(t testing.TB, side SideReady, group, name string) (value int6
 	inside(t, side, func() {
 		var k kernelCounters
 		if k, err = openKernelCounters(); err == nil {
-			value, err = k.field(k.snmp, group, name)
+			value, err = field(k.snmp, group, name)
 		}
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 const (
 	// batch is how many packets are read, or written, before the other is looked at again.
 	batch = 64
-	// Under load packets gather for a moment after a wake-up, so that one serves many: with 11 packets to a request it halves
-	// the link's CPU time. Under load is: so many wake-ups in a row, each this soon after the one before.
+	// Under load (so many wake-ups in a row, each this soon after the one before) packets gather for a moment after a wake-up: with 11
+	// packets to a request it halves the link's CPU time.
 	wakeupsUnderLoad = 8
 	soon             = int64(time.Millisecond)
 	longestGathering = int64(200 * time.Microsecond)
@@ -69,19 +69,16 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 	}
 	p := &pump{
 		from: from, to: to, delay: int64(milliseconds(d.DelayMs)), gathering: min(int64(roundTrip)/gatheringPerRoundTrip, longestGathering),
-		loss: d.LossShare, counters: newCounters(), queue: q, since: now(),
+		loss: d.LossShare, limit: d.QueuePackets, counters: newCounters(), queue: q, since: now(),
 	}
-	if d.QueuePackets != nil {
-		p.limit = *d.QueuePackets
-	}
-	if d.BytesPerSecond != nil {
-		p.nanosecondsPerByte = 1e9 / *d.BytesPerSecond
+	if d.BytesPerSecond > 0 {
+		p.nanosecondsPerByte = 1e9 / d.BytesPerSecond
 	}
 	return p, nil
 }
 
-// run carries packets until the device it reads from ends, and says how. It takes its thread with it, which runs on these cores
-// (none: on the process's own); started gets whether it may.
+// run carries packets until the device it reads from ends, and says how. Its thread runs on these cores (none: the process's); started
+// gets whether it may.
 func (p *pump) run(cpus []int, started chan<- error) error {
 	runtime.LockOSThread()
 	if err := linux.UseCores(cpus); err != nil {
@@ -203,8 +200,8 @@ func (p *pump) wait() {
 		p.since = t
 		return
 	}
-	// What woke it came when the thread could run again, or later: it may have had to wait for its core. Where the kernel does not
-	// tell how long, it may have come as soon as the device had been seen empty.
+	// The packet came when the thread could run again, or later. Where the kernel does not tell that, it may have come as soon as the
+	// device was seen empty.
 	if stalled, told := p.stallTime(); told {
 		p.since = max(p.since, t-(stalled-p.stalled))
 		p.stalled = stalled
@@ -220,8 +217,8 @@ func (p *pump) wait() {
 	}
 }
 
-// stallTime is how long this thread has waited for a core since it began, in nanoseconds: the second figure of schedstat. A kernel
-// that does not tell has no such file, or zeros in it, also for how often the thread has run: the third.
+// stallTime is how long this thread has waited for a core since it began, in nanoseconds: the second figure of schedstat. Some kernels
+// have no such file, or zeros in it, also for how often the thread has run: the third.
 func (p *pump) stallTime() (waited int64, told bool) {
 	var text [64]byte
 	n, errno := linux.ReadAt(p.schedstat, text[:], 0)

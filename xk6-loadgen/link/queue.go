@@ -16,21 +16,20 @@ const (
 
 // entry stands before each packet in the queue's memory.
 type entry struct {
-	// due is when the packet has to leave, on the pumps' clock. waited is how long it may have been there before it was read,
-	// at most. Both in nanoseconds.
+	// due is when the packet has to leave, on the pumps' clock; waited the longest time before it was read. Both in nanoseconds.
 	due, waited int64
 	size        int64
 }
 
 const entryBytes = int(unsafe.Sizeof(entry{}))
 
-// queue is a FIFO of packets in chunks of memory. A chunk that is empty is the next to be filled, so that no more memory is
-// touched than the packets that wait need at most, and it stays in the processor's caches. Nothing is allocated for a packet.
+// queue is a FIFO of packets in chunks of memory, without allocations. An empty chunk is the next to be filled, so that the memory in use
+// stays small, and in the processor's caches.
 type queue struct {
 	memory []byte
 	// next of a chunk is the one that was filled after it, end where its packets end.
 	next, end [chunks]int32
-	// used are chunks that were used before and are empty, as a stack; those from fresh on never were.
+	// used is a stack of empty chunks; those from fresh on were never used.
 	used           [chunks]int32
 	usedNow, fresh int32
 	first, last    int32

@@ -82,8 +82,7 @@ func TestEndWithinAReport(t *testing.T) {
 // Counts are those of now, and stay in the next report; a mark parts lateness alone.
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	limit := int64(4)
-	p := startLink(t, Order{ToServer: Direction{DelayMs: 700, QueuePackets: &limit}}, nil)
+	p := startLink(t, Order{ToServer: Direction{DelayMs: 700, QueuePackets: 4}}, nil)
 	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
 	begin, beginMs := time.Now(), float64(linux.Monotonic())/1e6
 	sendNumbered(t, client, addressOf(server), 10, 72)

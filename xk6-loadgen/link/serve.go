@@ -5,22 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
-// longestLine holds an order with more settings than a kernel has.
-const longestLine = 1 << 20
+const (
+	// longestLine holds an order with more settings than a kernel has.
+	longestLine = 1 << 20
+	// wordsAhead may be asked for before one is answered.
+	wordsAhead = 64
+)
 
-// wordsAhead may be asked for before one is answered, and the end of the input is seen still.
-const wordsAhead = 64
-
-// Serve reads an order and then the words "counts", "mark" and "report" as often as they come, each on a line, and answers each
-// with a line. It returns nil when its input ends, at once, even in the middle of a report; else what is wrong with the input,
-// or what the system refuses.
+// Serve reads an order and then the words "counts", "mark" and "report", each on a line, and answers each with a line. It returns nil as
+// soon as its input ends, even during a report; else what is wrong with the input, or what the system refuses.
 func Serve(in io.Reader, out io.Writer) error {
 	lines, answers := bufio.NewScanner(in), json.NewEncoder(out)
 	lines.Buffer(nil, longestLine)
@@ -89,26 +84,4 @@ func endOf(lines *bufio.Scanner) error {
 		return fmt.Errorf("its input cannot be read: %w", err)
 	}
 	return nil
-}
-
-// KeepPrecedence lets the nice value that the process was started with count against all others. Where each session shares the
-// cores with the others as a group (sched_autogroup), it counts only within its own, and the session as a whole has one too.
-// What fails leaves the link later than it could be, which its figures show.
-func KeepPrecedence() {
-	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
-	// The kernel gives 20 less the nice value.
-	nice := 20 - raw
-	if err != nil || nice == 0 {
-		return
-	}
-	// A session of its own, unless it leads one already: the others in it are not to be changed.
-	if session, _ := unix.Getsid(0); session != os.Getpid() {
-		if _, err := syscall.Setsid(); err != nil {
-			return
-		}
-	}
-	if file, err := os.OpenFile("/proc/self/autogroup", os.O_WRONLY, 0); err == nil {
-		file.WriteString(strconv.Itoa(nice)) //nolint:errcheck // see above
-		file.Close()                         //nolint:errcheck // see above
-	}
 }

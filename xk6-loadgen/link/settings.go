@@ -2,7 +2,6 @@ package link
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -13,11 +12,9 @@ import (
 
 // Why a setting does not hold.
 const (
-	problemUnknown   = "this kernel does not have it"
-	problemGlobal    = "of the whole machine, not of a namespace"
-	problemReadOnly  = "cannot be changed in a namespace"
-	problemRefused   = "refused: %s"
-	problemOtherwise = "the kernel made it %s"
+	problemUnknown  = "this kernel does not have it"
+	problemGlobal   = "of the whole machine, not of a namespace"
+	problemReadOnly = "cannot be changed in a namespace"
 )
 
 // applySetting writes a setting in the calling thread's namespace. It returns why that does not hold, or nothing. Only what is below
@@ -31,15 +28,11 @@ func applySetting(name, value string) string {
 	case errors.Is(err, fs.ErrPermission):
 		return problemReadOnly
 	case err != nil:
-		return fmt.Sprintf(problemRefused, reason(err))
+		return "refused: " + reason(err).Error()
 	}
-	held, err := os.ReadFile(file)
-	if err != nil {
-		// Some can be written but not read, such as keys.
-		return ""
-	}
-	if !sameValue(value, string(held)) {
-		return fmt.Sprintf(problemOtherwise, strings.Join(strings.Fields(string(held)), " "))
+	// Some can be written but not read, such as keys.
+	if held, err := os.ReadFile(file); err == nil && !sameValue(value, string(held)) {
+		return "the kernel made it " + strings.Join(strings.Fields(string(held)), " ")
 	}
 	return ""
 }
@@ -66,11 +59,8 @@ func isFile(name string) bool {
 // sameValue compares field by field, as the kernel writes numbers its own way.
 func sameValue(asked, held string) bool {
 	return slices.EqualFunc(strings.Fields(asked), strings.Fields(held), func(a, h string) bool {
-		if a == h {
-			return true
-		}
-		asNumber, err := strconv.ParseInt(a, 0, 64)
-		return err == nil && strconv.FormatInt(asNumber, 10) == h
+		n, err := strconv.ParseInt(a, 0, 64)
+		return a == h || err == nil && strconv.FormatInt(n, 10) == h
 	})
 }
 

@@ -1,7 +1,7 @@
-// The configs as they ran, and the lines in which they differ.
+// In which settings the configs differ, and the configs as they ran.
 import { variantOf } from '../../analysis/comparisons.ts';
+import { counts } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
-import { diffLines, nearDifferences, type DiffLine } from './line-diff.ts';
 import { html, nothing, type Html } from './markup.ts';
 
 /** A variant's config as it was composed for its first round. */
@@ -15,40 +15,41 @@ export function hasOwnConfigs({ variants }: Result, configs: readonly ComposedCo
 export function configsHtml(result: Result, configs: readonly ComposedConfig[]): Html {
   if (configs.length === 0) return nothing;
   return html`<section><h2>Configs as they ran</h2>
-<p>Each with the lines that differ from its baseline's (+ has it, − has it not). Ports and folders differ in every round, remarks say where a line comes from: neither is marked.${
-  hasOwnConfigs(result, configs) ? html` <strong>These are a person's own files: look through them before you pass this page on.</strong>` : nothing}</p>
-${configs.map((config) => configHtml(result, config, configs))}</section>`;
+${hasOwnConfigs(result, configs) ? html`<p><strong>These are a person's own files: look through them before you pass this page on.</strong></p>\n` : nothing}${
+    configs.map(({ variant, file, text }) => (
+      html`<details><summary>${variant}: ${file}, ${counts(linesOf(text).length, 'line')}</summary>${preHtml(`${file} of ${variant}`, html`${text}`)}</details>\n`
+    ))}</section>`;
 }
 
-function configHtml(result: Result, config: ComposedConfig, configs: readonly ComposedConfig[]): Html {
-  const baseline = baselineOf(result, config.variant, configs);
-  const lines = linesOf(config.text);
-  const diff = baseline === undefined ? undefined : diffLines(linesOf(baseline.text), lines, withoutPlace);
-  const whole = diff ?? lines.map((text): DiffLine => ({ kind: 'same', text }));
-  return html`<section class="config"><h3>${config.variant}</h3>
-${diff === undefined || baseline === undefined ? nothing : differencesHtml(diff, baseline.variant)}<details><summary>${config.file}, ${lines.length} lines</summary>${preHtml(whole.filter(({ kind }) => kind !== 'removed'), `${config.file} of ${config.variant}`)}</details></section>
-`;
+/** Of so many lines in all, were each config as different, none are folded away. */
+const mostOpen = 24;
+
+/** Of each config the settings that its baseline's does not have, and the other way round, whatever their order. */
+export function configDifferences(result: Pick<Result, 'variants' | 'comparisons'>, configs: readonly ComposedConfig[]): Html {
+  return html`${configs.map((config) => {
+    const baseline = baselineOf(result, config.variant, configs);
+    return baseline === undefined ? nothing : differenceHtml(baseline, config, mostOpen / configs.length);
+  })}`;
 }
 
-function differencesHtml(diff: readonly DiffLine[], baseline: string): Html {
-  const differing = diff.filter(({ kind }) => kind !== 'same').length;
-  if (differing === 0) return html`<p>The same as ${baseline}.</p>`;
-  const shown = nearDifferences(diff);
-  if (shown.at(-1) === 'gap') shown.pop();
-  return html`<p>${differing} ${differing === 1 ? 'line differs' : 'lines differ'} from ${baseline}:</p>${preHtml(shown, `differences from ${baseline}`)}`;
+function differenceHtml(baseline: ComposedConfig, config: ComposedConfig, mostLines: number): Html {
+  const [before, after] = [settingsOf(baseline.text), settingsOf(config.text)];
+  const lines = [
+    ...without(before, after).map((text) => ({ text, mark: html`<del>− ${text}</del>\n` })),
+    ...without(after, before).map((text) => ({ text, mark: html`<ins>+ ${text}</ins>\n` })),
+  ].sort((a, b) => (a.text < b.text ? -1 : 1));
+  const names = `${config.variant} (+) and ${baseline.variant} (−)`;
+  if (lines.length === 0) return html`<p>The configs of ${names} have the same settings${before.join('\n') === after.join('\n') ? '' : ', in another order'}.</p>\n`;
+  return html`<details${lines.length > mostLines ? nothing : html` open`}><summary>${counts(lines.length, 'line')} of the configs of ${names} ${lines.length === 1 ? 'differs' : 'differ'}</summary>${
+    preHtml(`differences between ${config.variant} and ${baseline.variant}`, html`${lines.map(({ mark }) => mark)}`)}</details>\n`;
 }
 
-function preHtml(lines: readonly (DiffLine | 'gap')[], name: string): Html {
-  return html`<pre class="scroll" tabindex="0" role="region" aria-label="${name}"><code>${lines.map((line) => {
-    if (line === 'gap') return html`<span class="gap">⋯</span>\n`;
-    const { kind, text } = line;
-    if (kind === 'same') return html`<span>  ${text}</span>\n`;
-    return kind === 'added' ? html`<ins>+ ${text}</ins>\n` : html`<del>− ${text}</del>\n`;
-  })}</code></pre>`;
+function preHtml(name: string, text: Html): Html {
+  return html`<pre class="scroll" tabindex="0" role="region" aria-label="${name}"><code>${text}</code></pre>`;
 }
 
 /** The config of the variant that this one is taken against, where it is one of the same server. */
-function baselineOf(result: Result, variant: string, configs: readonly ComposedConfig[]): ComposedConfig | undefined {
+function baselineOf(result: Pick<Result, 'variants' | 'comparisons'>, variant: string, configs: readonly ComposedConfig[]): ComposedConfig | undefined {
   const serverOf = (name: string): string | undefined => variantOf(result, name)?.server?.name;
   const names = result.comparisons.filter((one) => one.variant === variant).map(({ baseline }) => baseline);
   const name = names.find((one) => serverOf(one) === serverOf(variant));
@@ -59,10 +60,34 @@ function linesOf(text: string): string[] {
   return text.replace(/\n$/, '').split('\n');
 }
 
+/** The lines of a config but for comments and ends of blocks, each behind the blocks that it stands in: "http › server › listen 80;". */
+function settingsOf(text: string): string[] {
+  const blocks: { indent: number; name: string }[] = [];
+  return linesOf(text).flatMap((line) => {
+    const setting = withoutPlace(line).trim();
+    if (/^(?:#|\}?$)/.test(setting)) return [];
+    const indent = line.search(/\S/);
+    while ((blocks.at(-1)?.indent ?? -1) >= indent) blocks.pop();
+    const path = [...blocks.map(({ name }) => name), setting].join(' › ');
+    blocks.push({ indent, name: setting.replace(/ *[{:]$/, '') });
+    return [path];
+  });
+}
+
+/** The lines of `some` that are not among `others`, as often as there are more of them. */
+function without(some: readonly string[], others: readonly string[]): string[] {
+  const left = new Map<string, number>();
+  for (const one of others) left.set(one, (left.get(one) ?? 0) + 1);
+  return some.filter((one) => {
+    const count = left.get(one) ?? 0;
+    left.set(one, count - 1);
+    return count <= 0;
+  });
+}
+
 /** A line without what is another one for each start of a server, its port and its folders, and without the remark on where it comes from. */
 function withoutPlace(line: string): string {
   return line
-    .replace(/^# (?:Composed of .*|.* as it runs here[:.].*)/, '')
     .replace(/ *# (?:from \/.*:\d+|this machine|[\w.-]+\.conf)$/, '')
     .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')

@@ -1,7 +1,5 @@
 // The plots of a page as data: what the page's script draws, and what stands beside it for those who do not see it.
-import type { RoundRatio } from '../../analysis/comparisons.ts';
 import type { CurvePoint } from '../../analysis/curve.ts';
-import type { Verdict } from '../../result/result.ts';
 import type { Table } from '../table.ts';
 
 /** One bar; bars of a group stand together. `label` is its figure as text. */
@@ -10,32 +8,14 @@ export interface Bar { group: string; published: boolean; value: number; label: 
 /** Bars from 0, published beside measured; panels share their scale. `reference` is a line across, e.g. at the ratio 1. */
 export interface Bars { kind: 'bars'; axis: string; panels: { title: string; bars: Bar[] }[]; reference?: number; percent?: true }
 
-/** A comparison: `interval` is null where there are too few rounds for one. */
-export interface Effect {
-  name: string;
-  label: string;
-  ratio: number;
-  interval: [number, number] | null;
-  verdict: Verdict;
-  rounds: RoundRatio[];
-}
-
-/** Ratios to a baseline with their intervals and rounds. Within `same` of 1 two variants are the same; `noise` is the smallest effect seen here. */
-export interface Effects { kind: 'effects'; effects: Effect[]; same: number; noise: number | null }
-
 /** A latency at 1 / (1 − p): 2 is the median, 100 the 99th percentile. */
 export interface Percentile { at: number; name: string; ms: number }
 
 /** Latency over percentiles; a line for each variant, and for each of its rounds. `round` null: of all of them. */
 export interface Percentiles { kind: 'percentiles'; names: string[]; lines: { name: string; round: number | null; points: Percentile[] }[] }
 
-/** requests/s over the time of the run, in seconds since its begin. */
-export interface Timeline {
-  kind: 'timeline';
-  names: string[];
-  lines: { name: string; round: number; points: [seconds: number, rps: number][] }[];
-  rounds: { round: number; seconds: number }[];
-}
+/** What each side came to in each round. */
+export interface Rounds { kind: 'rounds'; axis: string; names: string[]; points: { name: string; round: number; value: number }[] }
 
 /** requests/s by concurrent streams per connection, as ratios to those over HTTP/1.1. */
 export interface Streams {
@@ -53,7 +33,7 @@ export interface CurveData {
   lines: (CurvePoint & { name: string })[];
 }
 
-export type PlotData = Bars | Effects | Percentiles | Timeline | Streams | CurveData;
+export type PlotData = Bars | Percentiles | Rounds | Streams | CurveData;
 
 /** A plot with its words. */
 export interface Figure {

@@ -133,6 +133,6 @@ export function list(lines: readonly string[], className: string): Html {
 }
 
 /** A figure and its per cent sign stay together. */
-function unbroken(text: string): string {
+export function unbroken(text: string): string {
   return text.replaceAll(' %', '\u00a0%');
 }

@@ -10,36 +10,35 @@ import { hasPhases, rateText } from '../columns.ts';
 import { findingLines, footnoteLines } from '../sentences.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Column, type Table } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-words.ts';
-import { effectFigure } from './effects.ts';
-import type { Figure } from './figure.ts';
+import { effectsHtml, headline, shownOf } from './headline.ts';
 import { html, nothing, type Html } from './markup.ts';
-import { figureHtml, list, page, paragraphs, tableHtml } from './page.ts';
+import { list, page, paragraphs, tableHtml } from './page.ts';
 import { differingFacts, environmentTable } from './surroundings.ts';
 
 /** @param results at least one, in the order in which they are shown */
 export function severalPage(results: readonly Result[]): Promise<string> {
-  const figures: Figure[] = [];
   // Two comparisons of a person's own are of one scenario when they have the same title.
   const groups = [...groupedBy(results, ({ scenario, title }) => JSON.stringify([scenario, title])).values()];
   const title = `${results.length} runs side by side`;
   const body = html`<header><h1>${title}</h1>
 ${paragraphs([results.map(({ run }) => run).join(' · ')], 'about')}</header>
-${groups.map((group) => groupHtml(group, figures))}`;
-  return page(title, body, figures);
+${groups.map((group) => groupHtml(group))}`;
+  return page(title, body, []);
 }
 
-function groupHtml(results: readonly Result[], figures: Figure[]): Html {
+function groupHtml(results: readonly Result[]): Html {
   // What tells runs of one scenario apart: when they began, as far as that differs.
   const titles = results.map(({ run, scenario }) => run.replace(`-${scenario}`, '').replace('T', ' ').replaceAll(/(?<= \d\d)-(\d\d)-(\d\d)/g, ':$1:$2'));
   const differing = differingFacts(results);
   const [first] = results;
+  // Those of one pair of variants are below each other.
+  const shown = [...groupedBy(results.flatMap(shownOf), ({ one }) => JSON.stringify([one.variant, one.baseline])).values()].flat();
   return html`<section><h2>${first?.title ?? ''}</h2>
 ${paragraphs([first?.scenario ?? ''], 'about')}${results.length < 2 ? nothing : paragraphs([differing.length === 0
     ? 'No difference is known in how and where these runs were made; what is in their configs was not compared.'
     : `These runs differ in: ${differing.join(', ')}. Figures of different machines, boots or versions compare by their ratios at most.`])}
-${tableHtml(runsTable(results, titles), `${first?.title ?? ''}, run by run`)}${effectFigure('Effects, run by run', results.map((result, index) => (
-    { result, suffix: results.length < 2 ? '' : `, ${titles[index] ?? ''}` }
-  ))).map((one) => figureHtml(one, figures))}
+${effectsHtml(shown, (row) => html`<strong>${headline(row)}</strong>${results.length < 2 ? nothing : `, ${titles[results.indexOf(row.result)] ?? ''}`}`)}
+${tableHtml(runsTable(results, titles), `${first?.title ?? ''}, run by run`)}
 ${runAgainstRun(results, titles)}${results.map((result, index) => html`<h3>Found in ${titles[index] ?? ''}</h3>
 ${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}${list(footnoteLines(result), 'footnotes')}`)}
 <h3>Environment</h3>

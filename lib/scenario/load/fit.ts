@@ -2,10 +2,7 @@
 import { present } from '../../present.ts';
 import type { Arrivals, LoadProfile } from '../model.ts';
 
-/**
- * A load fitted to this machine: what the engine is asked to do in every round. `warmupSeconds` are 0 where requests are counted
- * without a rate: there, handshakes belong to the time.
- */
+/** A load fitted to this machine. `warmupSeconds` are 0 where requests are counted without a rate: there, handshakes belong to the time. */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> & Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & (
   | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
   /** Step by step at rates that are searched for, so long each at least. */
@@ -45,10 +42,7 @@ const quickWarmupSeconds = 0.5;
 
 /** The measured window in turns. At a rate it has to hold enough requests for percentiles; a step of a search makes itself as long as that takes, and more of them say more than longer ones. */
 export const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
-/**
- * The warm-up in turns, and what each connection adds to it that is made there. Where a server closes connections after a number
- * of requests, as nginx does by default, the first time comes for all of them at once: on a fast machine it is over by then.
- */
+/** The warm-up in turns, and what each connection adds. On a fast machine nginx closes all connections for the first time within it. */
 const turnsWarmupSeconds = 0.4;
 /** The same of a step of a search, which others go before; the engine opens its connections ahead of it. */
 const stepWarmupSeconds = 0.1;
@@ -59,10 +53,7 @@ const quickPart = 10;
 /** How often `quick` fills all streams of all connections, where the article does it as often: once would be a burst and no load. */
 const quickFillings = 4;
 
-/**
- * Fits a profile to this machine: one thread per generator core, never more than the article's; connections, streams and
- * rate stay as published.
- */
+/** Fits a profile to this machine: one thread per generator core, at most the article's; connections, streams and rate stay as they are. */
 export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const { durationSeconds: asked, quick = false } = options;
   const { rate, requests, tls, bucketSeconds, expectedRps, method, headers, body } = profile;

@@ -15,12 +15,11 @@ export interface H2loadOptions {
 const timeUnits = ['ms', 's', 'm', 'h'] as const;
 
 /**
- * The load of an h2load command line without the word "h2load", e.g. `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS,
- * `-p h2c` or `-p http/1.1` without TLS, `--h1` HTTP/1.1 either way. Flags that are left out have h2load's defaults (1
- * request, 1 connection, 1 thread, 1 stream), and its ranges hold. Throws UserError naming what cannot be honoured.
+ * The load of an h2load command line without the word "h2load", e.g. `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS, `-p h2c` or
+ * `-p http/1.1` without TLS, `--h1` HTTP/1.1 either way. Defaults are h2load's. Throws UserError naming what cannot be honoured.
  */
 export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
-  return { ...loadOfFlags(h2loadGenerator, line), ...(tls === undefined ? {} : { tls }) };
+  return { ...loadOfFlags(h2loadGenerator, line), ...present({ tls }) };
 }
 
 /** @internal */

@@ -6,10 +6,8 @@ import { isHttp2 } from '../protocols.ts';
 type Headers = Readonly<Record<string, string>>;
 
 /**
- * What the flags of a line say of headers, each as `Name: value`. Several of one name are joined as RFC 9110, section 5.3
- * has it (cookies as RFC 6265 has them). `Connection` is no header here but what it means. Throws UserError naming what
- * cannot be sent.
- * @param flag as the person wrote it, e.g. `wrk -H`
+ * The headers of a line's flags, each as `Name: value`. Those of one name are joined as in RFC 9110, section 5.3 (cookies: RFC 6265).
+ * Throws UserError naming what cannot be sent. @param flag as the person wrote it, e.g. `wrk -H`
  */
 export function headersOf(flag: string, lines: readonly string[], protocol: LoadProfile['protocol']): { headers?: Headers; keepAlive?: boolean } {
   const headers = new Map<string, string>();

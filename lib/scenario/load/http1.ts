@@ -6,9 +6,8 @@ import { headersOf } from './headers.ts';
 import { atRate, bodyOfFile, endlessTimeoutSeconds, metricCount, positiveCount, positiveTime, requestMethod, requireOneEach } from './values.ts';
 
 /**
- * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, connections kept alive; with wrk2's -R
- * so many requests/s in all, whether or not earlier ones are answered. Flags that are left out have wrk's defaults (10
- * connections, 2 threads, 10 s). Throws UserError naming what cannot be honoured.
+ * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, kept connections, with wrk2's -R at a rate.
+ * Defaults are wrk's. Throws UserError naming what cannot be honoured.
  */
 export function wrk(line: string): LoadProfile {
   return loadOfFlags(wrkGenerator, line);

@@ -24,10 +24,7 @@ export interface LoadLine {
   over(scheme?: UrlParts['scheme']): { load: LoadProfile; host?: string };
 }
 
-/**
- * Reads a line such as `wrk -t4 -c100 -d30s http://localhost:8080/a`: a load generator and its flags.
- * @throws UserError in one line
- */
+/** Reads a load generator's line such as `wrk -t4 -c100 -d30s http://localhost:8080/a`. Throws UserError. */
 export function readLoadLine(text: string): LoadLine {
   const [program, ...words] = wordsOfLine(text, 'the load');
   if (program === undefined) throw new UserError(`give the command line of a load generator, such as "wrk -c 100 -d 10": ${names.join(', ')}`);

@@ -39,9 +39,8 @@ export function shellWords(text: string, tool: string, needsShell: (what: string
 }
 
 /**
- * The words of a command that runs without a shell, `{port}` and `$PORT` in it replaced. Throws UserError, in words that follow what
- * the command is, for what only a shell could do, an open quote, and where no program is named.
- * @param home what ~/ stands for; undefined: that is a shell's to say
+ * The words of a command that runs without a shell, `{port}` and `$PORT` in it replaced. Throws UserError for what only a shell could do,
+ * an open quote, and a missing program. @param home what ~/ stands for; undefined: ~ is refused
  */
 export function commandWords(text: string, port: number, home?: string): string[] {
   const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));

@@ -1,13 +1,10 @@
 // Values of the load generators' flags, checked. `flag` in a message is as the person wrote it, e.g. `wrk -c`.
 import { isUtf8 } from 'node:buffer';
-import { readFileSync } from 'node:fs';
 import { UserError } from '../../errors.ts';
+import { readBytesSync } from '../../open-file.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 
-/**
- * After which an attempt is an error, for h2load and weighttp, which wait for ever: a server that hangs has to end a run some day.
- * Article 002's longest request took 447 s, on a network that was full all that time.
- */
+/** Time-out for h2load and weighttp, which have none. Article 002's longest request took 447 s, on a network that was full. */
 export const endlessTimeoutSeconds = 600;
 
 /** Throws UserError unless `text` is a whole number above 0. */
@@ -75,12 +72,11 @@ export function bodyOfFile(flag: string, path: string): string {
 export function textOfFile(flag: string, path: string, mostBytes: number): string {
   let text: Buffer;
   try {
-    text = readFileSync(fromCallersFolder(path));
+    text = readBytesSync(fromCallersFolder(path), mostBytes);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new UserError(`${flag} ${path}: ${code === 'ENOENT' ? 'there is no such file' : message.replace(/^\w+: /, '')}`, 2);
   }
-  if (text.length > mostBytes) throw new UserError(`${flag} ${path} has ${text.length} bytes: give a file of at most ${mostBytes}`, 2);
   if (!isUtf8(text)) throw new UserError(`${flag} ${path} is not text in UTF-8: only text can be sent here`, 2);
   return text.toString('utf8');
 }

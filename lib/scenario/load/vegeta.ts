@@ -24,9 +24,7 @@ const timeUnits = ['ms', 's', 'm', 'h'] as const;
 
 /**
  * The load of a vegeta command line without the words "vegeta attack", e.g. `-http2 -rate=1000 -duration=10s`: HTTP/2 over
- * TLS, rate × duration requests in all, every one awaited. Left out, -rate is 50 and -timeout 30s, as in vegeta. -insecure
- * is what happens anyway; -connections bounds idle connections, and there are never that many. Throws UserError naming what
- * cannot be honoured.
+ * TLS, rate × duration requests in all, every one awaited. Defaults are vegeta's. Throws UserError naming what cannot be honoured.
  */
 export function vegeta(line: string, { bucketsMs, tls }: VegetaOptions = {}): LoadProfile {
   return { ...loadOfFlags(vegetaGenerator, line), ...present({ bucketSeconds: bucketsMs?.map((ms) => ms / 1000), tls }) };

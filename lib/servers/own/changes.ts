@@ -1,16 +1,13 @@
-// How a person's own config changes when knobs are laid over it, as lines for them to paste.
+// Changes that knobs make to a person's own config, as lines to paste.
 import { present } from '../../present.ts';
 
-/** Facts of a config that decide which knobs apply to it. */
-export interface Facts {
-  /** What serves the page may pass requests on. */
-  proxied: boolean;
-  /** Requests are logged; `logLine`: by a line of the config's that can be told how, and not by the build's own choice. */
-  logs: boolean;
-  logLine: boolean;
-}
+/**
+ * Facts of a config that decide which knobs apply to it. `proxied`: requests for the page may be passed on. `logs`: requests are logged;
+ * `logLine`: by a line of the config that takes further words, not by the build's default.
+ */
+export interface Facts { proxied: boolean; logs: boolean; logLine: boolean }
 
-/** The origin of lines that are in no file of the person's. */
+/** The origin of knobs' lines. */
 export const laidOrigin = 'laid over it';
 
 /** A line of a config in its block. `place`: FILE:LINE of the line. */

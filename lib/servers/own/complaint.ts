@@ -1,16 +1,16 @@
-// What a server says against a person's own config, told of their file instead of the one that runs.
+// A server's error about a person's own config, with the place in their file.
 import { toolVariable } from '../../setup/tools.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import type { Build, ServerKind } from '../server.ts';
 import { originOfLine, originOfWords } from './origin.ts';
 
 /**
- * One line that begins with the person's file, and the line in it where it can be told.
- * @param user whom it runs as, where root started it
+ * The error in one line that begins with the person's file, and the line in it where it can be told.
  * @param said by the server about `text`, which it was given
+ * @param user of the server, where root started it
  */
 export function ownComplaint(kind: ServerKind, said: string, text: string, { version }: Build, { name, config }: ConfiguredServer, user?: string): string {
-  const line = kind.complaintLine.exec(said)?.[1];
+  const line = kind.complaintLine?.exec(said)?.[1];
   const quoted = [...said.matchAll(/(["'])(.+?)\1/g)].map(([, , words]) => originOfWords(text, words as string)).find((found) => found !== undefined);
   const origin = (line === undefined ? undefined : originOfLine(text, Number(line))) ?? quoted ?? config[0];
   const words = said.replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '').replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '').replace(/ in \S+:\d+$/, '').trim();

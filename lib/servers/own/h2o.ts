@@ -1,4 +1,4 @@
-// A person's own h2o config, made to run here: what would meet a server that runs already, or cannot be used, is redirected.
+// A person's own h2o config, made to run here, beside a server that runs already.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { layH2o } from './lay-h2o.ts';
@@ -19,7 +19,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const workers = h2oWorkers(config);
   const asked = textOf(get(config, 'user'));
   const here = await beginHere(file, entriesOf(config).map(({ entry }) => entry.address), port, place, asked === undefined ? [] : [asked]);
-  // It would start a thread for each core of the machine, also for those that it may not use.
+  // h2o's own default is a thread for each core of the machine, allowed or not.
   const threads = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
   if (workers === 'server-cores') here.said.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
   const changed = changeMap(config, '', here);
@@ -38,7 +38,7 @@ function get(tree: Tree | undefined, wanted: string): Tree | undefined {
   return tree?.kind === 'map' ? tree.pairs.findLast(({ key }) => key === wanted)?.value : undefined;
 }
 
-/** All that a command is told by that name, in any case: h2o takes the first. */
+/** All values of a name, in any case: h2o takes the first. */
 function told(tree: Tree, wanted: string): Tree[] {
   return tree.kind === 'map' ? tree.pairs.filter(({ key }) => key.toLowerCase() === wanted).map(({ value }) => value) : [];
 }
@@ -47,7 +47,7 @@ function argument(tree: Tree, wanted: string): Tree | undefined {
   return told(tree, wanted)[0];
 }
 
-/** '' for what is no text. */
+/** '' for a value that is no text. */
 function textsAt(tree: Tree, wanted: string): string[] {
   return told(tree, wanted).map((value) => textOf(value) ?? '');
 }
@@ -74,7 +74,7 @@ export function h2oWorkers(config: MapTree): OwnConfig['workers'] {
   return count;
 }
 
-/** One thing that `listen` says. */
+/** One value of `listen`. */
 interface Entry { address: Address; tls: boolean; isQuic: boolean }
 
 function entryOf(tree: Tree): Entry {
@@ -90,7 +90,7 @@ function entryOf(tree: Tree): Entry {
 
 const each = (tree: Tree): Tree[] => tree.kind === 'list' ? tree.items : [tree];
 
-/** All `listen` of the config and its hosts. `hosts`: those that it serves. */
+/** All `listen` of the config and its hosts. `hosts`: those that each serves. */
 function entriesOf(config: MapTree): { entry: Entry; hosts: string[] }[] {
   const hosts = get(config, 'hosts');
   const pairs = hosts?.kind === 'map' ? hosts.pairs : [];
@@ -99,18 +99,18 @@ function entriesOf(config: MapTree): { entry: Entry; hosts: string[] }[] {
   return [...of(config, pairs.map(({ key }) => key)), ...pairs.flatMap(({ key, value }) => of(value, [key]))].filter(({ entry }) => !entry.isQuic);
 }
 
-/** One per port. It takes HTTP/2 everywhere: with TLS where ALPN says so, without where the client begins with it. */
+/** One per port. h2o takes HTTP/2 everywhere: with TLS by ALPN, without where the client begins with it. */
 export function h2oListens(config: MapTree): Listen[] {
   return listensByPort(entriesOf(config).flatMap(({ entry: { address, tls }, hosts }) =>
     'ports' in address ? address.ports.map((port) => ({ port, tls, http2: true, hosts })) : []));
 }
 
-/** What is passed on as it is: the words in it are not commands. */
+/** Their values are data, not commands. */
 const dataCommands = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes', 'error-doc']);
 
 function changeMap(map: MapTree, parent: string, here: Here): MapTree {
   const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
-  // Addresses that were different may have become one: h2o takes it twice only where they had different certificates.
+  // Different addresses may have become one, which h2o takes twice only with different certificates.
   const pairs = changed.filter(({ key, value }, index) => key !== 'listen' || changed.findIndex((one) => one.key === key && sameMeaning(one.value, value)) === index);
   return { ...map, pairs };
 }
@@ -196,14 +196,14 @@ function changeListen(tree: Tree, here: Here): Tree[] {
   return [{ kind: 'map', origin: tree.origin, pairs: [...hosts, pairOf('port', to), ...kept] }];
 }
 
-/** Whether a certificate has been revoked other machines know, and they are not asked. */
+/** OCSP would ask other machines. */
 function withoutOcsp(ssl: Tree, here: Here): Tree {
   if (ssl.kind !== 'map') return ssl;
   if (textOf(argument(ssl, 'ocsp-update-interval')) !== '0') here.said.push('ocsp-update-interval → 0, since it would ask another machine');
   return { ...ssl, pairs: [...ssl.pairs.filter(({ key }) => !/^ocsp-update-(?:interval|cmd)$/i.test(key)), pairOf('ocsp-update-interval', '0')] };
 }
 
-/** Changes a text, all of a list, and what mappings have at these keys, in any case. */
+/** Changes a text, all texts of a list, and those of mappings at these keys, in any case. */
 function changeTexts(tree: Tree, keys: readonly string[], change: (word: Text) => Text): Tree {
   if (tree.kind === 'text') return change(tree);
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeTexts(item, keys, change)) };
@@ -241,7 +241,7 @@ function requireLoopbackHost(command: string, tree: Tree): void {
   if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, tree)} ${leaving}`);
 }
 
-/** Of what h2o fetches for an answer itself: a path of its own. Other redirects are the client's to follow. */
+/** A URL that h2o itself fetches has to be a path of its own. Other redirects are the client's to follow. */
 function requirePath(command: string, tree: Tree): void {
   for (const one of each(tree)) {
     const isFetched = command === 'error-doc' || textsAt(one, 'internal').some((word) => !/^no$/i.test(word));
@@ -250,7 +250,7 @@ function requirePath(command: string, tree: Tree): void {
   }
 }
 
-/** What h2o reads of these at its start only: it may be closed to others. */
+/** Read at h2o's start only: these files may be closed to others. */
 const readAtStart = new Set(['certificate-file', 'key-file', 'dh-file', 'client-ca-file', 'proxy.ssl.cafile']);
 
 const pathCommands = new Set(['file.dir', 'file.file', 'certificate-file', 'key-file', 'dh-file', 'mruby.handler-file', 'mruby.handler_path', 'proxy.ssl.cafile']);

@@ -6,7 +6,7 @@ import { parseYaml } from '../yaml-source.ts';
 import { laidOrigin, type Facts, type Setting } from './changes.ts';
 import { ours, placeOf } from './origin.ts';
 
-/** Returns the config with the keys. Throws UserError for a context that there is not. */
+/** Returns the config with the keys. Throws UserError for an unknown context. */
 export function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
   return laid.reduce((tree, { context, lines }) => pairsOf(lines).reduce((one, pair) => layPair(one, context, pair), tree), config);
 }
@@ -60,14 +60,14 @@ function throughout(tree: Tree, change: (map: MapTree) => MapTree): Tree {
   return change({ ...tree, pairs: tree.pairs.map((pair) => ({ ...pair, value: throughout(pair.value, change) })) });
 }
 
-/** What knobs have to know of a config. */
+/** The facts of a config. */
 export function h2oFacts(config: MapTree): Facts {
   const keys = new Set(pairsIn(config).map(({ key }) => key));
   const logs = keys.has('access-log');
   return { proxied: ['proxy.reverse.url', 'fastcgi.connect', 'fastcgi.spawn', 'mruby.handler', 'mruby.handler-file'].some((key) => keys.has(key)), logs, logLine: logs };
 }
 
-/** Mappings in which knobs set keys: these, and each host and path. */
+/** Mappings in which knobs set keys, beside each host and path. */
 const holders = ['hosts', 'paths', 'listen', 'ssl'];
 
 /** The keys of a config with their values. @param block the heading for keys of this tree's own; `holder`: the key of the tree */

@@ -1,4 +1,4 @@
-// Lays a knob's lines over a person's nginx config, so that they hold for the page that is loaded.
+// Lays a knob's lines over a person's nginx config, so that they hold for the loaded page.
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { asWritten, bareWord, findDirectives, parseConfig, type Directive } from '../nginx-config.ts';
@@ -6,10 +6,10 @@ import { hostOf, insideOf, isQuic, listensOf, parseAddress } from './nginx-liste
 import { placeOf } from './origin.ts';
 import { laidOrigin, type Facts, type Setting } from './changes.ts';
 
-/** Where the page is served: the port as the config has it, and the paths that are asked for. `cores`: what `auto` comes to. */
+/** The loaded port, as the config has it, and paths. `cores`: the value of `auto`. */
 export interface PageAt { port: number; paths: readonly string[]; cores: number }
 
-/** Returns the config with the lines. What it says so already stays as it is. Throws UserError for a context that there is not. */
+/** Returns the config with the lines, unless it has them already. Throws UserError for an unknown context. */
 export function layNginx(config: readonly Directive[], laid: readonly LaidLines[], page: PageAt): Directive[] {
   return laid.reduce<Directive[]>((tree, { context, lines }) => (
     parseConfig({ origin: laidOrigin, text: lines }).reduce((one, line) => layLine(one, context, line, page), tree)
@@ -30,7 +30,7 @@ function inBlocks(tree: readonly Directive[], name: string, change: (block: Dire
   return tree.map((one) => (one.name === name && one.block !== undefined ? { ...one, block: change(one.block) } : one));
 }
 
-/** "..." is what stands there. */
+/** "..." stands for the words that are there. */
 function keepsWords(line: Directive): boolean {
   return line.args[0] === '...';
 }
@@ -50,7 +50,7 @@ function withFormat({ name, args }: Directive): readonly string[] {
   return name === 'access_log' && args.length === 1 ? [...args, 'combined'] : args;
 }
 
-/** nginx buffers no lines of a log that has variables in its name, or is sent away. */
+/** nginx does not buffer a log with variables in its name, or one that is sent away. */
 function takesWords(line: Directive): boolean {
   return !isOff(line) && !(line.name === 'access_log' && /\$|^syslog:/.test(bareWord(line.args[0] ?? '')));
 }
@@ -63,7 +63,7 @@ function meaning({ name, args }: Directive, { cores }: PageAt): string {
   return JSON.stringify(args.map((arg) => (name === 'worker_processes' && bareWord(arg) === 'auto' ? String(cores) : bareWord(arg))));
 }
 
-/** A word with = takes the place of the one with the same name. */
+/** A word with = replaces the one of the same name. */
 function joined(standing: readonly string[], words: readonly string[]): string[] {
   const nameOf = (word: string): string => bareWord(word).split('=')[0] as string;
   const others = standing.filter((word) => !words.some((one) => nameOf(one) === nameOf(word)));
@@ -71,7 +71,7 @@ function joined(standing: readonly string[], words: readonly string[]): string[]
   return areThere ? [...standing] : [...others, ...words];
 }
 
-/** At the place that wins: in http, and wherever a block that may serve the page says otherwise. */
+/** Sets a line in http, and in each block that may serve the page and says otherwise. */
 function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
   const servers = http.filter((one) => servesPage(one, page));
   const isCovered = servers.length > 0 && servers.every(({ block = [] }) => block.some(({ name }) => name === line.name));
@@ -93,7 +93,7 @@ function hasPort(listen: Directive, port: number): boolean {
   return !isQuic(listen) && 'ports' in address && address.ports.includes(port);
 }
 
-/** The paths by which a location may be asked for the page; undefined: any, since the config changes them. */
+/** The paths of requests for the page that locations get; undefined: any, since the config rewrites them. */
 function pathsOf(server: Directive, http: readonly Directive[], { paths }: PageAt): readonly string[] | undefined {
   if (findDirectives(server.block ?? [], 'rewrite').length > 0) return undefined;
   const asked = paths.map((path) => path.split('?')[0] as string);
@@ -118,7 +118,7 @@ function mayServe({ name, args, block }: Directive, paths: readonly string[] | u
   }
 }
 
-/** Words of listen lines are said once for each address, where one has words already or else at the first. */
+/** Sets words of a listen line once for each address: on the line with most words of its own. */
 function setListens(http: readonly Directive[], words: readonly string[], { port }: PageAt): Directive[] {
   const lines = http.filter((one) => servesPage(one, { port })).flatMap((server) => listensOf(server).filter((listen) => hasPort(listen, port)));
   const options = (listen: Directive): number => listen.args.filter((word) => /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/.test(bareWord(word))).length;
@@ -133,13 +133,13 @@ function setListens(http: readonly Directive[], words: readonly string[], { port
   });
 }
 
-/** The same for lines that name one address in several ways: 80, *:80 and 0.0.0.0:80. */
+/** Equal for different forms of one address: 80, *:80 and 0.0.0.0:80. */
 function socketOf(listen: Directive): string {
   const address = parseAddress(listen);
   return JSON.stringify('ports' in address ? [hostOf(address), address.ports] : address);
 }
 
-/** What knobs have to know of a config. */
+/** The facts of a config. */
 export function nginxFacts(config: readonly Directive[], page: PageAt): Facts {
   const http = insideOf(config, 'http');
   const serving = http.filter((one) => servesPage(one, page)).flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));

@@ -1,7 +1,7 @@
 // The addresses that a config listens on.
 import { UserError } from '../../errors.ts';
 
-/** What one port of a config serves. */
+/** A port of a config. */
 export interface Listen {
   port: number;
   tls: boolean;
@@ -12,22 +12,18 @@ export interface Listen {
   hosts: readonly string[];
 }
 
-/** What a config says before anything is started. */
+/** A config before anything is started. */
 export interface OwnConfig {
   server: 'nginx' | 'h2o' | 'nghttpd';
   /** Absolute. */
   file: string;
-  /** Those it asks for; 'server-cores' where it asks for one per core. */
+  /** 'server-cores': one per core. */
   workers: number | 'server-cores';
   /** One per port, in the order of the config. */
   listens: readonly Listen[];
 }
 
-/**
- * The one that is loaded.
- * @param asked its port; absent: there is one only
- * @throws UserError when there is none like that, or more than one
- */
+/** The one that is loaded. Throws UserError when there is none, or more than one. @param asked its port; absent: the only one */
 export function chooseListen<T extends Listen>({ file, listens }: { file: string; listens: readonly T[] }, asked: number | undefined): T {
   const ports = listens.map(({ port }) => port).join(', ');
   const chosen = asked === undefined ? listens[0] : listens.find(({ port }) => port === asked);
@@ -36,7 +32,7 @@ export function chooseListen<T extends Listen>({ file, listens }: { file: string
   return chosen;
 }
 
-/** One per port, of what the config says in one place or another. */
+/** Merges the entries of each port. */
 export function listensByPort(entries: readonly Listen[]): Listen[] {
   const found = new Map<number, Listen>();
   for (const entry of entries) {

@@ -1,4 +1,4 @@
-// What of a person's own config has another place here, and what is said of it.
+// Addresses and files of a person's own config, which are others here, and the lines that say so.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
@@ -10,11 +10,11 @@ import type { OwnConfig } from './listens.ts';
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
 export type Address = { ports: readonly number[]; host?: string | undefined } | { socket: string };
 
-/** Gives each port and socket that the config listens on another one; `loaded` gets the place's port. */
+/** Replaces each port and socket on which the config listens; `loaded` gets the place's port. */
 async function moveAddresses(addresses: readonly Address[], loaded: number, place: AdoptPlace) {
   /** Ports of the config → those that have taken their places. */
   const ports = new Map([[loaded, place.port]]);
-  /** Those of them that were reached at an address of loopback: at others' 127.0.0.1 somebody else may listen. */
+  /** Ports that were reached at an address of loopback: at 127.0.0.1 of the others somebody else may listen. */
   const loopbackPorts = new Set<number>();
   const sockets = new Map<string, string>();
   for (const address of addresses) {
@@ -30,7 +30,7 @@ async function moveAddresses(addresses: readonly Address[], loaded: number, plac
       if (hasLoopback(address.host)) loopbackPorts.add(port);
     }
   }
-  /** Where one of these is: the loaded one at the place's address, the others on loopback. */
+  /** The host of a new port: the place's address for the loaded one, loopback for the others. */
   const hostOf = (port: number | undefined): string => (port === place.port ? place.address : loopbackAddress);
   return { ports, hostOf, loopbackPorts, sockets };
 }
@@ -41,22 +41,22 @@ export interface Here {
   moved: Awaited<ReturnType<typeof moveAddresses>>;
   /** Of the config. */
   folder: string;
-  /** Whom it runs as; undefined: who starts it. */
+  /** Of the server; undefined: the current user. */
   user: RunAs | undefined;
-  /** By new address, "unix:" before the path of a socket: what it was. */
+  /** The old addresses by the new one, which has "unix:" before the path of a socket. */
   moves: Map<string, Set<string>>;
-  /** What else is different, one line each. */
+  /** Other differences, one line each. */
   said: string[];
   /** Of access logs. */
   logFor: PathFor;
-  /** What it passes requests on to that is not the config itself. */
+  /** Backends other than the config itself. */
   upstreams: UpstreamAddress[];
 }
 
 /**
- * Gives its addresses others, and finds whom it may run as.
+ * Replaces the config's addresses, and finds the user that it may run as: a service's user, or nobody.
  * @param addresses that the config listens on; `loaded` gets the place's port
- * @param names the user, and the group, that it names. A stranger's may name who it likes: it gets a service's user, or nobody
+ * @param names the user, and the group, that it names
  */
 export async function beginHere(file: string, addresses: readonly Address[], loaded: number, place: AdoptPlace, names: readonly string[]): Promise<Here> {
   const [name, group] = names;
@@ -66,16 +66,12 @@ export async function beginHere(file: string, addresses: readonly Address[], loa
   return { place, moved: await moveAddresses(addresses, loaded, place), folder: path.dirname(file), user, moves: new Map(), said, logFor: pathsIn(place.temp), upstreams: [] };
 }
 
-/** Keeps that an address of the config is another one here. */
+/** Notes a new address of the config. */
 export function noteMove({ moves }: Here, to: string, was: string): void {
   moves.set(to, (moves.get(to) ?? new Set()).add(was));
 }
 
-/**
- * What is alike in all configs that run here.
- * @param printed the config, once `here` knows all that is different
- * @param workers that it asks for
- */
+/** The parts that all adopted configs share. @param printed the config, after all changes are in `here` */
 export function adoptedHere(file: string, printed: string, workers: OwnConfig['workers'], { place, user, upstreams, moves, said }: Here): Omit<AdoptedConfig, 'tls' | 'protocol' | 'hosts' | 'args'> {
   const moved = [...moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to.startsWith('unix:') ? 'a temporary socket' : to}`);
   return {
@@ -87,15 +83,15 @@ export function adoptedHere(file: string, printed: string, workers: OwnConfig['w
   };
 }
 
-/** Whether who listens at that host of a listen line is reached at an address of loopback. */
+/** Whether a listen line with that host is reached at an address of loopback. */
 function hasLoopback(host: string | undefined): boolean {
   return host === undefined || ['', '*', '0.0.0.0', '::', '[::]'].includes(host) || isLoopback(host);
 }
 
-/** The path that something has here: `original` as the config names it; `name` gets a number of its own, access.log becomes access-1.log. */
+/** The path of a file here: `original` as the config names it; `name` gets a number, access.log becomes access-1.log. */
 export type PathFor = (original: string, name: string) => string;
 
-/** Gives each log or folder of the config a path of its own in `temp`: servers refuse different settings for the same file. */
+/** Gives each log or folder of the config its own path in `temp`: servers refuse different settings for the same file. */
 export function pathsIn(temp: string): PathFor {
   const paths = new Map<string, string>();
   return (original, file) => {
@@ -106,10 +102,10 @@ export function pathsIn(temp: string): PathFor {
   };
 }
 
-/** Where logs of errors go: to the server's standard error. */
+/** The server's standard error. */
 export const runLog = 'error.log of this run';
 
-/** The path of a key or the like as the server's user can read it at its start; says in `said` where that is another one. */
+/** The path at which the server's user can read a key or the like at its start; says in `said` if it is a copy. */
 export function handOver(words: string, file: string, { place, folder, user, said }: Here): string {
   const own = path.resolve(folder, file);
   const readable = place.handOver(own, folder);
@@ -117,14 +113,13 @@ export function handOver(words: string, file: string, { place, folder, user, sai
   return readable;
 }
 
-/** How files are called that end with the server. */
+/** Files that end with the server. */
 export const temporary = 'a temporary file';
 
 /**
- * Says in `said` that the config's code runs. It may be a stranger's, and root may not be told to run it by a look at two web servers.
- * @param name of what has the code run
- * @param where FILE:LINE
- * @throws UserError when it is root that would start it, and the person has not said that they know what it does
+ * Says in `said` that the config's code runs, which may be a stranger's.
+ * @param name of the directive; `where`: FILE:LINE
+ * @throws UserError when root would start it without --trust-config
  */
 export function allowCode(name: string, where: string, { place: { user, trustConfig }, said }: Here): void {
   if (user !== undefined && !trustConfig) {

@@ -1,4 +1,4 @@
-// A person's own flags of nghttpd, made to run here. Port, key and certificate may stand on a line of their own, as on its command line.
+// A person's own flags of nghttpd, made to run here. One line may have port, key and certificate.
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
@@ -67,9 +67,9 @@ const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 interface Words { port: number; pair: readonly [key: string, certificate: string] | undefined; line: number }
 
 /**
- * `port` of the listen where the file names none: the protocol's own.
- * @param laid takes the places of the flags with its names
- * @throws UserError with file and line, or for a context that there is not
+ * Reads the flags. Without a port the listen has the protocol's.
+ * @param laid replaces flags of the same names
+ * @throws UserError with file and line, or for an unknown context
  */
 export function parseNghttpd(file: string, text: string, laid: readonly LaidLines[] = []): { flags: Flag[]; words: Words | undefined; listen: Listen } {
   const wrong = laid.find(({ context }) => context !== 'flags');
@@ -89,7 +89,7 @@ export function parseNghttpd(file: string, text: string, laid: readonly LaidLine
   return { flags, words, listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, http2Only: true, hosts: [] } };
 }
 
-/** One where the flags do not say. */
+/** 1 without the flag. */
 export function nghttpdWorkers(flags: readonly Flag[]): number {
   const workers = flags.findLast(({ name }) => name === 'workers');
   const count = Number(workers?.value ?? 1);

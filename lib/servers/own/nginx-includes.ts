@@ -2,21 +2,21 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { mostMegabytes } from '../config-layers.ts';
 import { bareWord, mostDirectives, mostNested, parseConfig, type Directive } from '../nginx-config.ts';
 import { fromLine } from './origin.ts';
-import { mostMegabytes, readText, type Inclusion } from './read-text.ts';
+import { readText, type Inclusion } from './read-text.ts';
 
-/** What includes that include each other may come to: they double with every file. */
+/** Includes that include each other double with every file. */
 const mostFiles = 10_000;
 
-/** By pattern: like what is in the files, their list stays as it was at first. */
+/** By pattern: the list of files stays as it was at first, as their texts do. */
 const lists = new Map<string, readonly string[]>();
 
 /**
- * Reads it with its includes in their places. The origin of each directive says file and line. Throws UserError for what
- * cannot be read, and for files that include themselves.
- * @param text of the file, when it has been read already
- * @param origin of its own lines, instead of that
+ * Reads a config with its includes in their places. The origin of each directive says file and line. Throws UserError for files that
+ * cannot be read or include themselves.
+ * @param origin of the config's own lines, instead of that
  */
 export async function readNginxConfig(file: string, text: string, origin?: string): Promise<Directive[]> {
   // Names in included files are relative to it too.
@@ -24,10 +24,7 @@ export async function readNginxConfig(file: string, text: string, origin?: strin
   const total = { files: 0, directives: 0, bytes: 0 };
   return withIncludes(parseConfig({ origin: file, text }), file, [await realpath(file)], 0);
 
-  /**
-   * @param open files that include each other, from the config on to the one that the directives are in
-   * @param depth blocks in each other over all of them
-   */
+  /** @param open files that include each other, from the config to that of the directives; `depth`: blocks in each other over all of them */
   async function withIncludes(directives: readonly Directive[], from: string, open: readonly string[], depth: number): Promise<Directive[]> {
     if (depth > mostNested) throw new UserError(`nginx config ${open[0]}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`);
     total.directives += directives.length;
@@ -63,10 +60,7 @@ function isGlob(pattern: string): boolean {
   return /[*?[]/.test(pattern);
 }
 
-/**
- * The paths that an absolute pattern with `*`, `?` and `[…]` matches, as glob(3) with no flags finds them: sorted, hidden
- * names only where the pattern says the dot. Folders that cannot be read match nothing.
- */
+/** The paths that match an absolute pattern, as of glob(3) without flags: sorted, hidden names only where the pattern has the dot. */
 export async function glob(pattern: string): Promise<string[]> {
   const [, ...segments] = pattern.split('/');
   let found = ['/'];

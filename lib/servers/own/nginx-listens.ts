@@ -1,4 +1,4 @@
-// What a person's nginx config listens on, and its listen lines, moved to free ports of 127.0.0.1.
+// The listen lines of a person's nginx config, and their move to free ports of 127.0.0.1.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
@@ -27,7 +27,7 @@ export function blocksIn(block: readonly Directive[], wanted: string): Directive
   return block.filter(({ name, block: inner }) => name === wanted && inner !== undefined);
 }
 
-/** What is in all blocks of that name. */
+/** The content of all blocks of that name. */
 export function insideOf(block: readonly Directive[], wanted: string): Directive[] {
   return blocksIn(block, wanted).flatMap(({ block: inner = [] }) => inner);
 }
@@ -39,12 +39,12 @@ export function httpServers(config: readonly Directive[], file: string): Directi
   return servers;
 }
 
-/** Of a server that has no listen line: nginx's own choice. */
+/** nginx's own choice for a server without a listen line. */
 function defaultListen(server: Directive): Directive {
   return { name: 'listen', args: [process.getuid?.() === 0 ? '80' : '8000'], comments: [], origin: server.origin, line: server.line };
 }
 
-/** What stands behind the address of a listen line. */
+/** The words behind the address of a listen line. */
 function wordsOf(listen: Directive): string[] {
   return listen.args.slice(1).map(bareWord);
 }
@@ -75,7 +75,7 @@ function linesOf(servers: readonly Directive[]): AtPort[] {
   }));
 }
 
-/** Of each port of the config, whose hosts become one address here: as the one that a client elsewhere likeliest comes to. */
+/** By port of the config, whose hosts become one address here: `main` is the line of the host that most clients elsewhere reach. */
 function joinedByPort(lines: readonly AtPort[]) {
   const ports = new Map<number, AtPort[]>();
   for (const line of lines) {
@@ -89,11 +89,9 @@ function joinedByPort(lines: readonly AtPort[]) {
       const found = hosts.get(line.host);
       if (found === undefined || (isDefault(line) && !isDefault(found))) hosts.set(line.host, line);
     }
-    // The line of that host, and those of the others, whose servers answer there what no server_name is for.
     const [main, ...others] = [...hosts.values()].sort((a, b) => openness(b.host) - openness(a.host)) as [AtPort, ...AtPort[]];
-    const saidThere = here.filter(({ host }) => host === main.host).flatMap(({ listen }) => wordsOf(listen));
-    const firstServer = (here[0] as AtPort).server;
-    return [port, { main, others, words: new Set(saidThere), first: firstServer }];
+    const words = new Set(here.filter(({ host }) => host === main.host).flatMap(({ listen }) => wordsOf(listen)));
+    return [port, { main, others, words, first: here[0]?.server }];
   }));
 }
 
@@ -103,13 +101,13 @@ function isDefault({ listen }: AtPort): boolean {
   return wordsOf(listen).some((word) => defaultWords.has(word));
 }
 
-/** The higher, the more clients elsewhere come to that host. */
+/** The higher, the more clients elsewhere reach that host. */
 function openness(host: string): number {
   if (host === '*') return 3;
   return host === '[::]' ? 2 : isLoopback(host) ? 0 : 1;
 }
 
-/** One per port, with what is spoken at the host that all of it is like here. */
+/** One per port, with the protocols of its main host. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
   const shared = insideOf(config, 'http');
   const lines = linesOf(httpServers(config, file));
@@ -137,23 +135,20 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
   const [word = ''] = workers.args.map(bareWord);
   if (word === 'auto') return 'server-cores';
   if (!/^[1-9]\d{0,3}$/.test(word)) throw new UserError(`${placeOf(workers)}: worker_processes ${word} is not a number of processes`);
+  if (Number(word) > 1024) throw new UserError(`${placeOf(workers)}: worker_processes ${word}: nginx spawns no more than 1024`);
   return Number(word);
 }
 
-/** Words of a listen line that each server may say for the same address; others are the socket's, and may be said once. */
+/** Words of a listen line that each server of an address may have; others are the socket's, and allowed once. */
 const perServer = new Set(['ssl', 'http2', 'spdy']);
-/** Words that go: what was moved has one address, of IPv4, and load generators do not speak the PROXY protocol. */
+/** Words that go: the new address is of IPv4, and load generators do not speak the PROXY protocol. */
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 
-/**
- * Rewrites the listen lines of one server after another. Addresses that were different may have become one.
- * @param servers all of them, in their order
- * @returns the lines of each server, none where it listens to HTTP/3 only
- */
+/** The new listen lines of each server, none where it listens to HTTP/3 only. Different addresses may become one. */
 export function moveListens(servers: readonly Directive[], here: Here): ReadonlyMap<Directive, Directive[]> {
   const { moved, said } = here;
   const ports = joinedByPort(linesOf(servers));
-  /** By new address, what may be said once. */
+  /** By new address: the words that are allowed once. */
   const socketWords = new Map<string, string>();
 
   for (const { main, others } of ports.values()) {
@@ -186,7 +181,7 @@ export function moveListens(servers: readonly Directive[], here: Here): Readonly
     return address.ports.map((port) => [`${moved.hostOf(moved.ports.get(port))}:${moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string, port]);
   }
 
-  /** Its words for that port, without those that are another host's than all of the port is like. */
+  /** Its words for that port, without those that the main host does not have. */
   function wordsFor(port: number | undefined, listen: Directive, server: Directive): string[] {
     const words = wordsOf(listen).filter((word) => !leftOut.test(word));
     const joined = port === undefined ? undefined : ports.get(port);
@@ -199,7 +194,7 @@ export function moveListens(servers: readonly Directive[], here: Here): Readonly
     return server === main.server && server !== first && !isDefault(main) ? ['default_server', ...kept] : kept;
   }
 
-  /** What may be said once for an address stays with whom said it first. */
+  /** Words that are allowed once for an address stay on its first line. */
   function allowed(address: string, words: readonly string[], from: string): string[] {
     const isSocketWord = (word: string): boolean => !perServer.has(word) && !defaultWords.has(word);
     const asked = words.filter(isSocketWord).join(' ');

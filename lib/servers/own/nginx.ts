@@ -1,4 +1,4 @@
-// A person's own nginx.conf, made to run here: what would meet a server that runs already, or cannot be used, is redirected.
+// A person's own nginx.conf, made to run here, beside a server that runs already.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
@@ -35,7 +35,7 @@ export async function adoptNginx(file: string, place: AdoptPlace, build: Build):
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
     hosts,
-    // Relative paths keep their meaning: those below the build's prefix as they are, the others by changeLine.
+    // Without -p: relative paths stay below the build's prefix, those of the config's folder are changed by changeLine.
     args: (configFile) => [...logArgs(build), '-c', configFile],
   };
 }
@@ -48,9 +48,9 @@ interface NginxHere extends Here {
   blocks: ReadonlySet<string>;
 }
 
-/** Their lines are data, whatever their first words are. */
+/** Their lines are data, not directives. */
 const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map', 'match']);
-/** All others at the top (stream, mail, rtmp …) listen, or speak to other machines, in ways of their own. */
+/** Others (stream, mail, rtmp …) listen, or speak to other machines, in their own ways. */
 const topBlocks = new Set(['events', 'http']);
 
 function change(directives: readonly Directive[], parent: string, here: NginxHere): Directive[] {
@@ -73,15 +73,15 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
   });
 }
 
-// Paths that nginx takes from the config's folder; all other relative ones are below the build's prefix.
-/** What it reads at its start, and its workers never do: it may be closed to others. */
+// Paths relative to the config's folder; all others are relative to the build's prefix.
+/** Read at nginx's start, and never by its workers: these files may be closed to others. */
 const readAtStart = /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$/;
 /** The others. */
 const readLater = /^(?:auth_basic_user_file|auth_jwt_key_file|quic_host_key|js_path)$/;
 
-/** Code: of modules, in a language of their own, and rules that may start programs. */
+/** Modules, code in other languages, and rules that may start programs. */
 const code = /^load_module$|_by_lua(?:_block|_file)?$|^lua_package_c?path$|^js_(?:import|include|preload_object)$|^perl|^mruby_|^passenger|^wasm|^proxy_wasm$|^modsecurity_rules|^ssl_engine$/;
-/** Keys that a library of the config's choice reads. */
+/** Keys that a library of the config's own reads. */
 const codeKey = /^(?:engine|store):/;
 
 /** @param beside it in its block */
@@ -123,10 +123,8 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
     case 'ssl_stapling':
       if (first !== 'on' || beside.some(({ name }) => name === 'ssl_stapling_file')) return [directive];
       return instead('off', 'off, since it would ask another machine');
-    case 'proxy_store': case 'fastcgi_store': case 'uwsgi_store': case 'scgi_store':
-      return first === 'off' ? [directive] : instead('off', 'off, since it would write among the files that are served');
-    case 'ssl_ocsp':
-      return first === 'off' ? [directive] : instead('off', 'off, since it would ask another machine');
+    case 'proxy_store': case 'fastcgi_store': case 'uwsgi_store': case 'scgi_store': case 'ssl_ocsp':
+      return first === 'off' ? [directive] : instead('off', `off, since it would ${name === 'ssl_ocsp' ? 'ask another machine' : 'write among the files that are served'}`);
     case 'state':
       if (parent === 'upstream') throw new UserError(`${placeOf(directive)}: state ${first} ${leaving}`);
       return [directive];
@@ -143,7 +141,7 @@ function changeLine(directive: Directive, parent: string, beside: readonly Direc
   if (/_pass$/.test(name)) return having(targetOf(directive, here, here.blocks), ...args.slice(1));
   if (/_(?:temp|cache)_path$/.test(name)) return instead(quoted(here.folderFor(`${name} ${first}`, name)), temporary);
   if (!(readAtStart.test(name) || readLater.test(name)) || /^(?:\$|data:|engine:|store:)/.test(first)) return [directive];
-  // Where a variable says which, it is read for each connection.
+  // A file whose name has a variable is read for each connection.
   const file = readAtStart.test(name) && !first.includes('$') ? handOver(`${name} ${first}`, first, here) : path.resolve(here.folder, first);
   return file === first ? [directive] : having(quoted(file), ...args.slice(1));
 }
@@ -155,13 +153,13 @@ function targetOf(directive: Directive, here: Here, upstreams?: ReadonlySet<stri
   return text === bareWord(word) ? word : quoted(text);
 }
 
-/** `js_import FILE` or `js_import NAME from FILE`: relative ones are looked for beside the config, then where js_path says. */
+/** `js_import FILE` or `js_import NAME from FILE`: nginx looks beside the config, then in js_path. */
 function importOf(args: readonly string[], { folder }: Here): string[] {
   const beside = path.join(folder, bareWord(args.at(-1) ?? ''));
   return bareWord(args.at(-1) ?? '/').startsWith('/') || !existsSync(beside) ? [...args] : [...args.slice(0, -1), quoted(beside)];
 }
 
-/** Adds what the config leaves to the build, and what would then meet the build's own server. */
+/** Adds the paths that the config leaves to the build, which a server of that build may use already. */
 function withBuiltIns(config: readonly Directive[], here: NginxHere): Directive[] {
   const { place, build } = here;
   const line = (name: string, ...args: string[]): Directive => ({ name, args, comments: [], origin: ours, line: 0 });

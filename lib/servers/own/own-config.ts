@@ -1,4 +1,4 @@
-// What a person's own config says, before anything is started, and what knobs come to on it.
+// Reads a person's own config before anything is started, and lays knobs over it.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
@@ -13,7 +13,7 @@ import { nginxListens, nginxWorkers } from './nginx-listens.ts';
 import { readText } from './read-text.ts';
 import { readYaml } from './yaml-tree.ts';
 
-/** Reads one with all that it includes. Throws UserError, in one line, when it cannot be read or is none of these servers'. */
+/** Reads a config with its includes. Throws UserError when it cannot be read or is none of these servers'. */
 export async function readOwnConfig(name: string): Promise<OwnConfig> {
   const file = path.resolve(name);
   const text = await readText(file);
@@ -22,10 +22,10 @@ export async function readOwnConfig(name: string): Promise<OwnConfig> {
   return { server, file, ...said() };
 }
 
-/** A config as it is, where the page is served. */
+/** A config over which lines can be laid. */
 export interface Layable {
   facts: Facts;
-  /** The changes that the lines make, and the number of workers with them. No changes: the config says all that already. */
+  /** The changes that the lines make (none: the config says all that already), and the number of workers with them. */
   lay(laid: readonly LaidLines[]): { changes: Change[]; workers: OwnConfig['workers'] };
 }
 
@@ -34,7 +34,7 @@ export async function layable({ server, file }: Pick<OwnConfig, 'server' | 'file
   return (await readers[server](file, await readText(file))).layable(page);
 }
 
-/** What each server's configs are read and changed with; C is one that is read. */
+/** How a server's configs are read and changed; C is one that is read. */
 interface Language<C> {
   read(file: string, text: string): Promise<C>;
   workers(config: C): OwnConfig['workers'];
@@ -73,7 +73,7 @@ const readers = {
   }),
 };
 
-/** Servers that bakeoff does not run, how they are started in the foreground, and what stands in their configs and in no other's, comments and indentation aside. */
+/** Other servers, their commands in the foreground, and a sign of their configs, without comments and indentation. */
 const others: readonly [name: string, command: string, sign: RegExp][] = [
   ['Apache', 'apache2 -DFOREGROUND -f', /^(?:<(?:VirtualHost|Directory|IfModule|Location|Files)\b|(?:ServerRoot|DocumentRoot|LoadModule|ServerTokens|Listen)\s+\S)/m],
   ['lighttpd', 'lighttpd -D -f', /^(?:server\.(?:document-root|modules|port|username|bind)\s*\+?=|\$HTTP\[)/m],
@@ -86,10 +86,7 @@ const others: readonly [name: string, command: string, sign: RegExp][] = [
   ['Squid', 'squid -N -f', /^http_port\s+\d+/m],
 ];
 
-/**
- * The server that a config is for, told by its text. Throws UserError when it is empty, another server's, a part of a
- * config, or nothing that is known.
- */
+/** The server of a config, by its text. Throws UserError when it is empty, another server's, a part of a config, or unknown. */
 function recognise(text: string, file: string): OwnConfig['server'] {
   const lines = text.split('\n').map((line) => line.replace(/^\uFEFF/, '').replace(/(?:^|\s)#.*/, '').trim()).filter((line) => line !== '');
   const bare = lines.join('\n');

@@ -1,21 +1,19 @@
 import { readFile, stat } from 'node:fs/promises';
 import { UserError } from '../../errors.ts';
 import { requirePlainPath } from '../../open-file.ts';
+import { mostMegabytes } from '../config-layers.ts';
 import { isIn, isOpenToAll } from '../scratch.ts';
 
 const why: Record<string, string> = {
   ENOENT: 'is not there', EISDIR: 'is a folder: name a file in it', EACCES: 'is closed to this user', ELOOP: 'is a link to itself', ENOTDIR: 'is not there',
 };
 
-/** The longest configs are lists of addresses. */
-export const mostMegabytes = 32;
-
-/** By file. A run of many rounds measures what its configs said at its start, also when somebody edits them meanwhile. */
+/** By file. All rounds of a run measure the configs as they were at its start. */
 const known = new Map<string, string>();
 
 /**
- * The text of a config or of what it includes, as it was when it was read for the first time.
- * @param by what includes it; absent for the config itself
+ * The text of a config or of a file that it includes, as it was when it was read for the first time.
+ * @param by absent for the config itself
  * @throws UserError when it cannot be read or is not text
  */
 export async function readText(file: string, by?: Inclusion): Promise<string> {
@@ -24,14 +22,8 @@ export async function readText(file: string, by?: Inclusion): Promise<string> {
   return text;
 }
 
-export interface Inclusion {
-  /** Of the config itself. */
-  folder: string;
-  /** FILE:LINE */
-  from: string;
-  /** As it is written there. */
-  name: string;
-}
+/** An include. `folder`: the config's; `from`: FILE:LINE; `name`: the included file as it is written there. */
+export interface Inclusion { folder: string; from: string; name: string }
 
 async function readNow(file: string, by: Inclusion | undefined): Promise<string> {
   requirePlainPath(file, by === undefined ? 'cannot use the config' : `${by.from}: includes`);
@@ -53,10 +45,7 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
   }
 }
 
-/**
- * What root alone may read is not a stranger's config's to include: h2o would send it to who asks. Throws UserError for what is
- * closed to others and not the config's own, beside it or below.
- */
+/** Throws UserError for an included file that only root may read and that is not beside or below the config: h2o could serve it. */
 function requireReadable(file: string, by: Inclusion | undefined): void {
   if (by === undefined || process.geteuid?.() !== 0 || isOpenToAll(file) || isIn(by.folder, file)) return;
   throw new UserError(`${by.from}: includes ${file}, which is closed to others, and not beside the config: put a copy beside it, or open it to others`);

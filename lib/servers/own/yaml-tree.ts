@@ -1,4 +1,4 @@
-// A person's h2o config with the files that it names by !file, as one tree that remembers where each part stands.
+// A person's h2o config with its !file includes, as a tree in which each part has its origin.
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { isAlias, isMap, isScalar, isSeq, LineCounter, visit, type Alias, type Document, type Node } from 'yaml';
@@ -14,20 +14,19 @@ export type Tree = { origin: string } & (
   | { kind: 'map'; pairs: Pair[] }
 );
 
-/** A key may stand several times in a mapping: h2o takes them one after another. `origin`: the key's. */
+/** A mapping may have a key several times: h2o takes them one after another. `origin`: the key's. */
 export interface Pair { key: string; origin: string; value: Tree }
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 export type Text = Extract<Tree, { kind: 'text' }>;
 
-/** What a config comes to when each alias and !file is what it stands for: aliases of aliases have no end that memory could hold. */
+/** Of a config with all aliases and !file replaced: aliases of aliases double with each. */
 const mostMegabytes = 4;
-/** Of a value beside its text: a line of its own, with the comment that says where it comes from. */
+/** Counted for each value beside its text, and for each file. */
 const lineBytes = 40;
-/** A file is read and parsed each time. */
 const fileBytes = 4000;
 
-/** Names in !file are relative to where h2o is started: the config's own folder here. Throws UserError with file and line. */
+/** Reads the tree. Names in !file are relative to the config's folder. Throws UserError with file and line. */
 export async function readYaml(file: string, text: string): Promise<MapTree> {
   const folder = path.dirname(file);
   let bytes = 0;
@@ -50,7 +49,7 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
     return treeOf(other, inside, [...open, real]);
   }
 
-  /** @param open files that include each other, from the config on to this one */
+  /** @param open files that include each other, from the config to this one */
   async function treeOf(file: string, text: string, open: readonly string[]): Promise<Tree> {
     const lines = new LineCounter();
     const document = parseYaml(file, text, 'failsafe', lines);
@@ -58,7 +57,7 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
     const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
     return document.contents === null ? { kind: 'text', text: '', origin: fromLine(file, 1) } : convert(document.contents, 1);
 
-    /** @param above the line of what holds it, for what is empty */
+    /** @param above the line of the node's parent, for an empty node */
     async function convert(node: Node, above: number): Promise<Tree> {
       const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
       const origin = fromLine(file, line);
@@ -87,7 +86,8 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
       }
       const value = isScalar(node) ? String(node.value ?? '') : '';
       if (value.includes('\uFFFD')) throw new UserError(`h2o config ${file}:${line}: is not UTF-8 text`);
-      return node.tag === '!file' ? included({ from: `${file}:${line}`, name: value, folder }, open) : { kind: 'text', text: value, origin, ...(node.tag === undefined || !node.tag.startsWith('!') ? {} : { tag: node.tag }) };
+      if (node.tag === '!file') return included({ from: `${file}:${line}`, name: value, folder }, open);
+      return { kind: 'text', text: value, origin, ...(node.tag?.startsWith('!') ? { tag: node.tag } : {}) };
     }
   }
 }
@@ -106,7 +106,7 @@ function meaningsOf(document: Document): ReadonlyMap<Alias, Node> {
   return meanings;
 }
 
-/** With what the merge keys (<<) bring, where it is not there already. */
+/** With the pairs of merge keys (<<), unless their keys are there already. */
 function merged(pairs: readonly Pair[]): Pair[] {
   const own = new Set(pairs.map(({ key }) => key));
   return pairs.flatMap((pair) => {
@@ -126,7 +126,7 @@ export function pairsIn(tree: Tree): Pair[] {
   return tree.kind === 'list' ? tree.items.flatMap(pairsIn) : tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
 }
 
-/** Whether h2o takes both alike: it does not matter in which order keys of different names stand. */
+/** Whether both mean the same to h2o. The order of different keys does not matter. */
 export function sameMeaning(a: Tree, b: Tree): boolean {
   if (a.kind === 'text' && b.kind === 'text') return a.text === b.text && a.tag === b.tag;
   if (a.kind === 'list' && b.kind === 'list') return a.items.length === b.items.length && a.items.every((item, index) => sameMeaning(item, b.items[index] as Tree));
@@ -135,7 +135,7 @@ export function sameMeaning(a: Tree, b: Tree): boolean {
   return ours.every(({ key, value }, index) => key === others[index]?.key && sameMeaning(value, others[index].value));
 }
 
-/** YAML, one value a line, with the comment that says where it comes from. */
+/** YAML, one value a line, with its origin as a comment. */
 export function printYaml(tree: Exclude<Tree, Text>, indent = ''): string {
   const parts = tree.kind === 'list'
     ? tree.items.map((value) => ({ begin: '-', origin: value.origin, value }))
@@ -150,7 +150,7 @@ export function printYaml(tree: Exclude<Tree, Text>, indent = ''): string {
 
 const plain = /^[\w/][\w./@+-]*$/;
 
-/** All of YAML's double-quoted strings are JSON's, and h2o takes what is quoted as what is not. */
+/** JSON strings are YAML's, and h2o takes quoted text as plain text. */
 function wordOf({ text, tag }: Text): string {
   return `${tag === undefined ? '' : `${tag} `}${plain.test(text) ? text : JSON.stringify(text)}`;
 }

@@ -24,7 +24,6 @@ func main() {
 		os.Exit(0)
 	}()
 	runtime.GOMAXPROCS(threads)
-	link.KeepPrecedence()
 	code := 0
 	if err := serve(os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "delaylink: %s\n", err)

@@ -1,5 +1,5 @@
-// Package histogram counts durations in classes that are a share of them wide, so that any percentile is known to as many
-// digits: the layout of HdrHistogram (Gil Tene), where each power of two has as many classes.
+// Package histogram counts durations in classes of a relative width, so that any percentile has the same number of digits: the layout
+// of HdrHistogram (Gil Tene), where each power of two has as many classes.
 package histogram
 
 import (
@@ -7,14 +7,13 @@ import (
 	"math/bits"
 )
 
-// Histogram counts values from 0 on. Only the classes between the lowest and the highest one that have a count are ever
-// walked over: durations of a load lie close together, and most classes stay empty.
+// Histogram counts values from 0 on.
 type Histogram struct {
 	// Values below 2^(halfBits+1) have a class each; each power of two from there on has 2^halfBits of them.
 	halfBits int
 	counts   []int64
 	total    int64
-	// lowest and highest are the classes that have a count; highest < lowest where none has.
+	// lowest and highest are the classes that have a count, so that empty ones are not walked over; highest < lowest where none has.
 	lowest, highest int
 }
 
@@ -89,8 +88,8 @@ func (h *Histogram) All(yield func(Class) bool) {
 	}
 }
 
-// Percentiles are the greatest values of the classes that so many percent of all values do not exceed, of a rank that is rounded
-// and at least the first, as HdrHistogram has them; all 0 of nothing. The percentages have to ascend, from 0 to 100.
+// Percentiles are the greatest values of the percentiles' classes, whose rank is rounded and at least 1, as in HdrHistogram; all 0 of
+// nothing. The percentages ascend, from 0 to 100.
 func (h *Histogram) Percentiles(percents ...float64) []int64 {
 	values := make([]int64, len(percents))
 	next, seen := 0, int64(0)

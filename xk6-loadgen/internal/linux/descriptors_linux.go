@@ -1,8 +1,6 @@
-// Package linux has the system calls of hot paths, raw: the Go scheduler does not see them, which saves it the bookkeeping
-// of a call that could block. None of these can, but for those that wait: sockets and devices are non-blocking. Of those that wait
-// the caller sees to it that others have processors left (GOMAXPROCS). Were the scheduler told, its monitor would take the processor
-// from each wait, and look for the next one every 20 µs, with 2 to 7 % of a core. Garbage collection is not held up by one: the runtime
-// stops a thread by a signal, again and again until it has stopped.
+// Package linux has the system calls of hot paths, raw: the Go scheduler does not see them, whose bookkeeping for blocking calls costs
+// 2 to 7 % of a core. Only calls that wait can block, and callers leave processors for others (GOMAXPROCS). Garbage collection stops a
+// waiting thread by signals.
 package linux
 
 import (
@@ -12,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What epoll reports, and is asked for.
+// Events of epoll.
 const (
 	EpollIn    = syscall.EPOLLIN
 	EpollOut   = syscall.EPOLLOUT
@@ -22,8 +20,7 @@ const (
 	EpollEdge = 1 << 31
 )
 
-// transfer makes a call with a descriptor, so many bytes of memory and one more argument, until no signal has interrupted it: the
-// runtime preempts by signals.
+// transfer makes a call with a descriptor, memory and one more argument, again after each signal: the runtime preempts by signals.
 func transfer(call uintptr, fd int, memory unsafe.Pointer, size, more int) (int, syscall.Errno) {
 	for {
 		if n, _, errno := syscall.RawSyscall6(call, uintptr(fd), uintptr(memory), uintptr(size), uintptr(more), 0, 0); errno != syscall.EINTR {
@@ -38,7 +35,7 @@ func Socket(family int) (int, syscall.Errno) {
 	return int(fd), errno
 }
 
-// BindWithoutPort has Bind leave the port to Connect, which may take one that another connection has to elsewhere.
+// BindWithoutPort has Bind leave the port to Connect, which may share it with connections to other addresses.
 func BindWithoutPort(fd int) syscall.Errno {
 	on := int32(1)
 	_, _, errno := syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, uintptr(unsafe.Pointer(&on)), unsafe.Sizeof(on), 0)
@@ -127,8 +124,8 @@ func Write(fd int, p []byte) syscall.Errno {
 	return errno
 }
 
-// AwaitReadable waits until fd can be read, for at most this many nanoseconds, or without end when they are negative; it
-// tells whether fd can be. When it cannot be, it was looked at last when the time was up, or a signal came, which ends the wait.
+// AwaitReadable waits until fd can be read, for at most this many nanoseconds (negative: without end), or until a signal comes. It tells
+// whether fd can be read, as seen at the end of the wait.
 func AwaitReadable(fd int, nanoseconds int64) bool {
 	poll := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	var limit *syscall.Timespec

@@ -39,9 +39,12 @@ func NewProcessTree(roots []int) *ProcessTree {
 	return t
 }
 
-// CPU is what they have used since the tree was made, in nanoseconds. A thread that runs at this moment may have used up to a tick
-// of the kernel's more (1 to 10 ms); of idle ones it is exact.
+// CPU is the CPU time used since the tree was made, in nanoseconds; 0 of nil. A running thread's may be up to a kernel tick (1 to 10 ms)
+// behind.
 func (t *ProcessTree) CPU() int64 {
+	if t == nil {
+		return 0
+	}
 	if time.Since(t.lookedAt) > lookEvery {
 		t.look()
 	}
@@ -57,7 +60,7 @@ func (t *ProcessTree) CPU() int64 {
 	return t.total
 }
 
-// RunDelay is how long the thread that did so longest has waited for a core, in nanoseconds; 0 where the kernel does not say.
+// RunDelay is the longest time that one of their threads has waited for a core, in nanoseconds; 0 where the kernel does not say.
 func (t *ProcessTree) RunDelay() (nanoseconds int64) {
 	for _, task := range t.tasks {
 		nanoseconds = max(nanoseconds, runDelay(task))

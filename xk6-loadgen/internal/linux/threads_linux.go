@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnOwnThread runs f on a thread that ends with it: whatever f does to the thread, nothing else runs there later.
+// OnOwnThread runs f on a thread that ends with it, so that f may change the thread.
 func OnOwnThread(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
 		if syscall.Gettid() == syscall.Getpid() {
-			// The main thread cannot end, and what it is in, the process is taken to be in. While this goroutine keeps it,
-			// another one gets another thread.
+			// The main thread cannot end, and its namespaces are the process's. While this goroutine keeps it, f gets another.
 			OnOwnThread(f)
 			runtime.UnlockOSThread()
 			return
@@ -57,13 +56,11 @@ func UseCores(cores []int) error {
 	return unix.SchedSetaffinityDynamic(0, set)
 }
 
-// SetBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: when it wakes up it does not push aside
-// what runs on its core. A server that shares the core then answers all that is waiting before the generator goes on,
-// instead of being interrupted at each response; a third of a request's CPU is saved by that. With a core of its own
-// nothing changes.
+// SetBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: waking up, it does not interrupt what runs on its core.
+// A server that shares the core is then not interrupted at each response, which saves a third of a request's CPU.
 func SetBatchPolicy() {
 	const schedBatch = 3
 	priority := struct{ value int32 }{0}
-	// Without it all is as exact, only dearer.
+	// Without it all is as exact, but uses more CPU.
 	syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, schedBatch, uintptr(unsafe.Pointer(&priority)))
 }

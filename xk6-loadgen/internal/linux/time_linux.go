@@ -39,8 +39,8 @@ func clock(id int32) int64 {
 	return time.Nano()
 }
 
-// SetShortSlice asks for turns of 100 µs on a core, the shortest that Linux gives (6.12 or later). A thread that sleeps and
-// works in turns gets its core back sooner than one with long turns does, with no more of it in all.
+// SetShortSlice asks for turns of 100 µs on a core, the shortest that Linux gives (6.12 or later): a thread that sleeps often gets its
+// core back sooner.
 func SetShortSlice() {
 	const slice = uint64(100 * time.Microsecond)
 	attributes, err := unix.SchedGetAttr(0, 0)

@@ -51,12 +51,12 @@ function drawPanel({ axis, reference, percent }: Bars, bars: readonly Bar[], hig
         stroke: (bar: Bar) => (bar.published ? 'var(--published)' : 'var(--here)'),
         title: (bar: Bar) => `${bar.group}, ${sourceOf(bar)}: ${bar.label}`,
       }),
-      text(bars, { x: 'value', y: sourceOf, fy: 'group', text: 'label', textAnchor: 'start', dx: 5 }),
+      ...(reference === undefined ? [] : [ruleX([reference], { stroke: 'currentColor', strokeDasharray: '3,3' })]),
+      text(bars, { x: 'value', y: sourceOf, fy: 'group', text: 'label', textAnchor: 'start', dx: 5, fill: 'currentColor', stroke: 'var(--ground)', strokeWidth: 5 }),
       text(groups, {
         fy: (group: string) => group, text: (group: string) => group, fontWeight: 600,
         ...(above ? { frameAnchor: 'top-left', dy: -3, lineAnchor: 'bottom' } : { frameAnchor: 'left', dx: -10, textAnchor: 'end' }),
       }),
-      ...(reference === undefined ? [] : [ruleX([reference], { stroke: 'currentColor', strokeDasharray: '3,3' })]),
       ruleX([0], { stroke: 'currentColor' }),
     ],
   });

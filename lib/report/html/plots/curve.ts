@@ -21,16 +21,14 @@ export function drawCurve({ names, limit, points, lines }: CurveData, width: num
       gridY({ ticks: 5 }),
       axisX({ ticks: width > 500 ? 6 : 3, tickFormat: (rate: number) => rate.toLocaleString('en'), label: 'requests/s (log scale)', labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 }),
       axisY({ ticks: 5, label: 'latency, ms (log scale)', labelArrow: 'none', tickFormat: tick }),
-      ...(limit === null ? [] : [
-        ruleY([limit.ms], { stroke: 'currentColor', strokeDasharray: '4 3', className: 'limit' }),
-        text([limit], { x: lowest, y: 'ms', text: 'text', textAnchor: 'start', dy: -7, stroke: 'var(--ground)', strokeWidth: 4, fill: 'currentColor' }),
-      ]),
+      ...(limit === null ? [] : [ruleY([limit.ms], { stroke: 'currentColor', strokeDasharray: '4 3', className: 'limit' })]),
       line(lines, { x: 'rate', y: 'p50', stroke: colour, z: 'name', strokeWidth: 1.5, strokeDasharray: '2 3' }),
       line(lines, { x: 'rate', y: 'p99', stroke: colour, z: 'name', strokeWidth: 2 }),
       dot(points, {
         x: 'rate', y: 'p99', r: 3.5, symbol, stroke: colour, fill: (point: Point) => (point.kept === false ? 'var(--ground)' : colour(point)), className: 'step', title: described,
       }),
       ...['p50', 'p99'].map((name) => text(ends, { x: 'rate', y: name, text: () => name, textAnchor: 'start', dx: 8, fill: colour, stroke: 'var(--ground)', strokeWidth: 4 })),
+      ...(limit === null ? [] : [text([limit], { x: lowest, y: 'ms', text: 'text', textAnchor: 'start', dy: -7, stroke: 'var(--ground)', strokeWidth: 4, fill: 'currentColor' })]),
     ],
   })];
 }

@@ -3,13 +3,12 @@
 import type { PlotData } from '../figure.ts';
 import { drawBars } from './bars.ts';
 import { drawCurve } from './curve.ts';
-import { drawEffects } from './effects.ts';
 import { drawPercentiles } from './percentiles.ts';
+import { drawRounds } from './rounds.ts';
 import { drawStreams } from './streams.ts';
-import { drawTimeline } from './timeline.ts';
 
 const draw: { [Kind in PlotData['kind']]: (data: PlotData & { kind: Kind }, width: number) => Element[] } = {
-  bars: drawBars, effects: drawEffects, percentiles: drawPercentiles, timeline: drawTimeline, streams: drawStreams, curve: drawCurve,
+  bars: drawBars, percentiles: drawPercentiles, rounds: drawRounds, streams: drawStreams, curve: drawCurve,
 };
 
 const all = JSON.parse(document.getElementById('figures')?.textContent ?? '[]') as PlotData[];

@@ -21,11 +21,11 @@ export function drawStreams({ line: reference, points }: Streams, width: number)
       axisX(counts, { text: String, label: 'concurrent streams per connection (log scale)', labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 }),
       axisY({ ticks: 6, label: `requests/s by those of ${reference}`, labelArrow: 'none', tickFormat: (ratio: number) => `×${ratio}` }),
       ruleY([0, 1], { stroke: 'currentColor' }),
-      text([reference], { x: counts.at(-1) ?? 1, y: 1, text: (name: string) => name, textAnchor: 'end', dy: 9, stroke: 'var(--ground)', strokeWidth: 4, fill: 'currentColor' }),
       line(points, { x: 'streams', y: 'ratio', stroke: 'var(--here)', strokeWidth: 2, sort: 'streams' }),
       ruleX(points.filter(({ interval }) => interval !== null), { x: 'streams', y1: ({ interval }: Point) => interval?.[0], y2: ({ interval }: Point) => interval?.[1], stroke: 'var(--here)', strokeWidth: 2, className: 'interval' }),
       dot(published, { x: 'streams', y: 'published', symbol: 'square', r: 5, fill: 'var(--published)', className: 'published', title: ({ streams, published: ratio }: Point) => `published, ${streams} streams: ×${ratio?.toFixed(2)}` }),
       dot(points, { x: 'streams', y: 'ratio', r: 4.5, fill: 'var(--here)', className: 'streams', title: 'label' }),
+      text([reference], { x: counts.at(-1) ?? 1, y: 1, text: (name: string) => name, textAnchor: 'end', dy: 9, stroke: 'var(--ground)', strokeWidth: 4, fill: 'currentColor' }),
     ],
   })];
 }
