@@ -34,6 +34,7 @@ function hasMark(pid: string, mark: string): boolean {
 /** The ids of all other processes that may write into a file: those that have inherited it may have left everything else. */
 export function writersOf(file: string): string[] {
   const real = ifThere(() => realpathSync(file));
+  if (real === undefined) return [];
   const mayWrite = (pid: string, descriptor: string): boolean => (parseInt(/^flags:\s*(\d+)/m.exec(textOf(`/proc/${pid}/fdinfo/${descriptor}`))?.[1] ?? '0', 8) & 3) !== 0;
   return processIds('/proc').filter((pid) => pid !== String(process.pid) && runs(pid)
     && namesIn(`/proc/${pid}/fd`).some((descriptor) => linkOf(`/proc/${pid}/fd/${descriptor}`) === real && mayWrite(pid, descriptor)));
