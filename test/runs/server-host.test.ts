@@ -20,7 +20,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { filesThere, generatorAddresses, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
-import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
+import { keptRounds, newOut, readResult, runFolder, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
 
@@ -201,7 +201,7 @@ it('are loaded by several hosts together, and a part that is missing is said', a
   const threads = environment.generatorHosts?.reduce((sum, { cores }) => sum + cores, 0);
   expect(variants.map(({ load }) => [load.threads, load.command])).toEqual(Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]));
   expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
-  const folder = join(out, readdirSync(out)[0] as string, 'round-2');
+  const folder = join(runFolder(out), `round-${keptRounds(readResult(out))[0]}`);
   const parts = ['k6-1', 'k6-2'].map((place) => generatorAddresses.map((_, index) => {
     const printed = readFileSync(join(folder, place, `generator-${index + 1}`, 'phases.log'), 'utf8');
     const [outcome] = printed.split('\n').filter((line) => line.startsWith(phaseLinePrefix));
