@@ -69,6 +69,8 @@ export const signed = within(-most, most);
 
 export const list = <T>(entry: Form<T>, of = ''): Form<T[]> => v.array(entry, `has to be a list${of}`);
 export const texts = list(text, ' of texts');
+/** What older results do not have. */
+export const orElse = <T, const D extends T | (() => T)>(form: Form<T>, value: D): v.OptionalSchema<Form<T>, D> => v.optional(form, value as never) as never;
 export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined> => v.optional(form);
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
 export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> => v.picklist(words, `has to be ${enumeration(words, 'or')}`);

@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { UserError } from '../errors.ts';
 import {
-  check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, within, type Form,
+  check, count, each, exactly, figure, flag, isObject, list, name, oneOf, open, orAbsent, orElse, orNull, placeOf, signed, text, texts, trueOrAbsent, whole, within, type Form,
 } from '../form.ts';
 import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/schema.ts';
 import type { KernelSetting, LinkTraffic, NetworkResult, NetworkUse } from './network.ts';
@@ -27,7 +27,7 @@ const distribution = exactly<Distribution>()(open(distributionFields));
 const latencyFields = { ...distributionFields, ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], figure) };
 const latencyFigures = exactly<LatencyFigures>()(open(latencyFields));
 const bar = v.strictTuple([figure, count], 'has to be a list of a time and a count');
-const latency = exactly<LatencyDistribution>()(open({ ...latencyFields, histogram: list(bar) }));
+const latency = exactly<LatencyDistribution>()(open({ ...latencyFields, histogram: orElse(list(bar), () => []) }));
 const times = ['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'] as const;
 const bytes = ['received', 'headers', 'headersDecoded', 'body', 'sent'] as const;
 const bucket = { fromMs: figure, toMs: orNull(figure), count };
@@ -39,7 +39,7 @@ const outcomes = {
   responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)),
   errors: open(each(['connect', 'tls', 'read', 'write', 'timeout', 'protocol', 'total'], count)),
   errorCauses: open(each(['addressNotAvailable', 'refused', 'reset', 'timedOut', 'short', 'other'], count)),
-  unsent: count, hung: count,
+  unsent: count, hung: orElse(count, 0),
   ...each(['perConnectionRps', 'perThreadRps'], distribution),
   tls: orNull(open(each(['version', 'cipher', 'keyExchange'], text))),
 };
@@ -47,7 +47,7 @@ const outcomes = {
 const statuses = v.record(v.pipe(text, v.regex(/^[345]\d\d$/, 'has to be a status')), count, 'has to be an object');
 
 const noise = exactly<Noise>()(open({
-  ...each(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'generatorOthersShare', 'loadAverage'], figure), upstreamShare: orAbsent(orNull(figure)), serverMhz: orNull(interval),
+  ...each(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'loadAverage'], figure), generatorOthersShare: orElse(figure, 0), upstreamShare: orAbsent(orNull(figure)), serverMhz: orNull(interval),
 }));
 const linkTraffic = exactly<LinkTraffic>()(open({
   ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),
@@ -59,10 +59,11 @@ const networkUse = exactly<NetworkUse>()(open({
 }));
 const turns = exactly<Turns>()(open({ count, responses: count, ...each(['sliceMs', 'rampMs'], figure), waits: flag, stoodStill: orAbsent(figure) }));
 const phase = exactly<Phase>()(open({
-  ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds', 'longestGapMs', 'generatorCpuSeconds'], figure),
-  statuses: orAbsent(statuses), errorExample: orAbsent(text), turns: orNull(turns), bytes: open(each(bytes, count)),
+  ...outcomes, ...each(times, latency), ...each(['requests', 'warmupRequests', 'inFlight'], count), ...each(['seconds', 'rps', 'cpuSeconds', 'generatorCpuSeconds'], figure),
+  statuses: orAbsent(statuses), errorExample: orAbsent(text), turns: orElse(orNull(turns), null), longestGapMs: orElse(figure, 0), bytes: open(each(bytes, count)),
   buckets: list(open(bucket)), maxConcurrentStreams: orNull(count), startedAt: instant, endedAt: instant,
-  monotonicMs: interval, expected, ...each(['serverCpuSeconds', 'serverRssBytes', 'idleCpuShare'], orNull(figure)), noise: orNull(noise), network: orNull(networkUse),
+  monotonicMs: orElse(interval, () => [0, 0] as [number, number]), expected, ...each(['serverCpuSeconds', 'serverRssBytes'], orNull(figure)),
+  idleCpuShare: orElse(orNull(figure), null), noise: orNull(noise), network: orNull(networkUse),
 }));
 const round = exactly<Round>()(open({ round: roundNumber, phases: list(phase) }));
 
@@ -105,8 +106,8 @@ const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 const comparison = exactly<Comparison>()(open({
   ...ratio, metric: oneOf(['rps', 'cpu', 'p50', 'p90', 'p99']), variant: name, baseline: name, verdict, why: text, publishedRatio: orNull(figure),
   cpu: orNull(open(ratio)),
-  latency: open(each(['p50', 'p90', 'p99'], orNull(exactly<BesideRatio>()(open({ ...ratio, verdict }))))), roundRatios: v.pipe(list(figure), v.maxLength(mostRounds, `has more than ${mostRounds}`)), outliers: list(roundNumber),
-  swayedBy: orNull(open({ round: roundNumber, without: verdict })), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
+  latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(exactly<BesideRatio>()(open({ ...ratio, verdict }))))), () => ({ p50: null, p90: null, p99: null })), roundRatios: v.pipe(list(figure), v.maxLength(mostRounds, `has more than ${mostRounds}`)), outliers: list(roundNumber),
+  swayedBy: orElse(orNull(open({ round: roundNumber, without: verdict })), null), roundsNeeded: orNull(figure), disagreement: text, delayNotHeld: texts,
 }));
 const search = exactly<Search>()(open({
   within: withinForm(open),
@@ -144,7 +145,10 @@ export function resultJson(one: Result): string {
   return `${json.replaceAll(/(\n *"histogram": )("[^\n]*")(?=,?\n)/g, (_, key: string, text: string) => key + String(JSON.parse(text)))}\n`;
 }
 
-/** The file's text as a result, without unknown fields. Throws UserError that names `file` if it is no JSON, or no result of this schema. */
+/**
+ * The file's text as a result, without unknown fields, and with defaults for those that an older bakeoff did not write.
+ * Throws UserError that names `file` if it is no JSON, or no result of this schema.
+ */
 export function checkResult(json: string, file: string): Result {
   let value: unknown;
   try {

@@ -252,13 +252,27 @@ test('a result that lacks anything is refused, or its page is made without it', 
   }
 });
 
-test('a result of a newer bakeoff is read without what is not known', () => {
+test('a result of a newer bakeoff, and one of an older: what is not known is left out, what is missing was not seen', async () => {
   const at = (value: unknown, ...path: (string | number)[]): Record<string, unknown> => path.reduce((inner, key) => (inner as Record<string, unknown>)[key], value) as Record<string, unknown>;
   const whole = result([workers]);
   const newer = structuredClone(whole);
   const places = [[], ['environment'], ['variants', 0], ['variants', 0, 'server'], ['variants', 0, 'published'], ['variants', 0, 'rounds', 0, 'phases', 0], ['variants', 0, 'rounds', 0, 'phases', 0, 'latencyMs']];
   for (const place of places) at(newer, ...place)['ofTomorrow'] = { deep: [1] };
   expect(checkResult(JSON.stringify(newer), 'file')).toEqual(whole);
+
+  const older = structuredClone(whole);
+  for (const { phases } of older.variants[0]?.rounds ?? []) {
+    for (const one of phases) {
+      for (const field of ['hung', 'longestGapMs', 'monotonicMs', 'turns', 'idleCpuShare'] as const) delete (one as Partial<typeof one>)[field];
+      delete (one.latencyMs as Partial<typeof one.latencyMs>).histogram;
+      Object.assign(one, { settling: 7 });
+    }
+  }
+  const checked = checkResult(JSON.stringify(older), 'file');
+  const read = checked.variants[0]?.rounds[1]?.phases[0];
+  expect(read).toMatchObject({ hung: 0, longestGapMs: 0, monotonicMs: [0, 0], turns: null, idleCpuShare: null, latencyMs: { histogram: [] }, requests: 604_300 });
+  expect(read).not.toHaveProperty('settling');
+  await expect(htmlReport(checked, { configs: [] })).resolves.toContain('</html>');
 });
 
 test('a result has its histograms in a line each, and is read as it was', () => {
