@@ -30,11 +30,11 @@ export const noiseTexts = {
   others: ({ upstreams, host, ...seen }: High & { upstreams: Upstreams; host: string }) => {
     const used = `used up to ${shareOf('server', seen)}`;
     if (upstreams === 'none') return `others ${used}: end what else runs on ${host} and run again`;
-    return upstreams === 'apart' ? `others ${used}: end what else runs on ${host}, what the config passes requests to aside, and run again`
-      : `others, and what the config passes requests to, ${used}: which of them it was cannot be told here; run that on other cores (taskset), or bakeoff as the user that it belongs to`;
+    return upstreams === 'apart' ? `others ${used}: end what else runs on ${host}, but not the backend, and run again`
+      : `the backend and other programs ${used}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`;
   },
   upstream: (seen: High) => (
-    `what the config passes requests to used up to ${shareOf('server', seen)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`
+    `the backend used up to ${shareOf('server', seen)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`
   ),
 };
 
@@ -72,7 +72,7 @@ export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVarian
     ...warningOn(unsettled, ({ noise }) => noise.serverStealShare, stealMatters, { kind: 'steal', side: 'server', cores: serverCores }),
     ...warningOn(unsettled, ({ noise }) => noise.generatorStealShare, stealMatters, { kind: 'steal', side: 'generator', cores: generatorCores }),
     ...warningOn(apart(all), ({ noise, isBusy }) => (isBusy ? 0 : noise.generatorOthersShare), othersMatter, { kind: 'generator-others', cores: generatorCores }),
-    // What a config passes requests to is part of what is measured, and shares the server's cores where it runs on them.
+    // The backend is part of the measurement, and shares the server's cores if it runs on them.
     ...warningOn(all, ({ noise }) => noise.upstreamShare ?? 0, othersMatter, { kind: 'upstream', cores: serverCores }),
     ...warningOn(apart(unsettled), ({ noise }) => noise.serverOthersShare, othersMatter, { kind: 'others', upstreams: upstreamsOf(all), host, cores: serverCores }),
   ];

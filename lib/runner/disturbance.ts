@@ -112,7 +112,7 @@ export function standstillIn(
   if (network !== null && network.retransmits.client + network.retransmits.server > 0) return undefined;
   const stopped = samples.find(({ atMs, stoppedPid }) => stoppedPid !== undefined && atMs >= fromMs && atMs <= toMs)?.stoppedPid;
   const why = stopped !== undefined ? `its process ${stopped} was stopped (state T): have it go on (kill -CONT ${stopped}), and leave it without a debugger`
-    : alarm !== undefined ? `its log says: ${alarm}` : 'what it waited for is not known: look at its log, at what it passes requests to, and at what else the machine does';
+    : alarm !== undefined ? `its log says: ${alarm}` : 'why is not known: look at its log, at its backend, and at what else runs on the machine';
   const ofWindow = unanswered ? ` of its ${scaledTime(1000 * seconds)}` : '';
   return `${server} stood still: no response came for ${scaledTime(longestGapMs)}${ofWindow} while requests were under way; ${why}`;
 }

@@ -88,7 +88,7 @@ function requireRight({ status, bytes, location }: Answer, url: string, check: R
     throw new UserError(`${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with ${expected} (--url; in a scenario page.path)`);
   }
   if ((status === 502 || status === 504) && docroot === undefined) {
-    throw new UserError(`${asked} answers with status ${status}: what it passes requests to does not answer; start that first, since bakeoff does not${withName(check)}`);
+    throw new UserError(`${asked} answers with status ${status}: its backend does not answer; start the backend first, since bakeoff does not${withName(check)}`);
   }
   // What is shipped serves its page; of a config of one's own the page is the person's to say.
   throw new UserError(`${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with ${expected}${withName(check) || ' (--url; in a scenario page.path)'}, or expect this one (--status ${status}; in a scenario page.status)` : ` instead of ${expected}`}`);

@@ -1,4 +1,4 @@
-// CPU time of what a person's own config passes requests to: others' processes, which are part of what is measured and run elsewhere.
+// CPU time of the backends of a person's own config. They are part of the measurement, and bakeoff does not start them.
 import { listeningAt, processIds, socketsOf } from '../proc.ts';
 import { listeningSockets } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';

@@ -57,7 +57,7 @@ test('its CPU time is told apart from others\', and nobody is told to end it', a
     expect(noise?.upstreamShare).toBeGreaterThan(0.05);
     expect((noise?.upstreamShare ?? 0) + (noise?.serverOthersShare ?? 0)).toBeLessThanOrEqual(1.05);
   }
-  expect(warnings.filter((line) => /^what the config passes requests to used up to \d+ % of the server's core .*: it is not in the server's CPU time; run it on other cores \(taskset\)/.test(line))).toHaveLength(1);
+  expect(warnings.filter((line) => /^the backend used up to \d+ % of the server's core .*: it is not in the server's CPU time; run it on other cores \(taskset\)/.test(line))).toHaveLength(1);
   // What else uses the core, other tests perhaps, is told without it.
-  expect(warnings.filter((line) => /of the server's core .*: end what else runs on this machine(?!, what the config passes requests to aside)/.test(line))).toEqual([]);
+  expect(warnings.filter((line) => /of the server's core .*: end what else runs on this machine(?!, but not the backend)/.test(line))).toEqual([]);
 });

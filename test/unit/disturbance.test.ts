@@ -148,7 +148,7 @@ describe('a server that stood still', () => {
   test('is named, with why where that is known', () => {
     expect(stood(3200, 2)).toBe('nginx stood still: no response came for 3.20 s while requests were under way; its process 4711 was stopped (state T): have it go on (kill -CONT 4711), and leave it without a debugger');
     expect(stood(3200, 2, [], '[alert] x')).toContain('; its log says: [alert] x');
-    expect(stood(3200, 2, samples.slice(2))).toContain('what it waited for is not known');
+    expect(stood(3200, 2, samples.slice(2))).toContain('why is not known');
   });
 
   test('in a window of its own that is shorter, and over without an answer', () => {

@@ -79,16 +79,16 @@ describe('noise is said', () => {
     expect(texts([busy('workers', 100_000, 7), busy('cache', 120_000, 6)], { sharedCores: true })).toEqual([]);
   });
 
-  test('where a config passes requests to others: theirs apart, and nobody is told to end them', () => {
+  test('the use of a backend is told apart, and nobody is told to end it', () => {
     const passing = (noise: Partial<Noise>): string[] => texts([variant('workers', [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one })))]);
     expect(passing({ upstreamShare: 0.83 })).toEqual([
-      "what the config passes requests to used up to 83 % of the server's core in round 2: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone",
+      "the backend used up to 83 % of the server's core in round 2: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone",
     ]);
     expect(passing({ upstreamShare: 0.04, serverOthersShare: 0.2 })).toEqual([
-      "others used up to 20 % of the server's core in round 2: end what else runs on this machine, what the config passes requests to aside, and run again",
+      "others used up to 20 % of the server's core in round 2: end what else runs on this machine, but not the backend, and run again",
     ]);
     expect(passing({ upstreamShare: null, serverOthersShare: 0.83 })).toEqual([
-      "others, and what the config passes requests to, used up to 83 % of the server's core in round 2: which of them it was cannot be told here; run that on other cores (taskset), or bakeoff as the user that it belongs to",
+      "the backend and other programs used up to 83 % of the server's core in round 2: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user",
     ]);
   });
 

@@ -132,7 +132,7 @@ describe("of a config of one's own", () => {
 
   it.each([502, 504])('says of a status %i that something else does not answer', async (status) => {
     const passing: RequestListener = (_, response) => { response.statusCode = status; response.end(); };
-    await expect(ask(passing, { path: '/' })).rejects.toThrow(new RegExp(`answers with status ${status}: what it passes requests to does not answer; start that first, since bakeoff does not$`));
+    await expect(ask(passing, { path: '/' })).rejects.toThrow(new RegExp(`answers with status ${status}: its backend does not answer; start the backend first, since bakeoff does not$`));
   });
 
   it.each(['http/1.1', 'h2c'] as const)('asks for path, query and host over %s', async (protocol) => {

@@ -183,7 +183,7 @@ describe('noiseBetween', () => {
     expect(noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, link: 0.3 }), window, apart)?.serverOthersShare).toBeCloseTo(0.1, 9);
   });
 
-  test('what the config passes requests to is no other where it can be told, and is said apart', () => {
+  test('a backend is told apart from other programs', () => {
     const passingOn = { ...apart, hasUpstreams: true };
     const told = noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, upstream: 0.3 }), window, passingOn);
     expect([told?.serverOthersShare, told?.upstreamShare]).toEqual([expect.closeTo(0.1, 9), expect.closeTo(0.3, 9)]);

@@ -29,7 +29,7 @@ const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when
 const tcp = (port: number, inode: string, state = '0A'): string => `   0: 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100 0 0 10 0\n`;
 const watch = (addresses: readonly UpstreamAddress[], cpus: readonly number[]): (() => number | null) => watchUpstreams(addresses, cpus, proc);
 
-describe('what a config passes requests to', () => {
+describe('a backend', () => {
   test('is all workers of the group that listens, on the cores asked about, from the first look on', () => {
     writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77') + tcp(3000, '78', '01') + tcp(4000, '79'));
     show(10, 100, 1, ['5', '77'], [11]);
