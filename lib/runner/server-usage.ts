@@ -9,7 +9,7 @@ import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading } from '../machine/usage.ts';
 import type { Throttling } from '../machine/throttling.ts';
 
-/** A sample takes a millisecond of the generator's core, of servers that take turns several. Requests wait for it: not one in a hundred must. */
+/** A sample takes about a millisecond of the generator's core, and more with several servers. Requests wait meanwhile: fewer than one in a hundred may. */
 const intervalMs = 150;
 
 /** What belongs to no single server, now. CPU seconds are sums since some start. */
@@ -116,9 +116,10 @@ export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSe
 }
 
 /**
- * CPU seconds used within a window, for a server whose CPU time the load engine cannot read: one of them is on another host; and the
- * highest memory seen. The load begins between two samples of an idle server, or divides them by a straight line after a warm-up; it
- * ends before the sample behind it. That is wrong by the server's use between two samples at most.
+ * The CPU seconds that a server used within a window, and its highest memory. It is for a server on another host than the load engine,
+ * which reads the CPU time of its own host's servers itself. A window begins at the sample before it if the server was idle, and
+ * after a warm-up on a straight line between two samples. It ends at the sample behind it, since the load ends there. The error is
+ * at most what the server uses between two samples.
  * @param samples in order of time, around the window (gapIn says whether they are)
  */
 export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
