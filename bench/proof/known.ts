@@ -75,16 +75,16 @@ export function afterWait(waitMs: number, connections: number, mostOverheadMs: n
  */
 const waits = [
   { ms: 1, connections: 4, workMicros: 100, seconds: longSeconds },
-  { ms: 20, connections: 20, workMicros: 300 },
-  { ms: 50, connections: 50, workMicros: 300 },
+  { ms: 20, connections: 10, workMicros: 600, seconds: longSeconds },
+  { ms: 50, connections: 25, workMicros: 600, seconds: longSeconds },
   { ms: 200, connections: 100, workMicros: 600, seconds: longSeconds },
 ] as const;
-/** nginx tries in how many ways so many letters are three runs, from each of them: for 0.2 ms with 45, for 1 ms with 80. */
+/** nginx tries in how many ways so many letters are three runs, from each of them: for 0.2 ms with 45, for 3 ms with 120. */
 const nginxWork = (letters: number): string => `set $letters ${'a'.repeat(letters)}; if ($letters ~ a*a*a*[bc]) { }`;
 
 const [slowEvery, slowMs, rate] = [50, 1000, 500] as const;
 const piece = { kibibytes: 100, count: 2, perSecond: 1000 } as const;
-const limited = { rate: 100, connections: 10 } as const;
+const limited = { rate: 500, connections: 50 } as const;
 /** Each second the server burns so much of its core. */
 const burnMs = 30;
 /** An answer takes a server so long that computes. */
@@ -109,7 +109,7 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
   const limitedMs = 1000 * limited.connections / limited.rate;
   const piecesMs = 1000 * piece.count * piece.kibibytes / piece.perSecond;
   const downloads = 20;
-  const pieceByPiece = (rate: string): string => `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(80)} } }`;
+  const pieceByPiece = (rate: string): string => `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(120)} } }`;
   // As --spread: the first answer on a connection takes up to twice as long, by the last digit of its number.
   const rates = Array.from({ length: 10 }, (_, digit) => `~^1:.*${digit}$ ${Math.round(piece.perSecond / (1 + digit / 10))}k;`);
   const firstAnswersApart = `map $connection_requests:$connection $rate { default ${piece.perSecond}k; ${rates.join(' ')} } `;
@@ -122,7 +122,7 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
     {
       // Its last answer ends the window, so that there are fewer requests/s than asked for.
       name: `waits ${slowMs} ms, 1 of ${slowEvery}`, how: `at ${rate} requests/s 2 % of the answers come after ${slowMs} ms: so p99, and p50 as alone`,
-      server: known(`--wait ${slowMs} --every ${slowEvery} --work 300`), page: knownPage, load: loadAtRate(50, rate), seconds: { alone: 2, two: 2, eight: 1 },
+      server: known(`--wait ${slowMs} --every ${slowEvery} --work 600`), page: knownPage, load: loadAtRate(50, rate), seconds: { alone: 2, two: 2, eight: 1 },
       expected: (alone) => ({ ...asAlone(alone), p99Ms: slowMs }),
     },
     {
@@ -134,7 +134,7 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
     },
     {
       name: 'limit_req', how: `rate=${limited.rate}r/s; each of ${limited.connections} connections waits for all`,
-      server: await withLines('limit-req', `limit_req_zone $binary_remote_addr zone=all:1m rate=${limited.rate}r/s; server { location / { limit_req zone=all burst=100; ${nginxWork(80)} } }`),
+      server: await withLines('limit-req', `limit_req_zone $binary_remote_addr zone=all:1m rate=${limited.rate}r/s; server { location / { limit_req zone=all burst=100; ${nginxWork(57)} } }`),
       page: smallPage, load: closedLoad(limited.connections), seconds: longSeconds,
       expected: ({ cpuMicros }) => ({ rps: limited.rate, p50Ms: limitedMs, p99Ms: limitedMs, cpuMicros }),
     },

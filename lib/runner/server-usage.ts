@@ -9,8 +9,9 @@ import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading } from '../machine/usage.ts';
 import type { Throttling } from '../machine/throttling.ts';
 
-/** A sample takes about a millisecond of the generator's core, and more with several servers. Requests wait meanwhile: fewer than one in a hundred may. */
-const intervalMs = 150;
+/** A sample takes up to half a millisecond of the generator's core for each server. Requests wait meanwhile: fewer than one in a hundred may. */
+const intervalMsPerServer = 100;
+const longestIntervalMs = 1000;
 
 /** What belongs to no single server, now. CPU seconds are sums since some start. */
 export interface SharedUse {
@@ -56,7 +57,7 @@ export interface UsageReaders {
   shared(): SharedUse;
 }
 
-/** Samples 7 times a second from now on, the first at once. */
+/** Samples 1 to 10 times a second from now on, the first at once. */
 export function sampleUsage(readers: UsageReaders): UsageSampler {
   const { clock = machineClock } = readers;
   const samples = readers.servers.map((): UsageSample[] => []);
@@ -71,7 +72,7 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
     for (const [place, one] of own.entries()) samples[place]?.push({ ...shared, ...one });
   };
   take();
-  const timer = setInterval(take, intervalMs);
+  const timer = setInterval(take, Math.min(longestIntervalMs, intervalMsPerServer * readers.servers.length));
   let stopped = false;
   return {
     samplesOf: (place) => samples[place] as UsageSample[],
