@@ -68,7 +68,7 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
     empty: () => ({ rounds: [] }), measure: measureLatency,
   },
   waiting: {
-    title: 'servers of known truth that wait, alone and in turns with others; it fails where one is beyond its bounds', tools: ['k6', 'nginx'], repeats: 5, secondsEach: 300,
+    title: 'servers of known truth that wait, alone and in turns with others; it fails where one is beyond its bounds', tools: ['k6', 'nginx'], repeats: 4, secondsEach: 300,
     empty: () => ({ cases: [], mixed: { how: mixed.how, rounds: [] } }), measure: measureWaiting,
   },
   agreement: {
