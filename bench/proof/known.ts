@@ -79,11 +79,11 @@ const waits = [
   { ms: 50, connections: 25, workMicros: 600, seconds: longSeconds },
   { ms: 200, connections: 100, workMicros: 600, seconds: longSeconds },
 ] as const;
-/** nginx tries in how many ways so many letters are three runs, from each of them: for 0.2 ms with 45, for 3 ms with 120. */
+/** nginx tries in how many ways so many letters are three runs, from each of them: for 0.2 ms with 45, for 1.5 ms with 90. */
 const nginxWork = (letters: number): string => `set $letters ${'a'.repeat(letters)}; if ($letters ~ a*a*a*[bc]) { }`;
 
 const [slowEvery, slowMs, rate] = [50, 1000, 500] as const;
-const piece = { kibibytes: 100, count: 2, perSecond: 1000 } as const;
+const piece = { kibibytes: 200, count: 2, perSecond: 1000 } as const;
 const limited = { rate: 500, connections: 50 } as const;
 /** Each second the server burns so much of its core. */
 const burnMs = 30;
@@ -108,8 +108,8 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
   );
   const limitedMs = 1000 * limited.connections / limited.rate;
   const piecesMs = 1000 * piece.count * piece.kibibytes / piece.perSecond;
-  const downloads = 20;
-  const pieceByPiece = (rate: string): string => `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(120)} } }`;
+  const downloads = 40;
+  const pieceByPiece = (rate: string): string => `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(90)} } }`;
   // As --spread: the first answer on a connection takes up to twice as long, by the last digit of its number.
   const rates = Array.from({ length: 10 }, (_, digit) => `~^1:.*${digit}$ ${Math.round(piece.perSecond / (1 + digit / 10))}k;`);
   const firstAnswersApart = `map $connection_requests:$connection $rate { default ${piece.perSecond}k; ${rates.join(' ')} } `;
@@ -171,7 +171,7 @@ export const backendPage = knownPage;
 export const mixed = {
   how: `${workMicros} µs of work against a wait of 40 ms with 100 connections, which can make 2,500 requests/s`,
   sides: {
-    waiting: { server: known('--wait 40'), page: knownPage, load: closedLoad(100) },
+    waiting: { server: known('--wait 40'), alone: known('--wait 40 --spread'), page: knownPage, load: closedLoad(100) },
     computing: { server: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(100) },
-  } satisfies Record<string, KnownServer>,
+  } satisfies Record<string, KnownServer & Pick<Known, 'alone'>>,
 };

@@ -70,7 +70,9 @@ function besides({ load }: Known): KnownServer {
 
 async function mixedRound(lab: Lab, round: number): Promise<MixedRound> {
   const { waiting, computing } = mixed.sides;
-  const alone = async (side: KnownServer): Promise<KnownFigures> => (await loaded(lab, round, [side], usualSeconds.alone))[0];
+  const alone = async (side: KnownServer & Pick<Known, 'alone'>): Promise<KnownFigures> => (
+    (await loaded(lab, round, [{ ...side, server: side.alone ?? side.server }], usualSeconds.alone))[0]
+  );
   const [first, second, third, fourth] = await loaded(lab, round, [waiting, computing, computing, waiting], usualSeconds.two) as [KnownFigures, KnownFigures, KnownFigures, KnownFigures];
   return { alone: { waiting: await alone(waiting), computing: await alone(computing) }, together: { waiting: [first, fourth], computing: [second, third] } };
 }
