@@ -60,6 +60,11 @@ function rowsOf({ name, how, rounds }: KnownCase): Row[] {
   });
 }
 
+/** Whether any figure of the server is. */
+export function isBeyondBounds(one: KnownCase): boolean {
+  return one.rounds.length === 0 || beyond(rowsOf(one)).length > 0;
+}
+
 const together = '4 sides';
 const mixedName = 'computes, against waits';
 
@@ -97,7 +102,7 @@ export function waiting({ data: { cases, mixed } }: PartFile<'waiting'>): Omit<V
   const wrong = [...beyond(rows), ...missing.map((name) => `${name}: not measured`)];
   const known = total(rows, ({ cells }) => [...cells.values()].filter(({ off }) => !Number.isNaN(off)).length);
   return {
-    about: 'Servers whose figures are known by arithmetic, most of which wait: each is loaded alone, beside one other server, and beside seven, which are nginx with a static page. Where the truth needs a figure of the server alone (its overhead, its CPU time), it is that of the same round. Besides waiting, an answer takes 0.1 to 1 ms of work: the CPU time per request of a server that hardly works depends on how its answers fall together, and on cold caches, by 20 % and more. Figures are medians of the rounds, errors and new connections their sums; in brackets stands the median of what a round was off by. Beyond the bounds (✗) is what is off by more than 3 % (requests/s, CPU; p50 where that is more than 0.1 ms) or 5 % (p99, where that is more than 1 ms), and any error or new connection.',
+    about: 'Servers whose figures are known by arithmetic, most of which wait: each is loaded alone, beside one other server, and beside seven, which are nginx with a static page. Where the truth needs a figure of the server alone (its overhead, its CPU time), it is that of the same round. Besides waiting, an answer takes 0.1 to 2 ms of work: the CPU time per request of a server that hardly works depends on how its answers fall together, and on cold caches, by 20 % and more. Figures are medians of the rounds, of which servers with a figure beyond its bounds have up to three times as many; errors and new connections their sums; in brackets stands the median of what a round was off by. Beyond the bounds (✗) is what is off by more than 3 % (requests/s, CPU; p50 where that is more than 0.1 ms) or 5 % (p99, where that is more than 1 ms), and any error or new connection.',
     findings: rows.length === 0 ? [] : [wrong.length === 0 ? `All ${known} figures are within their bounds.` : `Beyond their bounds are ${wrong.length} of ${known} figures: ${enumeration(wrong)}.`],
     tables: [tableOf(rows, [
       column('server', (row) => (isFirst(row) ? row.name : ''), 'left'),
