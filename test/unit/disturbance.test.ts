@@ -87,19 +87,19 @@ describe('the sampler', () => {
   test('takes a last sample when it is stopped', () => {
     const sampler = start();
     const beganMs = performance.now();
-    vi.advanceTimersByTime(400);
+    vi.advanceTimersByTime(250);
     sampler.stop();
     vi.advanceTimersByTime(1000);
-    expect(sampler.samplesOf(0).map((sample) => sample.atMs - beganMs)).toEqual([0, 150, 300, 400]);
+    expect(sampler.samplesOf(0).map((sample) => sample.atMs - beganMs)).toEqual([0, 100, 200, 250]);
   });
 
-  test('looks for a stopped process while the server uses nothing', () => {
+  test('looks for a stopped process while the server uses nothing, less often with two servers', () => {
     let cpuSeconds = 1;
     const other = { usage: () => ({ cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }), stoppedPid: () => undefined };
     const sampler = start({ servers: [{ usage: () => ({ cpuSeconds, rssBytes: 1 }), stoppedPid: () => 7 }, other] });
-    vi.advanceTimersByTime(150);
+    vi.advanceTimersByTime(200);
     cpuSeconds = 2;
-    vi.advanceTimersByTime(150);
+    vi.advanceTimersByTime(200);
     expect(sampler.samplesOf(0).map(({ stoppedPid }) => stoppedPid)).toEqual([undefined, 7, undefined]);
     expect(sampler.samplesOf(1).map((sample) => [sample.cpuSeconds, sample.serversCpuSeconds, sample.rssBytes, sample.stoppedPid])).toEqual([
       [2, 3, 3, undefined], [2, 3, 3, undefined], [4, 6, 3, undefined],
