@@ -3,7 +3,14 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
-import { flagLines, noInstall, readWords, seconds, wholeNumber, type Flag } from '../lib/cli/words.ts';
+import {
+  flagLines,
+  noInstall,
+  readWords,
+  seconds,
+  wholeNumber,
+  type Flag,
+} from '../lib/cli/words.ts';
 import { UserError } from '../lib/errors.ts';
 import { duration, scaledTime, whole } from '../lib/format.ts';
 import { divideCores, type Cores } from '../lib/machine/cores.ts';
@@ -21,16 +28,27 @@ import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/index.ts';
 import type { Contender } from './contenders.ts';
 import { experiments, plain, type Experiment } from './experiments.ts';
-import { allocationsPerRequest, expectedSeconds, k6StartSeconds, measure, measureRate, type AtRate, type Bench } from './measure.ts';
+import {
+  allocationsPerRequest,
+  expectedSeconds,
+  k6StartSeconds,
+  measure,
+  measureRate,
+  type AtRate,
+  type Bench,
+} from './measure.ts';
 import { proofCommand, proofWords } from './proof/proof.ts';
 import { tableLines, type Row } from './ratios.ts';
 import { toolVersions } from './versions.ts';
 
 const flags = {
-  'rounds': { value: 'N', help: 'rounds, each with every generator once (6); of proof-…: how often, for a try that is kept in results/proof-try/' },
-  'duration': { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
+  rounds: {
+    value: 'N',
+    help: 'rounds, each with every generator once (6); of proof-…: how often, for a try that is kept in results/proof-try/',
+  },
+  duration: { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
   ...noInstall,
-  'help': { help: 'this text' },
+  help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
 /** What has been measured so far: results/bench/*.json. */
@@ -60,23 +78,31 @@ const [sendRate, sendDelayLimitMs] = [20_000, 0.05];
 const parts: readonly Part[] = [
   ...experiments.map(partOf),
   {
-    name: 'rate', title: `how late requests leave at ${whole(sendRate)} a second`, tools: k6StartTools, seconds: ({ rounds, duration: each }) => rounds * (each + 1),
+    name: 'rate',
+    title: `how late requests leave at ${whole(sendRate)} a second`,
+    tools: k6StartTools,
+    seconds: ({ rounds, duration: each }) => rounds * (each + 1),
     async *run(bench, results) {
       const seen = await measureRate(sendRate, bench);
       results.atRate = seen;
       const held = seen.sendDelayP99Ms <= sendDelayLimitMs ? 'held' : 'NOT HELD';
       yield [
-        `rate · ${whole(seen.rate)} requests/s over HTTP/1.1, ${seen.connections} connections: send delay p99 ${scaledTime(seen.sendDelayP99Ms)} (limit ${scaledTime(sendDelayLimitMs)}: ${held})`
-        + `; latency p50 ${scaledTime(seen.latencyP50Ms)}, p99 ${scaledTime(seen.latencyP99Ms)}`,
+        `rate · ${whole(seen.rate)} requests/s over HTTP/1.1, ${seen.connections} connections: send delay p99 ${scaledTime(seen.sendDelayP99Ms)} (limit ${scaledTime(sendDelayLimitMs)}: ${held})` +
+          `; latency p50 ${scaledTime(seen.latencyP50Ms)}, p99 ${scaledTime(seen.latencyP99Ms)}`,
       ];
     },
   },
   {
-    name: 'allocations', title: 'allocations per request in the engine\'s steady state', tools: [], seconds: () => 20,
+    name: 'allocations',
+    title: "allocations per request in the engine's steady state",
+    tools: [],
+    seconds: () => 20,
     async *run(bench, results) {
       results.allocations = await allocationsPerRequest(bench.signal);
       const { perRequest } = results.allocations;
-      yield [`allocations per request in the engine's steady state: ${perRequest} (limit 0: ${perRequest === 0 ? 'held' : 'NOT HELD'})`];
+      yield [
+        `allocations per request in the engine's steady state: ${perRequest} (limit 0: ${perRequest === 0 ? 'held' : 'NOT HELD'})`,
+      ];
     },
   },
 ];
@@ -84,8 +110,16 @@ const parts: readonly Part[] = [
 function partOf(experiment: Experiment): Part {
   const { name, title, server, contenders, arrangements, load } = experiment;
   return {
-    name, title,
-    tools: [...k6StartTools, server.name, ...contenders.map(({ tool }) => tool), ...(contenders.some((contender: Contender) => contender.streaming) ? ['influxd' as const] : [])],
+    name,
+    title,
+    tools: [
+      ...k6StartTools,
+      server.name,
+      ...contenders.map(({ tool }) => tool),
+      ...(contenders.some((contender: Contender) => contender.streaming)
+        ? ['influxd' as const]
+        : []),
+    ],
     seconds: (bench) => expectedSeconds(experiment, bench),
     async *run(bench, results) {
       const why = tooFewFiles(server.name, load.connections);
@@ -119,7 +153,8 @@ function tooFewFiles(server: string, connections: number): string | undefined {
  * Throws UserError (exit code 2) for a word that is neither.
  */
 export function chosenNames(words: readonly string[], names: readonly string[]): string[] {
-  const meant = (name: string, word: string): boolean => name === word || name.startsWith(`${word}-`);
+  const meant = (name: string, word: string): boolean =>
+    name === word || name.startsWith(`${word}-`);
   for (const word of words) {
     if (!names.some((name) => meant(name, word))) throw unknownWord('experiment', word, names);
   }
@@ -132,30 +167,56 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   if (given.has('help')) {
     const names = parts.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
     const proofs = proofWords.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
-    console.log([
-      'npm run bench -- [names] [flags]', '', 'names, or their beginnings such as h2 (all):', ...names, '',
-      'only where they are named, proof for all: how exact comparisons are, written to docs/proof.md', ...proofs, '', ...flagLines(flags),
-    ].join('\n'));
+    console.log(
+      [
+        'npm run bench -- [names] [flags]',
+        '',
+        'names, or their beginnings such as h2 (all):',
+        ...names,
+        '',
+        'only where they are named, proof for all: how exact comparisons are, written to docs/proof.md',
+        ...proofs,
+        '',
+        ...flagLines(flags),
+      ].join('\n'),
+    );
     return 0;
   }
   const askedRounds = given.get('rounds');
   const rounds = wholeNumber('--rounds', askedRounds ?? '6', 100);
   const secondsPerRun = seconds('--duration', given.get('duration') ?? '8s', 1);
-  if (!Number.isInteger(secondsPerRun)) throw new UserError(`--duration ${secondsPerRun}: wrk knows whole seconds only`, 2);
+  if (!Number.isInteger(secondsPerRun))
+    throw new UserError(`--duration ${secondsPerRun}: wrk knows whole seconds only`, 2);
   const ownNames = parts.map(({ name }) => name);
-  const names = positionals.length === 0 ? ownNames : chosenNames(positionals, [...ownNames, ...proofWords.map(({ name }) => name)]);
+  const names =
+    positionals.length === 0
+      ? ownNames
+      : chosenNames(positionals, [...ownNames, ...proofWords.map(({ name }) => name)]);
   const chosen = parts.filter(({ name }) => names.includes(name));
   const cores = oneEach(divideCores(readProcessors(), {}));
   if (chosen.length < names.length) {
-    if (chosen.length > 0) throw new UserError('proof parts are measured in a command of their own: leave the other names out', 2);
-    if (given.has('duration')) throw new UserError('--duration: proof parts measure runs as they are made by default', 2);
-    return proofCommand({ args, words: names, repeats: askedRounds === undefined ? undefined : rounds, cores });
+    if (chosen.length > 0)
+      throw new UserError(
+        'proof parts are measured in a command of their own: leave the other names out',
+        2,
+      );
+    if (given.has('duration'))
+      throw new UserError('--duration: proof parts measure runs as they are made by default', 2);
+    return proofCommand({
+      args,
+      words: names,
+      repeats: askedRounds === undefined ? undefined : rounds,
+      cores,
+    });
   }
   const release = await oneRunAtATime();
   // Some of it does not replace what was measured of all.
-  const name = chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+');
+  const name =
+    chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+');
   try {
-    await underSignals('ending the bench', ({ signal }) => benchAll(chosen, name, { rounds, duration: secondsPerRun, cores, signal }));
+    await underSignals('ending the bench', ({ signal }) =>
+      benchAll(chosen, name, { rounds, duration: secondsPerRun, cores, signal }),
+    );
     return 0;
   } finally {
     release();
@@ -163,12 +224,26 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
 }
 
 /** Gets the tools and has the parts done, with a database of their own. */
-async function benchAll(chosen: readonly Part[], name: string, asked: Pick<Bench, 'rounds' | 'duration' | 'cores' | 'signal'>): Promise<void> {
+async function benchAll(
+  chosen: readonly Part[],
+  name: string,
+  asked: Pick<Bench, 'rounds' | 'duration' | 'cores' | 'signal'>,
+): Promise<void> {
   const tools = [...new Set(chosen.flatMap((part) => part.tools))];
-  const binaries: Partial<Record<ToolName, string>> = await ensureTools(tools, thisMachine(), asked.signal);
+  const binaries: Partial<Record<ToolName, string>> = await ensureTools(
+    tools,
+    thisMachine(),
+    asked.signal,
+  );
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-bench-'));
-  const store = binaries.influxd === undefined ? null
-    : await openStore({ influxdBinary: binaries.influxd, folder: join(scratch, 'influxdb'), cpus: asked.cores.generatorCpus });
+  const store =
+    binaries.influxd === undefined
+      ? null
+      : await openStore({
+          influxdBinary: binaries.influxd,
+          folder: join(scratch, 'influxdb'),
+          cpus: asked.cores.generatorCpus,
+        });
   try {
     await benchOn(chosen, name, { ...asked, binaries, store, scratch });
   } finally {
@@ -183,22 +258,37 @@ async function benchAll(chosen: readonly Part[], name: string, asked: Pick<Bench
  */
 async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Promise<void> {
   const { cores, rounds, binaries } = bench;
-  const environment = readEnvironment(readProcessors(), cores, await toolVersions(binaries, bench.store?.version));
+  const environment = readEnvironment(
+    readProcessors(),
+    cores,
+    await toolVersions(binaries, bench.store?.version),
+  );
   const folder = join(projectRoot, 'results', 'bench');
   await mkdir(folder, { recursive: true });
   const results: Results = { rows: [], skipped: [] };
   const write = (file: string): Promise<void> =>
-    writeWhole(join(folder, file), `${JSON.stringify({ schema: 1, rounds, environment, ...results }, null, 2)}\n`);
+    writeWhole(
+      join(folder, file),
+      `${JSON.stringify({ schema: 1, rounds, environment, ...results }, null, 2)}\n`,
+    );
   const expected = chosen.reduce((sum, part) => sum + part.seconds(bench), 0);
-  console.log([
-    `load generators on ${environment.cpuModel}, ${environment.kernel}; ${Object.entries(environment.versions).map((nameAndVersion) => nameAndVersion.join(' ')).join(', ')}`,
-    `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
-    ...environment.coreNotes ?? [],
-    `${rounds === 1 ? '1 round' : `${rounds} rounds`}, about ${duration(expected)}`,
-  ].join('\n'));
+  console.log(
+    [
+      `load generators on ${environment.cpuModel}, ${environment.kernel}; ${Object.entries(
+        environment.versions,
+      )
+        .map((nameAndVersion) => nameAndVersion.join(' '))
+        .join(', ')}`,
+      `server on core ${formatCpuList(cores.serverCpus)}, generator on core ${formatCpuList(cores.generatorCpus)} (one core: both on ${formatCpuList(cores.serverCpus)})`,
+      ...(environment.coreNotes ?? []),
+      `${rounds === 1 ? '1 round' : `${rounds} rounds`}, about ${duration(expected)}`,
+    ].join('\n'),
+  );
   if (binaries.k6 !== undefined) {
     results.k6StartCpuSeconds = await k6StartSeconds(bench);
-    console.log(`CPU and memory are those of whole processes: k6's start, in all figures of k6, is ${results.k6StartCpuSeconds.toFixed(2)} CPU seconds`);
+    console.log(
+      `CPU and memory are those of whole processes: k6's start, in all figures of k6, is ${results.k6StartCpuSeconds.toFixed(2)} CPU seconds`,
+    );
   }
   const partial = `${name}.partial.json`;
   for (const part of chosen) {
@@ -214,5 +304,8 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
 
 /** One core for each side: a ratio per core is what the articles' effects are seen through. */
 function oneEach(cores: Cores): Cores {
-  return { serverCpus: cores.serverCpus.slice(0, 1), generatorCpus: cores.generatorCpus.slice(0, 1) };
+  return {
+    serverCpus: cores.serverCpus.slice(0, 1),
+    generatorCpus: cores.generatorCpus.slice(0, 1),
+  };
 }

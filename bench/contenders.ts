@@ -28,7 +28,10 @@ export interface BenchLoad {
 }
 
 /** What one run of one contender came to. CPU and memory are those of its whole process, start and end included. */
-export interface Sample extends Printed { cpuMicrosPerRequest: number; peakRssBytes: number }
+export interface Sample extends Printed {
+  cpuMicrosPerRequest: number;
+  peakRssBytes: number;
+}
 
 export interface Contender {
   name: string;
@@ -64,13 +67,26 @@ export const loadgen: Contender = {
   name: 'loadgen',
   tool: 'k6',
   command(url, { protocol, connections, streams, keepAlive, length, rate }) {
-    const timed = 'seconds' in length ? { duration: `${length.seconds}s` } : { requests: length.requests };
+    const timed =
+      'seconds' in length ? { duration: `${length.seconds}s` } : { requests: length.requests };
     const stop = rate === undefined ? timed : { ...timed, rate, warmup: '500ms' };
-    const options = { url, protocol, connections, streams, keepAlive, ...stop, ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true } } : {}) };
+    const options = {
+      url,
+      protocol,
+      connections,
+      streams,
+      keepAlive,
+      ...stop,
+      ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true } } : {}),
+    };
     return {
       args: [...k6Flags, '--summary-mode=disabled', join(import.meta.dirname, 'loadgen.js')],
       // GOMAXPROCS as the runner sets it for one thread.
-      env: { ...k6Environment, GOMAXPROCS: '3', LOAD: JSON.stringify({ options, runs: runsOf(length) }) },
+      env: {
+        ...k6Environment,
+        GOMAXPROCS: '3',
+        LOAD: JSON.stringify({ options, runs: runsOf(length) }),
+      },
     };
   },
   read: readK6,
@@ -78,25 +94,47 @@ export const loadgen: Contender = {
 
 /** The load of a few connections, for what many cost more. */
 export const loadgenOfTen: Contender = {
-  ...loadgen, name: 'loadgen, 10 at a time', command: (url, load) => loadgen.command(url, { ...load, connections: 10 }),
+  ...loadgen,
+  name: 'loadgen, 10 at a time',
+  command: (url, load) => loadgen.command(url, { ...load, connections: 10 }),
 };
 
 /** What the load itself costs. */
-export const loadgenWithoutStart: Contender = { ...loadgen, name: 'loadgen, one k6', withoutStart: true };
+export const loadgenWithoutStart: Contender = {
+  ...loadgen,
+  name: 'loadgen, one k6',
+  withoutStart: true,
+};
 
 /** The same load by two k6, which begin together once both are up. */
 export const twoLoadgens: Contender = {
-  ...loadgenWithoutStart, name: 'loadgen, two k6',
+  ...loadgenWithoutStart,
+  name: 'loadgen, two k6',
   command(url, load) {
     const { args, env } = loadgen.command(url, load);
     const one = JSON.parse(env?.['LOAD'] as string) as { options: LoadOptions };
-    const options: LoadOptions & CallOptions = { ...one.options, segmented: true, startAt: Date.now() + startMs };
-    const [first = [], ...beside] = [1, 2].map((instance) => [...args, ...instanceArguments(instance, 2)]);
-    return { args: first, beside, env: { ...env, LOAD: JSON.stringify({ ...one, options, instances: 2 }) } };
+    const options: LoadOptions & CallOptions = {
+      ...one.options,
+      segmented: true,
+      startAt: Date.now() + startMs,
+    };
+    const [first = [], ...beside] = [1, 2].map((instance) => [
+      ...args,
+      ...instanceArguments(instance, 2),
+    ]);
+    return {
+      args: first,
+      beside,
+      env: { ...env, LOAD: JSON.stringify({ ...one, options, instances: 2 }) },
+    };
   },
 };
 
-export const streamingLoadgen: Contender = { ...loadgen, name: 'loadgen, streaming', streaming: true };
+export const streamingLoadgen: Contender = {
+  ...loadgen,
+  name: 'loadgen, streaming',
+  streaming: true,
+};
 
 /** k6 as it comes: the reason for the load engine. It has all the threads it wants. */
 export const stockK6: Contender = {
@@ -104,7 +142,10 @@ export const stockK6: Contender = {
   tool: 'k6',
   command: (url, { connections, keepAlive, length }) => ({
     args: [...k6Flags, join(import.meta.dirname, 'k6-http.js')],
-    env: { ...k6Environment, LOAD: JSON.stringify({ url, connections, keepAlive, duration: `${secondsOf(length)}s` }) },
+    env: {
+      ...k6Environment,
+      LOAD: JSON.stringify({ url, connections, keepAlive, duration: `${secondsOf(length)}s` }),
+    },
   }),
   read: readK6,
 };
@@ -112,7 +153,9 @@ export const stockK6: Contender = {
 export const wrk: Contender = {
   name: 'wrk',
   tool: 'wrk',
-  command: (url, { connections, length }) => ({ args: ['-t', '1', '-c', String(connections), '-d', `${secondsOf(length)}s`, url] }),
+  command: (url, { connections, length }) => ({
+    args: ['-t', '1', '-c', String(connections), '-d', `${secondsOf(length)}s`, url],
+  }),
   read: readWrk,
 };
 
@@ -120,7 +163,15 @@ export const ab: Contender = {
   name: 'ab',
   tool: 'ab',
   command: (url, { connections, keepAlive, length }) => ({
-    args: ['-q', ...(keepAlive ? ['-k'] : []), '-c', String(connections), '-n', String(requestsOf(length)), url],
+    args: [
+      '-q',
+      ...(keepAlive ? ['-k'] : []),
+      '-c',
+      String(connections),
+      '-n',
+      String(requestsOf(length)),
+      url,
+    ],
   }),
   read: readAb,
 };
@@ -130,9 +181,13 @@ export const h2load: Contender = {
   name: 'h2load',
   tool: 'h2load',
   command: (url, { protocol, connections, streams, length }) => {
-    const stop = 'seconds' in length ? ['-D', String(length.seconds)] : ['-n', String(length.requests)];
+    const stop =
+      'seconds' in length ? ['-D', String(length.seconds)] : ['-n', String(length.requests)];
     const version = protocol.startsWith('http/') ? ['--h1'] : [];
-    return { args: ['-t', '1', ...version, '-c', String(connections), '-m', String(streams), ...stop, url], runs: runsOf(length) };
+    return {
+      args: ['-t', '1', ...version, '-c', String(connections), '-m', String(streams), ...stop, url],
+      runs: runsOf(length),
+    };
   },
   read: readH2load,
 };
@@ -167,20 +222,38 @@ export interface RunOptions {
  * parent-death signal is set anew below bash: it does not pass to the children of a process. Throws UserError when it
  * fails or prints something else, or the signal's reason.
  */
-export async function runContender(contender: Contender, url: string, load: BenchLoad, { binary, cpus, sharesCore, output, signal }: RunOptions): Promise<Sample> {
+export async function runContender(
+  contender: Contender,
+  url: string,
+  load: BenchLoad,
+  { binary, cpus, sharesCore, output, signal }: RunOptions,
+): Promise<Sample> {
   const { args, beside = [], env, runs = 1 } = contender.command(url, load);
   const stream = contender.streaming === true ? output : null;
   // The limit of open files is per process, and many a shell's is lower than it may be.
-  const script = 'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
+  const script =
+    'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
     // Words up to & are a process beside that of the last words.
     'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig TERM -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
     'setpriv --pdeathsig TERM -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
-  const commandOf = (words: readonly string[]): string[] => [...(sharesCore ? ['chrt', '--batch', '0'] : []), binary, ...words, ...(stream?.out ?? []).flatMap((out) => ['--out', out])];
+  const commandOf = (words: readonly string[]): string[] => [
+    ...(sharesCore ? ['chrt', '--batch', '0'] : []),
+    binary,
+    ...words,
+    ...(stream?.out ?? []).flatMap((out) => ['--out', out]),
+  ];
   const peak = watchPeakRss();
   const { code, stdout, stderr } = await run({
     command: 'bash',
-    args: ['-c', script, 'bash', String(runs), ...beside.flatMap((words) => [...commandOf(words), '&']), ...commandOf(args)],
+    args: [
+      '-c',
+      script,
+      'bash',
+      String(runs),
+      ...beside.flatMap((words) => [...commandOf(words), '&']),
+      ...commandOf(args),
+    ],
     cpus,
     // What the person's shell says to k6 would change the load or send the samples elsewhere.
     env: { ...withoutVariables(process.env, 'K6_'), ...env, ...stream?.env, LC_ALL: 'C' },
@@ -188,10 +261,20 @@ export async function runContender(contender: Contender, url: string, load: Benc
     started: peak.start,
   }).finally(peak.stop);
   const times = /^CPU ([\d.]+) ([\d.]+)$/m.exec(stderr);
-  if (code !== 0 || times === null) throw new UserError(`${contender.name} ended with code ${code}: ${lastLine(stderr.replace(/^CPU .*$/m, '')) || lastLine(stdout)}`);
+  if (code !== 0 || times === null)
+    throw new UserError(
+      `${contender.name} ended with code ${code}: ${lastLine(stderr.replace(/^CPU .*$/m, '')) || lastLine(stdout)}`,
+    );
   const printed = contender.read(`${stdout}\n${stderr}`);
-  const cpuSeconds = contender.withoutStart === true ? printed.cpuSeconds ?? NaN : Number(times[1]) + Number(times[2]);
-  return { ...printed, cpuMicrosPerRequest: (cpuSeconds / printed.requests) * 1e6, peakRssBytes: peak.bytes() };
+  const cpuSeconds =
+    contender.withoutStart === true
+      ? (printed.cpuSeconds ?? NaN)
+      : Number(times[1]) + Number(times[2]);
+  return {
+    ...printed,
+    cpuMicrosPerRequest: (cpuSeconds / printed.requests) * 1e6,
+    peakRssBytes: peak.bytes(),
+  };
 }
 
 /** How often memory is looked at. The kernel keeps the peak itself, so that only growth in a process's last moments is missed. */

@@ -3,7 +3,12 @@ import http from 'k6/http';
 
 const { url, connections, duration, keepAlive } = JSON.parse(__ENV.LOAD);
 
-export const options = { vus: connections, duration, noConnectionReuse: !keepAlive, discardResponseBodies: true };
+export const options = {
+  vus: connections,
+  duration,
+  noConnectionReuse: !keepAlive,
+  discardResponseBodies: true,
+};
 
 export default function () {
   http.get(url);
@@ -11,5 +16,7 @@ export default function () {
 
 export function handleSummary({ metrics }) {
   const { count, rate } = metrics.http_reqs.values;
-  return { stdout: `BENCH ${JSON.stringify({ requests: count, rps: rate, errors: metrics.http_req_failed.values.passes })}\n` };
+  return {
+    stdout: `BENCH ${JSON.stringify({ requests: count, rps: rate, errors: metrics.http_req_failed.values.passes })}\n`,
+  };
 }

@@ -34,7 +34,10 @@ export interface Bench {
 const overheadSeconds = 0.3;
 
 /** About how long an experiment takes. */
-export function expectedSeconds({ length, rounds = (n) => n, contenders, arrangements }: Experiment, bench: Pick<Bench, 'rounds' | 'duration'>): number {
+export function expectedSeconds(
+  { length, rounds = (n) => n, contenders, arrangements }: Experiment,
+  bench: Pick<Bench, 'rounds' | 'duration'>,
+): number {
   const stop = length(bench.duration);
   const seconds = ('seconds' in stop ? stop.seconds : bench.duration) + overheadSeconds;
   return arrangements.length * rounds(bench.rounds) * contenders.length * seconds;
@@ -44,7 +47,11 @@ export function expectedSeconds({ length, rounds = (n) => n, contenders, arrange
  * One server for all rounds; every round runs each contender once, forwards and backwards in turn. Throws UserError when a
  * generator fails, has errors, leaves connections without an answer or negotiates another TLS than the others.
  */
-export async function measure(experiment: Experiment, arrangement: Arrangement, bench: Bench): Promise<Row[]> {
+export async function measure(
+  experiment: Experiment,
+  arrangement: Arrangement,
+  bench: Bench,
+): Promise<Row[]> {
   const { contenders, unit } = experiment;
   const cpus = arrangement === 'a core each' ? bench.cores.generatorCpus : bench.cores.serverCpus;
   const load: BenchLoad = { ...experiment.load, length: experiment.length(bench.duration) };
@@ -55,19 +62,32 @@ export async function measure(experiment: Experiment, arrangement: Arrangement, 
     for (let round = 1; round <= rounds; round++) {
       for (const contender of round % 2 === 1 ? contenders : contenders.toReversed()) {
         const where = `${experiment.name} · ${arrangement} · round ${round} of ${rounds}`;
-        samples.get(contender)?.push(await sampleOf(contender, running, experiment.page, load, cpus, bench, where));
+        samples
+          .get(contender)
+          ?.push(await sampleOf(contender, running, experiment.page, load, cpus, bench, where));
       }
     }
     requireSameTls(experiment.name, samples);
     const [measured, peer] = contenders;
     const of = (contender: Contender): Measured[] => samples.get(contender) as Measured[];
     return contenders.map((contender): Row => {
-      const row = { experiment: experiment.name, load: experiment.title, server: `${running.name} ${running.version}`, arrangement, generator: contender.name, unit, samples: of(contender) };
+      const row = {
+        experiment: experiment.name,
+        load: experiment.title,
+        server: `${running.name} ${running.version}`,
+        arrangement,
+        generator: contender.name,
+        unit,
+        samples: of(contender),
+      };
       if (contender === peer) return { ...row, against: null };
       const ratios = { peer: peer.name, ...compareRounds(of(contender), of(peer), unit) };
       if (contender !== measured) return { ...row, against: ratios };
       const limits = experiment.limits(arrangement);
-      return { ...row, against: { ...ratios, limits, verdict: judge(ratios, limits, of(measured)) } };
+      return {
+        ...row,
+        against: { ...ratios, limits, verdict: judge(ratios, limits, of(measured)) },
+      };
     });
   } finally {
     await running.stop();
@@ -75,7 +95,13 @@ export async function measure(experiment: Experiment, arrangement: Arrangement, 
 }
 
 /** Of a rate over HTTP/1.1, with a core each: how late requests left, and how long they took since they were due, each the median over the rounds, in milliseconds. */
-export interface AtRate { rate: number; connections: number; sendDelayP99Ms: number; latencyP50Ms: number; latencyP99Ms: number }
+export interface AtRate {
+  rate: number;
+  connections: number;
+  sendDelayP99Ms: number;
+  latencyP50Ms: number;
+  latencyP99Ms: number;
+}
 
 /** @throws UserError as measure */
 export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
@@ -84,11 +110,26 @@ export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
     const samples: NonNullable<Measured['atRate']>[] = [];
     for (let round = 1; round <= bench.rounds; round++) {
       const load: BenchLoad = { ...plain.load, rate, length: { seconds: bench.duration } };
-      const { atRate } = await sampleOf(loadgen, running, plain.page, load, bench.cores.generatorCpus, bench, `rate · round ${round} of ${bench.rounds}`);
+      const { atRate } = await sampleOf(
+        loadgen,
+        running,
+        plain.page,
+        load,
+        bench.cores.generatorCpus,
+        bench,
+        `rate · round ${round} of ${bench.rounds}`,
+      );
       if (atRate !== undefined) samples.push(atRate);
     }
-    const of = (figure: (sample: (typeof samples)[number]) => number): number => median(samples.map(figure));
-    return { rate, connections: plain.load.connections, sendDelayP99Ms: of((one) => one.sendDelayP99Ms), latencyP50Ms: of((one) => one.latencyP50Ms), latencyP99Ms: of((one) => one.latencyP99Ms) };
+    const of = (figure: (sample: (typeof samples)[number]) => number): number =>
+      median(samples.map(figure));
+    return {
+      rate,
+      connections: plain.load.connections,
+      sendDelayP99Ms: of((one) => one.sendDelayP99Ms),
+      latencyP50Ms: of((one) => one.latencyP50Ms),
+      latencyP99Ms: of((one) => one.latencyP99Ms),
+    };
   } finally {
     await running.stop();
   }
@@ -102,7 +143,15 @@ export async function k6StartSeconds(bench: Bench): Promise<number> {
     const seconds: number[] = [];
     // The first one also reads the binary from disk.
     for (let round = 0; round <= 3; round++) {
-      const { cpuMicrosPerRequest } = await sampleOf(loadgen, running, plain.page, load, bench.cores.generatorCpus, bench, 'k6\'s start');
+      const { cpuMicrosPerRequest } = await sampleOf(
+        loadgen,
+        running,
+        plain.page,
+        load,
+        bench.cores.generatorCpus,
+        bench,
+        "k6's start",
+      );
       if (round > 0) seconds.push(cpuMicrosPerRequest / 1e6);
     }
     return median(seconds);
@@ -112,55 +161,121 @@ export async function k6StartSeconds(bench: Bench): Promise<number> {
 }
 
 /** Starts a server for the bench, one worker. */
-async function start(spec: ConfiguredServer, page: Page, connections: number, bench: Bench): Promise<StartedServer> {
+async function start(
+  spec: ConfiguredServer,
+  page: Page,
+  connections: number,
+  bench: Bench,
+): Promise<StartedServer> {
   return startServer(spec, {
-    binaries: bench.binaries, folder: await mkdtemp(join(bench.scratch, `${spec.name}-`)),
-    cpus: bench.cores.serverCpus, workers: 1, page, connections, signal: bench.signal,
+    binaries: bench.binaries,
+    folder: await mkdtemp(join(bench.scratch, `${spec.name}-`)),
+    cpus: bench.cores.serverCpus,
+    workers: 1,
+    page,
+    connections,
+    signal: bench.signal,
   });
 }
 
 /** A run without errors, or none: an error is not a request that was served. */
 async function sampleOf(
-  contender: Contender, running: StartedServer, page: Page, load: BenchLoad, cpus: readonly number[], bench: Bench, where: string,
+  contender: Contender,
+  running: StartedServer,
+  page: Page,
+  load: BenchLoad,
+  cpus: readonly number[],
+  bench: Bench,
+  where: string,
 ): Promise<Measured> {
   console.error(`${where} · ${contender.name}`);
   const [before, startedAt] = [running.usage().cpuSeconds, performance.now()];
   const sample = await runContender(contender, `${running.origin}${page.path}`, load, {
-    binary: bench.binaries[contender.tool] as string, cpus, sharesCore: cpus === bench.cores.serverCpus, output: bench.store?.k6Output() ?? null, signal: bench.signal,
+    binary: bench.binaries[contender.tool] as string,
+    cpus,
+    sharesCore: cpus === bench.cores.serverCpus,
+    output: bench.store?.k6Output() ?? null,
+    signal: bench.signal,
   });
   const seconds = (performance.now() - startedAt) / 1000;
   const serverCpuSeconds = running.usage().cpuSeconds - before;
   const { requests, rps, errors, errorExample, minConnectionRps } = sample;
-  if (errors > 0) throw new UserError(`${where}: ${contender.name} had ${errors} errors against ${running.name}${errorExample === undefined ? '' : ` (${errorExample})`}; the figures would mean nothing`);
+  if (errors > 0)
+    throw new UserError(
+      `${where}: ${contender.name} had ${errors} errors against ${running.name}${errorExample === undefined ? '' : ` (${errorExample})`}; the figures would mean nothing`,
+    );
   if (requests === 0 || minConnectionRps === 0) {
-    throw new UserError(`${where}: ${contender.name} had connections without a single answer, so not all ${load.connections} were open at once: end what else uses the machine, or give it more time with --duration`);
+    throw new UserError(
+      `${where}: ${contender.name} had connections without a single answer, so not all ${load.connections} were open at once: end what else uses the machine, or give it more time with --duration`,
+    );
   }
-  return { ...sample, serverShare: serverCpuSeconds / (requests / rps), generatorShare: sample.cpuMicrosPerRequest * requests / 1e6 / (contender.withoutStart === true ? requests / rps : seconds) };
+  return {
+    ...sample,
+    serverShare: serverCpuSeconds / (requests / rps),
+    generatorShare:
+      (sample.cpuMicrosPerRequest * requests) /
+      1e6 /
+      (contender.withoutStart === true ? requests / rps : seconds),
+  };
 }
 
 /**
  * Throws UserError when not all negotiated the same: another version, suite or curve is another amount of work, and h2load
  * falls back to HTTP/1.1 without a word.
  */
-export function requireSameTls(name: string, samples: ReadonlyMap<Pick<Contender, 'name'>, readonly Pick<Measured, 'tls'>[]>): void {
-  const seen = new Map([...samples].flatMap(([contender, list]) => list.map(({ tls = 'none' }) => [tls, contender.name] as const)));
-  if (seen.size > 1) throw new UserError(`${name}: not the same TLS on both sides: ${[...seen].map(([tls, generator]) => `${generator} has ${tls}`).join(', ')}`);
+export function requireSameTls(
+  name: string,
+  samples: ReadonlyMap<Pick<Contender, 'name'>, readonly Pick<Measured, 'tls'>[]>,
+): void {
+  const seen = new Map(
+    [...samples].flatMap(([contender, list]) =>
+      list.map(({ tls = 'none' }) => [tls, contender.name] as const),
+    ),
+  );
+  if (seen.size > 1)
+    throw new UserError(
+      `${name}: not the same TLS on both sides: ${[...seen].map(([tls, generator]) => `${generator} has ${tls}`).join(', ')}`,
+    );
 }
 
 /** The engine's steady states: a request over HTTP/1.1, with a connection of its own, over HTTP/2, without sleeping, at a rate and at a part of one, and a TLS record. */
-const steadyStates = ['KeepAlive', 'NewConnection', 'H2C', 'Spin', 'Rate', 'PartOfARate', 'Record'].map((name) => `Benchmark${name}`);
+const steadyStates = [
+  'KeepAlive',
+  'NewConnection',
+  'H2C',
+  'Spin',
+  'Rate',
+  'PartOfARate',
+  'Record',
+].map((name) => `Benchmark${name}`);
 
 /** Go's own count: the most that any of the engine's steady states allocates. Throws UserError when one of them prints none. */
-export async function allocationsPerRequest(signal: AbortSignal): Promise<{ perRequest: number; output: string }> {
+export async function allocationsPerRequest(
+  signal: AbortSignal,
+): Promise<{ perRequest: number; output: string }> {
   console.error('allocations per request');
   const machine = thisMachine();
   const { stdout, stderr } = await run({
-    command: (await findGo(machine)).binary, env: goEnvironment(machine.env),
-    args: ['test', '-trimpath', '-buildvcs=false', '-run', '^$', '-bench', `^(${steadyStates.join('|')})$`, '-benchtime', '300000x', './engine'],
-    cwd: join(projectRoot, 'xk6-loadgen'), signal,
+    command: (await findGo(machine)).binary,
+    env: goEnvironment(machine.env),
+    args: [
+      'test',
+      '-trimpath',
+      '-buildvcs=false',
+      '-run',
+      '^$',
+      '-bench',
+      `^(${steadyStates.join('|')})$`,
+      '-benchtime',
+      '300000x',
+      './engine',
+    ],
+    cwd: join(projectRoot, 'xk6-loadgen'),
+    signal,
   });
   const output = stdout.split('\n').filter((line) => line.startsWith('Benchmark'));
   const counts = output.flatMap((line) => /(\d+) allocs\/op/.exec(line)?.[1] ?? []).map(Number);
-  if (counts.length !== steadyStates.length) throw new UserError(`go test printed no figure: ${lastLine(stderr) || lastLine(stdout)}`);
+  if (counts.length !== steadyStates.length)
+    throw new UserError(`go test printed no figure: ${lastLine(stderr) || lastLine(stdout)}`);
   return { perRequest: Math.max(...counts), output: output.join('\n') };
 }

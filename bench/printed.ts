@@ -24,7 +24,9 @@ export interface Printed {
 
 /** Reads what wrk prints. Throws UserError when it is not what wrk 4 prints. */
 export function readWrk(output: string): Printed {
-  const errors = [...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g)];
+  const errors = [
+    ...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g),
+  ];
   return {
     requests: Number(match(output, /(\d+) requests in/)),
     rps: Number(match(output, /Requests\/sec: +([\d.]+)/)),
@@ -37,12 +39,18 @@ export function readAb(output: string): Printed {
   return {
     requests: Number(match(output, /Complete requests: +(\d+)/)),
     rps: Number(match(output, /Requests per second: +([\d.]+)/)),
-    errors: Number(match(output, /Failed requests: +(\d+)/)) + Number(/Non-2xx responses: +(\d+)/.exec(output)?.[1] ?? 0),
+    errors:
+      Number(match(output, /Failed requests: +(\d+)/)) +
+      Number(/Non-2xx responses: +(\d+)/.exec(output)?.[1] ?? 0),
   };
 }
 
 /** OpenSSL has two names for each, and h2load prints one or the other by OpenSSL's version. */
-const curveNames: Readonly<Record<string, string>> = { prime256v1: 'P-256', secp384r1: 'P-384', secp521r1: 'P-521' };
+const curveNames: Readonly<Record<string, string>> = {
+  prime256v1: 'P-256',
+  secp384r1: 'P-384',
+  secp521r1: 'P-521',
+};
 
 /** Reads what one or more runs of h2load print, as one. Throws UserError when it is not what h2load 1.52 prints. */
 export function readH2load(output: string): Printed {
@@ -50,8 +58,16 @@ export function readH2load(output: string): Printed {
   const totals = figures(/^requests: (\d+) total/m);
   const rates = figures(/^finished in [^,]+, ([\d.]+) req\/s/m);
   // Of h2c it names the protocol only.
-  const tls = !/^TLS Protocol: /m.test(output) ? [] : [/^TLS Protocol: (\S+)/m, /^Cipher: (\S+)/m, /^Server Temp Key: (?:ECDH )?(\S+)/m, /^Application protocol: (\S+)/m]
-    .flatMap((pattern) => pattern.exec(output)?.[1] ?? []).map((name) => curveNames[name] ?? name);
+  const tls = !/^TLS Protocol: /m.test(output)
+    ? []
+    : [
+        /^TLS Protocol: (\S+)/m,
+        /^Cipher: (\S+)/m,
+        /^Server Temp Key: (?:ECDH )?(\S+)/m,
+        /^Application protocol: (\S+)/m,
+      ]
+        .flatMap((pattern) => pattern.exec(output)?.[1] ?? [])
+        .map((name) => curveNames[name] ?? name);
   return {
     requests: sum(totals),
     // A run's time is its requests by its rate: in "finished in" the end of a timed run counts too.
@@ -70,7 +86,13 @@ export function readK6(output: string): Printed {
   const [first] = parts as [Printed, ...Printed[]];
   if (parts.length === 1) return first;
   const total = (of: (part: Printed) => number): number => sum(parts.map(of));
-  return { ...first, requests: total(({ requests }) => requests), rps: total(({ rps }) => rps), errors: total(({ errors }) => errors), cpuSeconds: total(({ cpuSeconds = NaN }) => cpuSeconds) };
+  return {
+    ...first,
+    requests: total(({ requests }) => requests),
+    rps: total(({ rps }) => rps),
+    errors: total(({ errors }) => errors),
+    cpuSeconds: total(({ cpuSeconds = NaN }) => cpuSeconds),
+  };
 }
 
 function sum(numbers: readonly number[]): number {
@@ -83,7 +105,12 @@ function match(output: string, pattern: RegExp): string {
 
 /** What stands in the pattern's brackets, each time that it is found: once at least. */
 function matches(output: string, pattern: RegExp): string[] {
-  const found = [...output.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map(([, text]) => text as string);
-  if (found.length === 0) throw new UserError(`a load generator printed nothing like ${pattern}: is it another version? ${lastLine(output)}`);
+  const found = [...output.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map(
+    ([, text]) => text as string,
+  );
+  if (found.length === 0)
+    throw new UserError(
+      `a load generator printed nothing like ${pattern}: is it another version? ${lastLine(output)}`,
+    );
   return found;
 }

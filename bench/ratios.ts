@@ -4,7 +4,10 @@ import { whole } from '../lib/format.ts';
 import type { Sample } from './contenders.ts';
 
 /** A generator's figures, and how much of a core each side used: the server of the load's time, the generator of its own. */
-export interface Measured extends Sample { serverShare: number; generatorShare: number }
+export interface Measured extends Sample {
+  serverShare: number;
+  generatorShare: number;
+}
 
 /** Server and generator on a core each, or sharing one: then both have all the work that they can do. */
 export type Arrangement = 'a core each' | 'one core';
@@ -15,13 +18,25 @@ export type Unit = 'request' | 'handshake' | 'MB of body';
 /**
  * As multiples of the peer's: the most CPU per unit, the fewest requests/s, and the most memory. `memoryBytes`: the most memory of any round, whatever the peer has.
  */
-export interface Limits { cpu?: number; rps?: number; memory?: number; memoryBytes?: number }
+export interface Limits {
+  cpu?: number;
+  rps?: number;
+  memory?: number;
+  memoryBytes?: number;
+}
 
 /** `ratio` is the geometric mean over rounds with its 95 % interval; min and max are the extreme rounds. */
-export interface Ratio extends RatioInterval { min: number; max: number }
+export interface Ratio extends RatioInterval {
+  min: number;
+  max: number;
+}
 
 /** CPU per unit, requests/s and peak memory, each by the peer's. */
-export interface Ratios { cpu: Ratio; rps: Ratio; memory: Ratio }
+export interface Ratios {
+  cpu: Ratio;
+  rps: Ratio;
+  memory: Ratio;
+}
 
 /** Whether the ratios over all rounds are within the limits. */
 export type Verdict = 'held' | 'NOT HELD';
@@ -36,30 +51,50 @@ export interface Row {
   unit: Unit;
   samples: Measured[];
   /** null: this is the peer. */
-  against: Ratios & { peer: string; limits?: Limits; verdict?: Verdict } | null;
+  against: (Ratios & { peer: string; limits?: Limits; verdict?: Verdict }) | null;
 }
 
 /** CPU microseconds per unit. */
-export function cpuMicrosPer(unit: Unit, { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample): number {
+export function cpuMicrosPer(
+  unit: Unit,
+  { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample,
+): number {
   // With a new connection for each request there are as many handshakes.
-  return unit === 'MB of body' ? cpuMicrosPerRequest * requests / (bodyBytes / 1e6) : cpuMicrosPerRequest;
+  return unit === 'MB of body'
+    ? (cpuMicrosPerRequest * requests) / (bodyBytes / 1e6)
+    : cpuMicrosPerRequest;
 }
 
 /** Compares samples of the same rounds. */
-export function compareRounds(measured: readonly Sample[], peer: readonly Sample[], unit: Unit): Ratios {
+export function compareRounds(
+  measured: readonly Sample[],
+  peer: readonly Sample[],
+  unit: Unit,
+): Ratios {
   const compare = (of: (sample: Sample) => number): Ratio => {
     const [a, b] = [measured.map(of), peer.map(of)];
     const ratios = a.map((value, round) => value / (b[round] as number));
     return { ...ratioInterval(b, a), min: Math.min(...ratios), max: Math.max(...ratios) };
   };
-  return { cpu: compare((sample) => cpuMicrosPer(unit, sample)), rps: compare(({ rps }) => rps), memory: compare(({ peakRssBytes }) => peakRssBytes) };
+  return {
+    cpu: compare((sample) => cpuMicrosPer(unit, sample)),
+    rps: compare(({ rps }) => rps),
+    memory: compare(({ peakRssBytes }) => peakRssBytes),
+  };
 }
 
 /** @param samples of the generator */
-export function judge({ cpu, rps, memory }: Ratios, limits: Limits, samples: readonly Measured[]): Verdict {
+export function judge(
+  { cpu, rps, memory }: Ratios,
+  limits: Limits,
+  samples: readonly Measured[],
+): Verdict {
   const mostBytes = Math.max(...samples.map(({ peakRssBytes }) => peakRssBytes));
-  const held = cpu.ratio <= (limits.cpu ?? Infinity) && rps.ratio >= (limits.rps ?? 0) && memory.ratio <= (limits.memory ?? Infinity)
-    && mostBytes <= (limits.memoryBytes ?? Infinity);
+  const held =
+    cpu.ratio <= (limits.cpu ?? Infinity) &&
+    rps.ratio >= (limits.rps ?? 0) &&
+    memory.ratio <= (limits.memory ?? Infinity) &&
+    mostBytes <= (limits.memoryBytes ?? Infinity);
   return held ? 'held' : 'NOT HELD';
 }
 
@@ -72,7 +107,11 @@ export function tableLines(rows: readonly Row[]): string[] {
   const columns = ['requests', 'requests/s', `CPU µs/${unit}`, 'peak MB', 'server', 'generator'];
   // On one core neither side has it for itself, so a share of it says nothing.
   const shown = arrangement === 'one core' ? columns.slice(0, -2) : columns;
-  const line = (name: string, cells: readonly string[]): string => name.padEnd(22) + shown.map((column, i) => (cells[i] as string).padStart(Math.max(column.length, 9) + 3)).join('');
+  const line = (name: string, cells: readonly string[]): string =>
+    name.padEnd(22) +
+    shown
+      .map((column, i) => (cells[i] as string).padStart(Math.max(column.length, 9) + 3))
+      .join('');
   return [
     `${experiment} · ${arrangement} · ${load} · ${server}${tls === undefined ? '' : ` · ${tls}`}`,
     line('', shown),
@@ -81,8 +120,12 @@ export function tableLines(rows: readonly Row[]): string[] {
       const percent = (share: number): string => `${Math.round(100 * share)} %`;
       return [
         line(`  ${row.generator}`, [
-          whole(of(({ requests }) => requests)), whole(of(({ rps }) => rps)), of((sample) => cpuMicrosPer(unit, sample)).toFixed(2),
-          (of(({ peakRssBytes }) => peakRssBytes) / 1e6).toFixed(1), percent(of(({ serverShare }) => serverShare)), percent(of(({ generatorShare }) => generatorShare)),
+          whole(of(({ requests }) => requests)),
+          whole(of(({ rps }) => rps)),
+          of((sample) => cpuMicrosPer(unit, sample)).toFixed(2),
+          (of(({ peakRssBytes }) => peakRssBytes) / 1e6).toFixed(1),
+          percent(of(({ serverShare }) => serverShare)),
+          percent(of(({ generatorShare }) => generatorShare)),
         ]),
         ...againstLines(row),
       ];

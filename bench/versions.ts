@@ -5,14 +5,20 @@ import type { ToolName } from '../lib/setup/tools.ts';
 
 /** How the peers say theirs. */
 const versionQuestions = {
-  wrk: ['-v', /wrk \D*([\d.]+)/], ab: ['-V', /Version (\S+)/], h2load: ['--version', /nghttp2\/(\S+)/],
+  wrk: ['-v', /wrk \D*([\d.]+)/],
+  ab: ['-V', /Version (\S+)/],
+  h2load: ['--version', /nghttp2\/(\S+)/],
 } as const satisfies Partial<Record<ToolName, readonly [string, RegExp]>>;
 
 /** By name. @param influxd what it says when it runs; absent where it does not */
-export async function toolVersions(binaries: Partial<Record<ToolName, string>>, influxd?: string): Promise<Record<string, string>> {
+export async function toolVersions(
+  binaries: Partial<Record<ToolName, string>>,
+  influxd?: string,
+): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const [tool, binary] of Object.entries(binaries) as [ToolName, string][]) {
-    if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd') found[tool] = await versionOf(tool, binary);
+    if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd')
+      found[tool] = await versionOf(tool, binary);
     if (tool === 'influxd' && influxd !== undefined) found[tool] = influxd;
     if (tool === 'wrk' || tool === 'ab' || tool === 'h2load') {
       const [flag, pattern] = versionQuestions[tool];

@@ -18,7 +18,9 @@ const leastFileSize = 100e6;
 /** In bytes, Infinity without one. @param {string} what as /proc names it */
 function limitOf(what) {
   try {
-    const limit = new RegExp(`^Max ${what} +(\\d+)`, 'm').exec(readFileSync('/proc/self/limits', 'utf8'));
+    const limit = new RegExp(`^Max ${what} +(\\d+)`, 'm').exec(
+      readFileSync('/proc/self/limits', 'utf8'),
+    );
     return limit === null ? Infinity : Number(limit[1]);
   } catch {
     return Infinity;
@@ -33,13 +35,15 @@ function unsupported() {
   if (!fits) {
     return `bakeoff needs Node 20.19, 22.12 or newer, this is ${process.versions.node}: get one from https://nodejs.org`;
   }
-  if (process.platform !== 'linux') return `bakeoff measures on Linux only, this is ${process.platform}`;
+  if (process.platform !== 'linux')
+    return `bakeoff measures on Linux only, this is ${process.platform}`;
   const limit = limitOf('address space');
   if (limit < leastAddressSpace) {
     return `the address space of a process is limited to ${(limit / 1e9).toFixed(1)} GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited`;
   }
   const fileSize = limitOf('file size');
-  if (fileSize < leastFileSize) return `files may have ${fileSize} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited`;
+  if (fileSize < leastFileSize)
+    return `files may have ${fileSize} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited`;
   // All that is started is started by these two. Busybox has others, which know less.
   if (spawnSync('setpriv', ['--pdeathsig', 'TERM', '--', 'taskset', '--version']).status !== 0) {
     return 'setpriv and taskset of util-linux are missing: install util-linux';
@@ -74,7 +78,9 @@ async function main() {
     console.error(refusal);
     return 1;
   }
-  let file = isCheckout ? await (await import('./compile.mjs')).compiledCommands(projectRoot) : compiledMain;
+  let file = isCheckout
+    ? await (await import('./compile.mjs')).compiledCommands(projectRoot)
+    : compiledMain;
   // The package has neither tests nor benchmarks. A checkout runs them from their sources.
   if (isCheckout && ['test', 'bench'].includes(words.find((word) => word !== '--no-install'))) {
     (await import('tsx/esm/api')).register();
@@ -86,12 +92,19 @@ async function main() {
 
 // Should nothing be under way any more before main is done, that is no success.
 process.exitCode = 1;
-main().then((exitCode) => { process.exitCode = exitCode; }, (error) => {
-  if (process.env.BAKEOFF_DEBUG === '1') throw error;
-  const [line] = String(error?.message ?? error).split('\n');
-  const remedy = !isCheckout ? 'install server-bakeoff anew, e.g. npm ci'
-    : error?.code === 'EACCES' || error?.code === 'EROFS' ? 'dist/ is made of the sources: start a command as who may write it'
-    : 'remove node_modules and start again';
-  console.error(`bakeoff cannot start: ${line} (${remedy}; BAKEOFF_DEBUG=1 shows where)`);
-  process.exitCode = 1;
-});
+main().then(
+  (exitCode) => {
+    process.exitCode = exitCode;
+  },
+  (error) => {
+    if (process.env.BAKEOFF_DEBUG === '1') throw error;
+    const [line] = String(error?.message ?? error).split('\n');
+    const remedy = !isCheckout
+      ? 'install server-bakeoff anew, e.g. npm ci'
+      : error?.code === 'EACCES' || error?.code === 'EROFS'
+        ? 'dist/ is made of the sources: start a command as who may write it'
+        : 'remove node_modules and start again';
+    console.error(`bakeoff cannot start: ${line} (${remedy}; BAKEOFF_DEBUG=1 shows where)`);
+    process.exitCode = 1;
+  },
+);

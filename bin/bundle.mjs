@@ -18,16 +18,32 @@ export function nodeModules(outdir) {
     target: 'node20',
     logLevel: 'silent',
     // What is CommonJS asks for other modules by this name.
-    banner: { js: "import { createRequire as requireOf } from 'node:module'; import { fileURLToPath as pathOf } from 'node:url'; const bundleUrl = import.meta.url, require = requireOf(bundleUrl);" },
+    banner: {
+      js: "import { createRequire as requireOf } from 'node:module'; import { fileURLToPath as pathOf } from 'node:url'; const bundleUrl = import.meta.url, require = requireOf(bundleUrl);",
+    },
     // Files are found from where the source is, and that from here, since the whole may be moved.
-    define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder', __dirname: 'sourceFolder' },
-    plugins: [{ name: 'places', setup: (builder) => builder.onLoad({ filter: /\.[cm]?[jt]s$/ }, ({ path }) => withPlace(path, outdir)) }],
+    define: {
+      'import.meta.url': 'sourceUrl',
+      'import.meta.dirname': 'sourceFolder',
+      __dirname: 'sourceFolder',
+    },
+    plugins: [
+      {
+        name: 'places',
+        setup: (builder) =>
+          builder.onLoad({ filter: /\.[cm]?[jt]s$/ }, ({ path }) => withPlace(path, outdir)),
+      },
+    ],
   };
 }
 
 function withPlace(path, outdir) {
   const text = readFileSync(path, 'utf8');
   if (!/import\.meta\.(?:url|dirname)|__dirname/.test(text)) return undefined;
-  const url = (file) => `new URL(${JSON.stringify(relative(outdir, file).split('/').map(encodeURIComponent).join('/'))}, bundleUrl)`;
-  return { contents: `const sourceUrl = ${url(path)}.href, sourceFolder = pathOf(${url(dirname(path))});\n${text}`, loader: /\.[cm]?ts$/.test(path) ? 'ts' : 'js' };
+  const url = (file) =>
+    `new URL(${JSON.stringify(relative(outdir, file).split('/').map(encodeURIComponent).join('/'))}, bundleUrl)`;
+  return {
+    contents: `const sourceUrl = ${url(path)}.href, sourceFolder = pathOf(${url(dirname(path))});\n${text}`,
+    loader: /\.[cm]?ts$/.test(path) ? 'ts' : 'js',
+  };
 }

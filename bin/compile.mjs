@@ -1,7 +1,16 @@
 // Makes the JavaScript of dist/, once for each state of the sources: compiling at each start would take a second. By hand:
 // node bin/compile.mjs
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nodeModules } from './bundle.mjs';
@@ -28,9 +37,16 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   const fresh = mkdtempSync(join(dist, 'compiling-'));
   try {
     const source = (file) => join(projectRoot, 'lib', file);
-    const { outputFiles } = await build({ ...nodeModules(dist), entryPoints: { main: source('cli/main.ts'), index: source('index.ts') }, packages: 'external', write: false });
+    const { outputFiles } = await build({
+      ...nodeModules(dist),
+      entryPoints: { main: source('cli/main.ts'), index: source('index.ts') },
+      packages: 'external',
+      write: false,
+    });
     const names = outputFiles.map(({ path }) => path.slice(dist.length + 1));
-    outputFiles.forEach(({ contents }, index) => writeFileSync(join(fresh, names[index]), contents));
+    outputFiles.forEach(({ contents }, index) =>
+      writeFileSync(join(fresh, names[index]), contents),
+    );
     writeFileSync(join(fresh, 'state'), state);
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
@@ -50,10 +66,18 @@ function read(file) {
 
 /** Of all that may be compiled, and of the compiler. */
 function stateOf(projectRoot) {
-  const sources = ['lib', 'bin'].flatMap((folder) => readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
-    .filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name)));
+  const sources = ['lib', 'bin'].flatMap((folder) =>
+    readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
+      .filter((one) => one.isFile())
+      .map((one) => join(one.parentPath, one.name)),
+  );
   const hash = createHash('sha256');
-  for (const file of [...sources.sort(), ...['package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'].map((name) => join(projectRoot, name))]) {
+  for (const file of [
+    ...sources.sort(),
+    ...['package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'].map((name) =>
+      join(projectRoot, name),
+    ),
+  ]) {
     const { size, mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? {};
     hash.update(`${file} ${size} ${mtimeMs}\n`);
   }
@@ -65,8 +89,10 @@ function removeOld(dist, names, keptMs) {
     const file = join(dist, name);
     const ageMs = Date.now() - statSync(file, { throwIfNoEntry: false })?.mtimeMs;
     const isPart = name.endsWith('.mjs') && !names.includes(name);
-    if (isPart && ageMs > keptMs || name.startsWith('compiling-') && ageMs > dayMs) rmSync(file, { recursive: true, force: true });
+    if ((isPart && ageMs > keptMs) || (name.startsWith('compiling-') && ageMs > dayMs))
+      rmSync(file, { recursive: true, force: true });
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await compiledCommands(fileURLToPath(new URL('..', import.meta.url)));
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await compiledCommands(fileURLToPath(new URL('..', import.meta.url)));

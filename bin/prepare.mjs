@@ -5,7 +5,9 @@ import { compiledCommands } from './compile.mjs';
 import { installPackages, projectRoot } from './packages.mjs';
 
 // A project that depends on a folder has npm run this there, whatever is installed there.
-const refusal = existsSync(`${projectRoot}node_modules/typescript`) ? undefined : await installPackages();
+const refusal = existsSync(`${projectRoot}node_modules/typescript`)
+  ? undefined
+  : await installPackages();
 if (refusal !== undefined) {
   console.error(refusal);
   process.exit(1);
@@ -15,6 +17,14 @@ rmSync(`${projectRoot}dist/state`, { force: true });
 await compiledCommands(projectRoot, 0);
 const types = `${projectRoot}dist/types`;
 rmSync(types, { recursive: true, force: true });
-execFileSync(process.execPath, [`${projectRoot}node_modules/typescript/bin/tsc`, '--project', `${projectRoot}tsconfig.types.json`], { stdio: 'inherit' });
+execFileSync(
+  process.execPath,
+  [
+    `${projectRoot}node_modules/typescript/bin/tsc`,
+    '--project',
+    `${projectRoot}tsconfig.types.json`,
+  ],
+  { stdio: 'inherit' },
+);
 // A declaration itself, which tsc does not write.
 copyFileSync(`${projectRoot}lib/k6/loadgen.d.ts`, `${types}/k6/loadgen.d.ts`);

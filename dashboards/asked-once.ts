@@ -6,7 +6,13 @@ import type { Panel } from '@grafana/grafana-foundation-sdk/dashboard';
 const otherPanel = { type: 'datasource', uid: '-- Dashboard --' };
 
 /** As much of a target as is read here: a query, or an expression on the letters of others. */
-type Target = Dataquery & { refId: string; query?: string; alias?: string; hide?: boolean; expression?: string };
+type Target = Dataquery & {
+  refId: string;
+  query?: string;
+  alias?: string;
+  hide?: boolean;
+  expression?: string;
+};
 
 /**
  * The same panels, of which the first asks for all, in one request, what is the same once; the others take what is theirs of
@@ -20,26 +26,50 @@ export function askedOnce(builders: readonly Builder<Panel>[]): Builder<Panel>[]
     const panel = builder.build();
     const renamed = new Map<string, string>();
     for (const target of (panel.targets ?? []) as Target[]) {
-      const expression = target.expression?.replace(/\$(\w+)/g, (_, letter: string) => `$${renamed.get(letter)}`);
+      const expression = target.expression?.replace(
+        /\$(\w+)/g,
+        (_, letter: string) => `$${renamed.get(letter)}`,
+      );
       const same = JSON.stringify({ ...target, expression, refId: '' });
       const letter = letterOf.get(same) ?? String.fromCharCode('A'.charCodeAt(0) + targets.length);
-      if (!letterOf.has(same)) targets.push({ ...target, refId: letter, ...(expression !== undefined && { expression }) });
+      if (!letterOf.has(same))
+        targets.push({ ...target, refId: letter, ...(expression !== undefined && { expression }) });
       letterOf.set(same, letter);
       renamed.set(target.refId, letter);
     }
-    if (targets.length > 26) throw new Error(`${panel.title}: ${targets.length} targets, and 26 letters`);
-    const shown = ((panel.targets ?? []) as Target[]).filter(({ hide }) => hide !== true).map(({ refId }) => renamed.get(refId));
-    const overrides = (panel.fieldConfig?.overrides ?? []).map((one) => (
-      one.matcher.id === 'byFrameRefID' ? { ...one, matcher: { ...one.matcher, options: renamed.get(one.matcher.options as string) } } : one
-    ));
+    if (targets.length > 26)
+      throw new Error(`${panel.title}: ${targets.length} targets, and 26 letters`);
+    const shown = ((panel.targets ?? []) as Target[])
+      .filter(({ hide }) => hide !== true)
+      .map(({ refId }) => renamed.get(refId));
+    const overrides = (panel.fieldConfig?.overrides ?? []).map((one) =>
+      one.matcher.id === 'byFrameRefID'
+        ? {
+            ...one,
+            matcher: { ...one.matcher, options: renamed.get(one.matcher.options as string) },
+          }
+        : one,
+    );
     return {
       ...panel,
       ...(panel.fieldConfig && { fieldConfig: { ...panel.fieldConfig, overrides } }),
-      transformations: [{ id: 'filterByRefId', options: { include: `/^(${shown.join('|')})$/` } }, ...(panel.transformations ?? [])],
+      transformations: [
+        { id: 'filterByRefId', options: { include: `/^(${shown.join('|')})$/` } },
+        ...(panel.transformations ?? []),
+      ],
     };
   });
   const [first] = panels;
   return panels.map((panel) => ({
-    build: () => (panel === first ? { ...panel, targets } : { ...panel, datasource: otherPanel, targets: [{ refId: 'A', datasource: otherPanel, panelId: first?.id } as unknown as Dataquery] }),
+    build: () =>
+      panel === first
+        ? { ...panel, targets }
+        : {
+            ...panel,
+            datasource: otherPanel,
+            targets: [
+              { refId: 'A', datasource: otherPanel, panelId: first?.id } as unknown as Dataquery,
+            ],
+          },
   }));
 }

@@ -1,7 +1,16 @@
 // What the dashboards share: variables, links to each other, rows, and the list of runs.
 import {
-  DashboardBuilder, DashboardCursorSync, DashboardLinkType, DatasourceVariableBuilder, QueryVariableBuilder, RowBuilder, VariableHide, VariableRefresh, VariableSort,
-  type DashboardLink, type Panel,
+  DashboardBuilder,
+  DashboardCursorSync,
+  DashboardLinkType,
+  DatasourceVariableBuilder,
+  QueryVariableBuilder,
+  RowBuilder,
+  VariableHide,
+  VariableRefresh,
+  VariableSort,
+  type DashboardLink,
+  type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
 import { benchRun } from '../lib/store/schema.ts';
@@ -11,20 +20,31 @@ import { dashboardNames, type DashboardName } from './names.ts';
 import { colours, tablePanel } from './tables.ts';
 
 /** Where the figures are: that of dashboards/provisioning, or where it is missing the first InfluxDB that Grafana has. */
-const source = new DatasourceVariableBuilder('datasource').label('Data source').type('influxdb').current({ text: 'bakeoff', value: 'bakeoff-influxdb' });
+const source = new DatasourceVariableBuilder('datasource')
+  .label('Data source')
+  .type('influxdb')
+  .current({ text: 'bakeoff', value: 'bakeoff-influxdb' });
 
 /**
  * A dashboard without panels, with links to the others that keep the data source, the scenario and the run. Of the classic schema: that
  * of rows on conditions Grafana 12 shows as a classic one with a warning, and imports not at all, unless its feature toggle is set.
  */
-export function board(name: DashboardName, { description, from, variables, keepsTime = true }: {
-  description: string;
-  variables: readonly QueryVariableBuilder[];
-  /** Its time range as it opens. */
-  from: string;
-  /** Whether the others open at its time range: not where that is one of weeks. */
-  keepsTime?: boolean;
-}): DashboardBuilder {
+export function board(
+  name: DashboardName,
+  {
+    description,
+    from,
+    variables,
+    keepsTime = true,
+  }: {
+    description: string;
+    variables: readonly QueryVariableBuilder[];
+    /** Its time range as it opens. */
+    from: string;
+    /** Whether the others open at its time range: not where that is one of weeks. */
+    keepsTime?: boolean;
+  },
+): DashboardBuilder {
   const { uid, title } = dashboardNames[name];
   const builder = new DashboardBuilder(title)
     .uid(uid)
@@ -43,12 +63,30 @@ export function board(name: DashboardName, { description, from, variables, keeps
 }
 
 /** What tables leave out of a run that no article has figures of; empty for others. */
-export const unpublished = variable({ name: 'unpublished', query: select({ columns: ['unpublished'], from: benchRun, where: pickedRun }) });
+export const unpublished = variable({
+  name: 'unpublished',
+  query: select({ columns: ['unpublished'], from: benchRun, where: pickedRun }),
+});
 
 /** A link that is always in sight: the SDK's builder puts every one into a menu. */
 function link(title: string, url: string, keepTime: boolean): Builder<DashboardLink> {
-  const options = { tooltip: '', tags: [], asDropdown: false, targetBlank: false, includeVars: true };
-  return { build: () => ({ title, type: DashboardLinkType.Link, icon: 'dashboard', url, keepTime, ...options }) };
+  const options = {
+    tooltip: '',
+    tags: [],
+    asDropdown: false,
+    targetBlank: false,
+    includeVars: true,
+  };
+  return {
+    build: () => ({
+      title,
+      type: DashboardLinkType.Link,
+      icon: 'dashboard',
+      url,
+      keepTime,
+      ...options,
+    }),
+  };
 }
 
 interface VariableOptions {
@@ -68,27 +106,47 @@ interface VariableOptions {
 }
 
 /** A variable whose choices are in the database. It is asked anew with each change of the time range, and each refresh, unless it follows from another alone. */
-export function variable({ name, query, label, newestFirst, byTime, multi, all, follows }: VariableOptions): QueryVariableBuilder {
+export function variable({
+  name,
+  query,
+  label,
+  newestFirst,
+  byTime,
+  multi,
+  all,
+  follows,
+}: VariableOptions): QueryVariableBuilder {
   const builder = new QueryVariableBuilder(name)
     .datasource(datasource)
     .query(query)
-    .refresh(follows === true ? VariableRefresh.OnDashboardLoad : VariableRefresh.OnTimeRangeChanged)
+    .refresh(
+      follows === true ? VariableRefresh.OnDashboardLoad : VariableRefresh.OnTimeRangeChanged,
+    )
     .allowCustomValue(false);
   // Whatever is more than digits: the figures beside the values are not, and every name is (givenName).
   if (byTime === true) builder.sort(VariableSort.Disabled).regex('/\\D/');
   // A run's name starts with its time.
-  else builder.sort(newestFirst === true ? VariableSort.AlphabeticalDesc : VariableSort.AlphabeticalAsc);
+  else
+    builder.sort(
+      newestFirst === true ? VariableSort.AlphabeticalDesc : VariableSort.AlphabeticalAsc,
+    );
   if (label === undefined) builder.hide(VariableHide.HideVariable);
   else builder.label(label);
   if (multi === true) builder.multi(true);
-  if (multi === true || all === true) builder.includeAll(true).current({ text: 'All', value: '$__all' });
+  if (multi === true || all === true)
+    builder.includeAll(true).current({ text: 'All', value: '$__all' });
   // Not the list of all values, which grows with the history. Panels that are repeated need the list.
   if (all === true) builder.allValue('.*');
   return builder;
 }
 
 /** A row that is closed until somebody wants it; its panels ask nothing before. */
-export function closedRow(id: number, title: string, y: number, panels: readonly Builder<Panel>[]): RowBuilder {
+export function closedRow(
+  id: number,
+  title: string,
+  y: number,
+  panels: readonly Builder<Panel>[],
+): RowBuilder {
   const row = openRow(id, title, y).collapsed(true);
   for (const panel of panels) row.withPanel(panel);
   return row;
@@ -100,22 +158,39 @@ export function openRow(id: number, title: string, y: number): RowBuilder {
 }
 
 /** The newest runs; a click on one shows it in a dashboard, at its time. */
-export function runsPanel({ id, y, opens, where, title }: {
-  id: number; y: number; opens: DashboardName; where: Where<typeof benchRun>; title: string;
+export function runsPanel({
+  id,
+  y,
+  opens,
+  where,
+  title,
+}: {
+  id: number;
+  y: number;
+  opens: DashboardName;
+  where: Where<typeof benchRun>;
+  title: string;
 }): ReturnType<typeof tablePanel<typeof benchRun>> {
-  const url = `/d/${dashboardNames[opens].uid}?\${datasource:queryparam}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`
-    + '&from=${__data.fields.started.numeric}&to=${__data.fields.shown_to}';
+  const url =
+    `/d/${dashboardNames[opens].uid}?\${datasource:queryparam}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}` +
+    '&from=${__data.fields.started.numeric}&to=${__data.fields.shown_to}';
   return tablePanel({
     id,
     title,
-    description: 'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted '
-      + 'and the database does not hold. A run that was ended before its first whole round has no table to show.',
+    description:
+      'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted ' +
+      'and the database does not hold. A run that was ended before its first whole round has no table to show.',
     grid: { x: 0, y, w: 24, h: 7 },
     from: benchRun,
     where,
     newest: 100,
     columns: [
-      { name: 'run', title: 'run', width: 330, link: { title: `Show this run in ${dashboardNames[opens].title}`, url } },
+      {
+        name: 'run',
+        title: 'run',
+        width: 330,
+        link: { title: `Show this run in ${dashboardNames[opens].title}`, url },
+      },
       {
         name: 'state',
         title: 'state',

@@ -10,14 +10,20 @@ import { liveDashboard } from './live.ts';
 import { generatedFile, type DashboardName } from './names.ts';
 
 const dashboards: Readonly<Record<DashboardName, () => Dashboard>> = {
-  comparison: comparisonDashboard, live: liveDashboard, http2: http2Dashboard, history: historyDashboard,
+  comparison: comparisonDashboard,
+  live: liveDashboard,
+  http2: http2Dashboard,
+  history: historyDashboard,
 };
 
 /** The text of each generated file, by its name. */
 export function generatedFiles(): Record<string, string> {
-  return Object.fromEntries(Object.entries(dashboards).map(([name, build]) => (
-    [generatedFile(name as DashboardName), `${JSON.stringify(build(), null, 2)}\n`]
-  )));
+  return Object.fromEntries(
+    Object.entries(dashboards).map(([name, build]) => [
+      generatedFile(name as DashboardName),
+      `${JSON.stringify(build(), null, 2)}\n`,
+    ]),
+  );
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

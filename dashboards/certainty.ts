@@ -3,23 +3,48 @@
 import { benchComparison, benchRound, benchSentence } from '../lib/store/schema.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { pickedRun, select } from './influxql.ts';
-import { colours, matched, nullAs, tablePanel, variantColumn, zeroAs, type Column } from './tables.ts';
+import {
+  colours,
+  matched,
+  nullAs,
+  tablePanel,
+  variantColumn,
+  zeroAs,
+  type Column,
+} from './tables.ts';
 
 /** The same everywhere. */
-export const verdictColours = { faster: 'green', slower: 'red', same: 'blue', inconclusive: 'orange', none: 'text' };
+export const verdictColours = {
+  faster: 'green',
+  slower: 'red',
+  same: 'blue',
+  inconclusive: 'orange',
+  none: 'text',
+};
 
 /** The answer in words, which is to be seen first. */
 export const sentencesPanel = tablePanel({
   id: 31,
   title: '${scenario}: what was found',
-  description: 'A sentence on each comparison that the table below does not say all of, and what warns: a quick run, a generator at its limit, a machine that was not quiet. They come with the run\'s end.',
+  description:
+    "A sentence on each comparison that the table below does not say all of, and what warns: a quick run, a generator at its limit, a machine that was not quiet. They come with the run's end.",
   grid: { x: 0, y: 0, w: 24, h: 7 },
   from: benchSentence,
   where: pickedRun,
   noRows: 'The run goes on, or compares nothing: sentences come with its end.',
   columns: [
     // What it says of a delay, or of rounds to come, stands in the sentence.
-    { name: 'kind', title: 'verdict', width: 105, coloured: true, mappings: [colours({ ...verdictColours, warning: 'orange' }), matched('found', { color: 'text', text: '–' }), matched('(\\w+), .*', { color: 'orange', text: '$1' })] },
+    {
+      name: 'kind',
+      title: 'verdict',
+      width: 105,
+      coloured: true,
+      mappings: [
+        colours({ ...verdictColours, warning: 'orange' }),
+        matched('found', { color: 'text', text: '–' }),
+        matched('(\\w+), .*', { color: 'orange', text: '$1' }),
+      ],
+    },
     { name: 'text', title: 'in words', minWidth: 400, wrapped: true },
   ],
 });
@@ -47,13 +72,28 @@ export const effectPanel = timeSeriesPanel({
   id: 23,
   // In short, since three stand side by side; as `csv` a variable without values is nothing, and not "All".
   title: 'Ratio per round: ${compared:csv}',
-  description: 'Points are the ratios within each round, of requests/s or of what stands under "by" in Behind the figures. The line is the ratio over the rounds so far, the band its 95 % interval: '
-    + 'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. '
-    + 'The band begins with the third round: that of two would take the whole scale.',
+  description:
+    'Points are the ratios within each round, of requests/s or of what stands under "by" in Behind the figures. The line is the ratio over the rounds so far, the band its 95 % interval: ' +
+    'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. ' +
+    'The band begins with the third round: that of two would take the whole scale.',
   grid: { x: 0, y: 26, w: 24, h: 8 },
   lines: [
-    { query: select({ columns: ['ratio', 'ratio_so_far'], from: benchRound, where: roundsOfCompared }), alias: '$col' },
-    { query: select({ columns: ['ci_low', 'ci_high'], from: benchRound, where: { ...roundsOfCompared, isNot: { round: ['1', '2'] } } }), alias: '$col' },
+    {
+      query: select({
+        columns: ['ratio', 'ratio_so_far'],
+        from: benchRound,
+        where: roundsOfCompared,
+      }),
+      alias: '$col',
+    },
+    {
+      query: select({
+        columns: ['ci_low', 'ci_high'],
+        from: benchRound,
+        where: { ...roundsOfCompared, isNot: { round: ['1', '2'] } },
+      }),
+      alias: '$col',
+    },
   ],
   looks: [
     { name: 'ratio', title: 'within this round', color: 'orange', points: true },
@@ -73,9 +113,10 @@ export const effectPanel = timeSeriesPanel({
 export const surenessPanel = tablePanel({
   id: 16,
   title: 'CPU per request, and how sure the verdicts are',
-  description: '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no '
-    + 'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; '
-    + 'rounds that lie apart count like all others, but for one that was measured again. The last column says why requests/s and CPU may say different things.',
+  description:
+    '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no ' +
+    'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; ' +
+    'rounds that lie apart count like all others, but for one that was measured again. The last column says why requests/s and CPU may say different things.',
   grid: { x: 0, y: 34, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
@@ -98,8 +139,9 @@ export const surenessPanel = tablePanel({
 export const roundsPanel = tablePanel({
   id: 21,
   title: 'Round by round, in the order in which they were run',
-  description: '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; '
-    + '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
+  description:
+    '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; ' +
+    '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
   grid: { x: 0, y: 71, w: 24, h: 14 },
   from: benchRound,
   where: pickedRun,
@@ -113,7 +155,13 @@ export const roundsPanel = tablePanel({
     { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
     { name: 'generator_share', title: 'generator busy', width: 122, percent: true },
     { name: 'server_steal_share', title: 'steal, server', width: 105, percent: true, decimals: 1 },
-    { name: 'generator_steal_share', title: 'steal, generator', width: 126, percent: true, decimals: 1 },
+    {
+      name: 'generator_steal_share',
+      title: 'steal, generator',
+      width: 126,
+      percent: true,
+      decimals: 1,
+    },
     { name: 'server_others_share', title: 'others', width: 68, percent: true, decimals: 1 },
     { name: 'load_average', title: 'load average', width: 107 },
     { name: 'server_mhz_begin', title: 'clock at begin', width: 114 },

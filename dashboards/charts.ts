@@ -1,33 +1,66 @@
 // Bars, lines over time, heatmaps and marks by two figures: one function per kind, each with a unit and a label on its axis.
 import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import {
-  AxisPlacement, GraphDrawStyle, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode, HeatmapCellLayout, ScaleDistribution,
-  ScaleDistributionConfigBuilder, SortOrder, TooltipDisplayMode, VisibilityMode, VizOrientation, VizTooltipOptionsBuilder,
+  AxisPlacement,
+  GraphDrawStyle,
+  GraphThresholdsStyleConfigBuilder,
+  GraphThresholdsStyleMode,
+  HeatmapCellLayout,
+  ScaleDistribution,
+  ScaleDistributionConfigBuilder,
+  SortOrder,
+  TooltipDisplayMode,
+  VisibilityMode,
+  VizOrientation,
+  VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
 import {
-  FieldColorBuilder, FieldColorModeId, ThresholdsConfigBuilder, ThresholdsMode, type DynamicConfigValue, type Panel,
+  FieldColorBuilder,
+  FieldColorModeId,
+  ThresholdsConfigBuilder,
+  ThresholdsMode,
+  type DynamicConfigValue,
+  type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as heatmap from '@grafana/grafana-foundation-sdk/heatmap';
 import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
 import * as xychart from '@grafana/grafana-foundation-sdk/xychart';
-import { framed, legend, lineQueries, tableQuery, withoutTime, type Frame, type Lines, type Quotient, type Repeat } from './frame.ts';
+import {
+  framed,
+  legend,
+  lineQueries,
+  tableQuery,
+  withoutTime,
+  type Frame,
+  type Lines,
+  type Quotient,
+  type Repeat,
+} from './frame.ts';
 import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
 
 /** Bars side by side, a group per value of the tag `category`, in the order of time; all in one unit. */
-export function barsPanel<M extends Measurement>(
-  { from, where, category, bars, noBars, axis, unit, decimals, ...frame }: Frame & {
-    from: M;
-    where: Where<M>;
-    category: TagName<M>;
-    /** What it says where there are none. */
-    noBars: string;
-    bars: readonly { name: FieldName<M>; title: string; color: string }[];
-    axis: string;
-    unit: string;
-    decimals: number;
-  },
-): barchart.PanelBuilder {
+export function barsPanel<M extends Measurement>({
+  from,
+  where,
+  category,
+  bars,
+  noBars,
+  axis,
+  unit,
+  decimals,
+  ...frame
+}: Frame & {
+  from: M;
+  where: Where<M>;
+  category: TagName<M>;
+  /** What it says where there are none. */
+  noBars: string;
+  bars: readonly { name: FieldName<M>; title: string; color: string }[];
+  axis: string;
+  unit: string;
+  decimals: number;
+}): barchart.PanelBuilder {
   const query = select({ columns: [category, ...bars.map((bar) => bar.name)], from, where });
   const builder = framed(new barchart.PanelBuilder(), frame, [tableQuery(query)])
     .withTransformation(withoutTime)
@@ -46,7 +79,10 @@ export function barsPanel<M extends Measurement>(
     .axisLabel(axis)
     .axisSoftMin(0);
   for (const bar of bars) {
-    builder.overrideByName(bar.name, [{ id: 'displayName', value: bar.title }, fixedColour(bar.color)]);
+    builder.overrideByName(bar.name, [
+      { id: 'displayName', value: bar.title },
+      fixedColour(bar.color),
+    ]);
   }
   return builder;
 }
@@ -69,31 +105,44 @@ interface LineLook {
 }
 
 /** Fields over the real time. */
-export function timeSeriesPanel(
-  { lines, looks = [], noLines, unit, decimals, axis, gapMs, lineAt, logarithmic, everyPoint, repeat, ...frame }: Frame & {
-    lines: readonly (Lines | Quotient)[];
-    looks?: readonly LineLook[];
-    /** What it says where there are none. */
-    noLines: string;
-    unit: string;
-    decimals?: number;
-    axis: string;
-    /** A line breaks where nothing was measured for this long, as between the rounds of a variant. Without it no line breaks. */
-    gapMs?: number;
-    /** A dashed line across. */
-    lineAt?: number;
-    /** A scale of powers of ten; without it the axis begins at 0 unless there is a line across. */
-    logarithmic?: boolean;
-    /** Points are drawn however close they lie; without it only where lines leave space for them. */
-    everyPoint?: boolean;
-    repeat?: Repeat;
-  },
-): timeseries.PanelBuilder {
+export function timeSeriesPanel({
+  lines,
+  looks = [],
+  noLines,
+  unit,
+  decimals,
+  axis,
+  gapMs,
+  lineAt,
+  logarithmic,
+  everyPoint,
+  repeat,
+  ...frame
+}: Frame & {
+  lines: readonly (Lines | Quotient)[];
+  looks?: readonly LineLook[];
+  /** What it says where there are none. */
+  noLines: string;
+  unit: string;
+  decimals?: number;
+  axis: string;
+  /** A line breaks where nothing was measured for this long, as between the rounds of a variant. Without it no line breaks. */
+  gapMs?: number;
+  /** A dashed line across. */
+  lineAt?: number;
+  /** A scale of powers of ten; without it the axis begins at 0 unless there is a line across. */
+  logarithmic?: boolean;
+  /** Points are drawn however close they lie; without it only where lines leave space for them. */
+  everyPoint?: boolean;
+  repeat?: Repeat;
+}): timeseries.PanelBuilder {
   const { queries, names } = lineQueries(lines);
   const builder = framed(new timeseries.PanelBuilder(), frame, queries, repeat)
     .noValue(noLines)
     .legend(legend())
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+    .tooltip(
+      new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending),
+    )
     .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
     .lineWidth(2)
     .pointSize(6)
@@ -105,10 +154,14 @@ export function timeSeriesPanel(
   if (gapMs !== undefined) builder.insertNulls(gapMs);
   if (lineAt !== undefined) drawLine(builder, lineAt);
   else if (logarithmic !== true) builder.axisSoftMin(0);
-  if (logarithmic === true) builder.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10));
+  if (logarithmic === true)
+    builder.scaleDistribution(
+      new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10),
+    );
   // Where nothing was counted there is nothing to divide, of which Grafana warns beside an answer without any field.
   if (Object.keys(names).length > 0) builder.withTransformation(withoutEmptyAnswers);
-  for (const [letter, name] of Object.entries(names)) builder.overrideByQuery(letter, [{ id: 'displayName', value: name }]);
+  for (const [letter, name] of Object.entries(names))
+    builder.overrideByQuery(letter, [{ id: 'displayName', value: name }]);
   for (const look of looks) builder.overrideByName(look.name, lineProperties(look));
   return builder;
 }
@@ -117,60 +170,118 @@ function lineProperties({ title, color, points, bandTo, edge }: LineLook): Dynam
   return [
     ...(title === undefined ? [] : [{ id: 'displayName', value: title }]),
     ...(color === undefined ? [] : [fixedColour(color)]),
-    ...(points === true ? [{ id: 'custom.drawStyle', value: GraphDrawStyle.Points }, { id: 'custom.pointSize', value: 8 }] : []),
-    ...(bandTo === undefined ? [] : [{ id: 'custom.fillBelowTo', value: bandTo }, { id: 'custom.fillOpacity', value: 20 }]),
-    ...(edge === true || bandTo !== undefined ? [{ id: 'custom.lineWidth', value: 0 }, { id: 'custom.showPoints', value: VisibilityMode.Never }] : []),
+    ...(points === true
+      ? [
+          { id: 'custom.drawStyle', value: GraphDrawStyle.Points },
+          { id: 'custom.pointSize', value: 8 },
+        ]
+      : []),
+    ...(bandTo === undefined
+      ? []
+      : [
+          { id: 'custom.fillBelowTo', value: bandTo },
+          { id: 'custom.fillOpacity', value: 20 },
+        ]),
+    ...(edge === true || bandTo !== undefined
+      ? [
+          { id: 'custom.lineWidth', value: 0 },
+          { id: 'custom.showPoints', value: VisibilityMode.Never },
+        ]
+      : []),
   ];
 }
 
 /** Counts per bucket over the real time; series are buckets, called by their upper ends in `bucketUnit`. */
-export function heatmapPanel(
-  { lines, noCells, axis, bucketUnit, counted, ...frame }: Frame & {
-    lines: Lines; noCells: string; axis: string; bucketUnit: string;
-    /** What the counts are of. */
-    counted: string;
-  },
-): heatmap.PanelBuilder {
-  return framed(new heatmap.PanelBuilder(), frame, lineQueries([lines]).queries)
-    .noValue(noCells)
-    // Of an answer without any field Grafana's heatmap says "TypeError".
-    .withTransformation(withoutEmptyAnswers)
-    .calculate(false)
-    .rowsFrame(new heatmap.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Le).value(counted))
-    // Opacity of one colour is readable on light and on dark.
-    .color(new heatmap.HeatmapColorOptionsBuilder()
-      .mode(heatmap.HeatmapColorMode.Opacity).fill('orange').scale(heatmap.HeatmapColorScale.Exponential).exponent(0.5).steps(64))
-    .yAxis(new heatmap.YAxisConfigBuilder().unit(bucketUnit).axisLabel(axis).axisPlacement(AxisPlacement.Left))
-    .cellGap(0)
-    .filterValues(new heatmap.FilterValueRangeBuilder().le(1e-9))
-    .showLegend()
-    .tooltip(new heatmap.HeatmapTooltipBuilder().mode(TooltipDisplayMode.Single).yHistogram(false).showColorScale(true));
+export function heatmapPanel({
+  lines,
+  noCells,
+  axis,
+  bucketUnit,
+  counted,
+  ...frame
+}: Frame & {
+  lines: Lines;
+  noCells: string;
+  axis: string;
+  bucketUnit: string;
+  /** What the counts are of. */
+  counted: string;
+}): heatmap.PanelBuilder {
+  return (
+    framed(new heatmap.PanelBuilder(), frame, lineQueries([lines]).queries)
+      .noValue(noCells)
+      // Of an answer without any field Grafana's heatmap says "TypeError".
+      .withTransformation(withoutEmptyAnswers)
+      .calculate(false)
+      .rowsFrame(
+        new heatmap.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Le).value(counted),
+      )
+      // Opacity of one colour is readable on light and on dark.
+      .color(
+        new heatmap.HeatmapColorOptionsBuilder()
+          .mode(heatmap.HeatmapColorMode.Opacity)
+          .fill('orange')
+          .scale(heatmap.HeatmapColorScale.Exponential)
+          .exponent(0.5)
+          .steps(64),
+      )
+      .yAxis(
+        new heatmap.YAxisConfigBuilder()
+          .unit(bucketUnit)
+          .axisLabel(axis)
+          .axisPlacement(AxisPlacement.Left),
+      )
+      .cellGap(0)
+      .filterValues(new heatmap.FilterValueRangeBuilder().le(1e-9))
+      .showLegend()
+      .tooltip(
+        new heatmap.HeatmapTooltipBuilder()
+          .mode(TooltipDisplayMode.Single)
+          .yHistogram(false)
+          .showColorScale(true),
+      )
+  );
 }
 
 /** A figure whose marks are squares where they are not circles. */
-interface Marks<M extends Measurement> { name: FieldName<M>; title: string; squares?: boolean }
+interface Marks<M extends Measurement> {
+  name: FieldName<M>;
+  title: string;
+  squares?: boolean;
+}
 
 /**
  * Marks by two figures, both on scales of powers of ten: a series for each value of the tag `each` and each of the figures `y`, all of which have one unit.
  * Where it has none Grafana 12 says "Err", whatever stands in `noMarks`, which later versions say: it needs a place where nobody meets it by chance.
  */
-export function marksPanel<M extends Measurement>(
-  { from, where, each, x, y, noMarks, unit, axis, ...frame }: Frame & {
-    from: M;
-    where: Where<M>;
-    each: TagName<M>;
-    x: { name: FieldName<M>; unit: string; axis: string };
-    y: readonly Marks<M>[];
-    noMarks: string;
-    unit: string;
-    axis: string;
-  },
-): Builder<Panel> {
+export function marksPanel<M extends Measurement>({
+  from,
+  where,
+  each,
+  x,
+  y,
+  noMarks,
+  unit,
+  axis,
+  ...frame
+}: Frame & {
+  from: M;
+  where: Where<M>;
+  each: TagName<M>;
+  x: { name: FieldName<M>; unit: string; axis: string };
+  y: readonly Marks<M>[];
+  noMarks: string;
+  unit: string;
+  axis: string;
+}): Builder<Panel> {
   const query = select({ columns: [each, x.name, ...y.map(({ name }) => name)], from, where });
   const builder = framed(new xychart.PanelBuilder(), frame, [tableQuery(query)])
     .withTransformation(withoutTime)
     // A frame for each value: of each frame the first number is x, and all others are series.
-    .withTransformation({ id: 'partitionByValues', options: { fields: [each], keepFields: false, naming: { asLabels: true } } })
+    .withTransformation({
+      id: 'partitionByValues',
+      options: { fields: [each], keepFields: false, naming: { asLabels: true } },
+    })
     .mapping(xychart.SeriesMapping.Auto)
     .noValue(noMarks)
     .legend(legend())
@@ -182,10 +293,16 @@ export function marksPanel<M extends Measurement>(
     .scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10))
     .unit(unit)
     .axisLabel(axis)
-    .overrideByName(x.name, [{ id: 'displayName', value: x.axis }, { id: 'unit', value: x.unit }, { id: 'decimals', value: 0 }, { id: 'custom.axisLabel', value: x.axis }]);
+    .overrideByName(x.name, [
+      { id: 'displayName', value: x.axis },
+      { id: 'unit', value: x.unit },
+      { id: 'decimals', value: 0 },
+      { id: 'custom.axisLabel', value: x.axis },
+    ]);
   for (const { name, title, squares } of y) {
     builder.overrideByName(name, [
-      { id: 'displayName', value: `\${__field.labels.${each}}, ${title}` }, ...(squares === true ? [{ id: 'custom.pointShape', value: xychart.PointShape.Square }] : []),
+      { id: 'displayName', value: `\${__field.labels.${each}}, ${title}` },
+      ...(squares === true ? [{ id: 'custom.pointShape', value: xychart.PointShape.Square }] : []),
     ]);
   }
   return forGrafana12(builder);
@@ -197,12 +314,20 @@ export function forGrafana12(builder: xychart.PanelBuilder): Builder<Panel> {
 }
 
 export function fixedColour(color: string): DynamicConfigValue {
-  return { id: 'color', value: new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor(color).build() };
+  return {
+    id: 'color',
+    value: new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor(color).build(),
+  };
 }
 
 /** A dashed line across the panel. */
 function drawLine(builder: timeseries.PanelBuilder, at: number): void {
   builder
-    .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps([{ value: null, color: 'transparent' }, { value: at, color: 'text' }]))
+    .thresholds(
+      new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps([
+        { value: null, color: 'transparent' },
+        { value: at, color: 'text' },
+      ]),
+    )
     .thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
 }

@@ -2,7 +2,13 @@
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, unpublished, variable } from './board.ts';
-import { effectPanel, roundsPanel, sentencesPanel, surenessPanel, verdictColumn } from './certainty.ts';
+import {
+  effectPanel,
+  roundsPanel,
+  sentencesPanel,
+  surenessPanel,
+  verdictColumn,
+} from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { intervalPanel } from './intervals.ts';
@@ -16,11 +22,12 @@ import { nullAs, tablePanel, variantColumn } from './tables.ts';
 const articleTable = tablePanel({
   id: 1,
   title: '${scenario}: published beside measured',
-  description: 'One row per variant, in the order of the scenario. "published" is the ratio that the article\'s figures have, "published req/s" what it printed, on its machine; '
-    + '"req/s" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, where the load sets these of p99, or of what --metric named ("by" in Behind the figures), '
-    + 'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" '
-    + 'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. '
-    + '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered as they should be: with 2xx or 3xx, a page of one\'s own with its own class of status.',
+  description:
+    'One row per variant, in the order of the scenario. "published" is the ratio that the article\'s figures have, "published req/s" what it printed, on its machine; ' +
+    '"req/s" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, where the load sets these of p99, or of what --metric named ("by" in Behind the figures), ' +
+    'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" ' +
+    'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. ' +
+    '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered as they should be: with 2xx or 3xx, a page of one\'s own with its own class of status.',
   grid: { x: 0, y: 7, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,
@@ -42,10 +49,16 @@ const articleTable = tablePanel({
 const requestsOverTime = timeSeriesPanel({
   id: 3,
   title: 'Responses/s over time',
-  description: 'Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard\'s '
-    + 'time range, "Zoom to data" or a click on the run in the list below brings it here.',
+  description:
+    "Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard's " +
+    'time range, "Zoom to data" or a click on the run in the list below brings it here.',
   grid: { x: 0, y: 43, w: 24, h: 9 },
-  lines: [{ ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }), name: '${__field.labels.variant}' }],
+  lines: [
+    {
+      ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }),
+      name: '${__field.labels.variant}',
+    },
+  ],
   noLines: 'No second of this run is stored, with how much of it was under load.',
   unit: 'short',
   axis: 'responses/s',
@@ -55,8 +68,9 @@ const requestsOverTime = timeSeriesPanel({
 const behindTheFigures = tablePanel({
   id: 4,
   title: 'Behind the figures',
-  description: 'Against which baseline, by which figure, and why the row is there; the median and the highest latency; how busy the server\'s and the generator\'s cores were '
-    + '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
+  description:
+    "Against which baseline, by which figure, and why the row is there; the median and the highest latency; how busy the server's and the generator's cores were " +
+    '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
   grid: { x: 0, y: 73, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
@@ -80,18 +94,45 @@ const behindTheFigures = tablePanel({
 // Both lists come from bench_comparison: a run without a table is not offered.
 const variables = [
   // The one of the newest run comes first, and is picked where an address names none.
-  variable({ name: 'scenario', label: 'Scenario', query: tagValuesByTime({ from: benchComparison, tag: 'scenario', beside: 'position', newestFirst: true }), byTime: true }),
-  variable({ name: 'run', label: 'Run', query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }), newestFirst: true }),
+  variable({
+    name: 'scenario',
+    label: 'Scenario',
+    query: tagValuesByTime({
+      from: benchComparison,
+      tag: 'scenario',
+      beside: 'position',
+      newestFirst: true,
+    }),
+    byTime: true,
+  }),
+  variable({
+    name: 'run',
+    label: 'Run',
+    query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }),
+    newestFirst: true,
+  }),
   // In the order of the table.
   variable({
-    name: 'compared', query: tagValuesByTime({ from: benchComparison, tag: 'variant', beside: 'position', where: { ...pickedRun, has: 'baseline' } }), byTime: true, multi: true,
+    name: 'compared',
+    query: tagValuesByTime({
+      from: benchComparison,
+      tag: 'variant',
+      beside: 'position',
+      where: { ...pickedRun, has: 'baseline' },
+    }),
+    byTime: true,
+    multi: true,
   }),
   unpublished,
 ];
 
 /** The dashboard as Grafana reads it from a file. */
 export function comparisonDashboard(): Dashboard {
-  return board('comparison', { description: 'An article\'s table, published beside measured, for one run of one scenario.', variables, from: 'now-15m' })
+  return board('comparison', {
+    description: "An article's table, published beside measured, for one run of one scenario.",
+    variables,
+    from: 'now-15m',
+  })
     .withPanel(sentencesPanel)
     .withPanel(articleTable)
     .withPanel(intervalPanel())
@@ -100,12 +141,37 @@ export function comparisonDashboard(): Dashboard {
     .withPanel(requestsOverTime)
     .withPanel(phasesPanel({ id: 6, y: 52 }))
     .withPanel(trafficPanel({ id: 7, y: 61 }))
-    .withRow(closedRow(15, 'Times, requests/s per client and thread, TLS', 70, [
-      ...h2loadPanels({ id: 9, y: 69 }), threadsPanel({ id: 20, y: 105 }), tlsPanel({ id: 13, y: 114 }),
-    ]))
-    .withRow(closedRow(27, 'Latency by rate: of a run with --within or --rates', 71, [foundPanel, curvePanel, curveMarks]))
-    .withRow(closedRow(22, 'Round by round, what went over the link, what failed', 72, [roundsPanel, errorsPanel, linkPanel, linkRoundsPanel]))
+    .withRow(
+      closedRow(15, 'Times, requests/s per client and thread, TLS', 70, [
+        ...h2loadPanels({ id: 9, y: 69 }),
+        threadsPanel({ id: 20, y: 105 }),
+        tlsPanel({ id: 13, y: 114 }),
+      ]),
+    )
+    .withRow(
+      closedRow(27, 'Latency by rate: of a run with --within or --rates', 71, [
+        foundPanel,
+        curvePanel,
+        curveMarks,
+      ]),
+    )
+    .withRow(
+      closedRow(22, 'Round by round, what went over the link, what failed', 72, [
+        roundsPanel,
+        errorsPanel,
+        linkPanel,
+        linkRoundsPanel,
+      ]),
+    )
     .withPanel(behindTheFigures)
-    .withPanel(runsPanel({ id: 5, y: 82, opens: 'comparison', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(
+      runsPanel({
+        id: 5,
+        y: 82,
+        opens: 'comparison',
+        where: { equal: { scenario: 'scenario' } },
+        title: 'Runs of ${scenario}',
+      }),
+    )
     .build();
 }

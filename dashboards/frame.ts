@@ -1,6 +1,11 @@
 // What every panel has, whatever its kind.
 import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
-import { LegendDisplayMode, LegendPlacement, VizLegendOptionsBuilder, type DataSourceRef } from '@grafana/grafana-foundation-sdk/common';
+import {
+  LegendDisplayMode,
+  LegendPlacement,
+  VizLegendOptionsBuilder,
+  type DataSourceRef,
+} from '@grafana/grafana-foundation-sdk/common';
 import type { GridPos } from '@grafana/grafana-foundation-sdk/dashboard';
 
 /** The data source that is picked: wherever a dashboard is imported there is one, whatever it is called there. */
@@ -18,7 +23,10 @@ export interface Frame {
 }
 
 /** A panel for each value of a variable, side by side. */
-export interface Repeat { variable: string; perRow: number }
+export interface Repeat {
+  variable: string;
+  perRow: number;
+}
 
 interface AnyPanelBuilder<Self> {
   id(id: number): Self;
@@ -33,14 +41,30 @@ interface AnyPanelBuilder<Self> {
 }
 
 /** Fills in the frame of a panel and its queries. */
-export function framed<B extends AnyPanelBuilder<B>>(builder: B, { id, title, description, grid }: Frame, queries: Builder<Dataquery>[], repeat?: Repeat): B {
-  builder.id(id).title(title).description(description).gridPos(grid).datasource(datasource).targets(queries);
-  if (repeat !== undefined) builder.repeat(repeat.variable).repeatDirection('h').maxPerRow(repeat.perRow);
+export function framed<B extends AnyPanelBuilder<B>>(
+  builder: B,
+  { id, title, description, grid }: Frame,
+  queries: Builder<Dataquery>[],
+  repeat?: Repeat,
+): B {
+  builder
+    .id(id)
+    .title(title)
+    .description(description)
+    .gridPos(grid)
+    .datasource(datasource)
+    .targets(queries);
+  if (repeat !== undefined)
+    builder.repeat(repeat.variable).repeatDirection('h').maxPerRow(repeat.perRow);
   return builder;
 }
 
 export function legend(): VizLegendOptionsBuilder {
-  return new VizLegendOptionsBuilder().showLegend(true).displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).calcs([]);
+  return new VizLegendOptionsBuilder()
+    .showLegend(true)
+    .displayMode(LegendDisplayMode.List)
+    .placement(LegendPlacement.Bottom)
+    .calcs([]);
 }
 
 /** The query of a table: columns and rows as they are answered. */
@@ -49,14 +73,21 @@ export function tableQuery(query: string, letter = 'A'): Builder<Dataquery> {
 }
 
 /** A line per series of the answer, called as `alias` says: `$tag_NAME` is a tag's value, `$col` the column. */
-export interface Lines { query: string; alias: string }
+export interface Lines {
+  query: string;
+  alias: string;
+}
 
 /**
  * A line per series of a quotient, called as `name` says: `${__field.labels.NAME}` is a tag's value. `of` is divided by what
  * `per` answers for the same time and the same tags, or for the same time alone where it has no tags. InfluxQL divides within
  * one measurement only, and k6 writes each metric as one of its own, so Grafana divides, by an expression of its server's.
  */
-export interface Quotient { of: string; per: string; name: string }
+export interface Quotient {
+  of: string;
+  per: string;
+  name: string;
+}
 
 interface LineQueries {
   queries: Builder<Dataquery>[];
@@ -81,20 +112,38 @@ export function lineQueries(lines: readonly (Lines | Quotient)[]): LineQueries {
     }
     const [of, per] = [add(line.of), add(line.per)];
     const letter = nextLetter();
-    queries.push(target({ refId: letter, datasource: expressions, type: 'math', expression: `$${of} / $${per}` }));
+    queries.push(
+      target({
+        refId: letter,
+        datasource: expressions,
+        type: 'math',
+        expression: `$${of} / $${per}`,
+      }),
+    );
     names[letter] = line.name;
   }
   return { queries, names };
 }
 
 /** Every InfluxQL answer starts with the time; in a table of figures of a whole run it says nothing. */
-export const withoutTime = { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} } };
+export const withoutTime = {
+  id: 'organize',
+  options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} },
+};
 
 /** Where no article published anything, what it would have published is not in the tables. */
-export const withoutUnpublished = { id: 'filterFieldsByName', options: { exclude: { pattern: '/^${unpublished}_/' } } };
+export const withoutUnpublished = {
+  id: 'filterFieldsByName',
+  options: { exclude: { pattern: '/^${unpublished}_/' } },
+};
 
 /** A raw InfluxQL query. */
-function influxQl(refId: string, query: string, resultFormat: 'table' | 'time_series', alias?: string): Builder<Dataquery> {
+function influxQl(
+  refId: string,
+  query: string,
+  resultFormat: 'table' | 'time_series',
+  alias?: string,
+): Builder<Dataquery> {
   // Lines that have no name are not shown: they are for a quotient.
   const shown = resultFormat === 'table' ? {} : alias === undefined ? { hide: true } : { alias };
   return target({ refId, datasource, rawQuery: true, resultFormat, query, ...shown });

@@ -4,15 +4,22 @@ import { benchBucket, benchPhase, benchStreams } from '../lib/store/schema.ts';
 import { board, closedRow, openRow, runsPanel, unpublished, variable } from './board.ts';
 import { barsPanel } from './charts.ts';
 import { pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
-import { h2loadPanels, histogramPanel, phasesPanel, tlsPanel, trafficPanel } from './load-phases.ts';
+import {
+  h2loadPanels,
+  histogramPanel,
+  phasesPanel,
+  tlsPanel,
+  trafficPanel,
+} from './load-phases.ts';
 
 const overHttp2 = { is: { protocol: ['h2', 'h2c'] } } as const;
 
 const sweepPanel = barsPanel({
   id: 10,
   title: 'Requests/s by concurrent streams per connection, beside HTTP/1.1',
-  description: 'HTTP/2 with fewer and fewer requests at once on each connection. The article saw it get slower and slower, and with one about as '
-    + 'fast as nginx over HTTP/1.1; it printed no figures.',
+  description:
+    'HTTP/2 with fewer and fewer requests at once on each connection. The article saw it get slower and slower, and with one about as ' +
+    'fast as nginx over HTTP/1.1; it printed no figures.',
   grid: { x: 0, y: 20, w: 24, h: 9 },
   from: benchStreams,
   where: pickedRun,
@@ -29,9 +36,23 @@ const sweepPanel = barsPanel({
 
 const variables = [
   // The one of the newest run comes first, and is picked where an address names none.
-  variable({ name: 'scenario', label: 'Scenario', query: tagValuesByTime({ from: benchPhase, tag: 'scenario', beside: 'position', where: overHttp2, newestFirst: true }), byTime: true }),
   variable({
-    name: 'run', label: 'Run', query: tagValues(benchPhase, 'run', { equal: { scenario: 'scenario' }, ...overHttp2 }), newestFirst: true,
+    name: 'scenario',
+    label: 'Scenario',
+    query: tagValuesByTime({
+      from: benchPhase,
+      tag: 'scenario',
+      beside: 'position',
+      where: overHttp2,
+      newestFirst: true,
+    }),
+    byTime: true,
+  }),
+  variable({
+    name: 'run',
+    label: 'Run',
+    query: tagValues(benchPhase, 'run', { equal: { scenario: 'scenario' }, ...overHttp2 }),
+    newestFirst: true,
   }),
   variable({ name: 'variant', query: tagValues(benchBucket, 'variant', pickedRun), multi: true }),
   unpublished,
@@ -39,13 +60,34 @@ const variables = [
 
 /** The dashboard as Grafana reads it from a file. */
 export function http2Dashboard(): Dashboard {
-  return board('http2', { description: 'What h2load and vegeta print of a run over HTTP/2, published beside measured.', variables, from: 'now-15m' })
+  return board('http2', {
+    description: 'What h2load and vegeta print of a run over HTTP/2, published beside measured.',
+    variables,
+    from: 'now-15m',
+  })
     .withPanel(phasesPanel({ id: 1, y: 0 }))
     .withPanel(trafficPanel({ id: 2, y: 9 }))
-    .withRow(closedRow(20, 'Answers by latency bucket: of a load at a constant rate', 18, [histogramPanel({ id: 3, y: 19 })]))
+    .withRow(
+      closedRow(20, 'Answers by latency bucket: of a load at a constant rate', 18, [
+        histogramPanel({ id: 3, y: 19 }),
+      ]),
+    )
     .withRow(closedRow(21, 'Fewer streams: of h2-stream-sweep', 19, [sweepPanel]))
-    .withRow(closedRow(22, 'Times, requests/s per client, TLS', 20, [...h2loadPanels({ id: 4, y: 21 }), tlsPanel({ id: 8, y: 57 })]))
+    .withRow(
+      closedRow(22, 'Times, requests/s per client, TLS', 20, [
+        ...h2loadPanels({ id: 4, y: 21 }),
+        tlsPanel({ id: 8, y: 57 }),
+      ]),
+    )
     .withRow(openRow(23, 'Runs', 21))
-    .withPanel(runsPanel({ id: 9, y: 22, opens: 'http2', where: { equal: { scenario: 'scenario' } }, title: 'Runs of ${scenario}' }))
+    .withPanel(
+      runsPanel({
+        id: 9,
+        y: 22,
+        opens: 'http2',
+        where: { equal: { scenario: 'scenario' } },
+        title: 'Runs of ${scenario}',
+      }),
+    )
     .build();
 }

@@ -65,7 +65,14 @@ export function loadgenMeasurement(name: string): Measurement {
 }
 
 /** A query whose columns are fields and tags as they were written: nothing but where a mark is drawn is computed on the way to the panel. */
-export function select<M extends Measurement>({ columns, places = {}, from, where, groupBy = [], newest }: Select<M>): string {
+export function select<M extends Measurement>({
+  columns,
+  places = {},
+  from,
+  where,
+  groupBy = [],
+  newest,
+}: Select<M>): string {
   return [
     `SELECT ${[...columns.map(quote), ...Object.entries(places).map(([name, place]) => `${place} AS ${name}`)].join(', ')} FROM ${quote(from.measurement)}${whereClause(where)}`,
     groupBy.length === 0 ? '' : ` GROUP BY ${groupBy.map(quote).join(', ')}`,
@@ -74,16 +81,31 @@ export function select<M extends Measurement>({ columns, places = {}, from, wher
 }
 
 /** A query of one value per interval, for what is written more often than that, or by several series at once. */
-export function selectEvery<M extends Measurement>({ of, field, as, from, where, groupBy = [], every, fill }: SelectEvery<M>): string {
-  return `SELECT ${of}(${quote(field)})${as === undefined ? '' : ` AS ${as}`} FROM ${quote(from.measurement)}${whereClause(where)} `
-    + `GROUP BY ${[`time(${every})`, ...groupBy.map(quote)].join(', ')} fill(${fill})`;
+export function selectEvery<M extends Measurement>({
+  of,
+  field,
+  as,
+  from,
+  where,
+  groupBy = [],
+  every,
+  fill,
+}: SelectEvery<M>): string {
+  return (
+    `SELECT ${of}(${quote(field)})${as === undefined ? '' : ` AS ${as}`} FROM ${quote(from.measurement)}${whereClause(where)} ` +
+    `GROUP BY ${[`time(${every})`, ...groupBy.map(quote)].join(', ')} fill(${fill})`
+  );
 }
 
 /**
  * The same of a figure that each of several generators has of its own: of each of them what `of` makes of an interval's samples,
  * and of all what `over` makes of these.
  */
-export function selectOverGenerators<M extends Measurement>({ over, groupBy = [], ...each }: Omit<SelectEvery<M>, 'as'> & { over: 'sum' | 'max' }): string {
+export function selectOverGenerators<M extends Measurement>({
+  over,
+  groupBy = [],
+  ...each
+}: Omit<SelectEvery<M>, 'as'> & { over: 'sum' | 'max' }): string {
   const inner = selectEvery({ ...each, as: 'own', groupBy: [...groupBy, 'instance_id'] });
   return `SELECT ${over}(own) FROM (${inner}) GROUP BY ${[`time(${each.every})`, ...groupBy.map(quote)].join(', ')} fill(${each.fill})`;
 }
@@ -93,7 +115,10 @@ export function selectOverGenerators<M extends Measurement>({ over, groupBy = []
  * less than a second at a load's end, and wherever two sides take turns. Several generators have the same second each. `groupBy`
  * may have tags of the counter's own.
  */
-export function perSecondUnderLoad(counter: string, { where, groupBy }: { where: Where<Measurement>; groupBy: readonly string[] }): { of: string; per: string } {
+export function perSecondUnderLoad(
+  counter: string,
+  { where, groupBy }: { where: Where<Measurement>; groupBy: readonly string[] },
+): { of: string; per: string } {
   const [counted, seconds] = [loadgenMeasurement(counter), loadgenMeasurement('loadgen_seconds')];
   const inEachSecond = { of: 'sum', field: 'value', every: '1s', fill: 'none' } as const;
   const { is: _, ...anyOf } = where;
@@ -101,12 +126,22 @@ export function perSecondUnderLoad(counter: string, { where, groupBy }: { where:
   const tags = ['run', ...groupBy];
   return {
     of: selectEvery({ ...inEachSecond, from: counted, where, groupBy: tags }),
-    per: selectOverGenerators({ ...inEachSecond, over: 'max', from: seconds, where: anyOf, groupBy: tags.filter((tag) => seconds.tags.includes(tag)) }),
+    per: selectOverGenerators({
+      ...inEachSecond,
+      over: 'max',
+      from: seconds,
+      where: anyOf,
+      groupBy: tags.filter((tag) => seconds.tags.includes(tag)),
+    }),
   };
 }
 
 /** The query of a template variable: every value that a tag has. */
-export function tagValues<M extends Measurement>(from: M, tag: TagName<M>, where: Where<M> = {}): string {
+export function tagValues<M extends Measurement>(
+  from: M,
+  tag: TagName<M>,
+  where: Where<M> = {},
+): string {
   return `SHOW TAG VALUES FROM ${quote(from.measurement)} WITH KEY = ${quote(tag)}${whereClause(where)}`;
 }
 
@@ -115,21 +150,50 @@ export function tagValues<M extends Measurement>(from: M, tag: TagName<M>, where
  * come again and again, which Grafana passes over, and with figures of `beside`, which the variable has to leave out: InfluxQL
  * answers a tag only beside a field.
  */
-export function tagValuesByTime<M extends Measurement>({ from, tag, beside, where = {}, newestFirst }: {
-  from: M; tag: TagName<M>; beside: FieldName<M>; where?: Where<M>; newestFirst?: boolean;
+export function tagValuesByTime<M extends Measurement>({
+  from,
+  tag,
+  beside,
+  where = {},
+  newestFirst,
+}: {
+  from: M;
+  tag: TagName<M>;
+  beside: FieldName<M>;
+  where?: Where<M>;
+  newestFirst?: boolean;
 }): string {
   return `${select({ columns: [tag, beside], from, where })}${newestFirst === true ? ' ORDER BY time DESC' : ''}`;
 }
 
-function whereClause<M extends Measurement>({ equal = {}, among = {}, is = {}, isNot = {}, has, above0, inTimeRange }: Where<M>): string {
+function whereClause<M extends Measurement>({
+  equal = {},
+  among = {},
+  is = {},
+  isNot = {},
+  has,
+  above0,
+  inTimeRange,
+}: Where<M>): string {
   const conditions = [
     // `:raw` because Grafana otherwise escapes some values as for a regular expression, depending on its version.
-    ...Object.entries<VariableName | undefined>(equal).map(([tag, variable]) => `${quote(tag)} = '\${${variable}:raw}'`),
-    ...Object.entries<VariableName | undefined>(among).map(([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:regex}$/`),
-    ...Object.entries<readonly string[] | undefined>(is).map(([tag, values]) => `(${(values ?? []).map((value) => `${quote(tag)} = '${value}'`).join(' OR ')})`),
-    ...Object.entries<readonly string[] | undefined>(isNot).flatMap(([tag, values]) => (values ?? []).map((value) => `${quote(tag)} != '${value}'`)),
+    ...Object.entries<VariableName | undefined>(equal).map(
+      ([tag, variable]) => `${quote(tag)} = '\${${variable}:raw}'`,
+    ),
+    ...Object.entries<VariableName | undefined>(among).map(
+      ([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:regex}$/`,
+    ),
+    ...Object.entries<readonly string[] | undefined>(is).map(
+      ([tag, values]) =>
+        `(${(values ?? []).map((value) => `${quote(tag)} = '${value}'`).join(' OR ')})`,
+    ),
+    ...Object.entries<readonly string[] | undefined>(isNot).flatMap(([tag, values]) =>
+      (values ?? []).map((value) => `${quote(tag)} != '${value}'`),
+    ),
     ...(has === undefined ? [] : [`${quote(has)} != ''`]),
-    ...(above0 === undefined ? [] : [`(${above0.map((field) => `${quote(field)} > 0`).join(' OR ')})`]),
+    ...(above0 === undefined
+      ? []
+      : [`(${above0.map((field) => `${quote(field)} > 0`).join(' OR ')})`]),
     ...(inTimeRange === true ? ['$timeFilter'] : []),
   ];
   return conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;

@@ -1,6 +1,12 @@
 // What was found at one glance: each variant's ratio to its baseline as a dot on its interval, beside what was published.
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
-import { ScaleDistribution, ScaleDistributionConfigBuilder, TooltipDisplayMode, VizLegendOptionsBuilder, VizTooltipOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
+import {
+  ScaleDistribution,
+  ScaleDistributionConfigBuilder,
+  TooltipDisplayMode,
+  VizLegendOptionsBuilder,
+  VizTooltipOptionsBuilder,
+} from '@grafana/grafana-foundation-sdk/common';
 import type { DynamicConfigValue, Panel } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as xychart from '@grafana/grafana-foundation-sdk/xychart';
 import { benchComparison } from '../lib/store/schema.ts';
@@ -16,15 +22,41 @@ const row = '-1 - "position"';
 const grey = '#8e8e8e';
 
 /** What stands in a row: `ratio` says where, and the field of that name is the row. */
-const inRows: readonly { name: string; title: string; ratio: string; looks: DynamicConfigValue[] }[] = [
+const inRows: readonly {
+  name: string;
+  title: string;
+  ratio: string;
+  looks: DynamicConfigValue[];
+}[] = [
   // A dotted line, as it were: an XY chart has no lines of its own.
-  { name: 'one', title: 'as fast as its baseline', ratio: '"position" * 0 + 1', looks: [points(4), fixedColour(grey)] },
+  {
+    name: 'one',
+    title: 'as fast as its baseline',
+    ratio: '"position" * 0 + 1',
+    looks: [points(4), fixedColour(grey)],
+  },
   // Two points, and the line between them.
-  ...['ci_low', 'ci_high'].map((end) => ({ name: 'interval', title: '95 % interval', ratio: `"${end}"`, looks: [{ id: 'custom.show', value: xychart.XYShowMode.Lines }, { id: 'custom.lineWidth', value: 4 }] })),
+  ...['ci_low', 'ci_high'].map((end) => ({
+    name: 'interval',
+    title: '95 % interval',
+    ratio: `"${end}"`,
+    looks: [
+      { id: 'custom.show', value: xychart.XYShowMode.Lines },
+      { id: 'custom.lineWidth', value: 4 },
+    ],
+  })),
   { name: 'measured', title: 'measured', ratio: '"ratio"', looks: [points(12)] },
   {
-    name: 'published', title: 'published', ratio: '"published_ratio"',
-    looks: [points(11), { id: 'custom.pointShape', value: xychart.PointShape.Square }, { id: 'custom.fillOpacity', value: 0 }, { id: 'custom.pointStrokeWidth', value: 2 }, fixedColour('purple')],
+    name: 'published',
+    title: 'published',
+    ratio: '"published_ratio"',
+    looks: [
+      points(11),
+      { id: 'custom.pointShape', value: xychart.PointShape.Square },
+      { id: 'custom.fillOpacity', value: 0 },
+      { id: 'custom.pointStrokeWidth', value: 2 },
+      fixedColour('purple'),
+    ],
   },
 ];
 
@@ -41,30 +73,57 @@ const aboveRows: DynamicConfigValue = { id: 'max', value: -0.4 };
 /** In the place of the two bar charts that an interval has no place in. */
 export function intervalPanel(): Builder<Panel> {
   const letterOf = (index: number): string => String.fromCharCode('B'.charCodeAt(0) + index);
-  const builder = framed(new xychart.PanelBuilder(), {
-    id: 2,
-    title: 'Ratio to the baseline: measured ● with its interval, published □',
-    description: 'How many times the baseline\'s requests/s (at a constant rate its p99, with --metric what that named) each variant reached, here with its 95 % interval and in the article, on a logarithmic scale: the effect of a step where its baseline is '
-      + 'the row before it. Small dots are ×1. The colour is that of the verdict: green faster, red slower, blue the same, orange inconclusive or with a delay that was not held. An interval narrower than its dot is not in sight.',
-    // Ten rows have their names beside them; of more every second has, and a tooltip all.
-    grid: { x: 0, y: 15, w: 24, h: 11 },
-  }, [
-    tableQuery(select({ columns: ['variant'], places: { row }, from: benchComparison, where: pickedRun }), 'A'),
-    ...inRows.map(({ name, ratio }, index) => tableQuery(select({ columns: ['variant', 'verdict'], places: { ratio, [name]: row }, from: benchComparison, where: pickedRun }), letterOf(index))),
-  ])
+  const builder = framed(
+    new xychart.PanelBuilder(),
+    {
+      id: 2,
+      title: 'Ratio to the baseline: measured ● with its interval, published □',
+      description:
+        "How many times the baseline's requests/s (at a constant rate its p99, with --metric what that named) each variant reached, here with its 95 % interval and in the article, on a logarithmic scale: the effect of a step where its baseline is " +
+        'the row before it. Small dots are ×1. The colour is that of the verdict: green faster, red slower, blue the same, orange inconclusive or with a delay that was not held. An interval narrower than its dot is not in sight.',
+      // Ten rows have their names beside them; of more every second has, and a tooltip all.
+      grid: { x: 0, y: 15, w: 24, h: 11 },
+    },
+    [
+      tableQuery(
+        select({ columns: ['variant'], places: { row }, from: benchComparison, where: pickedRun }),
+        'A',
+      ),
+      ...inRows.map(({ name, ratio }, index) =>
+        tableQuery(
+          select({
+            columns: ['variant', 'verdict'],
+            places: { ratio, [name]: row },
+            from: benchComparison,
+            where: pickedRun,
+          }),
+          letterOf(index),
+        ),
+      ),
+    ],
+  )
     .withTransformation(withoutTime)
     // The first query's rows are the names on the axis.
     .withTransformation({
       id: 'configFromData',
       options: {
         configRefId: 'A',
-        mappings: [{ fieldName: 'row', handlerKey: 'mappings.value', reducerId: 'allValues' }, { fieldName: 'variant', handlerKey: 'mappings.text', reducerId: 'allValues' }],
-        applyTo: { id: 'byRegexp', options: `/^(${[...new Set(inRows.map(({ name }) => name))].join('|')})$/` },
+        mappings: [
+          { fieldName: 'row', handlerKey: 'mappings.value', reducerId: 'allValues' },
+          { fieldName: 'variant', handlerKey: 'mappings.text', reducerId: 'allValues' },
+        ],
+        applyTo: {
+          id: 'byRegexp',
+          options: `/^(${[...new Set(inRows.map(({ name }) => name))].join('|')})$/`,
+        },
       },
     })
     .withTransformation({ id: 'merge', options: {} })
     // A frame for each row, or a line would go on to the next.
-    .withTransformation({ id: 'partitionByValues', options: { fields: ['variant', 'verdict'], keepFields: false, naming: { asLabels: true } } })
+    .withTransformation({
+      id: 'partitionByValues',
+      options: { fields: ['variant', 'verdict'], keepFields: false, naming: { asLabels: true } },
+    })
     .mapping(xychart.SeriesMapping.Auto)
     .noValue('This run has no figures yet.')
     // The title is the legend: one of its own would have all of them for each row.
@@ -77,11 +136,24 @@ export function intervalPanel(): Builder<Panel> {
     // The names say all. Without a label Grafana leaves them too little space.
     .axisLabel(' ')
     .overrideByName('ratio', [
-      { id: 'unit', value: 'prefix:×' }, { id: 'custom.axisLabel', value: 'ratio to the baseline' },
-      { id: 'custom.scaleDistribution', value: new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2).build() },
+      { id: 'unit', value: 'prefix:×' },
+      { id: 'custom.axisLabel', value: 'ratio to the baseline' },
+      {
+        id: 'custom.scaleDistribution',
+        value: new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2).build(),
+      },
     ]);
-  for (const [verdict, colour] of Object.entries({ ...verdictColours, none: grey })) builder.overrideByRegexp(`/^(interval|measured) .*verdict="${verdict}/`, [fixedColour(colour)]);
-  builder.overrideByRegexp('/^(interval|measured) .*delay not held/', [fixedColour(verdictColours.inconclusive)]);
-  for (const [name, { title, looks }] of new Map(inRows.map((one) => [one.name, one]))) builder.overrideByName(name, [{ id: 'displayName', value: title }, aboveRows, { id: 'custom.axisGridShow', value: false }, ...looks]);
+  for (const [verdict, colour] of Object.entries({ ...verdictColours, none: grey }))
+    builder.overrideByRegexp(`/^(interval|measured) .*verdict="${verdict}/`, [fixedColour(colour)]);
+  builder.overrideByRegexp('/^(interval|measured) .*delay not held/', [
+    fixedColour(verdictColours.inconclusive),
+  ]);
+  for (const [name, { title, looks }] of new Map(inRows.map((one) => [one.name, one])))
+    builder.overrideByName(name, [
+      { id: 'displayName', value: title },
+      aboveRows,
+      { id: 'custom.axisGridShow', value: false },
+      ...looks,
+    ]);
   return forGrafana12(builder);
 }

@@ -3,14 +3,26 @@ import { benchComparison, benchRound } from '../lib/store/schema.ts';
 import { pickedRun } from './influxql.ts';
 import { colours, matched, nullAs, tablePanel, variantColumn, type Column } from './tables.ts';
 
-const noLink = 'This run went over the machine\'s loopback: it had no link of its own.';
+const noLink = "This run went over the machine's loopback: it had no link of its own.";
 
 /** The figures of a link; bench_comparison and bench_round have the same. */
 const linkColumns = [
   { name: 'packets_to_server_per_request', title: 'to server', width: 82 },
   { name: 'packets_to_client_per_request', title: 'to client', width: 78 },
-  { name: 'dropped_to_server_share', title: 'drops to server', width: 124, percent: true, decimals: 2 },
-  { name: 'dropped_to_client_share', title: 'drops to client', width: 119, percent: true, decimals: 2 },
+  {
+    name: 'dropped_to_server_share',
+    title: 'drops to server',
+    width: 124,
+    percent: true,
+    decimals: 2,
+  },
+  {
+    name: 'dropped_to_client_share',
+    title: 'drops to client',
+    width: 119,
+    percent: true,
+    decimals: 2,
+  },
   { name: 'lateness_p50_ms', title: 'late p50', width: 75 },
   { name: 'lateness_p99_ms', title: 'late p99', width: 77 },
   { name: 'retransmits_per_request', title: 'sent again', width: 86, decimals: 3 },
@@ -21,14 +33,19 @@ const linkColumns = [
     title: 'delay',
     width: 155,
     coloured: true,
-    mappings: [matched('not held.*', { color: 'orange' }), colours({ held: 'text' }), nullAs('–', 'text')],
+    mappings: [
+      matched('not held.*', { color: 'orange' }),
+      colours({ held: 'text' }),
+      nullAs('–', 'text'),
+    ],
   },
 ] as const satisfies readonly Column<typeof benchComparison | typeof benchRound>[];
 
-const whatTheySay = '"to server" and "to client" are the packets that came to the link, per request; "drops" are the share of them for which its queue had no place. "late" is how much later '
-  + 'than they were due packets left the link, in the direction in which they were later: where that is much beside the delay, the delay was not held '
-  + 'and the difference of two rows may be the link\'s. "sent again" are TCP segments of both sides per request, "turned away" connections '
-  + 'that found the server\'s accept queue full.';
+const whatTheySay =
+  '"to server" and "to client" are the packets that came to the link, per request; "drops" are the share of them for which its queue had no place. "late" is how much later ' +
+  'than they were due packets left the link, in the direction in which they were later: where that is much beside the delay, the delay was not held ' +
+  'and the difference of two rows may be the link\'s. "sent again" are TCP segments of both sides per request, "turned away" connections ' +
+  "that found the server's accept queue full.";
 
 /** A row per variant, in the order of the article's table. */
 export const linkPanel = tablePanel({
@@ -39,16 +56,21 @@ export const linkPanel = tablePanel({
   from: benchComparison,
   where: pickedRun,
   noRows: noLink,
-  columns: [{ ...variantColumn, minWidth: 174 }, { name: 'published_packets_per_request', title: 'published packets', width: 88 }, ...linkColumns],
+  columns: [
+    { ...variantColumn, minWidth: 174 },
+    { name: 'published_packets_per_request', title: 'published packets', width: 88 },
+    ...linkColumns,
+  ],
 });
 
 /** A row per variant of which something failed, here or in the article. */
 export const errorsPanel = tablePanel({
   id: 25,
   title: 'Attempts that failed, by cause',
-  description: 'Per million requests, in the article and here, and as counts of all rounds: no address and port was left to connect from '
-    + '(EADDRNOTAVAIL), refused by the server, reset by it, no answer in time, an answer that ended before it was whole, something else. '
-    + 'Rows without any, here and in the article, are left out.',
+  description:
+    'Per million requests, in the article and here, and as counts of all rounds: no address and port was left to connect from ' +
+    '(EADDRNOTAVAIL), refused by the server, reset by it, no answer in time, an answer that ended before it was whole, something else. ' +
+    'Rows without any, here and in the article, are left out.',
   grid: { x: 0, y: 85, w: 24, h: 9 },
   from: benchComparison,
   where: { ...pickedRun, above0: ['errors_per_million', 'published_errors_per_million'] },
@@ -76,5 +98,9 @@ export const linkRoundsPanel = tablePanel({
   from: benchRound,
   where: { ...pickedRun, above0: ['packets_to_server_per_request'] },
   noRows: noLink,
-  columns: [{ name: 'round', title: 'round', width: 62 }, variantColumn, ...linkColumns.filter(({ name }) => name !== 'lateness_p50_ms')],
+  columns: [
+    { name: 'round', title: 'round', width: 62 },
+    variantColumn,
+    ...linkColumns.filter(({ name }) => name !== 'lateness_p50_ms'),
+  ],
 });

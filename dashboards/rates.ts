@@ -4,14 +4,16 @@ import { marksPanel } from './charts.ts';
 import { pickedRun } from './influxql.ts';
 import { nullAs, tablePanel, variantColumn, yesOrNo } from './tables.ts';
 
-const noCurve = 'This run has its latency at one rate only: --within searches, --rates takes several.';
+const noCurve =
+  'This run has its latency at one rate only: --within searches, --rates takes several.';
 
 /** A row per variant of a search. */
 export const foundPanel = tablePanel({
   id: 28,
   title: 'The highest rate within the limit',
-  description: 'What the search found: the geometric mean over the rounds, with its 95 % interval, low to high, which takes 4 rounds. "at least": beyond it the generator was '
-    + 'at its limit, and the server may do more. Whether two rates differ is told by their ratio within rounds, in the table on top.',
+  description:
+    'What the search found: the geometric mean over the rounds, with its 95 % interval, low to high, which takes 4 rounds. "at least": beyond it the generator was ' +
+    'at its limit, and the server may do more. Whether two rates differ is told by their ratio within rounds, in the table on top.',
   grid: { x: 0, y: 70, w: 12, h: 7 },
   from: benchComparison,
   where: { ...pickedRun, has: 'within' },
@@ -22,7 +24,12 @@ export const foundPanel = tablePanel({
     { name: 'measured_rps', title: 'req/s', width: 85 },
     { name: 'found_low', title: 'low', width: 80 },
     { name: 'found_high', title: 'high', width: 80 },
-    { name: 'found_at_least', title: 'at least', width: 80, mappings: [yesOrNo({ color: 'text' })] },
+    {
+      name: 'found_at_least',
+      title: 'at least',
+      width: 80,
+      mappings: [yesOrNo({ color: 'text' })],
+    },
   ],
 });
 
@@ -30,8 +37,9 @@ export const foundPanel = tablePanel({
 export const curvePanel = tablePanel({
   id: 29,
   title: 'Latency by rate',
-  description: 'A row for each step of a search, or for each rate of a sweep, from the lowest on. A step is "kept" where its latency was within the limit and the rate was made, '
-    + 'without failures. At a rate, latency runs from when a request was due.',
+  description:
+    'A row for each step of a search, or for each rate of a sweep, from the lowest on. A step is "kept" where its latency was within the limit and the rate was made, ' +
+    'without failures. At a rate, latency runs from when a request was due.',
   grid: { x: 12, y: 70, w: 12, h: 7 },
   from: benchCurve,
   where: pickedRun,
@@ -41,7 +49,13 @@ export const curvePanel = tablePanel({
     { name: 'rate', title: 'req/s', width: 100 },
     { name: 'p50_ms', title: 'p50', width: 100 },
     { name: 'p99_ms', title: 'p99', width: 100 },
-    { name: 'kept', title: 'kept', width: 80, coloured: true, mappings: [yesOrNo({ color: 'orange' }), nullAs('–', 'text')] },
+    {
+      name: 'kept',
+      title: 'kept',
+      width: 80,
+      coloured: true,
+      mappings: [yesOrNo({ color: 'orange' }), nullAs('–', 'text')],
+    },
   ],
 });
 
@@ -49,13 +63,17 @@ export const curvePanel = tablePanel({
 export const curveMarks = marksPanel({
   id: 30,
   title: 'Latency by rate, drawn',
-  description: 'The rows above: p50 as squares, p99 as circles, both scales logarithmic. A knee is where they turn up.',
+  description:
+    'The rows above: p50 as squares, p99 as circles, both scales logarithmic. A knee is where they turn up.',
   grid: { x: 0, y: 77, w: 24, h: 13 },
   from: benchCurve,
   where: pickedRun,
   each: 'variant',
   x: { name: 'rate', unit: 'locale', axis: 'requests/s' },
-  y: [{ name: 'p50_ms', title: 'p50', squares: true }, { name: 'p99_ms', title: 'p99' }],
+  y: [
+    { name: 'p50_ms', title: 'p50', squares: true },
+    { name: 'p99_ms', title: 'p99' },
+  ],
   noMarks: noCurve,
   // As in Live run: 100 µs, not 0.100 ms.
   unit: 'si:ms',

@@ -1,8 +1,20 @@
 // Tables. A panel takes a measurement of the catalogue and the names of its fields, makes the query
 // from them, and sets the units, so that it cannot show anything else than what it selects.
-import { MappingType, SpecialValueMatch, type DynamicConfigValue, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
+import {
+  MappingType,
+  SpecialValueMatch,
+  type DynamicConfigValue,
+  type ValueMapping,
+} from '@grafana/grafana-foundation-sdk/dashboard';
 import * as table from '@grafana/grafana-foundation-sdk/table';
-import { framed, tableQuery, withoutTime, withoutUnpublished, type Frame, type Repeat } from './frame.ts';
+import {
+  framed,
+  tableQuery,
+  withoutTime,
+  withoutUnpublished,
+  type Frame,
+  type Repeat,
+} from './frame.ts';
 import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
 
 /** A panel on one measurement. */
@@ -47,7 +59,7 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
   rounds: { unit: 'none', decimals: 0 },
   ratio: { unit: 'prefix:×', decimals: 2 },
   'errors/million': { unit: 'locale', decimals: 0 },
-  'µs': { unit: 'µs', decimals: 1 },
+  µs: { unit: 'µs', decimals: 1 },
   ms: { unit: 'ms', decimals: 2 },
   // Not Grafana's own seconds, which become minutes.
   s: { unit: 'suffix:s', decimals: 2 },
@@ -73,12 +85,18 @@ export function zeroAs(text: string): ValueMapping {
 
 /** What a cell says that holds a 1 or a 0. */
 export function yesOrNo(no: { color: string }): ValueMapping {
-  return { type: MappingType.ValueToText, options: { 1: { text: 'yes', index: 0 }, 0: { text: 'no', ...no, index: 1 } } };
+  return {
+    type: MappingType.ValueToText,
+    options: { 1: { text: 'yes', index: 0 }, 0: { text: 'no', ...no, index: 1 } },
+  };
 }
 
 /** Text values and the colours they are shown in. */
 export function colours(colors: Readonly<Record<string, string>>): ValueMapping {
-  const options = Object.entries(colors).map(([text, color], index) => [text, { text, color, index }]);
+  const options = Object.entries(colors).map(([text, color], index) => [
+    text,
+    { text, color, index },
+  ]);
   return { type: MappingType.ValueToText, options: Object.fromEntries(options) };
 }
 
@@ -91,42 +109,81 @@ export function matched(pattern: string, result: { color: string; text?: string 
  * A table whose columns are exactly what its query selects, in that order; rows in the order of time. `noRows` is what it
  * says where it has none, `repeat` makes a panel of each value of a variable.
  */
-export function tablePanel<M extends Measurement>(
-  { columns, newest, noRows, repeat, ...panel }: Panel<M> & {
-    columns: readonly Column<M>[]; newest?: number; noRows?: string; repeat?: Repeat;
-  },
-): table.PanelBuilder {
+export function tablePanel<M extends Measurement>({
+  columns,
+  newest,
+  noRows,
+  repeat,
+  ...panel
+}: Panel<M> & {
+  columns: readonly Column<M>[];
+  newest?: number;
+  noRows?: string;
+  repeat?: Repeat;
+}): table.PanelBuilder {
   const { from, where } = panel;
-  const query = select({ columns: columns.map((column) => column.name), from, where, ...(newest !== undefined && { newest }) });
+  const query = select({
+    columns: columns.map((column) => column.name),
+    from,
+    where,
+    ...(newest !== undefined && { newest }),
+  });
   const builder = framed(new table.PanelBuilder(), panel, [tableQuery(query)], repeat)
     .noValue(noRows ?? '–')
     .withTransformation(withoutTime);
-  if (columns.some(({ name }) => name.startsWith('published_'))) builder.withTransformation(withoutUnpublished);
+  if (columns.some(({ name }) => name.startsWith('published_')))
+    builder.withTransformation(withoutUnpublished);
   for (const column of columns) builder.overrideByName(column.name, columnProperties(from, column));
   return builder;
 }
 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {
   const catalogued = grafanaUnits[from.fields[column.name]?.unit ?? 'text'];
-  if (catalogued === undefined) throw new Error(`${from.measurement}.${column.name}: no Grafana unit for "${from.fields[column.name]?.unit}"`);
-  const { unit, decimals } = column.percent === true || column.bar === true ? { unit: 'percentunit', decimals: 0 } : catalogued;
+  if (catalogued === undefined)
+    throw new Error(
+      `${from.measurement}.${column.name}: no Grafana unit for "${from.fields[column.name]?.unit}"`,
+    );
+  const { unit, decimals } =
+    column.percent === true || column.bar === true
+      ? { unit: 'percentunit', decimals: 0 }
+      : catalogued;
   // The panel's own `noValue` would be said by every cell without a text.
-  const properties: DynamicConfigValue[] = [{ id: 'displayName', value: column.title }, { id: 'unit', value: unit }, { id: 'noValue', value: '–' }];
+  const properties: DynamicConfigValue[] = [
+    { id: 'displayName', value: column.title },
+    { id: 'unit', value: unit },
+    { id: 'noValue', value: '–' },
+  ];
   const shownDecimals = column.decimals ?? decimals;
   if (shownDecimals !== undefined) properties.push({ id: 'decimals', value: shownDecimals });
   // Beside Grafana's menu a laptop's screen leaves too little for a table: it scrolls then, and no name gets too short to be told from others.
-  properties.push(column.width === undefined ? { id: 'custom.minWidth', value: column.minWidth ?? 140 } : { id: 'custom.width', value: column.width });
+  properties.push(
+    column.width === undefined
+      ? { id: 'custom.minWidth', value: column.minWidth ?? 140 }
+      : { id: 'custom.width', value: column.width },
+  );
   if (column.mappings !== undefined) properties.push({ id: 'mappings', value: column.mappings });
-  if (column.coloured === true) properties.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
+  if (column.coloured === true)
+    properties.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
   if (column.bar === true) {
-    properties.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 }, { id: 'max', value: 1 });
+    properties.push(
+      {
+        id: 'custom.cellOptions',
+        value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' },
+      },
+      { id: 'min', value: 0 },
+      { id: 'max', value: 1 },
+    );
   }
   // A figure is narrower than both words.
-  if (/^(?:published|measured) /.test(column.title)) properties.push({ id: 'custom.wrapHeaderText', value: true });
+  if (/^(?:published|measured) /.test(column.title))
+    properties.push({ id: 'custom.wrapHeaderText', value: true });
   if (column.wrapped === true) properties.push({ id: 'custom.wrapText', value: true });
   // Older Grafanas know the first one, newer ones the second.
-  if (column.hidden === true) properties.push({ id: 'custom.hidden', value: true }, { id: 'custom.hideFrom', value: { viz: true } });
+  if (column.hidden === true)
+    properties.push(
+      { id: 'custom.hidden', value: true },
+      { id: 'custom.hideFrom', value: { viz: true } },
+    );
   if (column.link !== undefined) properties.push({ id: 'links', value: [column.link] });
   return properties;
 }
-

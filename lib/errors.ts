@@ -28,7 +28,8 @@ const remedies: Readonly<Record<string, string>> = {
   EROFS: 'its file system is read-only: name another place (--out, TMPDIR, BAKEOFF_HOME)',
   ELOOP: 'it is a link to itself: remove it, or name another path',
   ENAMETOOLONG: 'its name is too long: take one of at most 255 bytes',
-  ENOSPC: 'its file system has no space or no inodes left: free some (df -h, df -i), or name another place (--out, TMPDIR, BAKEOFF_HOME)',
+  ENOSPC:
+    'its file system has no space or no inodes left: free some (df -h, df -i), or name another place (--out, TMPDIR, BAKEOFF_HOME)',
   EFBIG: 'files may not become that large here: lift the limit (ulimit -f unlimited)',
   EMFILE: 'too many files are open: raise the limit (ulimit -n)',
   EAGAIN: 'no more processes can be started: raise the limit (ulimit -u, or pids of the container)',
@@ -39,9 +40,13 @@ const longestShown = 200;
 
 /** What to do about an error that nothing else explains, in one line; undefined where that is not known. */
 export function remedyFor(error: unknown): string | undefined {
-  if (error instanceof RangeError && /call stack|string length/i.test(error.message)) return 'a file, or what a program printed, is too long or nested too deep to be read: shorten it (BAKEOFF_DEBUG=1 shows where)';
+  if (error instanceof RangeError && /call stack|string length/i.test(error.message))
+    return 'a file, or what a program printed, is too long or nested too deep to be read: shorten it (BAKEOFF_DEBUG=1 shows where)';
   const { code = '', path, syscall = 'go on' } = Object(error) as NodeJS.ErrnoException;
   if (!Object.hasOwn(remedies, code)) return undefined;
-  const what = path === undefined ? syscall : `use ${path.slice(0, longestShown)}${path.length > longestShown ? '…' : ''}`;
+  const what =
+    path === undefined
+      ? syscall
+      : `use ${path.slice(0, longestShown)}${path.length > longestShown ? '…' : ''}`;
   return printable(`cannot ${what}: ${remedies[code]}`);
 }

@@ -25,7 +25,10 @@ export function makePrivateFolder(path: string): void {
 }
 
 /** Does the work with a new folder in the system's temporary one, whose path has no links in it, and removes it then. @param prefix of its name */
-export async function inTemporaryFolder<T>(prefix: string, work: (folder: string) => Promise<T>): Promise<T> {
+export async function inTemporaryFolder<T>(
+  prefix: string,
+  work: (folder: string) => Promise<T>,
+): Promise<T> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), prefix)));
   try {
     return await work(folder);
@@ -37,7 +40,10 @@ export async function inTemporaryFolder<T>(prefix: string, work: (folder: string
 /** The paths of all files in a folder and those in it, from that folder on, sorted. No links. Throws the file system's error. */
 export async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => relative(folder, join(entry.parentPath, entry.name))).sort();
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .sort();
 }
 
 /** Bytes that this user may still write to the file system of a folder, or of the one that it will be made in; Infinity where that cannot be told. */
@@ -46,12 +52,21 @@ export async function freeBytes(folder: string): Promise<number> {
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(folder) !== folder ? freeBytes(dirname(folder)) : Infinity;
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(folder) !== folder
+      ? freeBytes(dirname(folder))
+      : Infinity;
   }
 }
 
 /** Throws UserError if a folder has less space than `what` needs. @param otherwise what a person can do instead of freeing some */
-export async function requireSpace(folder: string, neededBytes: number, what: string, otherwise: string): Promise<void> {
-  if (await freeBytes(folder) >= neededBytes) return;
-  throw new UserError(`${folder} has too little space, ${what} needs ${Math.ceil(neededBytes / 1e6)} MB: free some, or ${otherwise}`);
+export async function requireSpace(
+  folder: string,
+  neededBytes: number,
+  what: string,
+  otherwise: string,
+): Promise<void> {
+  if ((await freeBytes(folder)) >= neededBytes) return;
+  throw new UserError(
+    `${folder} has too little space, ${what} needs ${Math.ceil(neededBytes / 1e6)} MB: free some, or ${otherwise}`,
+  );
 }

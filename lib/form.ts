@@ -9,14 +9,22 @@ import { byName } from './present.ts';
 export type Form<T> = v.GenericSchema<unknown, T>;
 
 /** Makes the form of an object out of those of its fields. */
-export type ObjectForm = <E extends v.ObjectEntries>(fields: E) => Form<v.InferOutput<v.ObjectSchema<E, undefined>>>;
+export type ObjectForm = <E extends v.ObjectEntries>(
+  fields: E,
+) => Form<v.InferOutput<v.ObjectSchema<E, undefined>>>;
 
 /** T without what no value shows: `readonly`, and that a field may be undefined where it may be absent. */
 type Plain<T> = { -readonly [K in keyof T]: Plain<Exclude<T[K], undefined>> };
-type Same<A, B> = (<T>() => T extends Plain<A> ? 1 : 2) extends (<T>() => T extends Plain<B> ? 1 : 2) ? true : false;
+type Same<A, B> =
+  (<T>() => T extends Plain<A> ? 1 : 2) extends <T>() => T extends Plain<B> ? 1 : 2 ? true : false;
 
 /** `exactly<T>()(form)` is the form; it does not compile where that gives another type than T, or one with other fields. */
-export const exactly = <T>() => <S extends v.GenericSchema>(form: S & (Same<v.InferOutput<S>, T> extends true ? unknown : never)): Form<T> => form as unknown as Form<T>;
+export const exactly =
+  <T>() =>
+  <S extends v.GenericSchema>(
+    form: S & (Same<v.InferOutput<S>, T> extends true ? unknown : never),
+  ): Form<T> =>
+    form as unknown as Form<T>;
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -33,11 +41,15 @@ export const closed: ObjectForm = (fields) => {
     return `there is no field ${quoted(key)}: ${offer(key, names)}`;
   };
   // Without a prototype, which has names that would be taken for fields.
-  return v.pipe(anObject, v.strictObject(Object.assign(Object.create(null), fields) as typeof fields, wrongKey)) as unknown as ReturnType<typeof closed<typeof fields>>;
+  return v.pipe(
+    anObject,
+    v.strictObject(Object.assign(Object.create(null), fields) as typeof fields, wrongKey),
+  ) as unknown as ReturnType<typeof closed<typeof fields>>;
 };
 
 /** One that a program wrote, maybe a newer one: what it does not have is left out. */
-export const open: ObjectForm = (fields) => v.pipe(anObject, v.object(fields, missing)) as unknown as ReturnType<typeof open<typeof fields>>;
+export const open: ObjectForm = (fields) =>
+  v.pipe(anObject, v.object(fields, missing)) as unknown as ReturnType<typeof open<typeof fields>>;
 
 const missing = 'is missing';
 
@@ -45,21 +57,36 @@ export const text = v.string('has to be a text');
 export const flag = v.boolean('has to be true or false');
 export const trueOrAbsent = v.literal(true, 'has to be true, or left out');
 /** What scenarios and variants are called: a part of paths, tags and addresses. */
-export const name = v.pipe(text, v.regex(/^[a-z0-9-]{1,200}$/, 'may have a-z, 0-9 and - only, at most 200 of them'));
+export const name = v.pipe(
+  text,
+  v.regex(/^[a-z0-9-]{1,200}$/, 'may have a-z, 0-9 and - only, at most 200 of them'),
+);
 /** What a person calls them. */
-export const givenName = v.pipe(name, v.regex(/\D/, 'has to have a letter or a - in it: dashboards take digits alone for a figure'));
+export const givenName = v.pipe(
+  name,
+  v.regex(/\D/, 'has to have a letter or a - in it: dashboards take digits alone for a figure'),
+);
 
 /** A number for which `holds`; `words` follow "has to be". */
 function number(holds: (value: number) => boolean, words: string): Form<number> {
   // NaN is no number to valibot, and is named like one that is out of its range.
-  return v.pipe(v.number(({ input }) => `has to be ${Number.isNaN(input) ? words : 'a number'}`), v.check(holds, `has to be ${words}`));
+  return v.pipe(
+    v.number(({ input }) => `has to be ${Number.isNaN(input) ? words : 'a number'}`),
+    v.check(holds, `has to be ${words}`),
+  );
 }
 
 /** From `least` to `most`, both included. */
-export const whole = (least: number, most: number): Form<number> => number((value) => Number.isSafeInteger(value) && value >= least && value <= most, `a whole number from ${least} to ${most}`);
-export const within = (least: number, most: number): Form<number> => number((value) => value >= least && value <= most, `from ${least} to ${most}`);
+export const whole = (least: number, most: number): Form<number> =>
+  number(
+    (value) => Number.isSafeInteger(value) && value >= least && value <= most,
+    `a whole number from ${least} to ${most}`,
+  );
+export const within = (least: number, most: number): Form<number> =>
+  number((value) => value >= least && value <= most, `from ${least} to ${most}`);
 /** Above 0. */
-export const upTo = (most: number): Form<number> => number((value) => value > 0 && value <= most, `above 0, and at most ${most}`);
+export const upTo = (most: number): Form<number> =>
+  number((value) => value > 0 && value <= most, `above 0, and at most ${most}`);
 
 /** No count, time or rate that is measured comes near it, whatever its unit. */
 const most = Number.MAX_SAFE_INTEGER;
@@ -67,15 +94,24 @@ export const count = whole(0, most);
 export const figure = within(0, most);
 export const signed = within(-most, most);
 
-export const list = <T>(entry: Form<T>, of = ''): Form<T[]> => v.array(entry, `has to be a list${of}`);
+export const list = <T>(entry: Form<T>, of = ''): Form<T[]> =>
+  v.array(entry, `has to be a list${of}`);
 export const texts = list(text, ' of texts');
 /** What older results do not have. */
-export const orElse = <T, const D extends T | (() => T)>(form: Form<T>, value: D): v.OptionalSchema<Form<T>, D> => v.optional(form, value as never) as never;
-export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined> => v.optional(form);
+export const orElse = <T, const D extends T | (() => T)>(
+  form: Form<T>,
+  value: D,
+): v.OptionalSchema<Form<T>, D> => v.optional(form, value as never) as never;
+export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined> =>
+  v.optional(form);
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
-export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> => v.picklist(words, `has to be ${enumeration(words, 'or')}`);
+export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> =>
+  v.picklist(words, `has to be ${enumeration(words, 'or')}`);
 /** The same form for each of the names. */
-export const each = <const N extends string, S extends v.GenericSchema>(names: readonly N[], form: S): Record<N, S> => byName(names, () => form);
+export const each = <const N extends string, S extends v.GenericSchema>(
+  names: readonly N[],
+  form: S,
+): Record<N, S> => byName(names, () => form);
 
 /** A value, or what is wrong with the one at the path `at`. `ofField`: the problem is said of that path, and not in a sentence of its own. */
 type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };
@@ -89,17 +125,26 @@ export function check<T>(form: Form<T>, value: unknown, { everything = false } =
   const at = path.map(({ key }) => key as string | number);
   if (issue.expected === 'never') return { at: at.slice(0, -1), problem: message, ofField: false };
   if (input === undefined && at.length > 0) return { at, problem: missing, ofField: true };
-  const isOfWrongValue = kind === 'validation' || type === 'picklist' || type === 'literal' || Number.isNaN(input);
+  const isOfWrongValue =
+    kind === 'validation' || type === 'picklist' || type === 'literal' || Number.isNaN(input);
   return { at, problem: `${isOfWrongValue ? shown(input) : ''}${message}`, ofField: true };
 }
 
 /** A path in words: variants[0].load.connections, or with ': ' instead of the dots. */
 export function placeOf(at: readonly (string | number)[], between = '.'): string {
-  return at.map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `${between}${key}`)).join('');
+  return at
+    .map((key, index) =>
+      typeof key === 'number' ? `[${key}]` : index === 0 ? key : `${between}${key}`,
+    )
+    .join('');
 }
 
 function shown(value: unknown): string {
-  return typeof value === 'number' ? `${value} ` : typeof value === 'string' ? `${quoted(value)} ` : '';
+  return typeof value === 'number'
+    ? `${value} `
+    : typeof value === 'string'
+      ? `${quoted(value)} `
+      : '';
 }
 
 const longestShown = 60;

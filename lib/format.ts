@@ -66,7 +66,11 @@ export function times(ratio: number, interval?: readonly [number, number]): stri
   const fewest = ratio > 0 && ratio < 0.1 ? Math.min(10, 1 - Math.floor(Math.log10(ratio))) : 2;
   if (interval === undefined) return `×${ratio.toFixed(fewest)}`;
   const near = interval.some((end) => end.toFixed(2) === '1.00') ? [3, 4, 5] : [2];
-  const decimals = Math.max(fewest, near.find((count) => interval.every((end) => end === 1 || Number(end.toFixed(count)) !== 1)) ?? 5);
+  const decimals = Math.max(
+    fewest,
+    near.find((count) => interval.every((end) => end === 1 || Number(end.toFixed(count)) !== 1)) ??
+      5,
+  );
   return `×${ratio.toFixed(decimals)} [${interval.map((end) => end.toFixed(decimals)).join(', ')}]`;
 }
 
@@ -96,7 +100,9 @@ export function perMillion(value: number): string {
 /** A share of one as percent. Rounded down, so that "100 %" means all. */
 export function success(ratio: number): string {
   // 0.57 times 10,000 is a little less than 5700 in binary.
-  return ratio === 1 ? '100 %' : `${(Math.floor(Number((ratio * 10_000).toPrecision(12))) / 100).toFixed(2)} %`;
+  return ratio === 1
+    ? '100 %'
+    : `${(Math.floor(Number((ratio * 10_000).toPrecision(12))) / 100).toFixed(2)} %`;
 }
 
 /** Percent with two decimals, as h2load prints them: 39.64 %. */
@@ -127,8 +133,13 @@ export function bar(share: number, width: number): string {
 }
 
 /** ["5", "10", "20"] and "or" are "5, 10 or 20". */
-export function enumeration(texts: readonly (string | number)[], last: 'and' | 'or' = 'and'): string {
-  return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
+export function enumeration(
+  texts: readonly (string | number)[],
+  last: 'and' | 'or' = 'and',
+): string {
+  return texts.length < 2
+    ? texts.join('')
+    : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
 /** "1 error", "1,200 errors". */
@@ -147,5 +158,7 @@ export function duration(seconds: number): string {
   const rounded = Math.max(1, Math.round(seconds));
   const minutes = Math.floor(rounded / 60);
   const rest = rounded % 60;
-  return [minutes > 0 ? `${minutes} min` : '', rest > 0 ? `${rest} s` : ''].filter((part) => part !== '').join(' ');
+  return [minutes > 0 ? `${minutes} min` : '', rest > 0 ? `${rest} s` : '']
+    .filter((part) => part !== '')
+    .join(' ');
 }

@@ -34,7 +34,10 @@ export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
  * more, kills all guarded groups and exits with 130; the kernel then sends TERM to other children (InfluxDB).
  * @throws what the work throws, or Interrupted after a signal
  */
-export async function underSignals<T>(ending: string, work: (interrupt: Interrupt) => Promise<T>): Promise<T> {
+export async function underSignals<T>(
+  ending: string,
+  work: (interrupt: Interrupt) => Promise<T>,
+): Promise<T> {
   const controller = new AbortController();
   const { signal } = controller;
   // All servers of a group listen to it while they start.
@@ -50,7 +53,8 @@ export async function underSignals<T>(ending: string, work: (interrupt: Interrup
       return;
     }
     if (performance.now() - firstAtMs < sameWishMs) return;
-    if (finishing.size > 0) return console.error(`${[...finishing].join(', ')} has to finish first`);
+    if (finishing.size > 0)
+      return console.error(`${[...finishing].join(', ')} has to finish first`);
     for (const group of groups) sendIfThere(-group, 'SIGKILL');
     process.exit(130);
   }

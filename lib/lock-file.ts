@@ -1,5 +1,13 @@
 // Locks that the kernel releases when their last holder ends, however it ends, so that no stale one is ever left.
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { once } from 'node:events';
 import { UserError } from './errors.ts';
 import { startChild } from './process.ts';
@@ -23,7 +31,9 @@ function open(file: string): number {
 }
 
 function notALock(file: string): UserError {
-  return new UserError(`${file} is to be a file to lock, and a link or something else is in its place: remove it`);
+  return new UserError(
+    `${file} is to be a file to lock, and a link or something else is in its place: remove it`,
+  );
 }
 
 /**
@@ -36,13 +46,25 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
   try {
     const child = await startChild({
       command: 'flock',
-      args: ['--exclusive', '--conflict-exit-code', String(conflict), '--timeout', String(waitSeconds), '3'],
+      args: [
+        '--exclusive',
+        '--conflict-exit-code',
+        String(conflict),
+        '--timeout',
+        String(waitSeconds),
+        '3',
+      ],
       stdio: ['ignore', 'ignore', 'pipe', descriptor],
     });
     let complaint = '';
-    child.process.stderr?.on('data', (text: Buffer) => { complaint += text.toString(); });
+    child.process.stderr?.on('data', (text: Buffer) => {
+      complaint += text.toString();
+    });
     const [code] = (await once(child.process, 'close')) as [number | null];
-    if (code !== 0 && code !== conflict) throw new UserError(`cannot lock ${file}: ${complaint.trim().split('\n')[0] || `flock ended with ${code}`}`);
+    if (code !== 0 && code !== conflict)
+      throw new UserError(
+        `cannot lock ${file}: ${complaint.trim().split('\n')[0] || `flock ended with ${code}`}`,
+      );
     isLocked = code === 0;
     return isLocked ? descriptor : null;
   } finally {
@@ -51,7 +73,11 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
 }
 
 /** Does `work` while no other process that asks for the same file does its own. `signal` ends the wait for it. */
-export async function withLock<T>(file: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function withLock<T>(
+  file: string,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
   let descriptor: number | null = null;
   while (descriptor === null) {
     signal.throwIfAborted();

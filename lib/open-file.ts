@@ -17,14 +17,20 @@ export class Unreadable extends Error {}
 const notAFile = 'it is a pipe, socket or device, not a file';
 
 const why: Record<string, string> = {
-  ENOENT: 'it is not there', ENOTDIR: 'it is not there', EACCES: 'you may not read it', ELOOP: 'it is a link to itself',
+  ENOENT: 'it is not there',
+  ENOTDIR: 'it is not there',
+  EACCES: 'you may not read it',
+  ELOOP: 'it is a link to itself',
   ENXIO: notAFile,
 };
 
 /** Opens a plain file to read it. The caller closes it. Throws Unreadable. */
 export async function openFile(file: string, { megabytes, below }: Limits): Promise<FileHandle> {
   // A pipe is opened without waiting for who writes into it.
-  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY).catch((error: NodeJS.ErrnoException) => {
+  const handle = await open(
+    file,
+    constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY,
+  ).catch((error: NodeJS.ErrnoException) => {
     throw new Unreadable(why[error.code ?? ''] ?? error.message);
   });
   try {
@@ -33,7 +39,10 @@ export async function openFile(file: string, { megabytes, below }: Limits): Prom
     if (!found.isFile()) throw new Unreadable(notAFile);
     if (found.size > megabytes * 1e6) throw new Unreadable(`it has more than ${megabytes} MB`);
     // What was opened is asked, since the name may come to mean another file.
-    if (below !== undefined && !(await realpath(`/proc/self/fd/${handle.fd}`)).startsWith((await realpath(below)) + sep)) {
+    if (
+      below !== undefined &&
+      !(await realpath(`/proc/self/fd/${handle.fd}`)).startsWith((await realpath(below)) + sep)
+    ) {
       throw new Unreadable(`it is a link that leads out of ${below}`);
     }
     return handle;
@@ -59,13 +68,18 @@ const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 /** The bytes of a plain file, or of a pipe that a shell hands over. Throws Unreadable, also for more than `mostBytes`, or the file system's error. */
 export function readBytesSync(file: string, mostBytes: number): Buffer {
   const isHandedOver = handedOver.test(file);
-  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOCTTY | (isHandedOver ? 0 : constants.O_NONBLOCK));
+  const descriptor = openSync(
+    file,
+    constants.O_RDONLY | constants.O_NOCTTY | (isHandedOver ? 0 : constants.O_NONBLOCK),
+  );
   try {
     const found = fstatSync(descriptor);
-    if (!found.isFile() && !found.isDirectory() && !(isHandedOver && found.isFIFO())) throw new Unreadable(notAFile);
+    if (!found.isFile() && !found.isDirectory() && !(isHandedOver && found.isFIFO()))
+      throw new Unreadable(notAFile);
     const bytes = Buffer.allocUnsafe(mostBytes + 1);
     let length = 0;
-    for (let read = -1; read !== 0 && length <= mostBytes; length += read) read = readSync(descriptor, bytes, length, bytes.length - length, null);
+    for (let read = -1; read !== 0 && length <= mostBytes; length += read)
+      read = readSync(descriptor, bytes, length, bytes.length - length, null);
     if (length > mostBytes) throw new Unreadable(`it has more than ${mostBytes} bytes`);
     return bytes.subarray(0, length);
   } finally {
@@ -75,5 +89,8 @@ export function readBytesSync(file: string, mostBytes: number): Buffer {
 
 /** Throws UserError for a path with a newline, which would end the comment that names it, or the like. @param begin of the message */
 export function requirePlainPath(file: string, begin: string): void {
-  if (/\p{Cc}/u.test(file)) throw new UserError(`${begin} ${JSON.stringify(file)}, which has control characters in its path: rename it`);
+  if (/\p{Cc}/u.test(file))
+    throw new UserError(
+      `${begin} ${JSON.stringify(file)}, which has control characters in its path: rename it`,
+    );
 }

@@ -23,9 +23,16 @@ export interface ChildOptions {
 }
 
 /** A user of this machine that a command can run as. */
-export interface RunAs { name: string; uid: number; gid: number }
+export interface RunAs {
+  name: string;
+  uid: number;
+  gid: number;
+}
 
-export interface ChildExit { code: number | null; signal: NodeJS.Signals | null }
+export interface ChildExit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
 
 export interface Child {
   pid: number;
@@ -42,19 +49,43 @@ const endsWithParent = ['--pdeathsig', 'TERM'];
 function becoming(user: ChildOptions['user']): string[] {
   if (user === undefined) return [];
   // The kernel starts no program whose file has rights (setcap) beyond the bounding set. Servers' files have this one, or none.
-  const noRights = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all,+net_bind_service', '--no-new-privs'];
-  return ['setpriv', ...endsWithParent, `--reuid=${user.uid}`, `--regid=${user.gid}`, ...noRights, '--'];
+  const noRights = [
+    '--clear-groups',
+    '--inh-caps=-all',
+    '--bounding-set=-all,+net_bind_service',
+    '--no-new-privs',
+  ];
+  return [
+    'setpriv',
+    ...endsWithParent,
+    `--reuid=${user.uid}`,
+    `--regid=${user.gid}`,
+    ...noRights,
+    '--',
+  ];
 }
 
 /** Starts a child process. Throws when the command cannot be started. `setpriv` and `taskset` are util-linux, on every Linux. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
-  const child = spawn('setpriv', [...endsWithParent, '--', ...pin, ...(options.before ?? []), ...becoming(options.user), options.command, ...options.args], {
-    cwd: options.cwd,
-    env: options.env,
-    stdio: options.stdio ?? ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  });
+  const child = spawn(
+    'setpriv',
+    [
+      ...endsWithParent,
+      '--',
+      ...pin,
+      ...(options.before ?? []),
+      ...becoming(options.user),
+      options.command,
+      ...options.args,
+    ],
+    {
+      cwd: options.cwd,
+      env: options.env,
+      stdio: options.stdio ?? ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    },
+  );
   let gone = false;
   const exited = new Promise<ChildExit>((resolve) => {
     child.once('exit', (code, signal) => {
@@ -79,7 +110,12 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 }
 
 /** Starts a child without input whose output goes to a file: `w` empties it first, `a` appends. @param handed its descriptors from 3 on */
-export async function startLogged(options: Omit<ChildOptions, 'stdio'>, logFile: string, how: 'w' | 'a', ...handed: readonly number[]): Promise<Child> {
+export async function startLogged(
+  options: Omit<ChildOptions, 'stdio'>,
+  logFile: string,
+  how: 'w' | 'a',
+  ...handed: readonly number[]
+): Promise<Child> {
   const log = openSync(logFile, how);
   try {
     return await startChild({ ...options, stdio: ['ignore', log, log, ...handed] });

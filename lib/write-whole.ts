@@ -22,7 +22,12 @@ export async function checkWhole(file: string): Promise<void> {
   await written(file, 'probe', 0o600, rm);
 }
 
-async function written(file: string, text: string, mode: number, then: (unfinished: string) => Promise<void>): Promise<void> {
+async function written(
+  file: string,
+  text: string,
+  mode: number,
+  then: (unfinished: string) => Promise<void>,
+): Promise<void> {
   const unfinished = `${file}.unfinished`;
   try {
     await rm(unfinished, { force: true });

@@ -15,5 +15,7 @@ export default defineScenario({
     { name: 'a', server },
     { name: 'again', server },
   ],
-  footnotes: ['Both rows are the same nginx under the same load, both started anew in each round: whatever differs between them is noise.'],
+  footnotes: [
+    'Both rows are the same nginx under the same load, both started anew in each round: whatever differs between them is noise.',
+  ],
 });

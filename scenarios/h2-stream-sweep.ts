@@ -18,6 +18,10 @@ export default defineScenario({
   knob: 'HTTP/2',
   load: h2load('-n100000 -c100 -m100', { tls }),
   page,
-  variants: [nginxHttp1, { ...nghttpdH2, name: 'streams-100' }, ...[50, 20, 10, 5, 2, 1].map(withStreams)],
+  variants: [
+    nginxHttp1,
+    { ...nghttpdH2, name: 'streams-100' },
+    ...[50, 20, 10, 5, 2, 1].map(withStreams),
+  ],
   footnotes,
 });

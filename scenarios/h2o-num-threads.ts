@@ -12,8 +12,16 @@ export default defineScenario({
   page,
   sharedCores: true,
   variants: [
-    ...[1, 2, 4, 8].map((threads) => ({ name: `threads-${threads}`, server: h2o(['base', 'tuned'], { workers: threads }), note })),
-    { name: 'threads-16', server: h2o(['base', 'tuned'], { workers: 16 }), published: published.h2oTuned },
+    ...[1, 2, 4, 8].map((threads) => ({
+      name: `threads-${threads}`,
+      server: h2o(['base', 'tuned'], { workers: threads }),
+      note,
+    })),
+    {
+      name: 'threads-16',
+      server: h2o(['base', 'tuned'], { workers: 16 }),
+      published: published.h2oTuned,
+    },
     {
       name: 'threads-36',
       server: h2o(['base'], { workers: 36 }),

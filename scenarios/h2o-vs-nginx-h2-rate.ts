@@ -1,13 +1,24 @@
 import { defineScenario, h2o, nginx, vegeta } from '../lib/scenario/index.ts';
 
 // As in h2o-vs-nginx-h2, on the same two servers.
-const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'P-384'] } as const;
-const load = vegeta('-http2 -insecure -duration=10s -rate=1000', { bucketsMs: [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5], tls });
+const tls = {
+  maxVersion: 'TLSv1.2',
+  ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'],
+  curves: ['P-256', 'P-384'],
+} as const;
+const load = vegeta('-http2 -insecure -duration=10s -rate=1000', {
+  bucketsMs: [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5],
+  tls,
+});
 
 /** The article's histogram: how many responses were in each bucket, the last one being all that is longer. */
 function histogram(counts: readonly number[]) {
   const bounds = [0, ...(load.bucketSeconds ?? [])];
-  return counts.map((count, index) => ({ fromSeconds: bounds[index] ?? NaN, toSeconds: bounds[index + 1] ?? null, count }));
+  return counts.map((count, index) => ({
+    fromSeconds: bounds[index] ?? NaN,
+    toSeconds: bounds[index + 1] ?? null,
+    count,
+  }));
 }
 
 export default defineScenario({
@@ -21,12 +32,18 @@ export default defineScenario({
     {
       name: 'nginx',
       server: nginx(['h2-tuned'], { workers: 'server-cores', minWorkers: 2 }),
-      published: { requests: 10_000, buckets: histogram([0, 0, 342, 2617, 6000, 207, 19, 257, 36, 522]) },
+      published: {
+        requests: 10_000,
+        buckets: histogram([0, 0, 342, 2617, 6000, 207, 19, 257, 36, 522]),
+      },
     },
     {
       name: 'h2o',
       server: h2o(['h2-tuned'], { workers: 'server-cores' }),
-      published: { requests: 10_000, buckets: histogram([0, 0, 657, 5740, 3318, 63, 7, 148, 9, 58]) },
+      published: {
+        requests: 10_000,
+        buckets: histogram([0, 0, 657, 5740, 3318, 63, 7, 148, 9, 58]),
+      },
     },
   ],
   footnotes: [

@@ -6,11 +6,12 @@ export const article = { id: '000', title: 'h2o vs nginx', year: 2015 } as const
 export const load = wrk('-c 100 -t 10 -d 10');
 export const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
-export const kernelSettings = "The article's kernel settings hold for a whole machine and are not applied here: net.core.somaxconn = 32768, "
-  + 'net.core.netdev_max_backlog = 32768, net.ipv4.tcp_max_syn_backlog = 32768, net.ipv4.tcp_tw_recycle = 1 (gone since Linux 4.12), '
-  + 'net.ipv4.tcp_tw_reuse = 1, net.ipv4.tcp_fin_timeout = 10, net.core.rmem_max = 16777216, net.core.wmem_max = 16777216, '
-  + 'net.ipv4.tcp_rmem = 4096 349520 16777216, net.ipv4.tcp_wmem = 4096 65536 16777216, net.ipv4.ip_local_port_range = 1024 65535, '
-  + 'net.ipv4.tcp_timestamps = 0. Its author doubts that they are needed.';
+export const kernelSettings =
+  "The article's kernel settings hold for a whole machine and are not applied here: net.core.somaxconn = 32768, " +
+  'net.core.netdev_max_backlog = 32768, net.ipv4.tcp_max_syn_backlog = 32768, net.ipv4.tcp_tw_recycle = 1 (gone since Linux 4.12), ' +
+  'net.ipv4.tcp_tw_reuse = 1, net.ipv4.tcp_fin_timeout = 10, net.core.rmem_max = 16777216, net.core.wmem_max = 16777216, ' +
+  'net.ipv4.tcp_rmem = 4096 349520 16777216, net.ipv4.tcp_wmem = 4096 65536 16777216, net.ipv4.ip_local_port_range = 1024 65535, ' +
+  'net.ipv4.tcp_timestamps = 0. Its author doubts that they are needed.';
 
 /** What wrk printed of each row. Its MB and GB are powers of 1024. */
 export const published = {
@@ -82,8 +83,9 @@ export const published = {
 // As many as in the later steps, so that each step changes one thing; with one worker nginx takes no accept mutex.
 const workers = { workers: 'server-cores', articleWorkers: 16, minWorkers: 2 } as const;
 
-const keepsConnections = "h2o keeps connections open, and the article's nginx closes each one after 100 requests (keepalive_requests): "
-  + 'only nginx has the cost of reconnecting, which is part of every comparison of the two.';
+const keepsConnections =
+  "h2o keeps connections open, and the article's nginx closes each one after 100 requests (keepalive_requests): " +
+  'only nginx has the cost of reconnecting, which is part of every comparison of the two.';
 
 export default defineScenario({
   name: 'h2o-vs-nginx',
@@ -136,14 +138,27 @@ export default defineScenario({
     {
       name: 'nginx-tcp-nopush',
       against: 'nginx-accept-mutex-delay',
-      server: nginx(['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush'], workers),
+      server: nginx(
+        ['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush'],
+        workers,
+      ),
       published: published.tcpNopush,
     },
     {
       name: 'nginx-tcp-nopush-unlimited',
       onRequest: true,
       against: 'h2o-tuned',
-      server: nginx(['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush', 'keepalive-unlimited'], workers),
+      server: nginx(
+        [
+          'base',
+          'workers',
+          'open-file-cache',
+          'accept-mutex-delay',
+          'tcp-nopush',
+          'keepalive-unlimited',
+        ],
+        workers,
+      ),
       note: 'Beyond the article: connections are not closed after 100 requests, as h2o has it.',
     },
   ],

@@ -1,8 +1,20 @@
-import { defineScenario, h2load, h2o, nghttpd, nginx, weighttp, type Variant } from '../lib/scenario/index.ts';
+import {
+  defineScenario,
+  h2load,
+  h2o,
+  nghttpd,
+  nginx,
+  weighttp,
+  type Variant,
+} from '../lib/scenario/index.ts';
 
 export const article = { id: '003', title: 'HTTP/2 and SPDY on a small file', year: 2014 } as const;
 export const page = { docroot: 'small', path: '/index.html', bodyBytes: 21 };
-export const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256'] } as const;
+export const tls = {
+  maxVersion: 'TLSv1.2',
+  ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'],
+  curves: ['P-256'],
+} as const;
 
 export const nginxHttp1: Variant = {
   name: 'nginx-http1',
@@ -72,8 +84,12 @@ export default defineScenario({
     nghttpdH2,
     {
       name: 'nginx-h2',
-      server: nginx(['small-file', 'small-file-h2'], { workers: 'server-cores', articleWorkers: 2, minWorkers: 2 }),
-      note: "Beyond the article: its nginx over HTTP/2 where SPDY was.",
+      server: nginx(['small-file', 'small-file-h2'], {
+        workers: 'server-cores',
+        articleWorkers: 2,
+        minWorkers: 2,
+      }),
+      note: 'Beyond the article: its nginx over HTTP/2 where SPDY was.',
     },
     {
       name: 'h2o-h2',
@@ -84,6 +100,6 @@ export default defineScenario({
   footnotes: [
     ...footnotes,
     'nginx answers 10,000 requests on a connection (keepalive_requests), which is more than any gets here. Its gzip never acts: the generators do not ask for it.',
-    "The h2load of 2014 left all but headers and data out of its kB/s: total bytes by time are more.",
+    'The h2load of 2014 left all but headers and data out of its kB/s: total bytes by time are more.',
   ],
 });

@@ -12,7 +12,11 @@ export default defineScenario({
   load,
   page,
   variants: [
-    { name: 'open-file-cache', server: nginx(['base', 'workers', 'open-file-cache'], workers), published: published.openFileCache },
+    {
+      name: 'open-file-cache',
+      server: nginx(['base', 'workers', 'open-file-cache'], workers),
+      published: published.openFileCache,
+    },
     {
       name: 'accept-mutex-delay',
       server: nginx(['base', 'workers', 'open-file-cache', 'accept-mutex-delay'], workers),

@@ -13,8 +13,17 @@ export default defineScenario({
   page,
   variants: [
     { name: 'workers', server: nginx(['base', 'workers'], workers), published: published.workers },
-    { name: 'open-file-cache', server: nginx(['base', 'workers', 'open-file-cache'], workers), published: published.openFileCache },
-    { name: 'workers-unlimited', onRequest: true, server: nginx(['base', 'workers', 'keepalive-unlimited'], workers), note },
+    {
+      name: 'open-file-cache',
+      server: nginx(['base', 'workers', 'open-file-cache'], workers),
+      published: published.openFileCache,
+    },
+    {
+      name: 'workers-unlimited',
+      onRequest: true,
+      server: nginx(['base', 'workers', 'keepalive-unlimited'], workers),
+      note,
+    },
     {
       name: 'open-file-cache-unlimited',
       onRequest: true,

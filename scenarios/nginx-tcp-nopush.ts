@@ -19,7 +19,10 @@ export default defineScenario({
     },
     {
       name: 'tcp-nopush',
-      server: nginx(['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush'], workers),
+      server: nginx(
+        ['base', 'workers', 'open-file-cache', 'accept-mutex-delay', 'tcp-nopush'],
+        workers,
+      ),
       published: published.tcpNopush,
     },
   ],

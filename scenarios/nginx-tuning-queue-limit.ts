@@ -1,5 +1,19 @@
-import { defineScenario, nginx, type NetworkSpec, type Published, type Variant } from '../lib/scenario/index.ts';
-import { article, footnotes, loadWith, network, page, published, workers } from './nginx-tuning-under-delay.ts';
+import {
+  defineScenario,
+  nginx,
+  type NetworkSpec,
+  type Published,
+  type Variant,
+} from '../lib/scenario/index.ts';
+import {
+  article,
+  footnotes,
+  loadWith,
+  network,
+  page,
+  published,
+  workers,
+} from './nginx-tuning-under-delay.ts';
 
 /** With 18 rows a round of each has to be short. */
 const secondsHere = 12;
@@ -27,23 +41,70 @@ const toClientUnlimited: NetworkSpec = { ...network, toServer: undelayed, toClie
 
 const conditions: readonly Condition[] = [
   {
-    name: 'to-server-limit-10k', connections: 10_000, expectedRps: 1200,
+    name: 'to-server-limit-10k',
+    connections: 10_000,
+    expectedRps: 1200,
     published: { off: published.untuned, on: published.tcpNopush },
   },
   { name: 'to-server-limit-1k', connections: 1000, expectedRps: 1400, note: '1,000 connections' },
-  { name: 'to-server-no-limit-10k', connections: 10_000, network: toServerUnlimited, expectedRps: 12_000, note: 'no limit of the queue' },
-  { name: 'to-server-no-limit-1k', connections: 1000, network: toServerUnlimited, expectedRps: 4500, note: 'no limit of the queue, 1,000 connections' },
-  { name: 'to-client-limit-10k', connections: 10_000, network: toClientLimited, expectedRps: 1400, note: "the delay and its queue on the server's way out" },
-  { name: 'to-client-limit-1k', connections: 1000, network: toClientLimited, expectedRps: 1400, note: "the delay and its queue on the server's way out, 1,000 connections" },
-  { name: 'to-client-no-limit-10k', connections: 10_000, network: toClientUnlimited, expectedRps: 12_000, note: "the delay on the server's way out, no limit of the queue" },
-  { name: 'to-client-no-limit-1k', connections: 1000, network: toClientUnlimited, expectedRps: 4500, note: "the delay on the server's way out, no limit of the queue, 1,000 connections" },
   {
-    name: 'backlog-no-limit-10k', connections: 10_000, knobs: ['backlog-16384'], expectedRps: 12_000,
-    network: { ...toServerUnlimited, serverSettings: [...network.serverSettings, 'somaxconn-16384'] },
+    name: 'to-server-no-limit-10k',
+    connections: 10_000,
+    network: toServerUnlimited,
+    expectedRps: 12_000,
+    note: 'no limit of the queue',
+  },
+  {
+    name: 'to-server-no-limit-1k',
+    connections: 1000,
+    network: toServerUnlimited,
+    expectedRps: 4500,
+    note: 'no limit of the queue, 1,000 connections',
+  },
+  {
+    name: 'to-client-limit-10k',
+    connections: 10_000,
+    network: toClientLimited,
+    expectedRps: 1400,
+    note: "the delay and its queue on the server's way out",
+  },
+  {
+    name: 'to-client-limit-1k',
+    connections: 1000,
+    network: toClientLimited,
+    expectedRps: 1400,
+    note: "the delay and its queue on the server's way out, 1,000 connections",
+  },
+  {
+    name: 'to-client-no-limit-10k',
+    connections: 10_000,
+    network: toClientUnlimited,
+    expectedRps: 12_000,
+    note: "the delay on the server's way out, no limit of the queue",
+  },
+  {
+    name: 'to-client-no-limit-1k',
+    connections: 1000,
+    network: toClientUnlimited,
+    expectedRps: 4500,
+    note: "the delay on the server's way out, no limit of the queue, 1,000 connections",
+  },
+  {
+    name: 'backlog-no-limit-10k',
+    connections: 10_000,
+    knobs: ['backlog-16384'],
+    expectedRps: 12_000,
+    network: {
+      ...toServerUnlimited,
+      serverSettings: [...network.serverSettings, 'somaxconn-16384'],
+    },
     note: 'no limit of the queue, and a listen queue of 16384 instead of 128',
   },
   {
-    name: 'to-server-limit-20k', connections: 20_000, expectedRps: 1200, onRequest: true,
+    name: 'to-server-limit-20k',
+    connections: 20_000,
+    expectedRps: 1200,
+    onRequest: true,
     // The article has no figure for requests/s but says that they were no more.
     published: { on: { errorsPerMillion: 19_374 } },
     note: '20,000 connections',
@@ -51,19 +112,37 @@ const conditions: readonly Condition[] = [
 ];
 
 /** nginx without tcp_nopush under this condition, and with it. */
-function pairOf({ name, connections, network: own, knobs = [], expectedRps, published: figures = {}, onRequest, note }: Condition): Variant[] {
+function pairOf({
+  name,
+  connections,
+  network: own,
+  knobs = [],
+  expectedRps,
+  published: figures = {},
+  onRequest,
+  note,
+}: Condition): Variant[] {
   const common = {
     load: loadWith(connections, secondsHere, expectedRps),
     ...(own === undefined ? {} : { network: own }),
     ...(onRequest === undefined ? {} : { onRequest }),
     ...(note === undefined ? {} : { note: `Beyond the article's table: ${note}.` }),
   };
-  const withConfig = (config: readonly string[], printed: Published | undefined): Omit<Variant, 'name'> => ({
-    ...common, server: nginx(config, workers), ...(printed === undefined ? {} : { published: printed }),
+  const withConfig = (
+    config: readonly string[],
+    printed: Published | undefined,
+  ): Omit<Variant, 'name'> => ({
+    ...common,
+    server: nginx(config, workers),
+    ...(printed === undefined ? {} : { published: printed }),
   });
   return [
     { name, against: null, ...withConfig(['packaged', ...knobs], figures.off) },
-    { name: `${name}-nopush`, against: name, ...withConfig(['packaged', ...knobs, 'tcp-nopush'], figures.on) },
+    {
+      name: `${name}-nopush`,
+      against: name,
+      ...withConfig(['packaged', ...knobs, 'tcp-nopush'], figures.on),
+    },
   ];
 }
 
@@ -80,8 +159,8 @@ export default defineScenario({
   variants: conditions.flatMap(pairOf),
   footnotes: [
     'Rows that end in -nopush have tcp_nopush on, and are against the row without it.',
-    'A request takes two round trips, so behind 100 ms 1,000 connections come to 5,000 requests/s at most: where the queue has no '
-    + 'limit that sets their pace, whatever nginx does.',
+    'A request takes two round trips, so behind 100 ms 1,000 connections come to 5,000 requests/s at most: where the queue has no ' +
+      'limit that sets their pace, whatever nginx does.',
     ...footnotes,
   ],
 });

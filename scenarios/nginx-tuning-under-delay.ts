@@ -1,4 +1,10 @@
-import { ab, defineScenario, nginx, type LoadProfile, type NetworkSpec } from '../lib/scenario/index.ts';
+import {
+  ab,
+  defineScenario,
+  nginx,
+  type LoadProfile,
+  type NetworkSpec,
+} from '../lib/scenario/index.ts';
 
 // Exported for the scenario that asks what of this table is the network's queue.
 export const article = { id: '004', title: 'nginx tuning under delay', year: 2017 } as const;
@@ -9,8 +15,16 @@ export const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
  * time-out (30 s) is for all connections together: a single one goes on as long as the kernel tries, 127 s by its counts.
  * @param expectedRps with the last requests, which wait as long as that
  */
-export const loadWith = (connections: number, secondsHere: number, expectedRps: number): LoadProfile => ({
-  ...ab(`-c ${connections} -n 1000000 -r`), timeoutSeconds: 130, warmupSeconds: 3, secondsHere, expectedRps,
+export const loadWith = (
+  connections: number,
+  secondsHere: number,
+  expectedRps: number,
+): LoadProfile => ({
+  ...ab(`-c ${connections} -n 1000000 -r`),
+  timeoutSeconds: 130,
+  warmupSeconds: 3,
+  secondsHere,
+  expectedRps,
 });
 
 export const network: NetworkSpec = {
@@ -32,14 +46,14 @@ export const published = {
 export const workers = { workers: 1 } as const;
 
 export const footnotes = [
-  "Client and server are in network namespaces of the run's own, the server's with CentOS 7's kernel settings. The delay is on the client's way to "
-  + "the server: in the article's packet dump, taken on the server, the SYN-ACK leaves 37 µs after the SYN, and its ACK comes 100.7 ms later.",
-  'The limit of 1000 packets in the queue is our reading: the article names tc only, and 1000 is what its netem has unless told otherwise. '
-  + 'With 100 ms of delay that lets 10,000 packets/s through.',
-  'Without --exact a round is a window of the load, which is even from its third second on. Errors take longer to come: nginx gives up on a request '
-  + "that is not there after 60 s (as in the log that the article shows), and a connection is given up after 130 s, where the kernel's own tries end.",
-  "The article's author saw other figures for one and the same setting: untuned 1,515 requests/s in the part before, and, tuned, 1,611 later and "
-  + '2,714 after a reboot. That is more than any effect in the table.',
+  "Client and server are in network namespaces of the run's own, the server's with CentOS 7's kernel settings. The delay is on the client's way to " +
+    "the server: in the article's packet dump, taken on the server, the SYN-ACK leaves 37 µs after the SYN, and its ACK comes 100.7 ms later.",
+  'The limit of 1000 packets in the queue is our reading: the article names tc only, and 1000 is what its netem has unless told otherwise. ' +
+    'With 100 ms of delay that lets 10,000 packets/s through.',
+  'Without --exact a round is a window of the load, which is even from its third second on. Errors take longer to come: nginx gives up on a request ' +
+    "that is not there after 60 s (as in the log that the article shows), and a connection is given up after 130 s, where the kernel's own tries end.",
+  "The article's author saw other figures for one and the same setting: untuned 1,515 requests/s in the part before, and, tuned, 1,611 later and " +
+    '2,714 after a reboot. That is more than any effect in the table.',
   'The article does not say how many connections nginx allowed (worker_connections): 10240 here.',
 ];
 
@@ -60,8 +74,16 @@ export default defineScenario({
       published: published.acceptMutexDelay,
       note: 'The delay is for workers that wait for each other, and there is one: the article expected no effect.',
     },
-    { name: 'tcp-nopush', server: nginx(['packaged', 'tcp-nopush'], workers), published: published.tcpNopush },
-    { name: 'access-log-off', server: nginx(['packaged', 'access-log-off'], workers), published: published.accessLogOff },
+    {
+      name: 'tcp-nopush',
+      server: nginx(['packaged', 'tcp-nopush'], workers),
+      published: published.tcpNopush,
+    },
+    {
+      name: 'access-log-off',
+      server: nginx(['packaged', 'access-log-off'], workers),
+      published: published.accessLogOff,
+    },
     {
       name: 'kernel-settings',
       server: nginx(['packaged'], workers),

@@ -18,8 +18,16 @@ export default defineScenario({
       published: published.nginxInitial,
       note: "The article's nginx before tuning: 1024 connections allowed, and 10240 a worker in the rows below; the load takes 100.",
     },
-    ...[2, 4, 8].map((workers) => ({ name: `workers-${workers}`, server: nginx(['base', 'workers'], { workers }), note })),
-    { name: 'workers-16', server: nginx(['base', 'workers'], { workers: 16 }), published: published.workers },
+    ...[2, 4, 8].map((workers) => ({
+      name: `workers-${workers}`,
+      server: nginx(['base', 'workers'], { workers }),
+      note,
+    })),
+    {
+      name: 'workers-16',
+      server: nginx(['base', 'workers'], { workers: 16 }),
+      published: published.workers,
+    },
   ],
   footnotes: [
     'Server and generator run on all cores together, as in the article, which had 36: with more workers than the generator leaves cores for, the two fight for the CPU.',

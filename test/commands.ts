@@ -2,8 +2,14 @@
 import { main as mainOf, type Command } from '../lib/cli/main.ts';
 
 const ofCheckout: Readonly<Record<string, Command>> = {
-  test: { help: 'run the project\'s tests', run: async (args) => (await import('./run.ts')).testCommand(args) },
-  bench: { help: 'measure the load generator itself', run: async (args) => (await import('../bench/bench.ts')).benchCommand(args) },
+  test: {
+    help: "run the project's tests",
+    run: async (args) => (await import('./run.ts')).testCommand(args),
+  },
+  bench: {
+    help: 'measure the load generator itself',
+    run: async (args) => (await import('../bench/bench.ts')).benchCommand(args),
+  },
 };
 
 /** As lib/cli/main.ts's. */

@@ -12,17 +12,37 @@ import { openStore, type Store } from '../lib/store/index.ts';
 import type { Cell } from './dashboard-figures.ts';
 import { accessUrl, authorization } from './fixtures/influx-access.ts';
 import { keptRounds } from './scenario-run.ts';
-import { expressionsOf, interpolate, panelsOf, readDashboard, selectedColumns, sorted, targetsOf, type Dashboard, type Panel, type Picked } from './grafana.ts';
+import {
+  expressionsOf,
+  interpolate,
+  panelsOf,
+  readDashboard,
+  selectedColumns,
+  sorted,
+  targetsOf,
+  type Dashboard,
+  type Panel,
+  type Picked,
+} from './grafana.ts';
 
-export interface Answer { tags: Record<string, string> | undefined; rows: Record<string, Cell>[] }
+export interface Answer {
+  tags: Record<string, string> | undefined;
+  rows: Record<string, Cell>[];
+}
 
 /** What is picked of a dashboard's variables; the time range is that of the run. */
-export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt'> & { variant?: string };
+export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt'> & {
+  variant?: string;
+};
 
 /** The variables and the time range of a dashboard that shows a run. */
 export function pickedOf({ scenario, run, variant = '', startedAt, endedAt }: Choice): Picked {
   // All variants where they can be picked.
-  return { variables: { scenario, run, variant, compared: variant, variants: '.*' }, fromMs: Date.parse(startedAt), toMs: Date.parse(endedAt) };
+  return {
+    variables: { scenario, run, variant, compared: variant, variants: '.*' },
+    fromMs: Date.parse(startedAt),
+    toMs: Date.parse(endedAt),
+  };
 }
 
 /** What the runs here need. */
@@ -40,7 +60,10 @@ export class DashboardDatabase {
   static async open(): Promise<DashboardDatabase> {
     const folder = await mkdtemp(join(tmpdir(), 'bakeoff-dashboards-'));
     const { influxd } = await ensureTools(['influxd']);
-    return new DashboardDatabase(await openStore({ influxdBinary: influxd, folder: join(folder, 'influxd') }), folder);
+    return new DashboardDatabase(
+      await openStore({ influxdBinary: influxd, folder: join(folder, 'influxd') }),
+      folder,
+    );
   }
 
   async close(): Promise<void> {
@@ -51,36 +74,81 @@ export class DashboardDatabase {
   /** Runs a scenario into the database. Of a round that was dropped and repeated nothing stays there: panels show what it has. */
   async run(args: readonly string[]): Promise<Result> {
     const tools = await ensureTools(runTools);
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      'bin/bakeoff.mjs', 'scenario', ...args, '--json', '--influx', accessUrl(this.store.influx), '--out', join(this.#folder, 'results'),
-    ], {
-      cwd: projectRoot, maxBuffer: 2 ** 26, timeout: 120_000,
-      // A bakeoff of its own: the person's may be measuring.
-      env: { ...process.env, BAKEOFF_HOME: this.#folder, ...Object.fromEntries(runTools.map((tool) => [toolVariable(tool), tools[tool]])) },
-    });
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [
+        'bin/bakeoff.mjs',
+        'scenario',
+        ...args,
+        '--json',
+        '--influx',
+        accessUrl(this.store.influx),
+        '--out',
+        join(this.#folder, 'results'),
+      ],
+      {
+        cwd: projectRoot,
+        maxBuffer: 2 ** 26,
+        timeout: 120_000,
+        // A bakeoff of its own: the person's may be measuring.
+        env: {
+          ...process.env,
+          BAKEOFF_HOME: this.#folder,
+          ...Object.fromEntries(runTools.map((tool) => [toolVariable(tool), tools[tool]])),
+        },
+      },
+    );
     const result = JSON.parse(stdout) as Result;
     const kept = keptRounds(result);
-    const dropped = Array.from({ length: Math.max(...kept) }, (_, index) => index + 1).filter((round) => !kept.includes(round));
-    for (const round of dropped) await this.store.query(`DROP SERIES WHERE "run" = '${result.run}' AND "round" = '${round}'`);
+    const dropped = Array.from({ length: Math.max(...kept) }, (_, index) => index + 1).filter(
+      (round) => !kept.includes(round),
+    );
+    for (const round of dropped)
+      await this.store.query(`DROP SERIES WHERE "run" = '${result.run}' AND "round" = '${round}'`);
     return result;
   }
 
   /** One query, over GET with epoch=ms, as Grafana asks. */
   async ask(query: string): Promise<Answer[]> {
-    const parameters = new URLSearchParams({ db: this.store.influx.database, epoch: 'ms', q: query });
-    const response = await fetch(`${this.store.influx.url}/query?${parameters}`, { headers: { Authorization: authorization(this.store.influx) } });
-    const answer = await response.json() as { error?: string; results?: [{ error?: string; series?: { tags?: Record<string, string>; columns: string[]; values: Cell[][] }[] }] };
+    const parameters = new URLSearchParams({
+      db: this.store.influx.database,
+      epoch: 'ms',
+      q: query,
+    });
+    const response = await fetch(`${this.store.influx.url}/query?${parameters}`, {
+      headers: { Authorization: authorization(this.store.influx) },
+    });
+    const answer = (await response.json()) as {
+      error?: string;
+      results?: [
+        {
+          error?: string;
+          series?: { tags?: Record<string, string>; columns: string[]; values: Cell[][] }[];
+        },
+      ];
+    };
     const result = answer.results?.[0];
-    if (result === undefined || result.error !== undefined) throw new Error(`${query}: ${answer.error ?? result?.error}`);
+    if (result === undefined || result.error !== undefined)
+      throw new Error(`${query}: ${answer.error ?? result?.error}`);
     return (result.series ?? []).map(({ tags, columns, values }) => ({
-      tags, rows: values.map((value) => Object.fromEntries(columns.map((column, index) => [column, value[index] ?? null]))),
+      tags,
+      rows: values.map((value) =>
+        Object.fromEntries(columns.map((column, index) => [column, value[index] ?? null])),
+      ),
     }));
   }
 
   /** What those queries of a panel answer whose answers it shows, and what its expressions make of those of others; in their order. */
   async panel(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
     const panel = panelOf(name, id);
-    const answers = new Map(await Promise.all(targetsOf(panel).map(async ({ refId, query }) => [refId, await this.ask(interpolate(query, pickedOf(choice)))] as const)));
+    const answers = new Map(
+      await Promise.all(
+        targetsOf(panel).map(
+          async ({ refId, query }) =>
+            [refId, await this.ask(interpolate(query, pickedOf(choice)))] as const,
+        ),
+      ),
+    );
     return panel.targets.flatMap((target) => {
       if ('expression' in target) return [divided(target.expression, answers)];
       return target.hide === true ? [] : [answers.get(target.refId) ?? []];
@@ -92,31 +160,46 @@ export class DashboardDatabase {
     const panel = panelOf(name, id);
     const letters = expressionsOf(panel).map(({ expression }) => expression[1]);
     const dividends = targetsOf(panel).filter(({ refId }) => letters.includes(refId));
-    return Promise.all(dividends.map(({ query }) => this.ask(interpolate(query, pickedOf(choice)))));
+    return Promise.all(
+      dividends.map(({ query }) => this.ask(interpolate(query, pickedOf(choice)))),
+    );
   }
 
   /** The rows of a table or of bars: one series, columns as selected. */
   async rows(name: DashboardName, id: number, choice: Choice): Promise<Record<string, Cell>[]> {
     const [answers = [], ...others] = await this.panel(name, id, choice);
-    if (others.length > 0 || answers.length !== 1) throw new Error(`panel ${id} has ${others.length + 1} queries, the first with ${answers.length} series`);
+    if (others.length > 0 || answers.length !== 1)
+      throw new Error(
+        `panel ${id} has ${others.length + 1} queries, the first with ${answers.length} series`,
+      );
     const columns = columnsOf(name, id);
     return (answers[0]?.rows ?? []).map(({ time: _time, ...row }) => {
-      if (Object.keys(row).join() !== columns.join()) throw new Error(`panel ${id} answers ${Object.keys(row).join()}`);
+      if (Object.keys(row).join() !== columns.join())
+        throw new Error(`panel ${id} answers ${Object.keys(row).join()}`);
       return row;
     });
   }
 
   /** What the plot of intervals draws: the names of its rows, and the marks, each in the row that the last of its columns says. */
-  async intervals(choice: Choice): Promise<{ names: Record<string, Cell>[]; marks: Record<string, Cell>[] }> {
-    const [names = [], ...marks] = (await this.panel('comparison', 2, choice)).map((answers) => answers.flatMap(({ rows }) => rows.map(({ time: _, ...row }) => row)));
+  async intervals(
+    choice: Choice,
+  ): Promise<{ names: Record<string, Cell>[]; marks: Record<string, Cell>[] }> {
+    const [names = [], ...marks] = (await this.panel('comparison', 2, choice)).map((answers) =>
+      answers.flatMap(({ rows }) => rows.map(({ time: _, ...row }) => row)),
+    );
     return { names, marks: marks.flat().filter(({ ratio }) => ratio !== null) };
   }
 
   /** When a dashboard has marks on its time axes, in ms since 1970. */
   async marks(name: DashboardName, choice: Choice): Promise<number[]> {
-    const queries = (dashboardOf(name).annotations?.list ?? []).map(({ query }) => interpolate(query, pickedOf(choice)));
+    const queries = (dashboardOf(name).annotations?.list ?? []).map(({ query }) =>
+      interpolate(query, pickedOf(choice)),
+    );
     const answers = await Promise.all(queries.map((query) => this.ask(query)));
-    return answers.flat().flatMap(({ rows }) => rows.map((row) => Number(row['time']))).toSorted((a, b) => a - b);
+    return answers
+      .flat()
+      .flatMap(({ rows }) => rows.map((row) => Number(row['time'])))
+      .toSorted((a, b) => a - b);
   }
 
   /** What Grafana's picker offers, the one it picks first. */
@@ -125,9 +208,14 @@ export class DashboardDatabase {
     if (variable === undefined) throw new Error(`no variable ${variableName}`);
     const answers = await this.ask(interpolate(variable.query, pickedOf(choice)));
     // Grafana takes every column but the time for values; SHOW TAG VALUES calls the one that counts so.
-    const values = answers.flatMap(({ rows }) => rows.flatMap(({ time: _, key: __, ...columns }) => Object.values(columns).map(String)));
+    const values = answers.flatMap(({ rows }) =>
+      rows.flatMap(({ time: _, key: __, ...columns }) => Object.values(columns).map(String)),
+    );
     const kept = new RegExp(variable.regex?.slice(1, -1) ?? '');
-    return sorted(variable, [...new Set(values)].filter((value) => kept.test(value)));
+    return sorted(
+      variable,
+      [...new Set(values)].filter((value) => kept.test(value)),
+    );
   }
 }
 
@@ -137,18 +225,25 @@ export class DashboardDatabase {
  */
 function divided(expression: string, answers: ReadonlyMap<string, Answer[]>): Answer[] {
   const [, of = '', per = ''] = /^\$(\w) \/ \$(\w)$/.exec(expression) ?? [];
-  const valueOf = ({ time: _, ...values }: Record<string, Cell>): number => Number(Object.values(values)[0]);
-  return (answers.get(of) ?? []).flatMap((dividend) => (answers.get(per) ?? []).flatMap((divisor): Answer[] => {
-    const tags = { ...dividend.tags };
-    // Without tags it is called by its measurement, which no other is.
-    if (divisor.tags === undefined || Object.entries(divisor.tags).some(([tag, value]) => tags[tag] !== value)) return [];
-    const divisors = new Map(divisor.rows.map((row) => [row['time'], valueOf(row)]));
-    const rows = dividend.rows.flatMap((row): Answer['rows'] => {
-      const by = divisors.get(row['time'] ?? null);
-      return by === undefined ? [] : [{ time: row['time'] ?? null, value: valueOf(row) / by }];
-    });
-    return [{ tags, rows }];
-  }));
+  const valueOf = ({ time: _, ...values }: Record<string, Cell>): number =>
+    Number(Object.values(values)[0]);
+  return (answers.get(of) ?? []).flatMap((dividend) =>
+    (answers.get(per) ?? []).flatMap((divisor): Answer[] => {
+      const tags = { ...dividend.tags };
+      // Without tags it is called by its measurement, which no other is.
+      if (
+        divisor.tags === undefined ||
+        Object.entries(divisor.tags).some(([tag, value]) => tags[tag] !== value)
+      )
+        return [];
+      const divisors = new Map(divisor.rows.map((row) => [row['time'], valueOf(row)]));
+      const rows = dividend.rows.flatMap((row): Answer['rows'] => {
+        const by = divisors.get(row['time'] ?? null);
+        return by === undefined ? [] : [{ time: row['time'] ?? null, value: valueOf(row) / by }];
+      });
+      return [{ tags, rows }];
+    }),
+  );
 }
 
 const read = new Map<DashboardName, Dashboard>();

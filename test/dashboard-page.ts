@@ -2,7 +2,12 @@
 import type { Page } from 'playwright-core';
 import type { DashboardName } from '../dashboards/names.ts';
 import type { Result } from '../lib/result/result.ts';
-import { dashboardOf, pickedOf, type Answer, type DashboardDatabase } from './dashboard-database.ts';
+import {
+  dashboardOf,
+  pickedOf,
+  type Answer,
+  type DashboardDatabase,
+} from './dashboard-database.ts';
 import type { Cell } from './dashboard-figures.ts';
 import { isRow, panelsOf, selectedColumns, targetsOf, type Panel } from './grafana.ts';
 
@@ -35,17 +40,33 @@ interface SeenPanel {
 }
 
 /** The panels that a dashboard has of a run, and what the database answers to their queries. */
-export async function expectedPanels(database: DashboardDatabase, name: DashboardName, result: Result): Promise<ExpectedPanel[]> {
+export async function expectedPanels(
+  database: DashboardDatabase,
+  name: DashboardName,
+  result: Result,
+): Promise<ExpectedPanel[]> {
   const { fromMs, toMs } = pickedOf(result);
-  const marks = (await database.marks(name, result)).map((timeMs) => (timeMs - fromMs) / (toMs - fromMs));
-  const leavesOut = dashboardOf(name).templating.list.some((variable) => variable.name === 'unpublished');
+  const marks = (await database.marks(name, result)).map(
+    (timeMs) => (timeMs - fromMs) / (toMs - fromMs),
+  );
+  const leavesOut = dashboardOf(name).templating.list.some(
+    (variable) => variable.name === 'unpublished',
+  );
   const leftOut = leavesOut ? await database.choices(name, 'unpublished', result) : [];
   const all = panelsOf(dashboardOf(name)).map(async (panel): Promise<ExpectedPanel[]> => {
-    const values = panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
-    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], marks: [], leftOut }];
-    return Promise.all(values.map(async (variant) => ({
-      panel, title: withValues(panel.title, pickedOf({ ...result, variant }).variables), answers: await database.panel(name, panel.id, { ...result, variant }), marks: hasMarks(name, panel) ? marks : [], leftOut,
-    })));
+    const values =
+      panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
+    if (values.length === 0)
+      return [{ panel, title: anyValue(panel.title), answers: [], marks: [], leftOut }];
+    return Promise.all(
+      values.map(async (variant) => ({
+        panel,
+        title: withValues(panel.title, pickedOf({ ...result, variant }).variables),
+        answers: await database.panel(name, panel.id, { ...result, variant }),
+        marks: hasMarks(name, panel) ? marks : [],
+        leftOut,
+      })),
+    );
   });
   return (await Promise.all(all)).flat();
 }
@@ -59,67 +80,120 @@ function withValues(title: string, variables: Readonly<Record<string, string>>):
 }
 
 function anyValue(title: string): RegExp {
-  const escaped = title.split(/\$\{\w+(?::csv)?\}/).map((part) => part.replaceAll(/[\\^$*+?.()|[\]{}]/g, '\\$&'));
+  const escaped = title
+    .split(/\$\{\w+(?::csv)?\}/)
+    .map((part) => part.replaceAll(/[\\^$*+?.()|[\]{}]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}$`);
 }
 
 /** In pixels: high enough that no panel is left out for not being in sight. A line of Grafana's grid takes 38 pixels. */
 export function heightOf(name: DashboardName, expected: readonly ExpectedPanel[]): number {
-  const lines = expected.reduce((sum, { panel }) => sum + panel.gridPos.h, dashboardOf(name).panels.filter(isRow).length);
+  const lines = expected.reduce(
+    (sum, { panel }) => sum + panel.gridPos.h,
+    dashboardOf(name).panels.filter(isRow).length,
+  );
   return 38 * (lines + 12);
 }
 
 /** Opens the rows that are closed. */
 export async function openRows(page: Page, name: DashboardName): Promise<void> {
-  for (const row of dashboardOf(name).panels.filter(isRow).filter(({ collapsed }) => collapsed)) {
+  for (const row of dashboardOf(name)
+    .panels.filter(isRow)
+    .filter(({ collapsed }) => collapsed)) {
     await page.getByText(row.title, { exact: true }).click();
   }
 }
 
 /** What a person would call broken or missing; [] when all is as it has to be. */
-export async function problemsOn(page: Page, expected: readonly ExpectedPanel[]): Promise<string[]> {
-  const alerts = await page.locator('[data-testid="data-testid Panel status error"], [data-testid="data-testid Alert error"], [aria-label="Alert error"]').all();
+export async function problemsOn(
+  page: Page,
+  expected: readonly ExpectedPanel[],
+): Promise<string[]> {
+  const alerts = await page
+    .locator(
+      '[data-testid="data-testid Panel status error"], [data-testid="data-testid Alert error"], [aria-label="Alert error"]',
+    )
+    .all();
   const seen = await seenPanels(page);
   return [
-    ...await Promise.all(alerts.map(async (alert) => `error: ${await alert.locator('xpath=ancestor-or-self::section[1]').or(alert).first().textContent()}`)),
-    ...(seen.length === expected.length ? [] : [`${seen.length} panels instead of ${expected.length}`]),
+    ...(await Promise.all(
+      alerts.map(
+        async (alert) =>
+          `error: ${await alert.locator('xpath=ancestor-or-self::section[1]').or(alert).first().textContent()}`,
+      ),
+    )),
+    ...(seen.length === expected.length
+      ? []
+      : [`${seen.length} panels instead of ${expected.length}`]),
     ...expected.flatMap((one) => {
-      const found = seen.filter(({ title }) => (typeof one.title === 'string' ? title === one.title : one.title.test(title)));
+      const found = seen.filter(({ title }) =>
+        typeof one.title === 'string' ? title === one.title : one.title.test(title),
+      );
       const [panel] = found;
-      return panel === undefined || found.length > 1 ? [`${one.title}: ${found.length} panels`] : problemsOf(one, panel).map((problem) => `${panel.title}: ${problem}`);
+      return panel === undefined || found.length > 1
+        ? [`${one.title}: ${found.length} panels`]
+        : problemsOf(one, panel).map((problem) => `${panel.title}: ${problem}`);
     }),
   ];
 }
 
 function problemsOf({ panel, answers, marks, leftOut }: ExpectedPanel, seen: SeenPanel): string[] {
-  const { type, fieldConfig: { defaults, overrides } } = panel;
+  const {
+    type,
+    fieldConfig: { defaults, overrides },
+  } = panel;
   const rows = answers.flat().flatMap((answer) => answer.rows);
   const said = defaults.noValue ?? 'No data';
   if (!rows.some(({ time: _, ...row }) => Object.values(row).some((cell) => cell !== null))) {
     // Whatever it is given to say.
     const saysLess = type === 'xychart' && seen.message === null && seen.text.endsWith('Err');
-    return saysLess || ((seen.message ?? seen.text).endsWith(said) && said !== 'No data') ? [] : [`says "${seen.message ?? seen.text}" where it has nothing to show`];
+    return saysLess || ((seen.message ?? seen.text).endsWith(said) && said !== 'No data')
+      ? []
+      : [`says "${seen.message ?? seen.text}" where it has nothing to show`];
   }
   if (seen.message !== null) return [`says "${seen.message}" where it has ${rows.length} rows`];
-  if (type !== 'table') return [...(seen.drawn ? [] : ['draws nothing']), ...(type === 'timeseries' ? misplaced(seen.marks, marks) : [])];
+  if (type !== 'table')
+    return [
+      ...(seen.drawn ? [] : ['draws nothing']),
+      ...(type === 'timeseries' ? misplaced(seen.marks, marks) : []),
+    ];
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
-  const propertyOf = (column: string, id: string): unknown => overrides.find(({ matcher }) => matcher.options === column)?.properties.find((one) => one.id === id)?.value;
-  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '').filter((column) => propertyOf(column, 'custom.hideFrom') === undefined && !leftOut.some((name) => column.startsWith(`${name}_`)));
+  const propertyOf = (column: string, id: string): unknown =>
+    overrides
+      .find(({ matcher }) => matcher.options === column)
+      ?.properties.find((one) => one.id === id)?.value;
+  const columns = selectedColumns(targetsOf(panel)[0]?.query ?? '').filter(
+    (column) =>
+      propertyOf(column, 'custom.hideFrom') === undefined &&
+      !leftOut.some((name) => column.startsWith(`${name}_`)),
+  );
   const titles = columns.map((column) => propertyOf(column, 'displayName'));
-  if (titles.join(' | ') !== seen.headings.join(' | ')) return [...untrue, `has the columns ${seen.headings.join(' | ')}`];
+  if (titles.join(' | ') !== seen.headings.join(' | '))
+    return [...untrue, `has the columns ${seen.headings.join(' | ')}`];
   const [first = {}] = rows;
   const wrong = columns.flatMap((column, index) => {
     const shown = seen.cells[index] ?? '';
-    return propertyOf(column, 'mappings') !== undefined || isShown(first[column] ?? null, shown) ? [] : [`shows "${shown}" as ${column}, which is ${first[column]}`];
+    return propertyOf(column, 'mappings') !== undefined || isShown(first[column] ?? null, shown)
+      ? []
+      : [`shows "${shown}" as ${column}, which is ${first[column]}`];
   });
-  return [...untrue, ...seen.cutHeadings.map((heading) => `cuts the heading "${heading}"`), ...wrong];
+  return [
+    ...untrue,
+    ...seen.cutHeadings.map((heading) => `cuts the heading "${heading}"`),
+    ...wrong,
+  ];
 }
 
 /** What is wrong with the marks of a time axis: one per mark that the database has, where it has it. */
 function misplaced(seen: readonly number[], expected: readonly number[]): string[] {
-  const inPlace = seen.length === expected.length && seen.every((mark, index) => Math.abs(mark - (expected[index] ?? NaN)) < 0.01);
-  const inWords = (marks: readonly number[]): string => (marks.length === 0 ? 'nowhere' : `at ${marks.map((mark) => `${(100 * mark).toFixed(1)} %`).join(', ')} of its time`);
+  const inPlace =
+    seen.length === expected.length &&
+    seen.every((mark, index) => Math.abs(mark - (expected[index] ?? NaN)) < 0.01);
+  const inWords = (marks: readonly number[]): string =>
+    marks.length === 0
+      ? 'nowhere'
+      : `at ${marks.map((mark) => `${(100 * mark).toFixed(1)} %`).join(', ')} of its time`;
   return inPlace ? [] : [`has marks ${inWords(seen)} instead of ${inWords(expected)}`];
 }
 
@@ -146,7 +220,9 @@ interface PageElement {
 declare const document: {
   querySelectorAll: PageElement['querySelectorAll'];
   createTreeWalker(root: PageElement, whatToShow: number): { nextNode(): PageElement | null };
-  createRange(): Pick<PageElement, 'getBoundingClientRect'> & { selectNodeContents(node: PageElement): void };
+  createRange(): Pick<PageElement, 'getBoundingClientRect'> & {
+    selectNodeContents(node: PageElement): void;
+  };
 };
 declare function getComputedStyle(element: PageElement): { overflowX: string };
 
@@ -154,7 +230,8 @@ declare function getComputedStyle(element: PageElement): { overflowX: string };
 async function seenPanels(page: Page): Promise<SeenPanel[]> {
   return page.evaluate(() => {
     const prefix = 'data-testid Panel header ';
-    const texts = (panel: PageElement, selector: string): string[] => [...panel.querySelectorAll(selector)].map((element) => element.textContent ?? '');
+    const texts = (panel: PageElement, selector: string): string[] =>
+      [...panel.querySelectorAll(selector)].map((element) => element.textContent ?? '');
     // Whether some of its text reaches beyond a box within it that hides what does.
     const isCut = (cell: PageElement): boolean => {
       const onlyTexts = 4;
@@ -163,28 +240,44 @@ async function seenPanels(page: Page): Promise<SeenPanel[]> {
         const range = document.createRange();
         range.selectNodeContents(node);
         const text = range.getBoundingClientRect();
-        for (let box = node.parentElement; box !== null && cell.contains(box); box = box.parentElement) {
+        for (
+          let box = node.parentElement;
+          box !== null && cell.contains(box);
+          box = box.parentElement
+        ) {
           const { left, right } = box.getBoundingClientRect();
-          if (getComputedStyle(box).overflowX !== 'visible' && (text.right > right + 1 || text.left < left - 1)) return true;
+          if (
+            getComputedStyle(box).overflowX !== 'visible' &&
+            (text.right > right + 1 || text.left < left - 1)
+          )
+            return true;
         }
       }
       return false;
     };
     const marksOf = (panel: PageElement): number[] => {
       const plot = panel.querySelector('.u-over')?.getBoundingClientRect() ?? { left: 0, right: 1 };
-      return [...panel.querySelectorAll('[data-testid="data-testid annotation-marker"]')].map((mark) => {
-        const { left, right } = mark.getBoundingClientRect();
-        return ((left + right) / 2 - plot.left) / (plot.right - plot.left);
-      }).sort((a, b) => a - b);
+      return [...panel.querySelectorAll('[data-testid="data-testid annotation-marker"]')]
+        .map((mark) => {
+          const { left, right } = mark.getBoundingClientRect();
+          return ((left + right) / 2 - plot.left) / (plot.right - plot.left);
+        })
+        .sort((a, b) => a - b);
     };
     return [...document.querySelectorAll(`section[data-testid^="${prefix}"]`)].map((panel) => ({
       title: (panel.getAttribute('data-testid') ?? '').slice(prefix.length),
       text: panel.textContent ?? '',
-      message: panel.querySelector('[data-testid="data-testid Panel data error message"]')?.textContent ?? null,
+      message:
+        panel.querySelector('[data-testid="data-testid Panel data error message"]')?.textContent ??
+        null,
       headings: texts(panel, '[role=columnheader]'),
-      cutHeadings: [...panel.querySelectorAll('[role=columnheader]')].filter(isCut).map((heading) => heading.textContent ?? ''),
+      cutHeadings: [...panel.querySelectorAll('[role=columnheader]')]
+        .filter(isCut)
+        .map((heading) => heading.textContent ?? ''),
       cells: texts(panel, '[role=cell], [role=gridcell]'),
-      drawn: [...panel.querySelectorAll('canvas')].some(({ width, height }) => width > 100 && height > 50),
+      drawn: [...panel.querySelectorAll('canvas')].some(
+        ({ width, height }) => width > 100 && height > 50,
+      ),
       marks: marksOf(panel),
     }));
   });

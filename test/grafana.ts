@@ -1,12 +1,26 @@
 // The part of Grafana that a test of dashboards needs: which queries a dashboard sends, with its variables filled in.
 import { readFileSync } from 'node:fs';
 
-export interface Override { matcher: { id: string; options: string }; properties: { id: string; value: unknown }[] }
+export interface Override {
+  matcher: { id: string; options: string };
+  properties: { id: string; value: unknown }[];
+}
 
-export interface Target { refId: string; query: string; alias?: string; hide?: boolean; datasource: { type: string; uid: string } }
+export interface Target {
+  refId: string;
+  query: string;
+  alias?: string;
+  hide?: boolean;
+  datasource: { type: string; uid: string };
+}
 
 /** What Grafana computes from the answers to others. */
-export interface Expression { refId: string; type: string; expression: string; datasource: { type: string; uid: string } }
+export interface Expression {
+  refId: string;
+  type: string;
+  expression: string;
+  datasource: { type: string; uid: string };
+}
 
 export interface Panel {
   id: number;
@@ -15,7 +29,15 @@ export interface Panel {
   gridPos: { x: number; y: number; w: number; h: number };
   datasource: { type: string; uid: string };
   targets: (Target | Expression)[];
-  fieldConfig: { defaults: { unit?: string; noValue?: string; mappings?: unknown[]; custom?: { axisLabel?: string; minWidth?: number } }; overrides: Override[] };
+  fieldConfig: {
+    defaults: {
+      unit?: string;
+      noValue?: string;
+      mappings?: unknown[];
+      custom?: { axisLabel?: string; minWidth?: number };
+    };
+    overrides: Override[];
+  };
   options: { xField?: string; yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */
   repeat?: string;
@@ -25,13 +47,35 @@ export interface Panel {
 }
 
 /** A row that is closed keeps its panels to itself. */
-export interface Row { id: number; type: 'row'; title: string; collapsed: boolean; gridPos: Panel['gridPos']; panels: Panel[] }
-
-export interface Variable {
-  type: 'query' | 'datasource'; name: string; query: string; datasource: { type: string; uid: string }; sort: number; regex?: string; multi: boolean; includeAll: boolean; allValue?: string; hide?: number;
+export interface Row {
+  id: number;
+  type: 'row';
+  title: string;
+  collapsed: boolean;
+  gridPos: Panel['gridPos'];
+  panels: Panel[];
 }
 
-export interface Link { type: string; url: string; includeVars: boolean; keepTime: boolean; placement?: string }
+export interface Variable {
+  type: 'query' | 'datasource';
+  name: string;
+  query: string;
+  datasource: { type: string; uid: string };
+  sort: number;
+  regex?: string;
+  multi: boolean;
+  includeAll: boolean;
+  allValue?: string;
+  hide?: number;
+}
+
+export interface Link {
+  type: string;
+  url: string;
+  includeVars: boolean;
+  keepTime: boolean;
+  placement?: string;
+}
 
 export interface Dashboard {
   uid: string;
@@ -41,7 +85,15 @@ export interface Dashboard {
   links: Link[];
   panels: (Panel | Row)[];
   templating: { list: Variable[] };
-  annotations?: { list?: { name: string; query: string; target?: { query: string }; filter?: { ids: number[] }; datasource: Variable['datasource'] }[] };
+  annotations?: {
+    list?: {
+      name: string;
+      query: string;
+      target?: { query: string };
+      filter?: { ids: number[] };
+      datasource: Variable['datasource'];
+    }[];
+  };
 }
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
@@ -49,10 +101,17 @@ export const generatedFolder = new URL('../dashboards/generated/', import.meta.u
 /** A dashboard as it is committed, e.g. 'comparison.json'. A panel that takes what it shows of another's answer has the targets that it takes, as if it asked. */
 export function readDashboard(file: string): Dashboard {
   const dashboard = JSON.parse(readFileSync(new URL(file, generatedFolder), 'utf8')) as Dashboard;
-  const asking = new Map(panelsOf(dashboard).map(({ id, targets, datasource }) => [id, { targets, datasource }]));
+  const asking = new Map(
+    panelsOf(dashboard).map(({ id, targets, datasource }) => [id, { targets, datasource }]),
+  );
   for (const panel of panelsOf(dashboard)) {
-    const taken = panel.transformations?.find(({ id }) => id === 'filterByRefId')?.options as { include: string } | undefined;
-    if (taken !== undefined) Object.assign(panel, takenOf(asking.get(takesFrom(panel) ?? panel.id), new RegExp(taken.include.slice(1, -1))));
+    const taken = panel.transformations?.find(({ id }) => id === 'filterByRefId')?.options as
+      { include: string } | undefined;
+    if (taken !== undefined)
+      Object.assign(
+        panel,
+        takenOf(asking.get(takesFrom(panel) ?? panel.id), new RegExp(taken.include.slice(1, -1))),
+      );
   }
   return dashboard;
 }
@@ -63,11 +122,22 @@ export function takesFrom({ targets: [target] }: Panel): number | undefined {
 }
 
 /** Of what a panel asks, what a filter of letters leaves, and what that is computed of. */
-function takenOf(asking: Pick<Panel, 'targets' | 'datasource'> | undefined, filter: RegExp): Pick<Panel, 'targets' | 'datasource'> {
+function takenOf(
+  asking: Pick<Panel, 'targets' | 'datasource'> | undefined,
+  filter: RegExp,
+): Pick<Panel, 'targets' | 'datasource'> {
   if (asking === undefined) throw new Error('a panel takes its lines from one that is not there');
   const shown = asking.targets.filter(({ refId }) => filter.test(refId));
-  const letters = shown.flatMap((target) => [target.refId, ...('expression' in target ? [...target.expression.matchAll(/\$(\w)/g)].map((match) => match[1]) : [])]);
-  return { datasource: asking.datasource, targets: asking.targets.filter(({ refId }) => letters.includes(refId)) };
+  const letters = shown.flatMap((target) => [
+    target.refId,
+    ...('expression' in target
+      ? [...target.expression.matchAll(/\$(\w)/g)].map((match) => match[1])
+      : []),
+  ]);
+  return {
+    datasource: asking.datasource,
+    targets: asking.targets.filter(({ refId }) => letters.includes(refId)),
+  };
 }
 
 export function isRow(panel: Panel | Row): panel is Row {
@@ -95,11 +165,21 @@ export function queryVariablesOf(dashboard: Dashboard): Variable[] {
 }
 
 /** Every query of a dashboard, panels, variables and annotations, and a name for it to be found by. */
-export function queriesOf(dashboard: Dashboard): { from: string; query: string; alias?: string | undefined }[] {
+export function queriesOf(
+  dashboard: Dashboard,
+): { from: string; query: string; alias?: string | undefined }[] {
   return [
-    ...panelsOf(dashboard).flatMap((panel) => targetsOf(panel).map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias }))),
-    ...queryVariablesOf(dashboard).map((variable) => ({ from: `variable ${variable.name}`, query: variable.query })),
-    ...(dashboard.annotations?.list ?? []).map(({ name, query }) => ({ from: `annotation ${name}`, query })),
+    ...panelsOf(dashboard).flatMap((panel) =>
+      targetsOf(panel).map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias })),
+    ),
+    ...queryVariablesOf(dashboard).map((variable) => ({
+      from: `variable ${variable.name}`,
+      query: variable.query,
+    })),
+    ...(dashboard.annotations?.list ?? []).map(({ name, query }) => ({
+      from: `annotation ${name}`,
+      query,
+    })),
   ];
 }
 
@@ -110,7 +190,11 @@ export function selectedColumns(query: string): string[] {
 }
 
 /** What is picked in a dashboard, and its time range. '.*' stands for "All". */
-export interface Picked { variables: Readonly<Record<string, string>>; fromMs: number; toMs: number }
+export interface Picked {
+  variables: Readonly<Record<string, string>>;
+  fromMs: number;
+  toMs: number;
+}
 
 /**
  * Fills in template variables and the time range as Grafana does: `${name:raw}` becomes the value as it is, `${name:regex}`
@@ -121,9 +205,14 @@ export function interpolate(query: string, { variables, fromMs, toMs }: Picked):
   const filled = query
     .replace(/\$\{(\w+):(raw|regex)\}/g, (text, name: string, format: string) => {
       const value = variables[name];
-      return value === undefined || format === 'raw' || value === '.*' ? value ?? text : value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, '\\$&');
+      return value === undefined || format === 'raw' || value === '.*'
+        ? (value ?? text)
+        : value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, '\\$&');
     })
-    .replaceAll('$timeFilter', () => `time >= ${Math.floor(fromMs)}ms and time <= ${Math.ceil(toMs)}ms`);
+    .replaceAll(
+      '$timeFilter',
+      () => `time >= ${Math.floor(fromMs)}ms and time <= ${Math.ceil(toMs)}ms`,
+    );
   if (filled.replaceAll('$/', '').includes('$')) throw new Error(`not filled in: ${filled}`);
   return filled;
 }

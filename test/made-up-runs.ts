@@ -5,53 +5,118 @@ import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants, isRunnable, networkOf } from '../lib/scenario/catalogue.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
-import { roundPoint, runPoint, sentencePoints, tablePoints, type Store } from '../lib/store/index.ts';
+import {
+  roundPoint,
+  runPoint,
+  sentencePoints,
+  tablePoints,
+  type Store,
+} from '../lib/store/index.ts';
 import { h2Result, type Figures } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
 
 /** Writes all wide points of a result, as the runner does when a run ends; the effect so far only of the last round. */
 export async function storeResult(store: Store, result: Result): Promise<Result> {
-  const rounds = result.variants.flatMap((variant, position) => variant.rounds.flatMap(({ round, phases }, index) => phases.map((one, at) => {
-    const comparison = result.comparisons.find((other) => other.variant === variant.name);
-    const tags = { run: result.run, scenario: result.scenario, variant: variant.name, round: String(round), phase: String(at + 1), server: variant.server?.name ?? '', protocol: variant.load.protocol };
-    const compared = comparable(variant, comparison);
-    return roundPoint({
-      tags,
-      ratio: compared ? comparison.roundRatios[index] : undefined,
-      soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
-      // One worker on one core, as the made-up results have it.
-      network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
-    }, { ...one, startedAt: new Date(Date.parse(result.startedAt) + 10_000 * index + 400 * position + 100 * at).toISOString() });
-  })));
-  await store.write([...tablePoints(result), ...rounds, ...sentencePoints(result, verdictSentences(result)), runPoint(result, true)]);
+  const rounds = result.variants.flatMap((variant, position) =>
+    variant.rounds.flatMap(({ round, phases }, index) =>
+      phases.map((one, at) => {
+        const comparison = result.comparisons.find((other) => other.variant === variant.name);
+        const tags = {
+          run: result.run,
+          scenario: result.scenario,
+          variant: variant.name,
+          round: String(round),
+          phase: String(at + 1),
+          server: variant.server?.name ?? '',
+          protocol: variant.load.protocol,
+        };
+        const compared = comparable(variant, comparison);
+        return roundPoint(
+          {
+            tags,
+            ratio: compared ? comparison.roundRatios[index] : undefined,
+            soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
+            // One worker on one core, as the made-up results have it.
+            network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
+          },
+          {
+            ...one,
+            startedAt: new Date(
+              Date.parse(result.startedAt) + 10_000 * index + 400 * position + 100 * at,
+            ).toISOString(),
+          },
+        );
+      }),
+    ),
+  );
+  await store.write([
+    ...tablePoints(result),
+    ...rounds,
+    ...sentencePoints(result, verdictSentences(result)),
+    runPoint(result, true),
+  ]);
   return result;
 }
 
 const articleBuckets = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];
-const latencies = { buckets: articleBuckets.map((fromMs, index, all) => ({ fromMs, toMs: all[index + 1] ?? null, count: 1000 + index })) };
+const latencies = {
+  buckets: articleBuckets.map((fromMs, index, all) => ({
+    fromMs,
+    toMs: all[index + 1] ?? null,
+    count: 1000 + index,
+  })),
+};
 
 /** What a link of its own did to a variant, and what failed: no two variants have the same, and of every second one the delay was not held. */
 function overLink(index: number): Partial<Phase> {
   const p99 = index % 2 === 0 ? 1.75 : 138 + index;
-  const causes = { addressNotAvailable: 1, refused: 2, reset: 3, timedOut: 4, short: 5, other: index };
+  const causes = {
+    addressNotAvailable: 1,
+    refused: 2,
+    reset: 3,
+    timedOut: 4,
+    short: 5,
+    other: index,
+  };
   return {
     network: networkUse(0, {
-      toServer: traffic(300_000 + 1000 * index, 4000 * index, p99), toClient: traffic(250_000 + 500 * index, 250 * index),
-      retransmits: { client: 100 * index, server: 10 * index }, listenOverflows: 1000 * index,
+      toServer: traffic(300_000 + 1000 * index, 4000 * index, p99),
+      toClient: traffic(250_000 + 500 * index, 250 * index),
+      retransmits: { client: 100 * index, server: 10 * index },
+      listenOverflows: 1000 * index,
     }),
     errorCauses: causes,
-    errors: { connect: 7, tls: 0, read: 8 + index, write: 0, timeout: 0, protocol: 0, total: 15 + index },
+    errors: {
+      connect: 7,
+      tls: 0,
+      read: 8 + index,
+      write: 0,
+      timeout: 0,
+      protocol: 0,
+      total: 15 + index,
+    },
   };
 }
 
 /** A run of a shipped scenario with six rounds of all that it runs unless told otherwise. */
 export async function madeUpRun(scenario: Scenario, startedAt: number): Promise<Result> {
   const { name, phases = { count: 1 } } = scenario;
-  const figures = findVariants(scenario).filter(isRunnable).map((variant, index): [string, Figures] => {
-    const rps = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map((off, round) => (60_000 + 9000 * index + 10 * round) * (1 + off));
-    const changes = { ...(scenario.load.bucketSeconds === undefined ? {} : latencies), ...(networkOf(scenario, variant) === undefined ? {} : overLink(index)) };
-    return [variant.name, { rps, phases: Array.from({ length: phases.count }, () => changes) }];
-  });
+  const figures = findVariants(scenario)
+    .filter(isRunnable)
+    .map((variant, index): [string, Figures] => {
+      const rps = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map(
+        (off, round) => (60_000 + 9000 * index + 10 * round) * (1 + off),
+      );
+      const changes = {
+        ...(scenario.load.bucketSeconds === undefined ? {} : latencies),
+        ...(networkOf(scenario, variant) === undefined ? {} : overLink(index)),
+      };
+      return [variant.name, { rps, phases: Array.from({ length: phases.count }, () => changes) }];
+    });
   const at = new Date(startedAt).toISOString();
-  return h2Result(name, Object.fromEntries(figures), { run: `${at.slice(0, 19).replaceAll(':', '-')}-${name}`, startedAt: at, endedAt: new Date(startedAt + 120_000).toISOString() });
+  return h2Result(name, Object.fromEntries(figures), {
+    run: `${at.slice(0, 19).replaceAll(':', '-')}-${name}`,
+    startedAt: at,
+    endedAt: new Date(startedAt + 120_000).toISOString(),
+  });
 }

@@ -12,28 +12,41 @@ import { newFolder } from './fixtures/new-folder.ts';
 import { descendants } from './fixtures/processes.ts';
 
 /** What the runs of a test file share: a folder for temporary files, locks and the database, and the tools. */
-export interface Home { folder: string; env: Record<string, string>; remove(): void }
+export interface Home {
+  folder: string;
+  env: Record<string, string>;
+  remove(): void;
+}
 
 export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
   const binaries = Object.entries(await ensureTools(tools)) as [ToolName, string][];
   const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
   // Servers copy their pages below TMPDIR; a killed runner leaves them there.
   chmodSync(folder, 0o755);
-  const env = { TMPDIR: folder, BAKEOFF_HOME: folder, ...Object.fromEntries(binaries.map(([name, binary]) => [toolVariable(name), binary])) };
+  const env = {
+    TMPDIR: folder,
+    BAKEOFF_HOME: folder,
+    ...Object.fromEntries(binaries.map(([name, binary]) => [toolVariable(name), binary])),
+  };
   return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 /** makeHome for a whole test file: to be called at its top, and filled in before the first test. */
 export function useHome(tools: readonly ToolName[]): Home {
   const home: Home = { folder: '', env: {}, remove: () => undefined };
-  beforeAll(async () => { Object.assign(home, await makeHome(tools)); });
+  beforeAll(async () => {
+    Object.assign(home, await makeHome(tools));
+  });
   afterAll(() => home.remove());
   return home;
 }
 
 /** The database that the runs here use, open until the test is over. */
 export async function storeOf({ folder, env }: Home): Promise<Store> {
-  const store = await openStore({ influxdBinary: env['INFLUXD_BIN'] as string, folder: join(folder, 'influxdb') });
+  const store = await openStore({
+    influxdBinary: env['INFLUXD_BIN'] as string,
+    folder: join(folder, 'influxdb'),
+  });
   onTestFinished(() => store.close());
   return store;
 }
@@ -57,20 +70,36 @@ export interface ScenarioRun {
 }
 
 /** Starts a run; what is left of it when the test is over is ended. */
-export function startScenario(args: readonly string[], env: Readonly<Record<string, string>>): ScenarioRun {
+export function startScenario(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): ScenarioRun {
   return startCommand(['scenario', ...args], env);
 }
 
 /** As startScenario, for any command. `before` is put before it, and becomes it in the end. */
-export function startCommand(args: readonly string[], env: Readonly<Record<string, string>>, before: readonly string[] = []): ScenarioRun {
-  const [command, ...words] = [...before, process.execPath, 'bin/bakeoff.mjs', ...args] as [string, ...string[]];
+export function startCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  before: readonly string[] = [],
+): ScenarioRun {
+  const [command, ...words] = [...before, process.execPath, 'bin/bakeoff.mjs', ...args] as [
+    string,
+    ...string[],
+  ];
   const child = spawn(command, words, {
-    cwd: projectRoot, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: projectRoot,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text; });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
   let over = false;
   const ended = new Promise<number | NodeJS.Signals>((resolve) => {
     child.once('close', (code, signal) => {
@@ -82,14 +111,22 @@ export function startCommand(args: readonly string[], env: Readonly<Record<strin
     if (!over) child.kill('SIGTERM');
     await ended;
   });
-  return { pid: child.pid as number, stdout: () => stdout, stderr: () => stderr, kill: (signal) => child.kill(signal), ended, hasEnded: () => over };
+  return {
+    pid: child.pid as number,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    kill: (signal) => child.kill(signal),
+    ended,
+    hasEnded: () => over,
+  };
 }
 
 /** The only run's folder in `out`. */
 export function runFolder(out: string): string {
   // What is tried there before a run is no run.
   const [run, ...others] = readdirSync(out).filter((name) => !name.startsWith('.'));
-  if (run === undefined || others.length > 0) throw new Error(`one run expected in ${out}, there are ${1 + others.length}`);
+  if (run === undefined || others.length > 0)
+    throw new Error(`one run expected in ${out}, there are ${1 + others.length}`);
   return join(out, run);
 }
 
@@ -102,36 +139,61 @@ export function keptRounds({ variants }: Result): number[] {
   return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
 }
 
-interface Try { round: number; master: number }
+interface Try {
+  round: number;
+  master: number;
+}
 
 /**
  * Waits until k6 runs in the round at that place, in whichever try, where a busy machine has others repeated, and its file holds a
  * text. Returns the try's number and the id of the server's master process. Fails at once where the run ends before.
  * @param after the number of a try that is not it any more
  */
-export async function underLoad(run: ScenarioRun, out: string, place: number, { after = 0, file = 'record.ndjson', text = '' } = {}): Promise<Try> {
+export async function underLoad(
+  run: ScenarioRun,
+  out: string,
+  place: number,
+  { after = 0, file = 'record.ndjson', text = '' } = {},
+): Promise<Try> {
   const find = (): Try | undefined => {
     const folder = runFolder(out);
     const kept = keptRounds(readResult(out));
-    const round = Math.max(...readdirSync(folder).flatMap((name) => /^round-(\d+)$/.exec(name)?.[1] ?? []).map(Number));
-    if (kept.length !== place - 1 || round <= Math.max(after, ...kept) || !readFileSync(join(folder, `round-${round}`, 'k6-1', file), 'utf8').includes(text)) return undefined;
+    const round = Math.max(
+      ...readdirSync(folder)
+        .flatMap((name) => /^round-(\d+)$/.exec(name)?.[1] ?? [])
+        .map(Number),
+    );
+    if (
+      kept.length !== place - 1 ||
+      round <= Math.max(after, ...kept) ||
+      !readFileSync(join(folder, `round-${round}`, 'k6-1', file), 'utf8').includes(text)
+    )
+      return undefined;
     // Parents come before their children.
     const master = descendants(run.pid).find(({ command }) => command === 'nginx');
     return master === undefined ? undefined : { round, master: master.pid };
   };
-  return await vi.waitUntil(() => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    try {
-      return find();
-    } catch {
-      // Not all of its files are there.
-      return undefined;
-    }
-  }, { timeout: 60_000, interval: 20 }) as Try;
+  return (await vi.waitUntil(
+    () => {
+      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+      try {
+        return find();
+      } catch {
+        // Not all of its files are there.
+        return undefined;
+      }
+    },
+    { timeout: 60_000, interval: 20 },
+  )) as Try;
 }
 
 /** Does something to the first round as underLoad finds it, and again to each try that repeats it, until the run has ended. */
-export async function inEachTry(run: ScenarioRun, out: string, when: { file?: string; text?: string }, act: (found: Try) => void): Promise<void> {
+export async function inEachTry(
+  run: ScenarioRun,
+  out: string,
+  when: { file?: string; text?: string },
+  act: (found: Try) => void,
+): Promise<void> {
   for (let after = 0; ;) {
     const found = await underLoad(run, out, 1, { ...when, after }).catch((error: unknown) => {
       if (!run.hasEnded() || after === 0) throw error;

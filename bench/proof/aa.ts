@@ -7,7 +7,11 @@ import type { Run } from './results.ts';
 
 /** Runs of the scenario that compares a config with itself, which are added to the data. @param after each run */
 export async function measureAgainstItself(
-  lab: Lab, { runs }: { runs: Run[] }, save: () => Promise<void>, options: Partial<PlanOptions> = {}, after: (run: Run, scenario: Scenario) => Promise<void> = async () => {},
+  lab: Lab,
+  { runs }: { runs: Run[] },
+  save: () => Promise<void>,
+  options: Partial<PlanOptions> = {},
+  after: (run: Run, scenario: Scenario) => Promise<void> = async () => {},
 ): Promise<void> {
   const scenario = await findScenario('aa');
   for (let number = 1; number <= lab.repeats; number++) {

@@ -20,11 +20,33 @@ const turnsPerRound = 6;
 
 const [without, withIt] = ['without', 'with'] as const;
 
-interface Agreement { scenario: Scenario; peers: readonly Contender[] }
+interface Agreement {
+  scenario: Scenario;
+  peers: readonly Contender[];
+}
 
-function agreement(title: string, load: LoadProfile, page: Page, servers: readonly [ServerSpec, ServerSpec], peers: readonly Contender[]): Agreement {
-  const variants = [{ name: without, server: servers[0] }, { name: withIt, server: servers[1] }];
-  return { scenario: defineScenario({ name: 'agreement', title, knob: 'the server', load, page, variants }), peers };
+function agreement(
+  title: string,
+  load: LoadProfile,
+  page: Page,
+  servers: readonly [ServerSpec, ServerSpec],
+  peers: readonly Contender[],
+): Agreement {
+  const variants = [
+    { name: without, server: servers[0] },
+    { name: withIt, server: servers[1] },
+  ];
+  return {
+    scenario: defineScenario({
+      name: 'agreement',
+      title,
+      knob: 'the server',
+      load,
+      page,
+      variants,
+    }),
+    peers,
+  };
 }
 
 /** So many lines make a request take nginx two to three times as long: what a generator is waiting for is then the server. */
@@ -38,31 +60,68 @@ async function agreementsIn(folder: string): Promise<Agreement[]> {
   await mkdir(folder, { recursive: true });
   const costly = join(folder, 'costly.conf');
   await writeFile(costly, costLayer(costlyLines));
-  const nginxOf = (...layers: string[]): ServerSpec => nginx(['base', 'workers', ...layers], { workers: 1 });
-  const openFileCache = (...layers: string[]): [ServerSpec, ServerSpec] => [nginxOf(costly, ...layers), nginxOf(costly, 'open-file-cache', ...layers)];
+  const nginxOf = (...layers: string[]): ServerSpec =>
+    nginx(['base', 'workers', ...layers], { workers: 1 });
+  const openFileCache = (...layers: string[]): [ServerSpec, ServerSpec] => [
+    nginxOf(costly, ...layers),
+    nginxOf(costly, 'open-file-cache', ...layers),
+  ];
   return [
     agreement('open_file_cache, HTTP/1.1', wrkLoad, smallPage, openFileCache(), [wrk, stockK6]),
-    agreement('open_file_cache, HTTP/2 over TLS', oneStream, smallPage, openFileCache('keepalive-unlimited', tlsLayer), [h2loadPeer]),
-    agreement('open_file_cache, HTTP/2 without TLS', h2load('-D 10 -c 100 -m 1 -p h2c'), smallPage, openFileCache('keepalive-unlimited', layerOf('nginx-h2c.conf')), [h2loadPeer]),
-    agreement('nghttpd against nginx, HTTP/2 over TLS, 525,304 bytes', oneStream, largePage, [nginxOf('keepalive-unlimited', tlsLayer), nghttpd(['h2'], { workers: 1 })], [h2loadPeer]),
+    agreement(
+      'open_file_cache, HTTP/2 over TLS',
+      oneStream,
+      smallPage,
+      openFileCache('keepalive-unlimited', tlsLayer),
+      [h2loadPeer],
+    ),
+    agreement(
+      'open_file_cache, HTTP/2 without TLS',
+      h2load('-D 10 -c 100 -m 1 -p h2c'),
+      smallPage,
+      openFileCache('keepalive-unlimited', layerOf('nginx-h2c.conf')),
+      [h2loadPeer],
+    ),
+    agreement(
+      'nghttpd against nginx, HTTP/2 over TLS, 525,304 bytes',
+      oneStream,
+      largePage,
+      [nginxOf('keepalive-unlimited', tlsLayer), nghttpd(['h2'], { workers: 1 })],
+      [h2loadPeer],
+    ),
   ];
 }
 
 /** Each round has every pair of servers in turns of bakeoff's, as in a run, and right after it in those of each peer. */
-export async function measureAgreement(lab: Lab, data: ProofData['agreement'], save: () => Promise<void>): Promise<void> {
+export async function measureAgreement(
+  lab: Lab,
+  data: ProofData['agreement'],
+  save: () => Promise<void>,
+): Promise<void> {
   const agreements = await agreementsIn(join(lab.scratch, 'agreement'));
-  for (const { scenario: { title }, peers } of agreements) data.cases.push({ title, ours: nothingYet(), peers: peers.map(({ name }) => ({ name, ...nothingYet() })) });
+  for (const {
+    scenario: { title },
+    peers,
+  } of agreements)
+    data.cases.push({
+      title,
+      ours: nothingYet(),
+      peers: peers.map(({ name }) => ({ name, ...nothingYet() })),
+    });
   for (let round = 1; round <= lab.repeats; round++) {
     for (const [index, { scenario, peers }] of agreements.entries()) {
       const seen = data.cases[index] as ProofData['agreement']['cases'][number];
       await noted(lab, async () => {
         const ours = await inContext(lab, scenario, {}, (context) => oneRound(context, round));
         const theirs: (readonly Load[])[] = [];
-        for (const peer of peers) theirs.push(await peerTurns(lab, scenario, peer, turnsPerRound, `${peer.name} ${round}`));
+        for (const peer of peers)
+          theirs.push(await peerTurns(lab, scenario, peer, turnsPerRound, `${peer.name} ${round}`));
         // All of them or none: a round that lacks one counts for none.
         add(seen.ours, [ours]);
         for (const [place, turns] of theirs.entries()) add(seen.peers[place] as EffectSeen, turns);
-        lab.say(`round ${round} of ${lab.repeats}, ${scenario.title}: ${[{ name: 'bakeoff', ...seen.ours }, ...seen.peers].map(lastOf).join(', ')}`);
+        lab.say(
+          `round ${round} of ${lab.repeats}, ${scenario.title}: ${[{ name: 'bakeoff', ...seen.ours }, ...seen.peers].map(lastOf).join(', ')}`,
+        );
       });
       await save();
     }

@@ -10,9 +10,18 @@ import { noted, runOf, runText, wholeRun, type Lab } from './lab.ts';
 import type { ProofData } from './results.ts';
 
 /** Runs of a config against itself and of open_file_cache, in turn. */
-export async function measureDisturbed(lab: Lab, data: ProofData['disturbed'], save: () => Promise<void>): Promise<void> {
-  const scenarios = [['control', await findScenario('aa')], ['effect', await findScenario('nginx-open-file-cache')]] as const;
-  const compiler = await startCompiler(lab, () => { data.builds++; });
+export async function measureDisturbed(
+  lab: Lab,
+  data: ProofData['disturbed'],
+  save: () => Promise<void>,
+): Promise<void> {
+  const scenarios = [
+    ['control', await findScenario('aa')],
+    ['effect', await findScenario('nginx-open-file-cache')],
+  ] as const;
+  const compiler = await startCompiler(lab, () => {
+    data.builds++;
+  });
   try {
     for (let number = 1; number <= lab.repeats; number++) {
       for (const [kind, scenario] of scenarios) {
@@ -39,7 +48,10 @@ interface Compiler {
  * Compiles the load engine with all that it is made of, again and again from the start, on the cores of both sides.
  * @throws UserError when there is no Go
  */
-async function startCompiler({ cores, scratch, interrupt }: Lab, built: () => void): Promise<Compiler> {
+async function startCompiler(
+  { cores, scratch, interrupt }: Lab,
+  built: () => void,
+): Promise<Compiler> {
   const machine = thisMachine();
   const go = await findGo(machine);
   const folder = await mkdtemp(join(scratch, 'compiler-'));
@@ -49,10 +61,23 @@ async function startCompiler({ cores, scratch, interrupt }: Lab, built: () => vo
   const compiling = (async () => {
     for (;;) {
       const { code, stderr } = await run({
-        command: go.binary, args: ['build', '-a', '-trimpath', '-buildvcs=false', '-o', join(folder, 'built'), './cmd/k6'], cwd: machine.k6Sources,
-        env: { ...goEnvironment(machine.env), GOCACHE: join(folder, 'cache'), GOTMPDIR: folder }, cpus: [...cores.serverCpus, ...cores.generatorCpus], signal,
+        command: go.binary,
+        args: [
+          'build',
+          '-a',
+          '-trimpath',
+          '-buildvcs=false',
+          '-o',
+          join(folder, 'built'),
+          './cmd/k6',
+        ],
+        cwd: machine.k6Sources,
+        env: { ...goEnvironment(machine.env), GOCACHE: join(folder, 'cache'), GOTMPDIR: folder },
+        cpus: [...cores.serverCpus, ...cores.generatorCpus],
+        signal,
       });
-      if (code !== 0) throw new UserError(`the compiler that is to disturb has failed: ${lastLine(stderr)}`);
+      if (code !== 0)
+        throw new UserError(`the compiler that is to disturb has failed: ${lastLine(stderr)}`);
       built();
     }
   })().catch((error: unknown) => {

@@ -2,7 +2,13 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command, nginx } from '../../lib/scenario/index.ts';
-import type { CommandServer, ConfiguredServer, LoadProfile, Page, ServerSpec } from '../../lib/scenario/model.ts';
+import type {
+  CommandServer,
+  ConfiguredServer,
+  LoadProfile,
+  Page,
+  ServerSpec,
+} from '../../lib/scenario/model.ts';
 import { shellWord } from '../../lib/scenario/load/shell-words.ts';
 import { smallPage } from '../experiments.ts';
 import type { Arrangement, Expected, KnownFigures } from './results.ts';
@@ -38,7 +44,11 @@ const longSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 2 };
 /** Of all nginx here: it closes no connection after a number of requests. */
 const layers = ['base', 'workers', 'keepalive-unlimited'];
 /** What stands beside a server: it waits for nothing. */
-export const companion: KnownServer = { server: nginx(layers, { workers: 1 }), page: smallPage, load: { ...closedLoad(100), warmupSeconds: 0.2 } };
+export const companion: KnownServer = {
+  server: nginx(layers, { workers: 1 }),
+  page: smallPage,
+  load: { ...closedLoad(100), warmupSeconds: 0.2 },
+};
 
 const knownServer = join(import.meta.dirname, 'servers', 'known.mjs');
 /** Of any answer of it, without docroot: it serves no files. */
@@ -46,27 +56,55 @@ const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
 
 /** Its code is compiled and its garbage collected, seldom, by no threads that share its core: that would be in p99. @param options of servers/known.mjs */
 export function known(options: string): CommandServer {
-  return command(`${[process.execPath, '--single-threaded', '--min-semi-space-size=64', knownServer].map(shellWord).join(' ')} ${options}`);
+  return command(
+    `${[process.execPath, '--single-threaded', '--min-semi-space-size=64', knownServer].map(shellWord).join(' ')} ${options}`,
+  );
 }
 
 function closedLoad(connections: number): LoadProfile {
-  return { command: `${connections} connections`, protocol: 'http/1.1', connections, threads: 1, keepAlive: true, durationSeconds: 1 };
+  return {
+    command: `${connections} connections`,
+    protocol: 'http/1.1',
+    connections,
+    threads: 1,
+    keepAlive: true,
+    durationSeconds: 1,
+  };
 }
 
 function loadAtRate(connections: number, rate: number): LoadProfile {
   const { durationSeconds: _, ...load } = closedLoad(connections);
-  return { ...load, command: `${rate} requests/s, ${connections} connections`, rate, requests: rate };
+  return {
+    ...load,
+    command: `${rate} requests/s, ${connections} connections`,
+    rate,
+    requests: rate,
+  };
 }
 
-const asAlone = ({ p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected => ({ p50Ms, p99Ms, cpuMicros });
+const asAlone = ({ p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected => ({
+  p50Ms,
+  p99Ms,
+  cpuMicros,
+});
 
 /**
  * So many connections share an answer each `waitMs` and the overhead, which is that of the server alone, and small: what is beyond
  * `mostOverheadMs` and 1 % is not believed.
  */
-export function afterWait(waitMs: number, connections: number, mostOverheadMs: number, alone: KnownFigures): Expected {
-  const withOverhead = (ms: number): number => Math.min(Math.max(ms, waitMs), 1.01 * waitMs + mostOverheadMs);
-  return { ...asAlone(alone), rps: 1000 * connections / withOverhead(alone.meanMs), p50Ms: withOverhead(alone.p50Ms) };
+export function afterWait(
+  waitMs: number,
+  connections: number,
+  mostOverheadMs: number,
+  alone: KnownFigures,
+): Expected {
+  const withOverhead = (ms: number): number =>
+    Math.min(Math.max(ms, waitMs), 1.01 * waitMs + mostOverheadMs);
+  return {
+    ...asAlone(alone),
+    rps: (1000 * connections) / withOverhead(alone.meanMs),
+    p50Ms: withOverhead(alone.p50Ms),
+  };
 }
 
 /**
@@ -80,7 +118,8 @@ const waits = [
   { ms: 200, connections: 100, workMicros: 600, seconds: longSeconds },
 ] as const;
 /** nginx tries in how many ways so many letters are three runs, from each of them: for 0.2 ms with 45, for 1.5 ms with 90. */
-const nginxWork = (letters: number): string => `set $letters ${'a'.repeat(letters)}; if ($letters ~ a*a*a*[bc]) { }`;
+const nginxWork = (letters: number): string =>
+  `set $letters ${'a'.repeat(letters)}; if ($letters ~ a*a*a*[bc]) { }`;
 
 const [slowEvery, slowMs, rate] = [50, 1000, 500] as const;
 const piece = { kibibytes: 200, count: 2, perSecond: 1000 } as const;
@@ -91,7 +130,10 @@ const burnMs = 30;
 const workMicros = 140;
 
 /** @param folder configs and a page are written there @param backends the origins of these */
-export async function knownServers(folder: string, backends: Record<keyof typeof backendServers, string>): Promise<Known[]> {
+export async function knownServers(
+  folder: string,
+  backends: Record<keyof typeof backendServers, string>,
+): Promise<Known[]> {
   const www = join(folder, 'www');
   await mkdir(www, { recursive: true });
   const pieces = 1024 * piece.kibibytes * piece.count;
@@ -103,55 +145,104 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
     return nginx([...layers, layer], { workers: 1 });
   };
   const proxied = { waitMs: backendWaitMs, connections: 100 };
-  const proxyTo = (backend: keyof typeof backendServers): Promise<ConfiguredServer> => withLines(
-    `proxy-${backend}`, `upstream backend { server ${new URL(backends[backend]).host}; keepalive ${2 * proxied.connections}; } server { location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; ${nginxWork(45)} } }`,
-  );
-  const limitedMs = 1000 * limited.connections / limited.rate;
-  const piecesMs = 1000 * piece.count * piece.kibibytes / piece.perSecond;
+  const proxyTo = (backend: keyof typeof backendServers): Promise<ConfiguredServer> =>
+    withLines(
+      `proxy-${backend}`,
+      `upstream backend { server ${new URL(backends[backend]).host}; keepalive ${2 * proxied.connections}; } server { location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; ${nginxWork(45)} } }`,
+    );
+  const limitedMs = (1000 * limited.connections) / limited.rate;
+  const piecesMs = (1000 * piece.count * piece.kibibytes) / piece.perSecond;
   const downloads = 40;
-  const pieceByPiece = (rate: string): string => `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(90)} } }`;
+  const pieceByPiece = (rate: string): string =>
+    `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(90)} } }`;
   // As --spread: the first answer on a connection takes up to twice as long, by the last digit of its number.
-  const rates = Array.from({ length: 10 }, (_, digit) => `~^1:.*${digit}$ ${Math.round(piece.perSecond / (1 + digit / 10))}k;`);
+  const rates = Array.from(
+    { length: 10 },
+    (_, digit) => `~^1:.*${digit}$ ${Math.round(piece.perSecond / (1 + digit / 10))}k;`,
+  );
   const firstAnswersApart = `map $connection_requests:$connection $rate { default ${piece.perSecond}k; ${rates.join(' ')} } `;
   return [
     ...waits.map(({ ms, connections, workMicros, ...more }): Known => ({
-      name: `waits ${ms} ms`, how: `${connections} connections / (${ms} ms + work of ${workMicros} µs + overhead alone)`,
-      server: known(`--wait ${ms} --work ${workMicros}`), alone: known(`--wait ${ms} --work ${workMicros} --spread`), page: knownPage, load: { ...closedLoad(connections), warmupSeconds: Math.max(0.4, 3 * ms / 1000) }, ...more,
-      expected: (alone) => afterWait(ms, connections, 3 * workMicros / 1000, alone),
+      name: `waits ${ms} ms`,
+      how: `${connections} connections / (${ms} ms + work of ${workMicros} µs + overhead alone)`,
+      server: known(`--wait ${ms} --work ${workMicros}`),
+      alone: known(`--wait ${ms} --work ${workMicros} --spread`),
+      page: knownPage,
+      load: { ...closedLoad(connections), warmupSeconds: Math.max(0.4, (3 * ms) / 1000) },
+      ...more,
+      expected: (alone) => afterWait(ms, connections, (3 * workMicros) / 1000, alone),
     })),
     {
       // Its last answer ends the window, so that there are fewer requests/s than asked for.
-      name: `waits ${slowMs} ms, 1 of ${slowEvery}`, how: `at ${rate} requests/s 2 % of the answers come after ${slowMs} ms: so p99, and p50 as alone`,
-      server: known(`--wait ${slowMs} --every ${slowEvery} --work 600`), page: knownPage, load: loadAtRate(50, rate), seconds: { alone: 2, two: 2, eight: 1 },
+      name: `waits ${slowMs} ms, 1 of ${slowEvery}`,
+      how: `at ${rate} requests/s 2 % of the answers come after ${slowMs} ms: so p99, and p50 as alone`,
+      server: known(`--wait ${slowMs} --every ${slowEvery} --work 600`),
+      page: knownPage,
+      load: loadAtRate(50, rate),
+      seconds: { alone: 2, two: 2, eight: 1 },
       expected: (alone) => ({ ...asAlone(alone), p99Ms: slowMs }),
     },
     {
-      name: 'limit_rate', how: `${downloads} connections / ${piecesMs} ms: ${piece.count} pieces of ${piece.kibibytes} KiB at ${piece.perSecond} KiB/s, and a last KiB at once`,
+      name: 'limit_rate',
+      how: `${downloads} connections / ${piecesMs} ms: ${piece.count} pieces of ${piece.kibibytes} KiB at ${piece.perSecond} KiB/s, and a last KiB at once`,
       server: await withLines('limit-rate', pieceByPiece(`${piece.perSecond}k`)),
       alone: await withLines('limit-rate-alone', `${firstAnswersApart}${pieceByPiece('$rate')}`),
-      page: largePage, load: closedLoad(downloads), seconds: longSeconds,
-      expected: ({ cpuMicros }) => ({ rps: 1000 * downloads / piecesMs, p50Ms: piecesMs, p99Ms: piecesMs, cpuMicros }),
+      page: largePage,
+      load: closedLoad(downloads),
+      seconds: longSeconds,
+      expected: ({ cpuMicros }) => ({
+        rps: (1000 * downloads) / piecesMs,
+        p50Ms: piecesMs,
+        p99Ms: piecesMs,
+        cpuMicros,
+      }),
     },
     {
-      name: 'limit_req', how: `rate=${limited.rate}r/s; each of ${limited.connections} connections waits for all`,
-      server: await withLines('limit-req', `limit_req_zone $binary_remote_addr zone=all:1m rate=${limited.rate}r/s; server { location / { limit_req zone=all burst=100; ${nginxWork(57)} } }`),
-      page: smallPage, load: closedLoad(limited.connections), seconds: longSeconds,
-      expected: ({ cpuMicros }) => ({ rps: limited.rate, p50Ms: limitedMs, p99Ms: limitedMs, cpuMicros }),
+      name: 'limit_req',
+      how: `rate=${limited.rate}r/s; each of ${limited.connections} connections waits for all`,
+      server: await withLines(
+        'limit-req',
+        `limit_req_zone $binary_remote_addr zone=all:1m rate=${limited.rate}r/s; server { location / { limit_req zone=all burst=100; ${nginxWork(57)} } }`,
+      ),
+      page: smallPage,
+      load: closedLoad(limited.connections),
+      seconds: longSeconds,
+      expected: ({ cpuMicros }) => ({
+        rps: limited.rate,
+        p50Ms: limitedMs,
+        p99Ms: limitedMs,
+        cpuMicros,
+      }),
     },
     {
-      name: 'proxy', how: `${proxied.connections} connections / (the backend's ${proxied.waitMs} ms + overhead alone)`,
-      server: await proxyTo('inTurns'), alone: await proxyTo('alone'),
-      page: smallPage, load: closedLoad(proxied.connections),
+      name: 'proxy',
+      how: `${proxied.connections} connections / (the backend's ${proxied.waitMs} ms + overhead alone)`,
+      server: await proxyTo('inTurns'),
+      alone: await proxyTo('alone'),
+      page: smallPage,
+      load: closedLoad(proxied.connections),
       expected: (alone) => afterWait(proxied.waitMs, proxied.connections, 1, alone),
     },
     {
-      name: `burns ${burnMs} ms each second`, how: `${(1 - burnMs / 1000).toFixed(2)} × the same server alone that burns nothing`,
-      server: known(`--work ${workMicros} --burn ${burnMs}`), plain: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(10), seconds: { alone: 3, two: 3, eight: 3 },
+      name: `burns ${burnMs} ms each second`,
+      how: `${(1 - burnMs / 1000).toFixed(2)} × the same server alone that burns nothing`,
+      server: known(`--work ${workMicros} --burn ${burnMs}`),
+      plain: known(`--work ${workMicros}`),
+      page: knownPage,
+      load: closedLoad(10),
+      seconds: { alone: 3, two: 3, eight: 3 },
       expected: (_, plain) => burning(burnMs / 1000, plain),
     },
     {
-      name: 'keepalive_timeout 1s', how: `${rate} requests/s; no error and no new connection in a window`,
-      server: await withLines('keepalive', `keepalive_timeout 1s; server { location / { ${nginxWork(45)} } }`), page: smallPage, load: loadAtRate(20, rate), seconds: { alone: 1, two: 1, eight: 1 },
+      name: 'keepalive_timeout 1s',
+      how: `${rate} requests/s; no error and no new connection in a window`,
+      server: await withLines(
+        'keepalive',
+        `keepalive_timeout 1s; server { location / { ${nginxWork(45)} } }`,
+      ),
+      page: smallPage,
+      load: loadAtRate(20, rate),
+      seconds: { alone: 1, two: 1, eight: 1 },
       expected: ({ cpuMicros }) => ({ rps: rate, cpuMicros, errors: 0, reconnects: 0 }),
     },
   ];
@@ -159,19 +250,32 @@ export async function knownServers(folder: string, backends: Record<keyof typeof
 
 /** A server at its limit that uses this share of its core for something else. @param plain the same without that */
 export function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected {
-  return { rps: (1 - share) * rps, p50Ms, p99Ms, cpuMicros: cpuMicros === null ? null : cpuMicros / (1 - share) };
+  return {
+    rps: (1 - share) * rps,
+    p50Ms,
+    p99Ms,
+    cpuMicros: cpuMicros === null ? null : cpuMicros / (1 - share),
+  };
 }
 
 const backendWaitMs = 50;
 /** What the proxy passes requests to. */
-export const backendServers = { inTurns: known(`--wait ${backendWaitMs}`), alone: known(`--wait ${backendWaitMs} --spread`) };
+export const backendServers = {
+  inTurns: known(`--wait ${backendWaitMs}`),
+  alone: known(`--wait ${backendWaitMs} --spread`),
+};
 export const backendPage = knownPage;
 
 /** One that waits and one that computes, which is the faster one. */
 export const mixed = {
   how: `${workMicros} µs of work against a wait of 40 ms with 100 connections, which can make 2,500 requests/s`,
   sides: {
-    waiting: { server: known('--wait 40'), alone: known('--wait 40 --spread'), page: knownPage, load: closedLoad(100) },
+    waiting: {
+      server: known('--wait 40'),
+      alone: known('--wait 40 --spread'),
+      page: knownPage,
+      load: closedLoad(100),
+    },
     computing: { server: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(100) },
   } satisfies Record<string, KnownServer & Pick<Known, 'alone'>>,
 };

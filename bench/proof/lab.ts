@@ -46,14 +46,22 @@ export interface Lab {
 const mostFailures = 5;
 
 const silent: RunEvents = {
-  load() {}, stepped() {}, measured() {}, repeated() {}, undecided() {}, timeOver() {},
+  load() {},
+  stepped() {},
+  measured() {},
+  repeated() {},
+  undecided() {},
+  timeOver() {},
 };
 
 /**
  * What the work returns; undefined where it failed, which is kept in the part's file.
  * @throws Interrupted after a signal, the failure where there were five before, and what is no UserError
  */
-export async function noted<T>({ failures, interrupt, say }: Pick<Lab, 'failures' | 'interrupt' | 'say'>, work: () => Promise<T>): Promise<T | undefined> {
+export async function noted<T>(
+  { failures, interrupt, say }: Pick<Lab, 'failures' | 'interrupt' | 'say'>,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
@@ -67,32 +75,71 @@ export async function noted<T>({ failures, interrupt, say }: Pick<Lab, 'failures
 
 /** Does the work with what a run or some rounds of a scenario need, in a folder that is removed. @param variants absent: all that are not on request */
 export async function inContext<T>(
-  { scratch, script, interrupt, cores, binaries }: Lab, scenario: Scenario, options: Partial<PlanOptions>, work: (context: RunContext) => Promise<T>, variants?: readonly string[],
+  { scratch, script, interrupt, cores, binaries }: Lab,
+  scenario: Scenario,
+  options: Partial<PlanOptions>,
+  work: (context: RunContext) => Promise<T>,
+  variants?: readonly string[],
 ): Promise<T> {
-  const plan: Plan = { ...makePlan(scenario, findVariants(scenario, variants), cores, { quick: false, exact: false, ...options }), run: `proof-${scenario.name}` };
+  const plan: Plan = {
+    ...makePlan(scenario, findVariants(scenario, variants), cores, {
+      quick: false,
+      exact: false,
+      ...options,
+    }),
+    run: `proof-${scenario.name}`,
+  };
   const folder = await mkdtemp(join(scratch, `${scenario.name}-`));
   try {
-    return await work({ plan, folder, script, store: null, interrupt, tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries } });
+    return await work({
+      plan,
+      folder,
+      script,
+      store: null,
+      interrupt,
+      tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries },
+    });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
 /** A whole run, as `npm run scenario` makes it. @throws UserError, Interrupted */
-export async function wholeRun(lab: Lab, scenario: Scenario, options: Partial<PlanOptions> = {}, variants?: readonly string[]): Promise<Result> {
-  return inContext(lab, scenario, options, async (context) => {
-    const { result, ended } = await runRounds(context, lab.environment, silent, new Date());
-    if (ended !== undefined) throw ended;
-    return result;
-  }, variants);
+export async function wholeRun(
+  lab: Lab,
+  scenario: Scenario,
+  options: Partial<PlanOptions> = {},
+  variants?: readonly string[],
+): Promise<Result> {
+  return inContext(
+    lab,
+    scenario,
+    options,
+    async (context) => {
+      const { result, ended } = await runRounds(context, lab.environment, silent, new Date());
+      if (ended !== undefined) throw ended;
+      return result;
+    },
+    variants,
+  );
 }
 
 /** What a run says of a variant, by default of the first that is compared. @throws UserError where nothing was compared */
 export function runOf(result: Result, name = result.comparisons[0]?.variant): Run {
   const comparison = result.comparisons.find(({ variant }) => variant === name);
-  const [baseline, other] = [comparison?.baseline, comparison?.variant].map((side) => result.variants.find((one) => one.name === side));
-  if (comparison === undefined || comparison.ratio === 0 || baseline?.rps == null || other?.rps == null) throw new UserError(`nothing was compared: ${comparison?.why ?? 'no comparison'}`);
-  const shares = [baseline, other].flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases.flatMap(({ noise }) => noise?.serverOthersShare ?? [])));
+  const [baseline, other] = [comparison?.baseline, comparison?.variant].map((side) =>
+    result.variants.find((one) => one.name === side),
+  );
+  if (
+    comparison === undefined ||
+    comparison.ratio === 0 ||
+    baseline?.rps == null ||
+    other?.rps == null
+  )
+    throw new UserError(`nothing was compared: ${comparison?.why ?? 'no comparison'}`);
+  const shares = [baseline, other].flatMap(({ rounds }) =>
+    rounds.flatMap(({ phases }) => phases.flatMap(({ noise }) => noise?.serverOthersShare ?? [])),
+  );
   return {
     startedAt: result.startedAt,
     seconds: (Date.parse(result.endedAt) - Date.parse(result.startedAt)) / 1000,
@@ -116,28 +163,63 @@ export function runText(run: Run): string {
 const tries = 3;
 
 /** Of each variant requests/s, and the share of its core, 0 to 1, that the generator used. */
-export interface Load { rps: ReadonlyMap<string, number>; generatorShares: ReadonlyMap<string, number> }
+export interface Load {
+  rps: ReadonlyMap<string, number>;
+  generatorShares: ReadonlyMap<string, number>;
+}
 
 /**
  * Loads all groups of the plan once, as a round of a run does, and returns what it came to, and the time that it took,
  * that of failed tries included; `latencyMs` and `phases` by variant. @throws UserError where all tries failed, Interrupted
  */
-export async function oneRound(context: RunContext, round: number): Promise<Load & { latencyMs: ReadonlyMap<string, LatencyFigures>; phases: ReadonlyMap<string, Phase[]>; startedAt: string; seconds: number }> {
+export async function oneRound(
+  context: RunContext,
+  round: number,
+): Promise<
+  Load & {
+    latencyMs: ReadonlyMap<string, LatencyFigures>;
+    phases: ReadonlyMap<string, Phase[]>;
+    startedAt: string;
+    seconds: number;
+  }
+> {
   const [startedAt, beganAtMs] = [new Date().toISOString(), performance.now()];
   for (let tried = 1; ; tried++) {
     try {
-      const [rps, generatorShares, latencyMs] = [new Map<string, number>(), new Map<string, number>(), new Map<string, LatencyFigures>()];
+      const [rps, generatorShares, latencyMs] = [
+        new Map<string, number>(),
+        new Map<string, number>(),
+        new Map<string, LatencyFigures>(),
+      ];
       const all = new Map<string, Phase[]>();
-      for (const [index, group] of orderOfRound(context.plan.groups, round, context.plan.run).entries()) {
-        const outcomes = await runGroup(context, group, index + 1, { round: (round - 1) * tries + tried, onLoad() {} });
+      for (const [index, group] of orderOfRound(
+        context.plan.groups,
+        round,
+        context.plan.run,
+      ).entries()) {
+        const outcomes = await runGroup(context, group, index + 1, {
+          round: (round - 1) * tries + tried,
+          onLoad() {},
+        });
         for (const [variant, { phases }] of outcomes) {
           all.set(variant, phases);
           rps.set(variant, roundRps(phases));
           latencyMs.set(variant, mergedLatency(phases.map((phase) => phase.latencyMs)));
-          generatorShares.set(variant, total(phases, ({ generatorCpuSeconds }) => generatorCpuSeconds) / total(phases, ({ seconds }) => seconds));
+          generatorShares.set(
+            variant,
+            total(phases, ({ generatorCpuSeconds }) => generatorCpuSeconds) /
+              total(phases, ({ seconds }) => seconds),
+          );
         }
       }
-      return { startedAt, seconds: (performance.now() - beganAtMs) / 1000, rps, generatorShares, latencyMs, phases: all };
+      return {
+        startedAt,
+        seconds: (performance.now() - beganAtMs) / 1000,
+        rps,
+        generatorShares,
+        latencyMs,
+        phases: all,
+      };
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       if (tried === tries) throw new UserError(`a round failed ${tries} times: ${error.message}`);
@@ -146,13 +228,20 @@ export async function oneRound(context: RunContext, round: number): Promise<Load
 }
 
 /** requests/s of one by those of the other, of such a round. */
-export function ratioIn(rps: ReadonlyMap<string, number>, variant: string, baseline: string): number {
+export function ratioIn(
+  rps: ReadonlyMap<string, number>,
+  variant: string,
+  baseline: string,
+): number {
   return (rps.get(variant) as number) / (rps.get(baseline) as number);
 }
 
 /** A round of two sides. */
 export async function timedRound(context: RunContext, round: number): Promise<TimedRound> {
-  const [baseline, other] = context.plan.variants.map(({ variant }) => variant.name) as [string, string];
+  const [baseline, other] = context.plan.variants.map(({ variant }) => variant.name) as [
+    string,
+    string,
+  ];
   const { startedAt, seconds, rps } = await oneRound(context, round);
   return { startedAt, seconds, ratio: ratioIn(rps, other, baseline) };
 }

@@ -13,17 +13,35 @@ const server = nginx(['base'], { workers: 1 });
 const ways = ['alone', 'inTurns'] as const;
 
 export const latencyScenario = defineScenario({
-  name: 'latency', title: 'latency in turns and alone', knob: 'nothing', load: vegeta('-http2=false -max-connections=100 -rate=1000 -duration=10s'), page: smallPage, control: true,
-  variants: [{ name: 'a', server }, { name: 'again', server }],
+  name: 'latency',
+  title: 'latency in turns and alone',
+  knob: 'nothing',
+  load: vegeta('-http2=false -max-connections=100 -rate=1000 -duration=10s'),
+  page: smallPage,
+  control: true,
+  variants: [
+    { name: 'a', server },
+    { name: 'again', server },
+  ],
 });
 
 /** With the first side of the plan and no other, so that nothing takes turns. */
 export function aloneIn(plan: Plan): Plan {
-  return { ...plan, groups: apart(plan.groups, new Set(plan.variants.map(({ variant }) => variant.name))).slice(0, 1) };
+  return {
+    ...plan,
+    groups: apart(plan.groups, new Set(plan.variants.map(({ variant }) => variant.name))).slice(
+      0,
+      1,
+    ),
+  };
 }
 
 /** Each round has both ways, one right after the other. */
-export async function measureLatency(lab: Lab, data: ProofData['latency'], save: () => Promise<void>): Promise<void> {
+export async function measureLatency(
+  lab: Lab,
+  data: ProofData['latency'],
+  save: () => Promise<void>,
+): Promise<void> {
   await inContext(lab, latencyScenario, {}, async (context) => {
     const contexts = { alone: { ...context, plan: aloneIn(context.plan) }, inTurns: context };
     let tried = 0;
@@ -39,7 +57,9 @@ export async function measureLatency(lab: Lab, data: ProofData['latency'], save:
       });
       if (seen === undefined) continue;
       data.rounds.push(seen);
-      lab.say(`round ${round} of ${lab.repeats}, in turns by alone: ${enumeration(percentiles.map((name) => `${name} ${change(inTurnsByAlone(seen, name))}`))}`);
+      lab.say(
+        `round ${round} of ${lab.repeats}, in turns by alone: ${enumeration(percentiles.map((name) => `${name} ${change(inTurnsByAlone(seen, name))}`))}`,
+      );
       await save();
     }
   });

@@ -9,10 +9,23 @@ import type { PartFile, PartName, ProofFiles } from './results.ts';
 import { titles, views, type View } from './views.ts';
 
 /** The page's text, and its plots by their paths beside it. */
-export interface ProofPage { markdown: string; plots: ReadonlyMap<string, string> }
+export interface ProofPage {
+  markdown: string;
+  plots: ReadonlyMap<string, string>;
+}
 
 /** In the order of the page. */
-export const partNames: readonly PartName[] = ['aa', 'search', 'power', 'width', 'slices', 'latency', 'waiting', 'agreement', 'disturbed'];
+export const partNames: readonly PartName[] = [
+  'aa',
+  'search',
+  'power',
+  'width',
+  'slices',
+  'latency',
+  'waiting',
+  'agreement',
+  'disturbed',
+];
 
 const plotFolder = 'proof';
 
@@ -25,17 +38,26 @@ export function viewOf<Name extends PartName>(file: PartFile<Name>): View {
 export function proofPage(files: ProofFiles, before = ''): ProofPage {
   const plots = new Map<string, string>();
   const standing = sectionsIn(before);
-  const missing = partNames.filter((name) => files[name] === undefined && !standing.has(titles[name]));
+  const missing = partNames.filter(
+    (name) => files[name] === undefined && !standing.has(titles[name]),
+  );
   const sections = partNames.flatMap((name) => {
     const file = files[name];
-    return file === undefined ? standing.get(titles[name]) ?? [] : sectionOf(file as PartFile<PartName>, plots);
+    return file === undefined
+      ? (standing.get(titles[name]) ?? [])
+      : sectionOf(file as PartFile<PartName>, plots);
   });
   const markdown = [
     '# Proof: how exact is a comparison here?',
     '',
-    'Measured, not claimed: `npm run bench -- proof` does all of it again on any machine, a part by its name does that part, and each ends by writing its section anew. Ratios are of requests/s where nothing else is said; intervals are of 95 % (Student\'s t over rounds, each with fresh servers).',
+    "Measured, not claimed: `npm run bench -- proof` does all of it again on any machine, a part by its name does that part, and each ends by writing its section anew. Ratios are of requests/s where nothing else is said; intervals are of 95 % (Student's t over rounds, each with fresh servers).",
     '',
-    ...(missing.length === 0 ? [] : [`Missing, since they were not run: ${enumeration(missing.map((name) => `\`proof-${name}\``))}.`, '']),
+    ...(missing.length === 0
+      ? []
+      : [
+          `Missing, since they were not run: ${enumeration(missing.map((name) => `\`proof-${name}\``))}.`,
+          '',
+        ]),
     ...sections,
     ...stopped,
   ].join('\n');
@@ -64,31 +86,74 @@ with its precision against itself.
 
 /** A page's sections by their titles, as lines. */
 function sectionsIn(page: string): ReadonlyMap<string, string[]> {
-  return new Map(page.split(/^(?=## )/m).slice(1).map((text) => [text.slice('## '.length, text.indexOf('\n')), [...text.trimEnd().split('\n'), '']]));
+  return new Map(
+    page
+      .split(/^(?=## )/m)
+      .slice(1)
+      .map((text) => [
+        text.slice('## '.length, text.indexOf('\n')),
+        [...text.trimEnd().split('\n'), ''],
+      ]),
+  );
 }
 
 function sectionOf(file: PartFile<PartName>, plots: Map<string, string>): string[] {
   const { title, about, findings, tables, plots: drawn, details } = viewOf(file);
   for (const { name, svg } of drawn) plots.set(`${plotFolder}/${name}.svg`, svg);
   return [
-    `## ${title}`, '',
-    about, '',
-    circumstances(file), '',
-    ...file.failures.flatMap(({ at, why }) => [`Failed at ${minute(at)}, and in no figure: ${why}`, '']),
+    `## ${title}`,
+    '',
+    about,
+    '',
+    circumstances(file),
+    '',
+    ...file.failures.flatMap(({ at, why }) => [
+      `Failed at ${minute(at)}, and in no figure: ${why}`,
+      '',
+    ]),
     ...findings.flatMap((line) => [line, '']),
-    ...tables.filter(({ rows }) => rows.length > 0).flatMap((table) => [...markdownTable(table), '']),
+    ...tables
+      .filter(({ rows }) => rows.length > 0)
+      .flatMap((table) => [...markdownTable(table), '']),
     ...drawn.flatMap(({ name, title: alt }) => [`![${alt}](${plotFolder}/${name}.svg)`, '']),
-    ...details.filter(({ rows }) => rows.length > 0).flatMap((table) => [`<details><summary>${drawn.length > 0 ? 'The plot in figures' : 'All rounds'}</summary>`, '', ...markdownTable(table), '', '</details>', '']),
+    ...details
+      .filter(({ rows }) => rows.length > 0)
+      .flatMap((table) => [
+        `<details><summary>${drawn.length > 0 ? 'The plot in figures' : 'All rounds'}</summary>`,
+        '',
+        ...markdownTable(table),
+        '',
+        '</details>',
+        '',
+      ]),
   ];
 }
 
 /** When, where and how it was measured. */
-function circumstances({ state, command, startedAt, endedAt, environment }: PartFile<PartName>): string {
-  const { cpuModel, cores, kernel, os, serverCpus, generatorCpus, versions, loadAverage, coreNotes = [] } = environment;
+function circumstances({
+  state,
+  command,
+  startedAt,
+  endedAt,
+  environment,
+}: PartFile<PartName>): string {
+  const {
+    cpuModel,
+    cores,
+    kernel,
+    os,
+    serverCpus,
+    generatorCpus,
+    versions,
+    loadAverage,
+    coreNotes = [],
+  } = environment;
   return [
     `${state === 'partial' ? '**Interrupted: only a part of it was measured.** ' : ''}${minute(startedAt)} to ${minute(endedAt)} UTC, \`${command}\`;`,
     `${cpuModel}, ${counts(cores, 'core')}, ${os}, ${kernel}; server on core ${formatCpuList(serverCpus)}, generator on core ${formatCpuList(generatorCpus)};`,
-    `load average ${loadAverage[0].toFixed(2)} before; ${Object.entries(versions).map((nameAndVersion) => nameAndVersion.join(' ')).join(', ')}.`,
+    `load average ${loadAverage[0].toFixed(2)} before; ${Object.entries(versions)
+      .map((nameAndVersion) => nameAndVersion.join(' '))
+      .join(', ')}.`,
     ...coreNotes,
   ].join(' ');
 }
@@ -100,12 +165,17 @@ function minute(time: string): string {
 /** Writes proof.md of the parts into the folder and its plots below it; plots that the page has no more are removed. Throws the file system's error. */
 export async function writePage(folder: string, files: ProofFiles): Promise<string> {
   const file = join(folder, 'proof.md');
-  const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => { if (error.code !== 'ENOENT') throw error; return ''; });
+  const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return '';
+  });
   const { markdown, plots } = proofPage(files, before);
   await mkdir(join(folder, plotFolder), { recursive: true });
   for (const [path, svg] of plots) await writeWhole(join(folder, path), svg);
   await writeWhole(file, markdown);
-  const unused = (await readdir(join(folder, plotFolder))).filter((name) => !markdown.includes(`(${plotFolder}/${name})`));
+  const unused = (await readdir(join(folder, plotFolder))).filter(
+    (name) => !markdown.includes(`(${plotFolder}/${name})`),
+  );
   for (const name of unused) await rm(join(folder, plotFolder, name));
   return file;
 }

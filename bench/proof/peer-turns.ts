@@ -10,27 +10,49 @@ import { runContender, type BenchLoad, type Contender } from '../contenders.ts';
 import type { Lab, Load } from './lab.ts';
 
 /** Of the scenario's servers, each started for these turns alone. @param seed names the order */
-export async function peerTurns(lab: Lab, scenario: Scenario, peer: Contender, turns: number, seed: string): Promise<Load[]> {
-  const { load: { protocol, connections, streams = 1, keepAlive }, page } = scenario;
+export async function peerTurns(
+  lab: Lab,
+  scenario: Scenario,
+  peer: Contender,
+  turns: number,
+  seed: string,
+): Promise<Load[]> {
+  const {
+    load: { protocol, connections, streams = 1, keepAlive },
+    page,
+  } = scenario;
   const load: BenchLoad = { protocol, connections, streams, keepAlive, length: { seconds: 1 } };
   const servers = new Map<string, RunningServer>();
   try {
     for (const { name, server } of scenario.variants.filter(isRunnable)) {
-      servers.set(name, await startServer(server, {
-        binaries: lab.binaries, folder: await mkdtemp(join(lab.scratch, `${peer.tool}-`)), cpus: lab.cores.serverCpus,
-        workers: lab.cores.serverCpus.length, page, connections, signal: lab.interrupt.signal,
-      }));
+      servers.set(
+        name,
+        await startServer(server, {
+          binaries: lab.binaries,
+          folder: await mkdtemp(join(lab.scratch, `${peer.tool}-`)),
+          cpus: lab.cores.serverCpus,
+          workers: lab.cores.serverCpus.length,
+          page,
+          connections,
+          signal: lab.interrupt.signal,
+        }),
+      );
     }
     const seen: Load[] = [];
     for (let turn = 1; turn <= turns; turn++) {
       const [rps, generatorShares] = [new Map<string, number>(), new Map<string, number>()];
       for (const [name, { origin }] of orderOfRound([...servers], turn, seed)) {
         const sample = await runContender(peer, `${origin}${page.path}`, load, {
-          binary: lab.binaries[peer.tool] as string, cpus: lab.cores.generatorCpus, sharesCore: false, output: null, signal: lab.interrupt.signal,
+          binary: lab.binaries[peer.tool] as string,
+          cpus: lab.cores.generatorCpus,
+          sharesCore: false,
+          output: null,
+          signal: lab.interrupt.signal,
         });
-        if (sample.errors > 0) throw new UserError(`${peer.name} had ${sample.errors} errors against ${name}`);
+        if (sample.errors > 0)
+          throw new UserError(`${peer.name} had ${sample.errors} errors against ${name}`);
         rps.set(name, sample.rps);
-        generatorShares.set(name, sample.cpuMicrosPerRequest / 1e6 * sample.rps);
+        generatorShares.set(name, (sample.cpuMicrosPerRequest / 1e6) * sample.rps);
       }
       seen.push({ rps, generatorShares });
     }

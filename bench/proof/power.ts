@@ -39,8 +39,15 @@ async function scenarioOfCosts(folder: string, costs: readonly number[]): Promis
     return { name, server: nginx(['base', 'workers', layer], workers) };
   };
   return defineScenario({
-    name: 'power', title: 'nginx against itself with lines that cost time', knob: 'lines', load, page,
-    variants: await Promise.all([variantOf(plain, plainLines), ...costs.map((lines) => variantOf(nameOf(lines), plainLines + lines))]),
+    name: 'power',
+    title: 'nginx against itself with lines that cost time',
+    knob: 'lines',
+    load,
+    page,
+    variants: await Promise.all([
+      variantOf(plain, plainLines),
+      ...costs.map((lines) => variantOf(nameOf(lines), plainLines + lines)),
+    ]),
   });
 }
 
@@ -51,31 +58,46 @@ export function costLayer(lines: number): string {
 
 /** How many lines come to that cost: requests/s are 1 / (1 + lines × the time of one, as a share of a request's). @param ratio requests/s with triedLines more */
 export function linesFor(cost: number, ratio: number): number {
-  return Math.max(1, Math.round(triedLines * (1 / (1 - cost) - 1) / (1 / ratio - 1)));
+  return Math.max(1, Math.round((triedLines * (1 / (1 - cost) - 1)) / (1 / ratio - 1)));
 }
 
 /** Default runs of all of them beside the plain server, each followed by a precise one of the smallest cost. */
-export async function measurePower(lab: Lab, data: ProofData['power'], save: () => Promise<void>): Promise<void> {
+export async function measurePower(
+  lab: Lab,
+  data: ProofData['power'],
+  save: () => Promise<void>,
+): Promise<void> {
   const folder = join(lab.scratch, 'costs');
   const tried = runOf(await wholeRun(lab, await scenarioOfCosts(folder, [triedLines])));
   lab.say(`${linesText(triedLines)}: ${runText(tried)}`);
-  for (const cost of wantedCosts) data.costs.push({ lines: linesFor(cost, tried.ratio), runs: [], precise: [] });
-  const scenario = await scenarioOfCosts(folder, data.costs.map(({ lines }) => lines));
+  for (const cost of wantedCosts)
+    data.costs.push({ lines: linesFor(cost, tried.ratio), runs: [], precise: [] });
+  const scenario = await scenarioOfCosts(
+    folder,
+    data.costs.map(({ lines }) => lines),
+  );
   for (let number = 1; number <= lab.repeats; number++) {
     await noted(lab, async () => {
       const result = await wholeRun(lab, scenario);
       // All of them or none: a run that lacks one counts for none.
-      for (const { lines, runs, run } of data.costs.map((cost) => ({ ...cost, run: runOf(result, nameOf(cost.lines)) }))) {
+      for (const { lines, runs, run } of data.costs.map((cost) => ({
+        ...cost,
+        run: runOf(result, nameOf(cost.lines)),
+      }))) {
         runs.push(run);
         lab.say(`${linesText(lines)}, run ${number} of ${lab.repeats}: ${runText(run)}`);
       }
     });
     await save();
     const [smallest] = data.costs as [Cost, ...Cost[]];
-    const run = await noted(lab, async () => runOf(await wholeRun(lab, scenario, precise, [plain, nameOf(smallest.lines)])));
+    const run = await noted(lab, async () =>
+      runOf(await wholeRun(lab, scenario, precise, [plain, nameOf(smallest.lines)])),
+    );
     if (run === undefined) continue;
     smallest.precise.push(run);
-    lab.say(`${linesText(smallest.lines)}, ${preciseFlags}: ${runText(run)}, ${run.roundRatios.length} rounds`);
+    lab.say(
+      `${linesText(smallest.lines)}, ${preciseFlags}: ${runText(run)}, ${run.roundRatios.length} rounds`,
+    );
     await save();
   }
 }

@@ -23,7 +23,15 @@ import type { Lab } from './lab.ts';
 import { measureLatency } from './latency.ts';
 import { partNames, viewOf, writePage } from './page.ts';
 import { costlyLine, measurePower } from './power.ts';
-import { readPart, schema, writePart, type PartFile, type PartName, type ProofData, type ProofFiles } from './results.ts';
+import {
+  readPart,
+  schema,
+  writePart,
+  type PartFile,
+  type PartName,
+  type ProofData,
+  type ProofFiles,
+} from './results.ts';
 import { loadSeconds, measureSearch, searchedWithin } from './search.ts';
 import { measureSlices } from './slices.ts';
 import { measureWaiting } from './waiting.ts';
@@ -44,40 +52,78 @@ interface ProofPart<Name extends PartName> {
 
 const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
   aa: {
-    title: 'a config against itself, in runs of the default length', tools: ['k6', 'nginx'], repeats: 40, secondsEach: 35,
-    empty: () => ({ runs: [] }), measure: measureAgainstItself,
+    title: 'a config against itself, in runs of the default length',
+    tools: ['k6', 'nginx'],
+    repeats: 40,
+    secondsEach: 35,
+    empty: () => ({ runs: [] }),
+    measure: measureAgainstItself,
   },
   search: {
-    title: 'searches for the highest rate within a limit, with a config against itself', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 125,
-    empty: () => ({ within: searchedWithin, runs: [], loads: [], loadSeconds }), measure: measureSearch,
+    title: 'searches for the highest rate within a limit, with a config against itself',
+    tools: ['k6', 'nginx'],
+    repeats: 20,
+    secondsEach: 125,
+    empty: () => ({ within: searchedWithin, runs: [], loads: [], loadSeconds }),
+    measure: measureSearch,
   },
   power: {
-    title: 'nginx with known extra costs of about 1.3 and 2.4 %: how often they are found', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 170,
-    empty: () => ({ line: costlyLine, costs: [] }), measure: measurePower,
+    title: 'nginx with known extra costs of about 1.3 and 2.4 %: how often they are found',
+    tools: ['k6', 'nginx'],
+    repeats: 20,
+    secondsEach: 170,
+    empty: () => ({ line: costlyLine, costs: [] }),
+    measure: measurePower,
   },
   width: {
-    title: 'alternating against sequential rounds: half-width by time', tools: ['k6', 'nginx'], repeats: 8, secondsEach: 48,
-    empty: () => ({ alternating: [], sequential: [] }), measure: measureWidth,
+    title: 'alternating against sequential rounds: half-width by time',
+    tools: ['k6', 'nginx'],
+    repeats: 8,
+    secondsEach: 48,
+    empty: () => ({ alternating: [], sequential: [] }),
+    measure: measureWidth,
   },
   slices: {
-    title: 'the effect by the length of a turn, and beside wrk', tools: ['k6', 'nginx', 'wrk'], repeats: 5, secondsEach: 75,
-    empty: () => ({ slices: [], wrk: { effect: [], control: [] } }), measure: measureSlices,
+    title: 'the effect by the length of a turn, and beside wrk',
+    tools: ['k6', 'nginx', 'wrk'],
+    repeats: 5,
+    secondsEach: 75,
+    empty: () => ({ slices: [], wrk: { effect: [], control: [] } }),
+    measure: measureSlices,
   },
   latency: {
-    title: 'whether turns show in latency: at a rate, in turns and alone', tools: ['k6', 'nginx'], repeats: 20, secondsEach: 9,
-    empty: () => ({ rounds: [] }), measure: measureLatency,
+    title: 'whether turns show in latency: at a rate, in turns and alone',
+    tools: ['k6', 'nginx'],
+    repeats: 20,
+    secondsEach: 9,
+    empty: () => ({ rounds: [] }),
+    measure: measureLatency,
   },
   waiting: {
-    title: 'servers of known truth that wait, alone and in turns with others; it fails where one is beyond its bounds', tools: ['k6', 'nginx'], repeats: 4, secondsEach: 300,
-    empty: () => ({ cases: [], mixed: { how: mixed.how, rounds: [] } }), measure: measureWaiting,
+    title:
+      'servers of known truth that wait, alone and in turns with others; it fails where one is beyond its bounds',
+    tools: ['k6', 'nginx'],
+    repeats: 4,
+    secondsEach: 300,
+    empty: () => ({ cases: [], mixed: { how: mixed.how, rounds: [] } }),
+    measure: measureWaiting,
   },
   agreement: {
-    title: 'the effects of open_file_cache and of another server, beside what wrk, h2load and stock k6 see', tools: ['k6', 'nginx', 'nghttpd', 'wrk', 'h2load'], repeats: 10, secondsEach: 100,
-    empty: () => ({ cases: [] }), measure: measureAgreement,
+    title:
+      'the effects of open_file_cache and of another server, beside what wrk, h2load and stock k6 see',
+    tools: ['k6', 'nginx', 'nghttpd', 'wrk', 'h2load'],
+    repeats: 10,
+    secondsEach: 100,
+    empty: () => ({ cases: [] }),
+    measure: measureAgreement,
   },
   disturbed: {
-    title: 'the same comparisons while a compiler runs on both cores', tools: ['k6', 'nginx'], repeats: 5, secondsEach: 70,
-    empty: () => ({ control: [], effect: [], builds: 0 }), measure: measureDisturbed,
+    title: 'the same comparisons while a compiler runs on both cores',
+    tools: ['k6', 'nginx'],
+    repeats: 5,
+    secondsEach: 70,
+    empty: () => ({ control: [], effect: [], builds: 0 }),
+    measure: measureDisturbed,
   },
 };
 
@@ -87,7 +133,10 @@ const wordOf = (part: PartName): string => `proof-${part}`;
 
 /** What can be asked for by name, with a line of help each. */
 export const proofWords: readonly { name: string; title: string }[] = [
-  ...partNames.map((name) => ({ name: wordOf(name), title: `${parts[name].title} (about ${duration(parts[name].repeats * parts[name].secondsEach)})` })),
+  ...partNames.map((name) => ({
+    name: wordOf(name),
+    title: `${parts[name].title} (about ${duration(parts[name].repeats * parts[name].secondsEach)})`,
+  })),
   { name: pageName, title: 'only docs/proof.md anew, from what was measured here before' },
 ];
 
@@ -109,17 +158,23 @@ export interface ProofOptions {
 export async function proofCommand({ args, words, repeats, cores }: ProofOptions): Promise<0 | 1> {
   const results = join(projectRoot, 'results', repeats === undefined ? 'proof' : 'proof-try');
   const named = partNames.filter((name) => words.includes(wordOf(name)));
-  const filesOf = async (names: readonly PartName[]): Promise<ProofFiles> => (
-    Object.fromEntries(await Promise.all(names.map(async (name) => [name, await readPart(results, name)]))) as ProofFiles
-  );
+  const filesOf = async (names: readonly PartName[]): Promise<ProofFiles> =>
+    Object.fromEntries(
+      await Promise.all(names.map(async (name) => [name, await readPart(results, name)])),
+    ) as ProofFiles;
   // The page is made of them as well: one that cannot be read is refused before anything is measured.
   await filesOf(partNames.filter((name) => !named.includes(name)));
   if (named.length > 0) {
     const release = await oneRunAtATime();
     try {
-      await underSignals('ending the proof in order; again to end it at once', (interrupt) => (
-        measureAll(named, results, { command: ['npm run bench --', ...args].join(' '), repeats, cores, interrupt })
-      ));
+      await underSignals('ending the proof in order; again to end it at once', (interrupt) =>
+        measureAll(named, results, {
+          command: ['npm run bench --', ...args].join(' '),
+          repeats,
+          cores,
+          interrupt,
+        }),
+      );
     } finally {
       release();
     }
@@ -134,16 +189,32 @@ function isBeyond(file: PartFile<PartName> | undefined): boolean {
   return file !== undefined && (viewOf(file).beyond ?? []).length > 0;
 }
 
-interface Asked { command: string; repeats: number | undefined; cores: Cores; interrupt: Interrupt }
+interface Asked {
+  command: string;
+  repeats: number | undefined;
+  cores: Cores;
+  interrupt: Interrupt;
+}
 
-async function measureAll(named: readonly PartName[], results: string, { command, repeats, cores, interrupt }: Asked): Promise<void> {
-  const binaries = await ensureTools([...new Set(named.flatMap((name) => parts[name].tools))], thisMachine(), interrupt.signal);
+async function measureAll(
+  named: readonly PartName[],
+  results: string,
+  { command, repeats, cores, interrupt }: Asked,
+): Promise<void> {
+  const binaries = await ensureTools(
+    [...new Set(named.flatMap((name) => parts[name].tools))],
+    thisMachine(),
+    interrupt.signal,
+  );
   // Pinned, this process no longer sees the other cores.
   const processors = readProcessors();
   await pin(process.pid, cores.generatorCpus);
   const versions = await toolVersions(binaries);
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-proof-'));
-  const expected = named.reduce((sum, name) => sum + (repeats ?? parts[name].repeats) * parts[name].secondsEach, 0);
+  const expected = named.reduce(
+    (sum, name) => sum + (repeats ?? parts[name].repeats) * parts[name].secondsEach,
+    0,
+  );
   console.log(`${named.map(wordOf).join(', ')}: about ${duration(expected)}`);
   try {
     const script = join(scratch, 'script.js');
@@ -151,7 +222,14 @@ async function measureAll(named: readonly PartName[], results: string, { command
     for (const name of named) {
       const environment = readEnvironment(processors, cores, versions);
       const lab: Lab = {
-        cores, binaries, environment, interrupt, scratch, script, failures: [], repeats: repeats ?? parts[name].repeats,
+        cores,
+        binaries,
+        environment,
+        interrupt,
+        scratch,
+        script,
+        failures: [],
+        repeats: repeats ?? parts[name].repeats,
         say: (line) => console.error(`${wordOf(name)} · ${line}`),
       };
       const file = await measurePart(name, parts[name], lab, command, results);
@@ -162,12 +240,26 @@ async function measureAll(named: readonly PartName[], results: string, { command
   }
 }
 
-async function measurePart<Name extends PartName>(part: Name, { empty, measure }: ProofPart<Name>, lab: Lab, command: string, results: string): Promise<PartFile<Name>> {
+async function measurePart<Name extends PartName>(
+  part: Name,
+  { empty, measure }: ProofPart<Name>,
+  lab: Lab,
+  command: string,
+  results: string,
+): Promise<PartFile<Name>> {
   const startedAt = new Date().toISOString();
   const data = empty();
-  const fileNow = (state: PartFile<Name>['state']): PartFile<Name> => (
-    { schema, part, state, command, startedAt, endedAt: new Date().toISOString(), environment: lab.environment, failures: lab.failures, data }
-  );
+  const fileNow = (state: PartFile<Name>['state']): PartFile<Name> => ({
+    schema,
+    part,
+    state,
+    command,
+    startedAt,
+    endedAt: new Date().toISOString(),
+    environment: lab.environment,
+    failures: lab.failures,
+    data,
+  });
   await measure(lab, data, () => writePart(results, fileNow('partial')));
   const file = fileNow('complete');
   await writePart(results, file);
@@ -177,5 +269,11 @@ async function measurePart<Name extends PartName>(part: Name, { empty, measure }
 /** What the terminal shows of a part. */
 function outcomeLines<Name extends PartName>(file: PartFile<Name>): string[] {
   const { title, findings, tables } = viewOf(file);
-  return [title, ...tables.filter(({ rows }) => rows.length > 0).flatMap((table) => terminalTable(table, { width: Infinity, colour: false })), ...findings];
+  return [
+    title,
+    ...tables
+      .filter(({ rows }) => rows.length > 0)
+      .flatMap((table) => terminalTable(table, { width: Infinity, colour: false })),
+    ...findings,
+  ];
 }

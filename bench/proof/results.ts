@@ -25,10 +25,18 @@ export interface Run {
 }
 
 /** Loads right after a search, at this share of the rate that it found: how many of how many kept the limit. */
-export interface LoadsAfter { share: number; kept: number; of: number }
+export interface LoadsAfter {
+  share: number;
+  kept: number;
+  of: number;
+}
 
 /** A single round, `seconds` with the starts and ends of its servers. */
-export interface TimedRound { startedAt: string; seconds: number; ratio: number }
+export interface TimedRound {
+  startedAt: string;
+  seconds: number;
+  ratio: number;
+}
 
 /** So many more lines of config that cost something than the plain server has. */
 export interface Cost {
@@ -40,19 +48,32 @@ export interface Cost {
 }
 
 /** Ratios round by round: of open_file_cache to a plain server, and of such a one to itself. */
-export interface Seen { effect: number[]; control: number[] }
+export interface Seen {
+  effect: number[];
+  control: number[];
+}
 
 /** What two servers differ by, round by round, and the share of its core, 0 to 1, that the generator used with the one that it took more for. */
-export interface EffectSeen { ratios: number[]; generatorShares: number[] }
+export interface EffectSeen {
+  ratios: number[];
+  generatorShares: number[];
+}
 
 /** The same two servers as bakeoff sees them, and as each peer does by some turns in the same minute. */
-export interface AgreementCase { title: string; ours: EffectSeen; peers: (EffectSeen & { name: string })[] }
+export interface AgreementCase {
+  title: string;
+  ours: EffectSeen;
+  peers: (EffectSeen & { name: string })[];
+}
 
 /** In milliseconds. */
 export type Percentiles = Pick<LatencyFigures, 'p50' | 'p99'>;
 
 /** Of each side: of the one that is loaded alone, and right before or after it of those in turns. */
-export interface LatencyRound { alone: Percentiles[]; inTurns: Percentiles[] }
+export interface LatencyRound {
+  alone: Percentiles[];
+  inTurns: Percentiles[];
+}
 
 /** One server with others beside it, or alone: 2 and 8 sides have 1 and 7 others. */
 export type Arrangement = 'alone' | 'two' | 'eight';
@@ -74,12 +95,20 @@ export interface KnownFigures {
 }
 
 /** The figures that are known beforehand, some of them from the server alone in the same round. */
-export type Expected = Partial<Pick<KnownFigures, 'rps' | 'p50Ms' | 'p99Ms' | 'errors' | 'reconnects'>> & { cpuMicros?: number | null };
+export type Expected = Partial<
+  Pick<KnownFigures, 'rps' | 'p50Ms' | 'p99Ms' | 'errors' | 'reconnects'>
+> & { cpuMicros?: number | null };
 
-export interface KnownRound extends Record<Arrangement, KnownFigures> { expected: Expected }
+export interface KnownRound extends Record<Arrangement, KnownFigures> {
+  expected: Expected;
+}
 
 /** A server of known truth; `how` says how its figures are known. */
-export interface KnownCase { name: string; how: string; rounds: KnownRound[] }
+export interface KnownCase {
+  name: string;
+  how: string;
+  rounds: KnownRound[];
+}
 
 /** A server that waits and one that computes: each alone, and two copies of each that take turns. */
 export interface MixedRound {
@@ -90,20 +119,32 @@ export type MixedSide = 'waiting' | 'computing';
 
 export interface ProofData {
   aa: { runs: Run[] };
-  search: { within: Within; runs: Run[]; /** Of all searches. */ loads: LoadsAfter[]; /** Of each of them. */ loadSeconds: number };
+  search: {
+    within: Within;
+    runs: Run[];
+    /** Of all searches. */ loads: LoadsAfter[];
+    /** Of each of them. */ loadSeconds: number;
+  };
   power: { line: string; costs: Cost[] };
   width: { alternating: TimedRound[]; sequential: TimedRound[] };
   slices: { slices: (Seen & { milliseconds: number })[]; wrk: Seen };
   latency: { rounds: LatencyRound[] };
   waiting: { cases: KnownCase[]; mixed: { how: string; rounds: MixedRound[] } };
   agreement: { cases: AgreementCase[] };
-  disturbed: { control: Run[]; effect: Run[]; /** Whole builds that the compiler came to. */ builds: number };
+  disturbed: {
+    control: Run[];
+    effect: Run[];
+    /** Whole builds that the compiler came to. */ builds: number;
+  };
 }
 
 export type PartName = keyof ProofData;
 
 /** What did not come to an end, and is in no figure. */
-export interface Failure { at: string; why: string }
+export interface Failure {
+  at: string;
+  why: string;
+}
 
 /** 1 were measured with servers that were stopped between their turns. */
 export const schema = 2;
@@ -129,15 +170,24 @@ export type ProofFiles = { [Name in PartName]?: PartFile<Name> };
  * Writes a part's file. What is not complete stands beside what was complete before, as PART.partial.json, until it is. Throws
  * the file system's error.
  */
-export async function writePart<Name extends PartName>(folder: string, file: PartFile<Name>): Promise<void> {
+export async function writePart<Name extends PartName>(
+  folder: string,
+  file: PartFile<Name>,
+): Promise<void> {
   const partial = join(folder, `${file.part}.partial.json`);
   await mkdir(folder, { recursive: true });
-  await writeWhole(file.state === 'partial' ? partial : join(folder, `${file.part}.json`), `${JSON.stringify(file, null, 1)}\n`);
+  await writeWhole(
+    file.state === 'partial' ? partial : join(folder, `${file.part}.json`),
+    `${JSON.stringify(file, null, 1)}\n`,
+  );
   if (file.state === 'complete') await rm(partial, { force: true });
 }
 
 /** Reads a part: what is complete, or else what there is of it. @throws UserError for a file that is none, or of an earlier version */
-export async function readPart<Name extends PartName>(folder: string, part: Name): Promise<PartFile<Name> | undefined> {
+export async function readPart<Name extends PartName>(
+  folder: string,
+  part: Name,
+): Promise<PartFile<Name> | undefined> {
   for (const file of [`${part}.json`, `${part}.partial.json`].map((name) => join(folder, name))) {
     const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return undefined;
@@ -150,7 +200,10 @@ export async function readPart<Name extends PartName>(folder: string, part: Name
     } catch {
       throw new UserError(`${file} is no JSON: remove it, and measure that part again`);
     }
-    if (read.schema !== schema) throw new UserError(`${file} is of an earlier version, which measured in another way: remove it, and run npm run bench -- proof-${part}`);
+    if (read.schema !== schema)
+      throw new UserError(
+        `${file} is of an earlier version, which measured in another way: remove it, and run npm run bench -- proof-${part}`,
+      );
     return read;
   }
   return undefined;

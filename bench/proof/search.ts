@@ -17,27 +17,47 @@ const roundsAfter = 3;
 /** As long as a step of the search. */
 export const loadSeconds = turnsSeconds.step;
 
-export function measureSearch(lab: Lab, data: ProofData['search'], save: () => Promise<void>): Promise<void> {
-  return measureAgainstItself(lab, data, save, { within: data.within, quick: true }, async (run, scenario) => {
-    const loads = await loadsAfter(lab, scenario, run, data.within);
-    data.loads.push(...loads);
-    lab.say(loads.map(({ share, kept, of }) => `at ${share}: ${kept} of ${of} kept`).join(' · '));
-  });
+export function measureSearch(
+  lab: Lab,
+  data: ProofData['search'],
+  save: () => Promise<void>,
+): Promise<void> {
+  return measureAgainstItself(
+    lab,
+    data,
+    save,
+    { within: data.within, quick: true },
+    async (run, scenario) => {
+      const loads = await loadsAfter(lab, scenario, run, data.within);
+      data.loads.push(...loads);
+      lab.say(loads.map(({ share, kept, of }) => `at ${share}: ${kept} of ${of} kept`).join(' · '));
+    },
+  );
 }
 
 /** Some loads of both sides at each share of the rate found, in another order in each round. */
-async function loadsAfter(lab: Lab, scenario: Scenario, { rps, startedAt }: Run, { metric, ms }: Within): Promise<LoadsAfter[]> {
+async function loadsAfter(
+  lab: Lab,
+  scenario: Scenario,
+  { rps, startedAt }: Run,
+  { metric, ms }: Within,
+): Promise<LoadsAfter[]> {
   const found = geometricMean(rps);
   const loads = shares.map((share): LoadsAfter => ({ share, kept: 0, of: 0 }));
   for (let round = 1; round <= roundsAfter; round++) {
     for (const load of orderOfRound(loads, round, startedAt)) {
-      await inContext(lab, scenario, { rates: [Math.round(load.share * found)], durationSeconds: loadSeconds }, async (context) => {
-        // What was due and not answered has waited until the end, and is in the latency.
-        for (const latencyMs of (await oneRound(context, round)).latencyMs.values()) {
-          load.kept += latencyMs[metric] <= ms ? 1 : 0;
-          load.of++;
-        }
-      });
+      await inContext(
+        lab,
+        scenario,
+        { rates: [Math.round(load.share * found)], durationSeconds: loadSeconds },
+        async (context) => {
+          // What was due and not answered has waited until the end, and is in the latency.
+          for (const latencyMs of (await oneRound(context, round)).latencyMs.values()) {
+            load.kept += latencyMs[metric] <= ms ? 1 : 0;
+            load.of++;
+          }
+        },
+      );
     }
   }
   return loads;

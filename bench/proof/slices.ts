@@ -21,7 +21,12 @@ const wrkPairsPerRound = 6;
 const workers = { workers: 'server-cores', articleWorkers: 16 } as const;
 const [plain, again, cached] = ['plain', 'again', 'open-file-cache'] as const;
 const scenario = defineScenario({
-  name: 'slices', title: 'open_file_cache, and nothing, by the length of a turn', knob: 'open_file_cache', load, page, control: true,
+  name: 'slices',
+  title: 'open_file_cache, and nothing, by the length of a turn',
+  knob: 'open_file_cache',
+  load,
+  page,
+  control: true,
   variants: [
     { name: plain, server: nginx(['base', 'workers'], workers) },
     { name: again, server: nginx(['base', 'workers'], workers) },
@@ -30,31 +35,44 @@ const scenario = defineScenario({
 });
 
 /** Each round has all lengths in another order, and wrk. */
-export async function measureSlices(lab: Lab, data: ProofData['slices'], save: () => Promise<void>): Promise<void> {
-  for (const milliseconds of sliceMilliseconds) data.slices.push({ milliseconds, effect: [], control: [] });
+export async function measureSlices(
+  lab: Lab,
+  data: ProofData['slices'],
+  save: () => Promise<void>,
+): Promise<void> {
+  for (const milliseconds of sliceMilliseconds)
+    data.slices.push({ milliseconds, effect: [], control: [] });
   await inContext(lab, scenario, { durationSeconds }, async (context) => {
     let tried = 0;
     for (let round = 1; round <= lab.repeats; round++) {
       for (const seen of orderOfRound(data.slices, round, 'slices')) {
         tried++;
         const number = tried;
-        const outcome = await noted(lab, () => oneRound(inSlices(context, seen.milliseconds), number));
+        const outcome = await noted(lab, () =>
+          oneRound(inSlices(context, seen.milliseconds), number),
+        );
         if (outcome === undefined) continue;
         add(seen, outcome.rps);
         lab.say(`round ${round} of ${lab.repeats}, ${seen.milliseconds} ms: ${lastOf(seen)}`);
         await save();
       }
       await noted(lab, async () => {
-        for (const { rps } of await peerTurns(lab, scenario, wrk, wrkPairsPerRound, `wrk ${round}`)) add(data.wrk, rps);
+        for (const { rps } of await peerTurns(lab, scenario, wrk, wrkPairsPerRound, `wrk ${round}`))
+          add(data.wrk, rps);
       });
       await save();
-      lab.say(`round ${round} of ${lab.repeats}, wrk, ${data.wrk.effect.length} pairs: open_file_cache ${change(ratioOf(data.wrk.effect).ratio)}`);
+      lab.say(
+        `round ${round} of ${lab.repeats}, wrk, ${data.wrk.effect.length} pairs: open_file_cache ${change(ratioOf(data.wrk.effect).ratio)}`,
+      );
     }
   });
 }
 
 function inSlices(context: RunContext, milliseconds: number): RunContext {
-  const groups = context.plan.groups.map((group) => ({ ...group, sliceSeconds: milliseconds / 1000 }));
+  const groups = context.plan.groups.map((group) => ({
+    ...group,
+    sliceSeconds: milliseconds / 1000,
+  }));
   return { ...context, plan: { ...context.plan, groups } };
 }
 

@@ -1,11 +1,20 @@
 // What the parts of the proof are summed up by, beside the runner's own statistics.
-import { geometricMean, halfWidth, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import {
+  geometricMean,
+  halfWidth,
+  ratioInterval,
+  total,
+  type RatioInterval,
+} from '../../lib/analysis/statistics.ts';
 import { minimumRounds } from '../../lib/analysis/verdict.ts';
 import type { LatencyRound, Percentiles, Run, TimedRound } from './results.ts';
 
 /** The ratio with its 95 % interval of Student's t on the logarithms. @param ratios at least one, each above 0 */
 export function ratioOf(ratios: readonly number[]): RatioInterval {
-  return ratioInterval(ratios.map(() => 1), ratios);
+  return ratioInterval(
+    ratios.map(() => 1),
+    ratios,
+  );
 }
 
 /** Of a run, by its own interval. */
@@ -31,13 +40,23 @@ export function inTurnsByAlone({ alone, inTurns }: LatencyRound, name: keyof Per
 }
 
 /** A half-width and the time that it took, in seconds of wall time. */
-export interface Width { seconds: number; width: number }
+export interface Width {
+  seconds: number;
+  width: number;
+}
 
 /** The half-width after each round, from the first that a verdict can be made after. */
 export function widthsByTime(rounds: readonly TimedRound[]): Width[] {
   return rounds.flatMap((_, index) => {
     const soFar = rounds.slice(0, index + 1);
-    return soFar.length < minimumRounds ? [] : [{ seconds: total(soFar, ({ seconds }) => seconds), width: halfWidth(ratioOf(soFar.map(({ ratio }) => ratio))) }];
+    return soFar.length < minimumRounds
+      ? []
+      : [
+          {
+            seconds: total(soFar, ({ seconds }) => seconds),
+            width: halfWidth(ratioOf(soFar.map(({ ratio }) => ratio))),
+          },
+        ];
   });
 }
 

@@ -6,10 +6,18 @@ import { html, Html } from '../../lib/report/html/markup.ts';
 export type Series = readonly string[];
 
 /** A value with its interval. */
-export interface Bar { series: number; value: number; interval: readonly [low: number, high: number] }
+export interface Bar {
+  series: number;
+  value: number;
+  interval: readonly [low: number, high: number];
+}
 
 /** Bars that stand together over a name; `reference` is a line through them, at what is known to be true. */
-export interface BarGroup { name: string; bars: readonly Bar[]; reference?: number }
+export interface BarGroup {
+  name: string;
+  bars: readonly Bar[];
+  reference?: number;
+}
 
 interface Axis {
   label: string;
@@ -17,9 +25,21 @@ interface Axis {
   text(value: number): string;
 }
 
-export interface IntervalPlot { title: string; series: Series; y: Axis; groups: readonly BarGroup[]; /** What names below say. */ x: string }
+export interface IntervalPlot {
+  title: string;
+  series: Series;
+  y: Axis;
+  groups: readonly BarGroup[];
+  /** What names below say. */ x: string;
+}
 
-export interface LinePlot { title: string; series: Series; x: Axis; y: Axis; lines: readonly { series: number; points: readonly (readonly [x: number, y: number])[] }[] }
+export interface LinePlot {
+  title: string;
+  series: Series;
+  x: Axis;
+  y: Axis;
+  lines: readonly { series: number; points: readonly (readonly [x: number, y: number])[] }[];
+}
 
 const width = 860;
 const height = 360;
@@ -42,22 +62,32 @@ export function ticksBetween(low: number, high: number, count: number): number[]
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10) * power;
   const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
-  return Array.from({ length: last - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(12)));
+  return Array.from({ length: last - first + 1 }, (_, index) =>
+    Number(((first + index) * step).toPrecision(12)),
+  );
 }
 
 /** The same where the scale is a log one: 1, 2 and 5 of each power of ten. */
 export function logTicksBetween(low: number, high: number): number[] {
-  const powers = Array.from({ length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 }, (_, index) => 10 ** (Math.floor(Math.log10(low)) + index));
-  return powers.flatMap((power) => [1, 2, 5].map((factor) => Number((factor * power).toPrecision(6)))).filter((tick) => tick >= low && tick <= high);
+  const powers = Array.from(
+    { length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 },
+    (_, index) => 10 ** (Math.floor(Math.log10(low)) + index),
+  );
+  return powers
+    .flatMap((power) => [1, 2, 5].map((factor) => Number((factor * power).toPrecision(6))))
+    .filter((tick) => tick >= low && tick <= high);
 }
 
 type Scale = (value: number) => number;
 
 /** The text of a file: bars from left to right, in groups. */
 export function intervalPlot({ title, series, y, groups, x }: IntervalPlot): string {
-  const ends = groups.flatMap(({ bars, reference }) => [...bars.flatMap(({ value, interval }) => [value, ...interval]), ...(reference === undefined ? [] : [reference])]);
+  const ends = groups.flatMap(({ bars, reference }) => [
+    ...bars.flatMap(({ value, interval }) => [value, ...interval]),
+    ...(reference === undefined ? [] : [reference]),
+  ]);
   const [low, high] = padded(extent(ends));
-  const toY: Scale = (value) => top + innerHeight * (high - value) / (high - low);
+  const toY: Scale = (value) => top + (innerHeight * (high - value)) / (high - low);
   // A place between two groups is as wide as that of a bar.
   const step = innerWidth / groups.reduce((sum, { bars }) => sum + bars.length + 1, 0);
   let at = left;
@@ -67,8 +97,12 @@ export function intervalPlot({ title, series, y, groups, x }: IntervalPlot): str
     return html`${reference === undefined ? '' : rule('reference', from, to, toY(reference))}${bars.map((bar, index) => barMarks(bar, from + step * (index + 0.5), toY))}
 <text class="middle" x="${round((from + to) / 2)}" y="${height - bottom + 18}">${name}</text>`;
   });
-  return file(title, series, html`${valueAxis(ticksBetween(low, high, 6), toY, y)}${drawn}
-<text class="middle" x="${left + innerWidth / 2}" y="${height - 12}">${x}</text>`);
+  return file(
+    title,
+    series,
+    html`${valueAxis(ticksBetween(low, high, 6), toY, y)}${drawn}
+<text class="middle" x="${left + innerWidth / 2}" y="${height - 12}">${x}</text>`,
+  );
 }
 
 /** The text of a file: lines over time, both scales logarithmic. */
@@ -77,23 +111,36 @@ export function linePlot({ title, series, x, y, lines }: LinePlot): string {
   const [xLow, xHigh] = extent(all.map(([one]) => one));
   const [yLow, yHigh] = extent(all.map(([, one]) => one));
   const room = 1.15;
-  const between = (low: number, high: number, value: number): number => Math.log(value / (low / room)) / Math.log((high * room) / (low / room));
+  const between = (low: number, high: number, value: number): number =>
+    Math.log(value / (low / room)) / Math.log((high * room) / (low / room));
   const toX: Scale = (value) => left + innerWidth * between(xLow, xHigh, value);
   const toY: Scale = (value) => top + innerHeight * (1 - between(yLow, yHigh, value));
-  const curves = lines.map(({ series: index, points }) => html`<polyline class="curve s${index}" style="fill: none" points="${points.map(([a, b]) => `${round(toX(a))},${round(toY(b))}`).join(' ')}"/>
-${points.map(([a, b]) => mark(index, toX(a), toY(b)))}`);
-  return file(title, series, html`${valueAxis(logTicksBetween(yLow / room, yHigh * room), toY, y)}
+  const curves = lines.map(
+    ({
+      series: index,
+      points,
+    }) => html`<polyline class="curve s${index}" style="fill: none" points="${points.map(([a, b]) => `${round(toX(a))},${round(toY(b))}`).join(' ')}"/>
+${points.map(([a, b]) => mark(index, toX(a), toY(b)))}`,
+  );
+  return file(
+    title,
+    series,
+    html`${valueAxis(logTicksBetween(yLow / room, yHigh * room), toY, y)}
 ${logTicksBetween(xLow / room, xHigh * room).map((tick) => html`<line class="grid" x1="${round(toX(tick))}" x2="${round(toX(tick))}" y1="${top}" y2="${height - bottom}"/><text class="middle" x="${round(toX(tick))}" y="${height - bottom + 18}">${x.text(tick)}</text>`)}
-${curves}<text class="middle" x="${left + innerWidth / 2}" y="${height - 12}">${x.label}</text>`);
+${curves}<text class="middle" x="${left + innerWidth / 2}" y="${height - 12}">${x.label}</text>`,
+  );
 }
 
 function file(title: string, series: Series, content: Html): string {
   let at = left;
-  const key = series.length < 2 ? [] : series.map((name, index) => {
-    const x = at;
-    at += 30 + name.length * 7;
-    return html`${mark(index, x + 5, 40)}<text x="${x + 14}" y="44">${name}</text>`;
-  });
+  const key =
+    series.length < 2
+      ? []
+      : series.map((name, index) => {
+          const x = at;
+          at += 30 + name.length * 7;
+          return html`${mark(index, x + 5, 40)}<text x="${x + 14}" y="44">${name}</text>`;
+        });
   return html`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${title}">
 <style>${new Html(style)}</style>
 <rect class="ground" width="${width}" height="${height}"/>
@@ -120,10 +167,14 @@ function barMarks({ series, value, interval: [low, high] }: Bar, x: number, toY:
 function mark(series: number, x: number, y: number): Html {
   const [a, b] = [round(x), round(y)];
   switch (series) {
-    case 0: return html`<circle class="s0" cx="${a}" cy="${b}" r="3"/>`;
-    case 1: return html`<rect class="s1" x="${round(x - 3)}" y="${round(y - 3)}" width="6" height="6"/>`;
-    case 2: return html`<path class="s2" d="M${a} ${round(y - 4)}l4 7h-8z"/>`;
-    default: return html`<path class="s3" d="M${a} ${round(y - 4)}l4 4-4 4-4-4z"/>`;
+    case 0:
+      return html`<circle class="s0" cx="${a}" cy="${b}" r="3"/>`;
+    case 1:
+      return html`<rect class="s1" x="${round(x - 3)}" y="${round(y - 3)}" width="6" height="6"/>`;
+    case 2:
+      return html`<path class="s2" d="M${a} ${round(y - 4)}l4 7h-8z"/>`;
+    default:
+      return html`<path class="s3" d="M${a} ${round(y - 4)}l4 4-4 4-4-4z"/>`;
   }
 }
 

@@ -1,12 +1,27 @@
 // What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
-import { extent, median, ratioInterval, total, type RatioInterval } from '../../lib/analysis/statistics.ts';
+import {
+  extent,
+  median,
+  ratioInterval,
+  total,
+  type RatioInterval,
+} from '../../lib/analysis/statistics.ts';
 import { limitText } from '../../lib/analysis/within.ts';
 import { change, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
 import { costlyLines } from './agreement.ts';
 import { costlyLine, linesText, preciseFlags } from './power.ts';
 import type { EffectSeen, LatencyRound, PartFile, PartName, Run, TimedRound } from './results.ts';
-import { halfWidthOf, inTurnsByAlone, isDifferent, latencyOf, percentiles, ratioOf, widthsByTime, widthWithin } from './statistics.ts';
+import {
+  halfWidthOf,
+  inTurnsByAlone,
+  isDifferent,
+  latencyOf,
+  percentiles,
+  ratioOf,
+  widthsByTime,
+  widthWithin,
+} from './statistics.ts';
 import { intervalPlot, linePlot, type Bar } from './svg.ts';
 import { waiting } from './waiting-view.ts';
 
@@ -28,10 +43,14 @@ export interface View {
 /** With two decimals: widths of half a percent are told apart. */
 const width = (share: number): string => `±${(share * 100).toFixed(2)} %`;
 const ratio = (value: number): string => `×${value.toFixed(4)}`;
-const bounded = ({ ratio: value, interval: [low, high] }: RatioInterval): string => `×${value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`;
+const bounded = ({ ratio: value, interval: [low, high] }: RatioInterval): string =>
+  `×${value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`;
 const ofRuns = (count: number, of: readonly unknown[]): string => `${count} of ${of.length}`;
 const verdicts = ['not called different', 'called different'] as const;
-const asChange = { label: 'ratio of requests/s', text: (value: number) => `×${Number(value.toPrecision(4))}` };
+const asChange = {
+  label: 'ratio of requests/s',
+  text: (value: number) => `×${Number(value.toPrecision(4))}`,
+};
 
 /** A section of the page each; it is found again by its title. */
 export const titles: { readonly [Name in PartName]: string } = {
@@ -46,24 +65,46 @@ export const titles: { readonly [Name in PartName]: string } = {
   disturbed: 'While a compiler runs',
 };
 
-export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = { aa, search, power, width: widths, slices, latency, waiting: (file) => ({ title: titles.waiting, ...waiting(file) }), agreement, disturbed };
+export const views: { [Name in PartName]: (file: PartFile<Name>) => View } = {
+  aa,
+  search,
+  power,
+  width: widths,
+  slices,
+  latency,
+  waiting: (file) => ({ title: titles.waiting, ...waiting(file) }),
+  agreement,
+  disturbed,
+};
 
 function aa({ data: { runs } }: PartFile<'aa'>): View {
   return againstItself('aa', `${runs.length} runs of the default length`, runs);
 }
 
 function search({ data: { within, runs, loads, loadSeconds } }: PartFile<'search'>): View {
-  const view = againstItself('search', `${runs.length} searches for the highest rate with ${limitText(within)}, as \`npm run scenario -- aa --within ${within.metric}=${within.ms}ms --quick\` makes them (requests/s are the rates that were found)`, runs);
+  const view = againstItself(
+    'search',
+    `${runs.length} searches for the highest rate with ${limitText(within)}, as \`npm run scenario -- aa --within ${within.metric}=${within.ms}ms --quick\` makes them (requests/s are the rates that were found)`,
+    runs,
+  );
   if (runs.length === 0) return view;
   const found = runs.flatMap(({ rps }) => rps);
   const after = [...new Set(loads.map(({ share }) => share))].map((share) => {
     const some = loads.filter((one) => one.share === share);
     return `at ${percent(share)} of it by ${total(some, ({ kept }) => kept)} of ${total(some, ({ of }) => of)}`;
   });
-  return { ...view, findings: [
-    ...view.findings, `Found were ${extent(found).map(whole).join(' to ')} requests/s, with a median of ${whole(median(found))}.`,
-    ...(after.length === 0 ? [] : [`What a search finds is the rate that half of the loads keep. Right after each, the limit was kept ${enumeration(after)} loads of ${loadSeconds} s.`]),
-  ] };
+  return {
+    ...view,
+    findings: [
+      ...view.findings,
+      `Found were ${extent(found).map(whole).join(' to ')} requests/s, with a median of ${whole(median(found))}.`,
+      ...(after.length === 0
+        ? []
+        : [
+            `What a search finds is the rate that half of the loads keep. Right after each, the limit was kept ${enumeration(after)} loads of ${loadSeconds} s.`,
+          ]),
+    ],
+  };
 }
 
 /** @param what was run, so often */
@@ -72,35 +113,102 @@ function againstItself(part: 'aa' | 'search', what: string, runs: readonly Run[]
   return {
     title: titles[part],
     about: `nginx against the same nginx, ${what}: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
-    findings: runs.length === 0 ? [] : [`${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`],
+    findings:
+      runs.length === 0
+        ? []
+        : [
+            `${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`,
+          ],
     tables: [runsTable(rows)],
-    plots: runs.length === 0 ? [] : [runsPlot(part, `${titles[part]}: ratio and interval of each run`, rows)],
+    plots:
+      runs.length === 0
+        ? []
+        : [runsPlot(part, `${titles[part]}: ratio and interval of each run`, rows)],
     details: [everyRun(rows)],
   };
 }
 
 function power({ data: { line, costs } }: PartFile<'power'>): View {
-  const rows = costs.filter(({ runs }) => runs.length > 0).map(({ lines, runs, precise }) => ({ name: linesText(lines), truth: ratioOf(runs.flatMap(({ roundRatios }) => roundRatios)), runs, precise }));
+  const rows = costs
+    .filter(({ runs }) => runs.length > 0)
+    .map(({ lines, runs, precise }) => ({
+      name: linesText(lines),
+      truth: ratioOf(runs.flatMap(({ roundRatios }) => roundRatios)),
+      runs,
+      precise,
+    }));
   const found = (runs: readonly Run[]): Run[] => runs.filter(({ verdict }) => verdict === 'slower');
   type Row = (typeof rows)[number];
-  const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({ group, title, align: 'right', cell });
+  const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({
+    group,
+    title,
+    align: 'right',
+    cell,
+  });
   return {
     title: titles.power,
     about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of the plain server and the smallest cost, had \`${preciseFlags}\`, and so ended when the verdict was there, the interval within ±0.5 %, or the time over.`,
-    findings: rows.map(({ name, truth, runs }) => `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`),
-    tables: [tableOf(rows, [
-      { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },
-      right('true ratio', ({ truth }) => bounded(truth)),
-      right('cost', ({ truth }) => change(truth.ratio)),
-      right('found', ({ runs }) => ofRuns(found(runs).length, runs), 'default runs:'),
-      right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), 'default runs:'),
-      right('time', ({ runs }) => duration(median(runs.map(({ seconds }) => seconds))), 'default runs:'),
-      right('found', ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)), `${preciseFlags}:`),
-      right('time', ({ precise }) => (precise.length === 0 ? '' : duration(median(precise.map(({ seconds }) => seconds)))), `${preciseFlags}:`),
-      right('from, to', ({ precise }) => (precise.length === 0 ? '' : extent(precise.map(({ seconds }) => seconds)).map(duration).join(', ')), `${preciseFlags}:`),
-    ])],
-    plots: rows.length === 0 ? [] : [runsPlot('power', 'A known extra cost: default runs, and what it truly is (dotted)', rows.map(({ name, truth, runs }) => ({ name: `${name} (${change(truth.ratio)})`, runs, reference: truth.ratio })))],
-    details: [everyRun(rows.flatMap(({ name, runs, precise }) => [{ name, runs }, { name: `${name}, ${preciseFlags}`, runs: precise }]))],
+    findings: rows.map(
+      ({ name, truth, runs }) =>
+        `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`,
+    ),
+    tables: [
+      tableOf(rows, [
+        { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },
+        right('true ratio', ({ truth }) => bounded(truth)),
+        right('cost', ({ truth }) => change(truth.ratio)),
+        right('found', ({ runs }) => ofRuns(found(runs).length, runs), 'default runs:'),
+        right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), 'default runs:'),
+        right(
+          'time',
+          ({ runs }) => duration(median(runs.map(({ seconds }) => seconds))),
+          'default runs:',
+        ),
+        right(
+          'found',
+          ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)),
+          `${preciseFlags}:`,
+        ),
+        right(
+          'time',
+          ({ precise }) =>
+            precise.length === 0 ? '' : duration(median(precise.map(({ seconds }) => seconds))),
+          `${preciseFlags}:`,
+        ),
+        right(
+          'from, to',
+          ({ precise }) =>
+            precise.length === 0
+              ? ''
+              : extent(precise.map(({ seconds }) => seconds))
+                  .map(duration)
+                  .join(', '),
+          `${preciseFlags}:`,
+        ),
+      ]),
+    ],
+    plots:
+      rows.length === 0
+        ? []
+        : [
+            runsPlot(
+              'power',
+              'A known extra cost: default runs, and what it truly is (dotted)',
+              rows.map(({ name, truth, runs }) => ({
+                name: `${name} (${change(truth.ratio)})`,
+                runs,
+                reference: truth.ratio,
+              })),
+            ),
+          ],
+    details: [
+      everyRun(
+        rows.flatMap(({ name, runs, precise }) => [
+          { name, runs },
+          { name: `${name}, ${preciseFlags}`, runs: precise },
+        ]),
+      ),
+    ],
   };
 }
 
@@ -108,148 +216,391 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
 const readAfterSeconds = [15, 30, 60, 120, 300, 600];
 
 function widths({ data: { alternating, sequential } }: PartFile<'width'>): View {
-  const ways = [['sequential', sequential], ['alternating', alternating]] as const;
+  const ways = [
+    ['sequential', sequential],
+    ['alternating', alternating],
+  ] as const;
   const known = ways.map(([name, rounds]) => ({ name, rounds, widths: widthsByTime(rounds) }));
   const lastSeconds = Math.min(...known.map((way) => way.widths.at(-1)?.seconds ?? 0));
-  const readAfter = [...readAfterSeconds.filter((seconds) => seconds < lastSeconds), ...(lastSeconds > 0 ? [lastSeconds] : [])];
-  const ended = known.filter(({ rounds }) => rounds.length > 1).map(({ name, rounds }) => `${bounded(ratioOf(rounds.map((one) => one.ratio)))} by ${rounds.length} ${name} rounds`);
+  const readAfter = [
+    ...readAfterSeconds.filter((seconds) => seconds < lastSeconds),
+    ...(lastSeconds > 0 ? [lastSeconds] : []),
+  ];
+  const ended = known
+    .filter(({ rounds }) => rounds.length > 1)
+    .map(
+      ({ name, rounds }) =>
+        `${bounded(ratioOf(rounds.map((one) => one.ratio)))} by ${rounds.length} ${name} rounds`,
+    );
   return {
     title: titles.width,
-    about: 'nginx with open_file_cache against nginx without, in two ways, interleaved in the same minutes: each server alone for 10 s, one after the other, which is a sequential round; and both alive, loaded in turns of about 20 ms for 1 s each, which is an alternating one. Times are whole, with all starts of servers.',
+    about:
+      'nginx with open_file_cache against nginx without, in two ways, interleaved in the same minutes: each server alone for 10 s, one after the other, which is a sequential round; and both alive, loaded in turns of about 20 ms for 1 s each, which is an alternating one. Times are whole, with all starts of servers.',
     findings: ended.length === 0 ? [] : [`The ratio at the end: ${enumeration(ended)}.`],
-    tables: [tableOf(readAfter, [
-      { group: '', title: 'time', align: 'right', cell: (seconds: number) => duration(seconds) },
-      ...known.map((way): Column<number> => ({ group: '', title: way.name, align: 'right', cell: (seconds) => { const one = widthWithin(way.widths, seconds); return one === undefined ? '–' : width(one); } })),
-    ])],
-    plots: known.every((way) => way.widths.length === 0) ? [] : [{
-      name: 'width', title: 'Half-width of the interval by time',
-      svg: linePlot({
-        title: 'Half-width of the interval by time', series: known.map(({ name }) => name),
-        x: { label: 'seconds of measuring', text: whole }, y: { label: 'half-width of the interval', text: (share) => `±${Number((share * 100).toPrecision(3))} %` },
-        lines: known.map((way, series) => ({ series, points: way.widths.map(({ seconds, width: share }) => [seconds, share] as const) })).filter(({ points }) => points.length > 0),
-      }),
-    }],
-    details: known.map(({ name, rounds, widths: all }) => tableOf(rounds.map((one, index): { one: TimedRound; index: number } => ({ one, index })), [
-      { group: '', title: `${name} round`, align: 'right', cell: ({ index }) => String(index + 1) },
-      { group: '', title: 'ratio', align: 'right', cell: ({ one }) => ratio(one.ratio) },
-      { group: '', title: 'seconds in all', align: 'right', cell: ({ index }) => rounds.slice(0, index + 1).reduce((sum, { seconds }) => sum + seconds, 0).toFixed(1) },
-      { group: '', title: 'half-width', align: 'right', cell: ({ index }) => { const at = all[index - (rounds.length - all.length)]; return at === undefined ? '' : width(at.width); } },
-    ])),
+    tables: [
+      tableOf(readAfter, [
+        { group: '', title: 'time', align: 'right', cell: (seconds: number) => duration(seconds) },
+        ...known.map((way): Column<number> => ({
+          group: '',
+          title: way.name,
+          align: 'right',
+          cell: (seconds) => {
+            const one = widthWithin(way.widths, seconds);
+            return one === undefined ? '–' : width(one);
+          },
+        })),
+      ]),
+    ],
+    plots: known.every((way) => way.widths.length === 0)
+      ? []
+      : [
+          {
+            name: 'width',
+            title: 'Half-width of the interval by time',
+            svg: linePlot({
+              title: 'Half-width of the interval by time',
+              series: known.map(({ name }) => name),
+              x: { label: 'seconds of measuring', text: whole },
+              y: {
+                label: 'half-width of the interval',
+                text: (share) => `±${Number((share * 100).toPrecision(3))} %`,
+              },
+              lines: known
+                .map((way, series) => ({
+                  series,
+                  points: way.widths.map(({ seconds, width: share }) => [seconds, share] as const),
+                }))
+                .filter(({ points }) => points.length > 0),
+            }),
+          },
+        ],
+    details: known.map(({ name, rounds, widths: all }) =>
+      tableOf(
+        rounds.map((one, index): { one: TimedRound; index: number } => ({ one, index })),
+        [
+          {
+            group: '',
+            title: `${name} round`,
+            align: 'right',
+            cell: ({ index }) => String(index + 1),
+          },
+          { group: '', title: 'ratio', align: 'right', cell: ({ one }) => ratio(one.ratio) },
+          {
+            group: '',
+            title: 'seconds in all',
+            align: 'right',
+            cell: ({ index }) =>
+              rounds
+                .slice(0, index + 1)
+                .reduce((sum, { seconds }) => sum + seconds, 0)
+                .toFixed(1),
+          },
+          {
+            group: '',
+            title: 'half-width',
+            align: 'right',
+            cell: ({ index }) => {
+              const at = all[index - (rounds.length - all.length)];
+              return at === undefined ? '' : width(at.width);
+            },
+          },
+        ],
+      ),
+    ),
   };
 }
 
 function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
   const series = ['bakeoff', 'wrk'];
-  const measured = [...all.map(({ milliseconds, ...seen }) => ({ name: `${milliseconds} ms`, series: 0, ...seen })), { name: 'wrk, 1 s', series: 1, ...wrk }].filter(({ effect }) => effect.length > 1);
+  const measured = [
+    ...all.map(({ milliseconds, ...seen }) => ({ name: `${milliseconds} ms`, series: 0, ...seen })),
+    { name: 'wrk, 1 s', series: 1, ...wrk },
+  ].filter(({ effect }) => effect.length > 1);
   type Row = (typeof measured)[number];
-  const plotOf = (name: string, title: string, of: (row: Row) => readonly number[], known: { reference?: number } = {}): View['plots'][number] => ({
-    name, title, svg: intervalPlot({
-      title, series, y: asChange, x: 'mean length of a turn', groups: measured.map((row) => ({ name: row.name, ...known, bars: [barOf(row.series, of(row))] })),
+  const plotOf = (
+    name: string,
+    title: string,
+    of: (row: Row) => readonly number[],
+    known: { reference?: number } = {},
+  ): View['plots'][number] => ({
+    name,
+    title,
+    svg: intervalPlot({
+      title,
+      series,
+      y: asChange,
+      x: 'mean length of a turn',
+      groups: measured.map((row) => ({
+        name: row.name,
+        ...known,
+        bars: [barOf(row.series, of(row))],
+      })),
     }),
   });
-  const cell = (of: (row: Row) => readonly number[]) => (row: Row): string => bounded(ratioOf(of(row)));
+  const cell =
+    (of: (row: Row) => readonly number[]) =>
+    (row: Row): string =>
+      bounded(ratioOf(of(row)));
   return {
     title: titles.slices,
-    about: 'The effect of open_file_cache, and that of nothing (the same config twice), by the mean length of a turn, which the load engine otherwise chooses itself, and as wrk sees them in turns of 1 s. All in the same minutes, in random order; a pair of wrk counts as a round does.',
+    about:
+      'The effect of open_file_cache, and that of nothing (the same config twice), by the mean length of a turn, which the load engine otherwise chooses itself, and as wrk sees them in turns of 1 s. All in the same minutes, in random order; a pair of wrk counts as a round does.',
     findings: [],
-    tables: [tableOf(measured, [
-      { group: '', title: 'turn', align: 'left', cell: ({ name }) => name },
-      { group: '', title: 'rounds', align: 'right', cell: ({ effect }) => whole(effect.length) },
-      { group: '', title: 'open_file_cache', align: 'right', cell: cell(({ effect }) => effect) },
-      { group: '', title: 'nothing', align: 'right', cell: cell(({ control }) => control) },
-    ])],
-    plots: measured.length === 0 ? [] : [
-      plotOf('slices-effect', 'open_file_cache by the length of a turn', ({ effect }) => effect),
-      plotOf('slices-nothing', 'Nothing by the length of a turn: 1 is right', ({ control }) => control, { reference: 1 }),
+    tables: [
+      tableOf(measured, [
+        { group: '', title: 'turn', align: 'left', cell: ({ name }) => name },
+        { group: '', title: 'rounds', align: 'right', cell: ({ effect }) => whole(effect.length) },
+        { group: '', title: 'open_file_cache', align: 'right', cell: cell(({ effect }) => effect) },
+        { group: '', title: 'nothing', align: 'right', cell: cell(({ control }) => control) },
+      ]),
     ],
+    plots:
+      measured.length === 0
+        ? []
+        : [
+            plotOf(
+              'slices-effect',
+              'open_file_cache by the length of a turn',
+              ({ effect }) => effect,
+            ),
+            plotOf(
+              'slices-nothing',
+              'Nothing by the length of a turn: 1 is right',
+              ({ control }) => control,
+              { reference: 1 },
+            ),
+          ],
     details: [],
   };
 }
 
 function latency({ data: { rounds } }: PartFile<'latency'>): View {
   // One round has no interval.
-  const rows = rounds.length < 2 ? [] : percentiles.map((name) => ({ name, ratios: rounds.map((round) => inTurnsByAlone(round, name)) }));
+  const rows =
+    rounds.length < 2
+      ? []
+      : percentiles.map((name) => ({
+          name,
+          ratios: rounds.map((round) => inTurnsByAlone(round, name)),
+        }));
   type Row = (typeof rows)[number];
-  const ofWay = (way: keyof LatencyRound) => ({ name }: Row): string => scaledTime(median(rounds.map((round) => latencyOf(round[way], name))));
+  const ofWay =
+    (way: keyof LatencyRound) =>
+    ({ name }: Row): string =>
+      scaledTime(median(rounds.map((round) => latencyOf(round[way], name))));
   const title = 'Latency in turns by that alone: 1 is right';
   return {
     title: titles.latency,
-    about: 'nginx at 1,000 requests/s over HTTP/1.1 with 100 connections, in two ways, one right after the other, in the opposite order from round to round: against the same nginx, in the turns that a run at a rate has; and alone, without turns. Ratios are of latency, in turns by alone, with the geometric mean of the two sides.',
-    findings: rows.length === 0 ? [] : [`Latency in turns by that alone, of ${rounds.length} rounds: ${enumeration(rows.map(({ name, ratios }) => `${name} ${bounded(ratioOf(ratios))}`))}.`],
-    tables: [tableOf(rows, [
-      { group: '', title: 'latency', align: 'left', cell: ({ name }) => name },
-      { group: '', title: 'alone', align: 'right', cell: ofWay('alone') },
-      { group: '', title: 'in turns', align: 'right', cell: ofWay('inTurns') },
-      { group: '', title: 'ratio', align: 'right', cell: ({ ratios }) => bounded(ratioOf(ratios)) },
-    ])],
-    plots: rows.length === 0 ? [] : [{
-      name: 'latency', title,
-      svg: intervalPlot({
-        title, series: ['a round', 'all rounds'], y: { ...asChange, label: 'ratio of latency' }, x: 'rounds in order of time, and all of them',
-        groups: rows.map(({ name, ratios }) => ({ name, reference: 1, bars: [...ratios.map((value): Bar => ({ series: 0, value, interval: [value, value] })), barOf(1, ratios)] })),
-      }),
-    }],
-    details: [tableOf(rows.length === 0 ? [] : rounds.map((round, index) => ({ round, index })), [
-      { group: '', title: 'round', align: 'right', cell: ({ index }) => String(index + 1) },
-      ...percentiles.flatMap((name): Column<{ round: LatencyRound; index: number }>[] => [
-        { group: `${name}:`, title: 'alone', align: 'right', cell: ({ round }) => scaledTime(latencyOf(round.alone, name)) },
-        { group: `${name}:`, title: 'in turns', align: 'right', cell: ({ round }) => round.inTurns.map((side) => scaledTime(side[name])).join(', ') },
-        { group: `${name}:`, title: 'ratio', align: 'right', cell: ({ round }) => ratio(inTurnsByAlone(round, name)) },
+    about:
+      'nginx at 1,000 requests/s over HTTP/1.1 with 100 connections, in two ways, one right after the other, in the opposite order from round to round: against the same nginx, in the turns that a run at a rate has; and alone, without turns. Ratios are of latency, in turns by alone, with the geometric mean of the two sides.',
+    findings:
+      rows.length === 0
+        ? []
+        : [
+            `Latency in turns by that alone, of ${rounds.length} rounds: ${enumeration(rows.map(({ name, ratios }) => `${name} ${bounded(ratioOf(ratios))}`))}.`,
+          ],
+    tables: [
+      tableOf(rows, [
+        { group: '', title: 'latency', align: 'left', cell: ({ name }) => name },
+        { group: '', title: 'alone', align: 'right', cell: ofWay('alone') },
+        { group: '', title: 'in turns', align: 'right', cell: ofWay('inTurns') },
+        {
+          group: '',
+          title: 'ratio',
+          align: 'right',
+          cell: ({ ratios }) => bounded(ratioOf(ratios)),
+        },
       ]),
-    ])],
+    ],
+    plots:
+      rows.length === 0
+        ? []
+        : [
+            {
+              name: 'latency',
+              title,
+              svg: intervalPlot({
+                title,
+                series: ['a round', 'all rounds'],
+                y: { ...asChange, label: 'ratio of latency' },
+                x: 'rounds in order of time, and all of them',
+                groups: rows.map(({ name, ratios }) => ({
+                  name,
+                  reference: 1,
+                  bars: [
+                    ...ratios.map((value): Bar => ({ series: 0, value, interval: [value, value] })),
+                    barOf(1, ratios),
+                  ],
+                })),
+              }),
+            },
+          ],
+    details: [
+      tableOf(rows.length === 0 ? [] : rounds.map((round, index) => ({ round, index })), [
+        { group: '', title: 'round', align: 'right', cell: ({ index }) => String(index + 1) },
+        ...percentiles.flatMap((name): Column<{ round: LatencyRound; index: number }>[] => [
+          {
+            group: `${name}:`,
+            title: 'alone',
+            align: 'right',
+            cell: ({ round }) => scaledTime(latencyOf(round.alone, name)),
+          },
+          {
+            group: `${name}:`,
+            title: 'in turns',
+            align: 'right',
+            cell: ({ round }) => round.inTurns.map((side) => scaledTime(side[name])).join(', '),
+          },
+          {
+            group: `${name}:`,
+            title: 'ratio',
+            align: 'right',
+            cell: ({ round }) => ratio(inTurnsByAlone(round, name)),
+          },
+        ]),
+      ]),
+    ],
   };
 }
 
 function agreement({ data: { cases } }: PartFile<'agreement'>): View {
   const measured = cases.filter(({ ours }) => ours.ratios.length > 1);
   type Row = EffectSeen & { title: string; generator: string; ours?: EffectSeen };
-  const rows = measured.flatMap(({ title, ours, peers }): Row[] => [{ title, generator: 'bakeoff', ...ours }, ...peers.map(({ name, ...seen }) => ({ title, generator: name, ...seen, ours }))]);
+  const rows = measured.flatMap(({ title, ours, peers }): Row[] => [
+    { title, generator: 'bakeoff', ...ours },
+    ...peers.map(({ name, ...seen }) => ({ title, generator: name, ...seen, ours })),
+  ]);
   const generators = [...new Set(rows.map(({ generator }) => generator))];
-  const compared = rows.flatMap(({ ours, ...row }) => (ours === undefined ? [] : [{ ...row, of: ratioInterval(row.ratios, ours.ratios) }]));
-  const differ = compared.filter(({ of: { interval: [low, high] } }) => low > 1 || high < 1);
+  const compared = rows.flatMap(({ ours, ...row }) =>
+    ours === undefined ? [] : [{ ...row, of: ratioInterval(row.ratios, ours.ratios) }],
+  );
+  const differ = compared.filter(
+    ({
+      of: {
+        interval: [low, high],
+      },
+    }) => low > 1 || high < 1,
+  );
   const shareOf = ({ generatorShares }: EffectSeen): string => percent(median(generatorShares));
   const plotTitle = 'What bakeoff and other generators see';
   return {
     title: titles.agreement,
     about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. Where the pair is nginx with and without open_file_cache, both have ${costlyLines} lines that do nothing but take time (\`${costlyLine}\`), so that the server is what everybody waits for. A generator that uses up its core sees what it can do itself, or lets requests gather, which a server answers in larger batches, for less CPU time each.`,
-    findings: rows.length === 0 ? [] : [`${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
-      ...(differ.length === 0 ? [] : [`The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`])],
-    tables: [tableOf(rows, [
-      { group: '', title: 'servers', align: 'left', cell: ({ title, ours }) => (ours === undefined ? title : '') },
-      { group: '', title: 'seen by', align: 'left', cell: ({ generator }) => generator },
-      { group: '', title: 'rounds', align: 'right', cell: ({ ratios }) => whole(ratios.length) },
-      { group: '', title: 'of its core', align: 'right', cell: (row: Row) => shareOf(row) },
-      { group: '', title: 'ratio', align: 'right', cell: ({ ratios }) => bounded(ratioOf(ratios)) },
-      { group: '', title: 'bakeoff\'s by this', align: 'right', cell: ({ title, generator }) => compared.filter((one) => one.title === title && one.generator === generator).map(({ of }) => bounded(of)).join('') },
-    ])],
-    plots: rows.length === 0 ? [] : [{
-      name: 'agreement', title: plotTitle,
-      svg: intervalPlot({
-        title: plotTitle, series: generators, y: asChange, x: 'pairs of servers, in the table\'s order',
-        groups: measured.map(({ title }, place) => ({ name: String(place + 1), bars: rows.filter((row) => row.title === title).map(({ generator, ratios }) => barOf(generators.indexOf(generator), ratios)) })),
-      }),
-    }],
+    findings:
+      rows.length === 0
+        ? []
+        : [
+            `${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
+            ...(differ.length === 0
+              ? []
+              : [
+                  `The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`,
+                ]),
+          ],
+    tables: [
+      tableOf(rows, [
+        {
+          group: '',
+          title: 'servers',
+          align: 'left',
+          cell: ({ title, ours }) => (ours === undefined ? title : ''),
+        },
+        { group: '', title: 'seen by', align: 'left', cell: ({ generator }) => generator },
+        { group: '', title: 'rounds', align: 'right', cell: ({ ratios }) => whole(ratios.length) },
+        { group: '', title: 'of its core', align: 'right', cell: (row: Row) => shareOf(row) },
+        {
+          group: '',
+          title: 'ratio',
+          align: 'right',
+          cell: ({ ratios }) => bounded(ratioOf(ratios)),
+        },
+        {
+          group: '',
+          title: "bakeoff's by this",
+          align: 'right',
+          cell: ({ title, generator }) =>
+            compared
+              .filter((one) => one.title === title && one.generator === generator)
+              .map(({ of }) => bounded(of))
+              .join(''),
+        },
+      ]),
+    ],
+    plots:
+      rows.length === 0
+        ? []
+        : [
+            {
+              name: 'agreement',
+              title: plotTitle,
+              svg: intervalPlot({
+                title: plotTitle,
+                series: generators,
+                y: asChange,
+                x: "pairs of servers, in the table's order",
+                groups: measured.map(({ title }, place) => ({
+                  name: String(place + 1),
+                  bars: rows
+                    .filter((row) => row.title === title)
+                    .map(({ generator, ratios }) => barOf(generators.indexOf(generator), ratios)),
+                })),
+              }),
+            },
+          ],
     details: [],
   };
 }
 
 function disturbed({ data: { control, effect, builds } }: PartFile<'disturbed'>): View {
-  const rows = [{ name: 'against itself', runs: control, reference: 1 }, { name: 'open_file_cache', runs: effect }];
+  const rows = [
+    { name: 'against itself', runs: control, reference: 1 },
+    { name: 'open_file_cache', runs: effect },
+  ];
   return {
     title: titles.disturbed,
     about: `The same comparisons while Go compiles the load engine and all that it is made of, from the start again and again, on the cores of both sides with the priority of everything else (${builds} whole ${builds === 1 ? 'build' : 'builds'} in that time).`,
-    findings: rows.filter(({ runs }) => runs.length > 0).map(({ name, runs }) => `${name}: ${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different.`),
+    findings: rows
+      .filter(({ runs }) => runs.length > 0)
+      .map(
+        ({ name, runs }) =>
+          `${name}: ${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different.`,
+      ),
     tables: [runsTable(rows)],
-    plots: rows.every(({ runs }) => runs.length === 0) ? [] : [runsPlot('disturbed', 'While a compiler runs on both cores', rows.filter(({ runs }) => runs.length > 0))],
+    plots: rows.every(({ runs }) => runs.length === 0)
+      ? []
+      : [
+          runsPlot(
+            'disturbed',
+            'While a compiler runs on both cores',
+            rows.filter(({ runs }) => runs.length > 0),
+          ),
+        ],
     details: [everyRun(rows)],
   };
 }
 
-interface Runs { name: string; runs: readonly Run[]; reference?: number }
+interface Runs {
+  name: string;
+  runs: readonly Run[];
+  reference?: number;
+}
 
 function runsTable(rows: readonly Runs[]): Table {
-  const right = (title: string, cell: (runs: readonly Run[]) => string, group = ''): Column<Runs> => ({ group, title, align: 'right', cell: ({ runs }) => (runs.length === 0 ? '' : cell(runs)) });
-  const range = (runs: readonly Run[], of: (run: Run) => number, text: (value: number) => string): string => extent(runs.map(of)).map(text).join(' to ');
+  const right = (
+    title: string,
+    cell: (runs: readonly Run[]) => string,
+    group = '',
+  ): Column<Runs> => ({
+    group,
+    title,
+    align: 'right',
+    cell: ({ runs }) => (runs.length === 0 ? '' : cell(runs)),
+  });
+  const range = (
+    runs: readonly Run[],
+    of: (run: Run) => number,
+    text: (value: number) => string,
+  ): string => extent(runs.map(of)).map(text).join(' to ');
   return tableOf(rows, [
     { group: '', title: 'pair', align: 'left', cell: ({ name }) => name },
     right('called different', (runs) => ofRuns(runs.filter(isDifferent).length, runs)),
@@ -259,30 +610,65 @@ function runsTable(rows: readonly Runs[]): Table {
     right('half-widths', (runs) => range(runs, halfWidthOf, width)),
     right('median time', (runs) => duration(median(runs.map(({ seconds }) => seconds)))),
     right('dropped rounds', (runs) => whole(runs.reduce((sum, { dropped }) => sum + dropped, 0))),
-    right('others on the server\'s core', (runs) => { const shares = runs.flatMap(({ othersShare }) => othersShare ?? []); return shares.length === 0 ? '' : percent(median(shares)); }),
+    right("others on the server's core", (runs) => {
+      const shares = runs.flatMap(({ othersShare }) => othersShare ?? []);
+      return shares.length === 0 ? '' : percent(median(shares));
+    }),
   ]);
 }
 
 function everyRun(groups: readonly Runs[]): Table {
-  return tableOf(groups.flatMap(({ name, runs }) => runs.map((run, index) => ({ name, run, index }))), [
-    { group: '', title: 'run', align: 'left', cell: ({ name, index }) => `${name} ${index + 1}` },
-    { group: '', title: 'requests/s', align: 'right', cell: ({ run }) => run.rps.map(whole).join(' → ') },
-    { group: '', title: 'ratio', align: 'right', cell: ({ run }) => ratio(run.ratio) },
-    { group: '', title: 'interval', align: 'right', cell: ({ run }) => run.ci95.map((end) => end.toFixed(4)).join(', ') },
-    { group: '', title: 'half-width', align: 'right', cell: ({ run }) => width(halfWidthOf(run)) },
-    { group: '', title: 'verdict', align: 'left', cell: ({ run }) => run.verdict },
-    { group: '', title: 'rounds', align: 'right', cell: ({ run }) => whole(run.roundRatios.length) },
-    { group: '', title: 'seconds', align: 'right', cell: ({ run }) => run.seconds.toFixed(1) },
-  ]);
+  return tableOf(
+    groups.flatMap(({ name, runs }) => runs.map((run, index) => ({ name, run, index }))),
+    [
+      { group: '', title: 'run', align: 'left', cell: ({ name, index }) => `${name} ${index + 1}` },
+      {
+        group: '',
+        title: 'requests/s',
+        align: 'right',
+        cell: ({ run }) => run.rps.map(whole).join(' → '),
+      },
+      { group: '', title: 'ratio', align: 'right', cell: ({ run }) => ratio(run.ratio) },
+      {
+        group: '',
+        title: 'interval',
+        align: 'right',
+        cell: ({ run }) => run.ci95.map((end) => end.toFixed(4)).join(', '),
+      },
+      {
+        group: '',
+        title: 'half-width',
+        align: 'right',
+        cell: ({ run }) => width(halfWidthOf(run)),
+      },
+      { group: '', title: 'verdict', align: 'left', cell: ({ run }) => run.verdict },
+      {
+        group: '',
+        title: 'rounds',
+        align: 'right',
+        cell: ({ run }) => whole(run.roundRatios.length),
+      },
+      { group: '', title: 'seconds', align: 'right', cell: ({ run }) => run.seconds.toFixed(1) },
+    ],
+  );
 }
 
 function runsPlot(name: string, title: string, groups: readonly Runs[]): View['plots'][number] {
-  const bars = (runs: readonly Run[]): Bar[] => runs.map((run) => ({ series: isDifferent(run) ? 1 : 0, value: run.ratio, interval: run.ci95 }));
+  const bars = (runs: readonly Run[]): Bar[] =>
+    runs.map((run) => ({ series: isDifferent(run) ? 1 : 0, value: run.ratio, interval: run.ci95 }));
   return {
-    name, title,
+    name,
+    title,
     svg: intervalPlot({
-      title, series: verdicts, y: asChange, x: 'runs in order of time',
-      groups: groups.map(({ name: group, runs, reference }) => ({ name: group, bars: bars(runs), ...(reference === undefined ? {} : { reference }) })),
+      title,
+      series: verdicts,
+      y: asChange,
+      x: 'runs in order of time',
+      groups: groups.map(({ name: group, runs, reference }) => ({
+        name: group,
+        bars: bars(runs),
+        ...(reference === undefined ? {} : { reference }),
+      })),
     }),
   };
 }

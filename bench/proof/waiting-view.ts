@@ -2,10 +2,22 @@
 import { geometricMean, median, total } from '../../lib/analysis/statistics.ts';
 import { enumeration, percent, perSecond, scaledTime, short } from '../../lib/format.ts';
 import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
-import type { Arrangement, Expected, KnownCase, KnownFigures, KnownRound, MixedRound, PartFile } from './results.ts';
+import type {
+  Arrangement,
+  Expected,
+  KnownCase,
+  KnownFigures,
+  KnownRound,
+  MixedRound,
+  PartFile,
+} from './results.ts';
 import type { View } from './views.ts';
 
-const columns: readonly (readonly [Arrangement, string])[] = [['alone', 'alone'], ['two', '2 sides'], ['eight', '8 sides']];
+const columns: readonly (readonly [Arrangement, string])[] = [
+  ['alone', 'alone'],
+  ['two', '2 sides'],
+  ['eight', '8 sides'],
+];
 
 /** How a figure is judged. It is within its bounds where either of the two holds. */
 interface Figure {
@@ -28,35 +40,83 @@ const figures: readonly Figure[] = [
 ];
 
 /** A figure in one arrangement: of the rounds the median, and the median of what each was off by, by what was expected in it. */
-interface Judged { seen: number; off: number; isBeyond: boolean }
+interface Judged {
+  seen: number;
+  off: number;
+  isBeyond: boolean;
+}
 
 /** undefined: not known in any round. @param pairs at least one */
-export function judged({ share, amount }: Pick<Figure, 'share' | 'amount'>, pairs: readonly { seen: number; expected: number | undefined }[]): Judged {
+export function judged(
+  { share, amount }: Pick<Figure, 'share' | 'amount'>,
+  pairs: readonly { seen: number; expected: number | undefined }[],
+): Judged {
   const seen = median(pairs.map((pair) => pair.seen));
-  const compared = pairs.flatMap((pair) => (pair.expected === undefined ? [] : [{ seen: pair.seen, expected: pair.expected }]));
+  const compared = pairs.flatMap((pair) =>
+    pair.expected === undefined ? [] : [{ seen: pair.seen, expected: pair.expected }],
+  );
   if (compared.length === 0) return { seen, off: NaN, isBeyond: false };
-  const off = median(compared.map((pair) => (pair.seen === pair.expected ? 0 : pair.seen / pair.expected - 1)));
+  const off = median(
+    compared.map((pair) => (pair.seen === pair.expected ? 0 : pair.seen / pair.expected - 1)),
+  );
   const amountOff = median(compared.map((pair) => pair.seen - pair.expected));
   return { seen, off, isBeyond: Math.abs(off) > share && Math.abs(amountOff) > amount };
 }
 
-interface Row { name: string; how: string; title: string; expected: string; cells: ReadonlyMap<string, Judged>; text(value: number): string }
+interface Row {
+  name: string;
+  how: string;
+  title: string;
+  expected: string;
+  cells: ReadonlyMap<string, Judged>;
+  text(value: number): string;
+}
 
 /** A row for each figure; errors and new connections, of which there should be none, where there are some, or the case is about them. */
 function rowsOf({ name, how, rounds }: KnownCase): Row[] {
   return figures.flatMap((figure): Row[] => {
     const isCount = figure.name === 'errors' || figure.name === 'reconnects';
-    const expectedIn = ({ expected }: KnownRound): number | undefined => expected[figure.name] ?? (isCount ? 0 : undefined);
-    const cells = new Map(columns.flatMap(([arrangement, title]): [string, Judged][] => {
-      const pairs = rounds.flatMap((round) => { const seen = round[arrangement][figure.name]; return seen === null ? [] : [{ seen, expected: expectedIn(round) }]; });
-      if (pairs.length === 0) return [];
-      // One in any round is one.
-      return [[title, judged(figure, isCount ? [{ seen: total(pairs, ({ seen }) => seen), expected: total(pairs, ({ expected = 0 }) => expected) }] : pairs)]];
-    }));
+    const expectedIn = ({ expected }: KnownRound): number | undefined =>
+      expected[figure.name] ?? (isCount ? 0 : undefined);
+    const cells = new Map(
+      columns.flatMap(([arrangement, title]): [string, Judged][] => {
+        const pairs = rounds.flatMap((round) => {
+          const seen = round[arrangement][figure.name];
+          return seen === null ? [] : [{ seen, expected: expectedIn(round) }];
+        });
+        if (pairs.length === 0) return [];
+        // One in any round is one.
+        return [
+          [
+            title,
+            judged(
+              figure,
+              isCount
+                ? [
+                    {
+                      seen: total(pairs, ({ seen }) => seen),
+                      expected: total(pairs, ({ expected = 0 }) => expected),
+                    },
+                  ]
+                : pairs,
+            ),
+          ],
+        ];
+      }),
+    );
     const isAbout = rounds.some(({ expected }) => expected[figure.name] !== undefined);
     if (isCount && !isAbout && [...cells.values()].every(({ isBeyond }) => !isBeyond)) return [];
     const known = rounds.flatMap((round) => expectedIn(round) ?? []);
-    return [{ name, how, title: figure.title, expected: known.length === 0 ? '' : figure.text(median(known)), cells, text: figure.text }];
+    return [
+      {
+        name,
+        how,
+        title: figure.title,
+        expected: known.length === 0 ? '' : figure.text(median(known)),
+        cells,
+        text: figure.text,
+      },
+    ];
   });
 }
 
@@ -73,65 +133,142 @@ function rowOfMixed(how: string, rounds: readonly MixedRound[]): Row[] {
   if (rounds.length === 0) return [];
   const [{ share, amount }] = figures as [Figure, ...Figure[]];
   const ratios = rounds.map((round) => ({
-    seen: geometricMean(round.together.computing.map(({ rps }) => rps)) / geometricMean(round.together.waiting.map(({ rps }) => rps)),
+    seen:
+      geometricMean(round.together.computing.map(({ rps }) => rps)) /
+      geometricMean(round.together.waiting.map(({ rps }) => rps)),
     expected: round.alone.computing.rps / round.alone.waiting.rps,
   }));
   const times = (value: number): string => `×${value.toFixed(2)}`;
-  return [{
-    name: mixedName, how, title: 'ratio of requests/s', expected: times(median(ratios.map(({ expected }) => expected))), text: times,
-    cells: new Map([[together, judged({ share, amount }, ratios)]]),
-  }];
+  return [
+    {
+      name: mixedName,
+      how,
+      title: 'ratio of requests/s',
+      expected: times(median(ratios.map(({ expected }) => expected))),
+      text: times,
+      cells: new Map([[together, judged({ share, amount }, ratios)]]),
+    },
+  ];
 }
 
 function cellOf({ text }: Row, { seen, off, isBeyond }: Judged): string {
-  const offText = Number.isNaN(off) || off === 0 ? '' : Number.isFinite(off) ? ` (${off < 0 ? '−' : '+'}${(100 * Math.abs(off)).toFixed(1)} %)` : ' (none expected)';
+  const offText =
+    Number.isNaN(off) || off === 0
+      ? ''
+      : Number.isFinite(off)
+        ? ` (${off < 0 ? '−' : '+'}${(100 * Math.abs(off)).toFixed(1)} %)`
+        : ' (none expected)';
   return `${text(seen)}${offText}${isBeyond ? ' ✗' : ''}`;
 }
 
 /** The figures beyond their bounds, as a line each. */
 function beyond(rows: readonly Row[]): string[] {
-  return rows.flatMap((row) => [...row.cells].filter(([, { isBeyond }]) => isBeyond).map(([place, cell]) => `${row.name}, ${place}: ${row.title} ${cellOf(row, cell).replace(' ✗', '')}`));
+  return rows.flatMap((row) =>
+    [...row.cells]
+      .filter(([, { isBeyond }]) => isBeyond)
+      .map(
+        ([place, cell]) =>
+          `${row.name}, ${place}: ${row.title} ${cellOf(row, cell).replace(' ✗', '')}`,
+      ),
+  );
 }
 
 export function waiting({ data: { cases, mixed } }: PartFile<'waiting'>): Omit<View, 'title'> {
   const measured = cases.filter(({ rounds }) => rounds.length > 0);
   const rows = [...measured.flatMap(rowsOf), ...rowOfMixed(mixed.how, mixed.rounds)];
   const isFirst = (row: Row): boolean => rows.find(({ name }) => name === row.name) === row;
-  const column = (title: string, cell: (row: Row) => string, align: 'left' | 'right' = 'right'): Column<Row> => ({ group: '', title, align, cell });
-  const missing = [...cases.filter(({ rounds }) => rounds.length === 0).map(({ name }) => name), ...(mixed.rounds.length === 0 ? [mixedName] : [])];
+  const column = (
+    title: string,
+    cell: (row: Row) => string,
+    align: 'left' | 'right' = 'right',
+  ): Column<Row> => ({ group: '', title, align, cell });
+  const missing = [
+    ...cases.filter(({ rounds }) => rounds.length === 0).map(({ name }) => name),
+    ...(mixed.rounds.length === 0 ? [mixedName] : []),
+  ];
   const wrong = [...beyond(rows), ...missing.map((name) => `${name}: not measured`)];
-  const known = total(rows, ({ cells }) => [...cells.values()].filter(({ off }) => !Number.isNaN(off)).length);
+  const known = total(
+    rows,
+    ({ cells }) => [...cells.values()].filter(({ off }) => !Number.isNaN(off)).length,
+  );
   return {
-    about: 'Servers whose figures are known by arithmetic, most of which wait: each is loaded alone, beside one other server, and beside seven, which are nginx with a static page. Where the truth needs a figure of the server alone (its overhead, its CPU time), it is that of the same round. Besides waiting, an answer takes 0.1 to 2 ms of work: the CPU time per request of a server that hardly works depends on how its answers fall together, and on cold caches, by 20 % and more. Figures are medians of the rounds, of which servers with a figure beyond its bounds have up to three times as many; errors and new connections their sums; in brackets stands the median of what a round was off by. Beyond the bounds (✗) is what is off by more than 3 % (requests/s, CPU; p50 where that is more than 0.1 ms) or 5 % (p99, where that is more than 1 ms), and any error or new connection.',
-    findings: rows.length === 0 ? [] : [wrong.length === 0 ? `All ${known} figures are within their bounds.` : `Beyond their bounds are ${wrong.length} of ${known} figures: ${enumeration(wrong)}.`],
-    tables: [tableOf(rows, [
-      column('server', (row) => (isFirst(row) ? row.name : ''), 'left'),
-      column('figure', ({ title }) => title, 'left'),
-      column('truth', ({ expected }) => expected),
-      ...[...columns.map(([, title]) => title), together].map((title) => column(title, (row) => { const cell = row.cells.get(title); return cell === undefined ? '' : cellOf(row, cell); })),
-    ]), tableOf(rows.filter(isFirst), [
-      column('server', ({ name }) => name, 'left'),
-      column('how its truth is known', ({ how }) => how, 'left'),
-    ])],
+    about:
+      'Servers whose figures are known by arithmetic, most of which wait: each is loaded alone, beside one other server, and beside seven, which are nginx with a static page. Where the truth needs a figure of the server alone (its overhead, its CPU time), it is that of the same round. Besides waiting, an answer takes 0.1 to 2 ms of work: the CPU time per request of a server that hardly works depends on how its answers fall together, and on cold caches, by 20 % and more. Figures are medians of the rounds, of which servers with a figure beyond its bounds have up to three times as many; errors and new connections their sums; in brackets stands the median of what a round was off by. Beyond the bounds (✗) is what is off by more than 3 % (requests/s, CPU; p50 where that is more than 0.1 ms) or 5 % (p99, where that is more than 1 ms), and any error or new connection.',
+    findings:
+      rows.length === 0
+        ? []
+        : [
+            wrong.length === 0
+              ? `All ${known} figures are within their bounds.`
+              : `Beyond their bounds are ${wrong.length} of ${known} figures: ${enumeration(wrong)}.`,
+          ],
+    tables: [
+      tableOf(rows, [
+        column('server', (row) => (isFirst(row) ? row.name : ''), 'left'),
+        column('figure', ({ title }) => title, 'left'),
+        column('truth', ({ expected }) => expected),
+        ...[...columns.map(([, title]) => title), together].map((title) =>
+          column(title, (row) => {
+            const cell = row.cells.get(title);
+            return cell === undefined ? '' : cellOf(row, cell);
+          }),
+        ),
+      ]),
+      tableOf(rows.filter(isFirst), [
+        column('server', ({ name }) => name, 'left'),
+        column('how its truth is known', ({ how }) => how, 'left'),
+      ]),
+    ],
     plots: [],
     details: [everyRound(measured, mixed.rounds)],
     beyond: wrong,
   };
 }
 
-interface Detail { name: string; round: number; place: string; seen: KnownFigures }
+interface Detail {
+  name: string;
+  round: number;
+  place: string;
+  seen: KnownFigures;
+}
 
 function everyRound(cases: readonly KnownCase[], rounds: readonly MixedRound[]): Table {
   const details = [
-    ...cases.flatMap(({ name, rounds: all }) => all.flatMap((round, index) => columns.map(([arrangement, place]): Detail => ({ name, round: index + 1, place, seen: round[arrangement] })))),
-    ...rounds.flatMap((round, index) => (['waiting', 'computing'] as const).flatMap((side): Detail[] => [
-      { name: side, round: index + 1, place: 'alone', seen: round.alone[side] },
-      ...round.together[side].map((seen): Detail => ({ name: side, round: index + 1, place: together, seen })),
-    ])),
+    ...cases.flatMap(({ name, rounds: all }) =>
+      all.flatMap((round, index) =>
+        columns.map(([arrangement, place]): Detail => ({
+          name,
+          round: index + 1,
+          place,
+          seen: round[arrangement],
+        })),
+      ),
+    ),
+    ...rounds.flatMap((round, index) =>
+      (['waiting', 'computing'] as const).flatMap((side): Detail[] => [
+        { name: side, round: index + 1, place: 'alone', seen: round.alone[side] },
+        ...round.together[side].map((seen): Detail => ({
+          name: side,
+          round: index + 1,
+          place: together,
+          seen,
+        })),
+      ]),
+    ),
   ];
-  const right = (title: string, cell: (seen: KnownFigures) => string): Column<Detail> => ({ group: '', title, align: 'right', cell: ({ seen }) => cell(seen) });
+  const right = (title: string, cell: (seen: KnownFigures) => string): Column<Detail> => ({
+    group: '',
+    title,
+    align: 'right',
+    cell: ({ seen }) => cell(seen),
+  });
   return tableOf(details, [
-    { group: '', title: 'server', align: 'left', cell: ({ name, place, round }) => `${name}, ${place}, round ${round}` },
+    {
+      group: '',
+      title: 'server',
+      align: 'left',
+      cell: ({ name, place, round }) => `${name}, ${place}, round ${round}`,
+    },
     right('requests/s', ({ rps }) => perSecond(rps)),
     right('mean', ({ meanMs }) => scaledTime(meanMs)),
     right('p50', ({ p50Ms }) => scaledTime(p50Ms)),
@@ -139,7 +276,13 @@ function everyRound(cases: readonly KnownCase[], rounds: readonly MixedRound[]):
     right('CPU µs per request', ({ cpuMicros }) => (cpuMicros === null ? '' : short(cpuMicros))),
     right('errors', ({ errors }) => String(errors)),
     right('new connections', ({ reconnects }) => String(reconnects)),
-    right('CPU while others were loaded', ({ idleCpuShare }) => (idleCpuShare === null ? '' : percent(idleCpuShare))),
-    right('turns', ({ turns }) => (turns === null ? '' : `${turns.count} × ${scaledTime(turns.sliceMs)}${turns.waits ? `, ramps of ${scaledTime(turns.rampMs)}` : ''}`)),
+    right('CPU while others were loaded', ({ idleCpuShare }) =>
+      idleCpuShare === null ? '' : percent(idleCpuShare),
+    ),
+    right('turns', ({ turns }) =>
+      turns === null
+        ? ''
+        : `${turns.count} × ${scaledTime(turns.sliceMs)}${turns.waits ? `, ramps of ${scaledTime(turns.rampMs)}` : ''}`,
+    ),
   ]);
 }

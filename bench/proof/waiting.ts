@@ -10,7 +10,16 @@ import { orderOfRound } from '../../lib/runner/order.ts';
 import { defineScenario } from '../../lib/scenario/index.ts';
 import type { ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { startServer, type RunningServer } from '../../lib/servers/index.ts';
-import { backendPage, backendServers, companion, knownServers, mixed, usualSeconds, type Known, type KnownServer } from './known.ts';
+import {
+  backendPage,
+  backendServers,
+  companion,
+  knownServers,
+  mixed,
+  usualSeconds,
+  type Known,
+  type KnownServer,
+} from './known.ts';
 import { inContext, noted, oneRound, type Lab } from './lab.ts';
 import type { Arrangement, KnownFigures, KnownRound, MixedRound, ProofData } from './results.ts';
 import { isBeyondBounds } from './waiting-view.ts';
@@ -24,24 +33,41 @@ const mostRounds = 3;
  * Each round has every server in all arrangements, in another order. Servers with a figure beyond its bounds have more
  * rounds: of more than a hundred figures a few are beyond by chance. The medians are those of all rounds.
  */
-export async function measureWaiting(lab: Lab, data: ProofData['waiting'], save: () => Promise<void>): Promise<void> {
+export async function measureWaiting(
+  lab: Lab,
+  data: ProofData['waiting'],
+  save: () => Promise<void>,
+): Promise<void> {
   const folder = join(lab.scratch, 'waiting');
   await mkdir(folder, { recursive: true });
   const started: RunningServer[] = [];
   const backend = async (name: keyof typeof backendServers): Promise<string> => {
     const server = await startServer(backendServers[name], {
-      binaries: lab.binaries, folder: join(folder, `backend-${name}`), cpus: lab.cores.serverCpus, workers: 1, page: backendPage, signal: lab.interrupt.signal,
+      binaries: lab.binaries,
+      folder: join(folder, `backend-${name}`),
+      cpus: lab.cores.serverCpus,
+      workers: 1,
+      page: backendPage,
+      signal: lab.interrupt.signal,
     });
     started.push(server);
     return server.origin;
   };
   try {
-    const cases = await knownServers(folder, { inTurns: await backend('inTurns'), alone: await backend('alone') });
+    const cases = await knownServers(folder, {
+      inTurns: await backend('inTurns'),
+      alone: await backend('alone'),
+    });
     for (const { name, how } of cases) data.cases.push({ name, how, rounds: [] });
     for (let round = 1; round <= mostRounds * lab.repeats; round++) {
       const isOneMore = round > lab.repeats;
-      const say = (name: string, line: string): void => lab.say(`round ${round}${isOneMore ? '' : ` of ${lab.repeats}`}, ${name}: ${line}`);
-      const left = isOneMore ? cases.filter(({ name }) => data.cases.some((one) => one.name === name && isBeyondBounds(one))) : cases;
+      const say = (name: string, line: string): void =>
+        lab.say(`round ${round}${isOneMore ? '' : ` of ${lab.repeats}`}, ${name}: ${line}`);
+      const left = isOneMore
+        ? cases.filter(({ name }) =>
+            data.cases.some((one) => one.name === name && isBeyondBounds(one)),
+          )
+        : cases;
       for (const one of orderOfRound(left, round, 'waiting')) {
         const seen = await noted(lab, () => roundOf(lab, one, round));
         if (seen === undefined) continue;
@@ -53,7 +79,12 @@ export async function measureWaiting(lab: Lab, data: ProofData['waiting'], save:
       const seen = await noted(lab, () => mixedRound(lab, round));
       if (seen === undefined) continue;
       data.mixed.rounds.push(seen);
-      say(mixed.how, enumeration([...seen.together.waiting, ...seen.together.computing].map(({ rps }) => whole(rps))));
+      say(
+        mixed.how,
+        enumeration(
+          [...seen.together.waiting, ...seen.together.computing].map(({ rps }) => whole(rps)),
+        ),
+      );
       await save();
     }
   } finally {
@@ -64,8 +95,17 @@ export async function measureWaiting(lab: Lab, data: ProofData['waiting'], save:
 async function roundOf(lab: Lab, one: Known, round: number): Promise<KnownRound> {
   const { server, plain, seconds = usualSeconds } = one;
   const seen: Partial<Record<Arrangement | 'plain', KnownFigures>> = {};
-  for (const name of orderOfRound([...arrangements, ...(plain === undefined ? [] : ['plain' as const])], round, one.name)) {
-    const [own, others] = { plain: [plain ?? server, 0], alone: [one.alone ?? server, 0], two: [server, 1], eight: [server, 7] }[name] as [ServerSpec, number];
+  for (const name of orderOfRound(
+    [...arrangements, ...(plain === undefined ? [] : ['plain' as const])],
+    round,
+    one.name,
+  )) {
+    const [own, others] = {
+      plain: [plain ?? server, 0],
+      alone: [one.alone ?? server, 0],
+      two: [server, 1],
+      eight: [server, 7],
+    }[name] as [ServerSpec, number];
     const all = [{ ...one, server: own }, ...Array<KnownServer>(others).fill(besides(one))];
     [seen[name]] = await loaded(lab, round, all, seconds[name === 'plain' ? 'alone' : name]);
   }
@@ -80,20 +120,51 @@ function besides({ load }: Known): KnownServer {
 
 async function mixedRound(lab: Lab, round: number): Promise<MixedRound> {
   const { waiting, computing } = mixed.sides;
-  const alone = async (side: KnownServer & Pick<Known, 'alone'>): Promise<KnownFigures> => (
-    (await loaded(lab, round, [{ ...side, server: side.alone ?? side.server }], usualSeconds.alone))[0]
-  );
-  const [first, second, third, fourth] = await loaded(lab, round, [waiting, computing, computing, waiting], usualSeconds.two) as [KnownFigures, KnownFigures, KnownFigures, KnownFigures];
-  return { alone: { waiting: await alone(waiting), computing: await alone(computing) }, together: { waiting: [first, fourth], computing: [second, third] } };
+  const alone = async (side: KnownServer & Pick<Known, 'alone'>): Promise<KnownFigures> =>
+    (
+      await loaded(lab, round, [{ ...side, server: side.alone ?? side.server }], usualSeconds.alone)
+    )[0];
+  const [first, second, third, fourth] = (await loaded(
+    lab,
+    round,
+    [waiting, computing, computing, waiting],
+    usualSeconds.two,
+  )) as [KnownFigures, KnownFigures, KnownFigures, KnownFigures];
+  return {
+    alone: { waiting: await alone(waiting), computing: await alone(computing) },
+    together: { waiting: [first, fourth], computing: [second, third] },
+  };
 }
 
 /** One round of these servers, which take turns where they are several. Returns what each came to. */
-async function loaded(lab: Lab, round: number, servers: readonly KnownServer[], durationSeconds: number): Promise<[KnownFigures, ...KnownFigures[]]> {
+async function loaded(
+  lab: Lab,
+  round: number,
+  servers: readonly KnownServer[],
+  durationSeconds: number,
+): Promise<[KnownFigures, ...KnownFigures[]]> {
   const [{ page, load }] = servers as [KnownServer, ...KnownServer[]];
-  const variants = servers.map((one, place): Variant => ({ name: `side-${place + 1}`, server: one.server, page: one.page, load: one.load }));
-  const scenario = defineScenario({ name: 'waiting', title: 'servers of known truth', knob: 'the server', page, load, variants });
-  const { phases } = await inContext(lab, scenario, { durationSeconds }, (context) => oneRound(context, round));
-  return variants.map(({ name }) => figuresOf(phases.get(name) as Phase[])) as [KnownFigures, ...KnownFigures[]];
+  const variants = servers.map((one, place): Variant => ({
+    name: `side-${place + 1}`,
+    server: one.server,
+    page: one.page,
+    load: one.load,
+  }));
+  const scenario = defineScenario({
+    name: 'waiting',
+    title: 'servers of known truth',
+    knob: 'the server',
+    page,
+    load,
+    variants,
+  });
+  const { phases } = await inContext(lab, scenario, { durationSeconds }, (context) =>
+    oneRound(context, round),
+  );
+  return variants.map(({ name }) => figuresOf(phases.get(name) as Phase[])) as [
+    KnownFigures,
+    ...KnownFigures[],
+  ];
 }
 
 export function figuresOf(phases: readonly Phase[]): KnownFigures {
@@ -101,8 +172,15 @@ export function figuresOf(phases: readonly Phase[]): KnownFigures {
   const cpuMicros = 1e6 * serverCpuSecondsPerResponse(phases);
   const [{ idleCpuShare, turns }] = phases as [Phase, ...Phase[]];
   return {
-    rps: roundRps(phases), meanMs: mean, p50Ms: p50, p99Ms: p99, cpuMicros: Number.isFinite(cpuMicros) ? cpuMicros : null,
-    errors: total(phases, ({ errors }) => errors.total), reconnects: total(phases, ({ connectMs }) => valuesIn(connectMs)), idleCpuShare, turns,
+    rps: roundRps(phases),
+    meanMs: mean,
+    p50Ms: p50,
+    p99Ms: p99,
+    cpuMicros: Number.isFinite(cpuMicros) ? cpuMicros : null,
+    errors: total(phases, ({ errors }) => errors.total),
+    reconnects: total(phases, ({ connectMs }) => valuesIn(connectMs)),
+    idleCpuShare,
+    turns,
   };
 }
 

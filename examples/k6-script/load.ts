@@ -18,11 +18,25 @@ export const options: Options = {
 
 export default function () {
   // The open model: 500 requests/s, whether or not earlier ones are answered.
-  const steady = loadgen.run({ url, duration, connections: 20, rate: 500, tags: { phase: 'steady' } });
+  const steady = loadgen.run({
+    url,
+    duration,
+    connections: 20,
+    rate: 500,
+    tags: { phase: 'steady' },
+  });
   // The closed model: 50 connections, each of which asks as soon as it has its answer.
-  const full = loadgen.run({ url, duration, connections: 50, warmup: '500ms', tags: { phase: 'full' } });
+  const full = loadgen.run({
+    url,
+    duration,
+    connections: 50,
+    warmup: '500ms',
+    tags: { phase: 'full' },
+  });
 
   for (const [phase, { rps, latencyMs, errors }] of Object.entries({ steady, full })) {
-    console.log(`${phase}: ${rps.toFixed(0)} requests/s, p50 ${latencyMs.p50} ms, p99 ${latencyMs.p99} ms, ${errors.total} errors`);
+    console.log(
+      `${phase}: ${rps.toFixed(0)} requests/s, p50 ${latencyMs.p50} ms, p99 ${latencyMs.p99} ms, ${errors.total} errors`,
+    );
   }
 }

@@ -9,6 +9,9 @@ export default defineScenario({
   page: { docroot: './www', path: '/page.txt', bodyBytes: 16_384 },
   variants: [
     { name: 'sendfile', server: nginx(['./nginx.conf'], { workers: 'server-cores' }) },
-    { name: 'no-sendfile', server: nginx(['./nginx.conf', './sendfile-off.conf'], { workers: 'server-cores' }) },
+    {
+      name: 'no-sendfile',
+      server: nginx(['./nginx.conf', './sendfile-off.conf'], { workers: 'server-cores' }),
+    },
   ],
 });

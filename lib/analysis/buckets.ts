@@ -5,16 +5,24 @@ import { total } from './statistics.ts';
 
 /** One load phase over all rounds. Empty unless the load asks for buckets. */
 export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
-  return withShares((phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => (
-    { fromMs, toMs, count: total(phases, (phase) => phase.buckets[index]?.count ?? 0) }
-  )));
+  return withShares(
+    (phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => ({
+      fromMs,
+      toMs,
+      count: total(phases, (phase) => phase.buckets[index]?.count ?? 0),
+    })),
+  );
 }
 
 /** What the article printed, in milliseconds. Empty where it printed none. */
 export function publishedBuckets(published: Published | null | undefined): BucketShare[] {
-  return withShares((published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => (
-    { fromMs: fromSeconds * 1000, toMs: toSeconds === null ? null : toSeconds * 1000, count }
-  )));
+  return withShares(
+    (published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => ({
+      fromMs: fromSeconds * 1000,
+      toMs: toSeconds === null ? null : toSeconds * 1000,
+      count,
+    })),
+  );
 }
 
 function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare[] {
@@ -30,12 +38,17 @@ export function sameBucket(one: BucketShare, other: BucketShare): boolean {
 
 /** Each bucket of these once, the shorter latencies first. */
 export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketShare[] {
-  const each = series.flat().filter((bucket, index, all) => all.findIndex((one) => sameBucket(one, bucket)) === index);
+  const each = series
+    .flat()
+    .filter((bucket, index, all) => all.findIndex((one) => sameBucket(one, bucket)) === index);
   return each.sort((a, b) => a.fromMs - b.fromMs || (a.toMs ?? Infinity) - (b.toMs ?? Infinity));
 }
 
 /** The bucket in which the quantile (0 to 1) lies; undefined without responses. */
-export function quantileBucket(buckets: readonly BucketShare[], quantile: number): BucketShare | undefined {
+export function quantileBucket(
+  buckets: readonly BucketShare[],
+  quantile: number,
+): BucketShare | undefined {
   const due = quantile * total(buckets, ({ count }) => count);
   let below = 0;
   return buckets.find(({ count }) => {

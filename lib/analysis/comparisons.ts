@@ -2,17 +2,28 @@
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { comparable } from './verdict.ts';
 
-export function variantOf({ variants }: Pick<Result, 'variants'>, name: string): VariantResult | undefined {
+export function variantOf(
+  { variants }: Pick<Result, 'variants'>,
+  name: string,
+): VariantResult | undefined {
   return variants.find((variant) => variant.name === name);
 }
 
 /** That of a variant's row, or with another baseline: further comparisons of a variant stand behind its row's own. */
-export function comparisonOf({ comparisons }: Pick<Result, 'comparisons'>, name: string, baseline?: string): Comparison | undefined {
-  return comparisons.find((one) => one.variant === name && (baseline === undefined || one.baseline === baseline));
+export function comparisonOf(
+  { comparisons }: Pick<Result, 'comparisons'>,
+  name: string,
+  baseline?: string,
+): Comparison | undefined {
+  return comparisons.find(
+    (one) => one.variant === name && (baseline === undefined || one.baseline === baseline),
+  );
 }
 
 /** Those of variants that were measured here. */
-export function measuredComparisons(result: Pick<Result, 'variants' | 'comparisons'>): Comparison[] {
+export function measuredComparisons(
+  result: Pick<Result, 'variants' | 'comparisons'>,
+): Comparison[] {
   return result.comparisons.filter((one) => comparable(variantOf(result, one.variant), one));
 }
 
@@ -22,9 +33,16 @@ export function hasRatio({ ratio }: Pick<Comparison, 'ratio'>): boolean {
 }
 
 /** A comparison's ratio in a round; `apart`: it lies far from the others'. */
-export interface RoundRatio { round: number; ratio: number; apart: boolean }
+export interface RoundRatio {
+  round: number;
+  ratio: number;
+  apart: boolean;
+}
 
-export function roundRatiosOf({ variant, roundRatios, outliers }: Comparison, result: Pick<Result, 'variants'>): RoundRatio[] {
+export function roundRatiosOf(
+  { variant, roundRatios, outliers }: Comparison,
+  result: Pick<Result, 'variants'>,
+): RoundRatio[] {
   return roundRatios.map((ratio, index) => {
     const round = variantOf(result, variant)?.rounds[index]?.round ?? index + 1;
     return { round, ratio, apart: outliers.includes(round) };

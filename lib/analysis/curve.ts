@@ -3,43 +3,80 @@ import type { Result } from '../result/result.ts';
 import { median } from './statistics.ts';
 
 /** One measurement: of a search one step, of a sweep all rounds. `kept` of a search: whether that was within its limit. Rates in requests/s, times in milliseconds. */
-export interface CurvePoint { rate: number; p50: number; p99: number; kept?: boolean }
+export interface CurvePoint {
+  rate: number;
+  p50: number;
+  p99: number;
+  kept?: boolean;
+}
 
 /** What was measured of one config, by rate, ascending. */
-interface Curve { name: string; points: CurvePoint[] }
+interface Curve {
+  name: string;
+  points: CurvePoint[];
+}
 
 /** A curve per variant of a search, or per config of a sweep; none where a result is neither. */
 export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>): Curve[] {
-  const points = search === undefined
-    ? variants.flatMap(({ series, load: { rate }, latencyMs }) => (series === undefined || rate === undefined || latencyMs === null ? [] : [{ name: series, rate, p50: latencyMs.p50, p99: latencyMs.p99 }]))
-    : search.steps.map(({ variant, rate, kept, latencyMs: { p50, p99 } }) => ({ name: variant, rate, p50, p99, kept }));
+  const points =
+    search === undefined
+      ? variants.flatMap(({ series, load: { rate }, latencyMs }) =>
+          series === undefined || rate === undefined || latencyMs === null
+            ? []
+            : [{ name: series, rate, p50: latencyMs.p50, p99: latencyMs.p99 }],
+        )
+      : search.steps.map(({ variant, rate, kept, latencyMs: { p50, p99 } }) => ({
+          name: variant,
+          rate,
+          p50,
+          p99,
+          kept,
+        }));
   const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
   return names.flatMap((name) => {
-    const own = points.filter((point) => point.name === name).map(({ name: _, ...point }): CurvePoint => point).sort((a, b) => a.rate - b.rate);
+    const own = points
+      .filter((point) => point.name === name)
+      .map(({ name: _, ...point }): CurvePoint => point)
+      .sort((a, b) => a.rate - b.rate);
     return own.length === 0 ? [] : [{ name, points: own }];
   });
 }
 
 /** Rates that stand together: the median of what was measured there, by name. `rate` is the geometric mean of the lowest and the highest of them. */
-export interface CurveRow { rate: number; seen: ReadonlyMap<string, CurvePoint> }
+export interface CurveRow {
+  rate: number;
+  seen: ReadonlyMap<string, CurvePoint>;
+}
 
 /** More rows show no more of a knee. */
 const mostRows = 12;
 
 /** The curves side by side, by rate, ascending: each rate of a sweep, or where a search had few, else ranges of them that are equally wide in ln. */
 export function curveRows(curves: readonly Curve[]): CurveRow[] {
-  const rates = [...new Set(curves.flatMap(({ points }) => points.map(({ rate }) => rate)))].sort((a, b) => a - b);
+  const rates = [...new Set(curves.flatMap(({ points }) => points.map(({ rate }) => rate)))].sort(
+    (a, b) => a - b,
+  );
   const [lowest = 1, highest = 1] = [rates[0], rates.at(-1)];
   const width = Math.log(highest / lowest) / mostRows;
-  const each = rates.length <= mostRows || curves.every(({ points }) => points.every(({ kept }) => kept === undefined));
-  const rangeOf = (rate: number): number => (each ? rates.indexOf(rate) : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width)));
+  const each =
+    rates.length <= mostRows ||
+    curves.every(({ points }) => points.every(({ kept }) => kept === undefined));
+  const rangeOf = (rate: number): number =>
+    each
+      ? rates.indexOf(rate)
+      : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width));
   return [...new Set(rates.map(rangeOf))].map((range) => {
     const own = rates.filter((rate) => rangeOf(rate) === range);
     const middle = Math.sqrt((own[0] as number) * (own.at(-1) as number));
-    return { rate: middle, seen: new Map(curves.flatMap(({ name, points }) => {
-      const here = points.filter(({ rate }) => rangeOf(rate) === range);
-      return here.length === 0 ? [] : [[name, typical(middle, here)] as const];
-    })) };
+    return {
+      rate: middle,
+      seen: new Map(
+        curves.flatMap(({ name, points }) => {
+          const here = points.filter(({ rate }) => rangeOf(rate) === range);
+          return here.length === 0 ? [] : [[name, typical(middle, here)] as const];
+        }),
+      ),
+    };
   });
 }
 
@@ -47,7 +84,11 @@ export function curveRows(curves: readonly Curve[]): CurveRow[] {
 function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
   const judged = points.flatMap(({ kept }) => kept ?? []);
   return {
-    rate, p50: median(points.map(({ p50 }) => p50)), p99: median(points.map(({ p99 }) => p99)),
-    ...(judged.length === 0 ? {} : { kept: judged.filter((one) => one).length * 2 > judged.length }),
+    rate,
+    p50: median(points.map(({ p50 }) => p50)),
+    p99: median(points.map(({ p99 }) => p99)),
+    ...(judged.length === 0
+      ? {}
+      : { kept: judged.filter((one) => one).length * 2 > judged.length }),
   };
 }

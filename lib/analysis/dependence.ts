@@ -24,14 +24,23 @@ export function dependenceOf(logs: readonly number[], alpha: number): Dependence
   const squares = total(logs, (log) => (log - middle) ** 2);
   if (n < 4 || squares < n * leastScatter ** 2) return null;
   const timeSquares = (n ** 3 - n) / 12;
-  const slope = logs.reduce((sum, log, round) => sum + (log - middle) * (round - (n - 1) / 2), 0) / timeSquares;
-  if (isBeyond(Math.abs(slope) * Math.sqrt(timeSquares / squares), n - 2, alpha / 4)) return { kind: 'drift', ratio: Math.exp(slope * (n - 1)) };
-  const steps = logs.slice(1).reduce((sum, log, before) => sum + (log - (logs[before] as number)) ** 2, 0);
+  const slope =
+    logs.reduce((sum, log, round) => sum + (log - middle) * (round - (n - 1) / 2), 0) / timeSquares;
+  if (isBeyond(Math.abs(slope) * Math.sqrt(timeSquares / squares), n - 2, alpha / 4))
+    return { kind: 'drift', ratio: Math.exp(slope * (n - 1)) };
+  const steps = logs
+    .slice(1)
+    .reduce((sum, log, before) => sum + (log - (logs[before] as number)) ** 2, 0);
   const correlation = 1 - steps / (2 * squares);
-  return isBeyond(correlation, Math.floor((n ** 2 - n + 1) / (n - 2)), alpha / 2) ? { kind: 'echo', correlation } : null;
+  return isBeyond(correlation, Math.floor((n ** 2 - n + 1) / (n - 2)), alpha / 2)
+    ? { kind: 'echo', correlation }
+    : null;
 }
 
 /** Whether a correlation with so many degrees of freedom is above what chance exceeds with probability p. */
 function isBeyond(correlation: number, degrees: number, p: number): boolean {
-  return correlation * Math.sqrt(degrees / Math.max(0, 1 - correlation ** 2)) > studentQuantile(1 - p, degrees);
+  return (
+    correlation * Math.sqrt(degrees / Math.max(0, 1 - correlation ** 2)) >
+    studentQuantile(1 - p, degrees)
+  );
 }

@@ -3,7 +3,10 @@ import type { FoundRate, Metric, Result, VariantResult } from '../result/result.
 import type { NetworkSpec } from '../scenario/model.ts';
 
 /** A variant and what was measured of it. Every variant that was run has the same rounds in the same order. */
-export interface MeasuredVariant extends Pick<VariantResult, 'name' | 'server' | 'publishedOnly' | 'load' | 'published' | 'note' | 'series' | 'rounds'> {
+export interface MeasuredVariant extends Pick<
+  VariantResult,
+  'name' | 'server' | 'publishedOnly' | 'load' | 'published' | 'note' | 'series' | 'rounds'
+> {
   /** The variant that its ratio is taken against; absent for a baseline. */
   against?: string;
   needsServerCores?: number;

@@ -20,25 +20,46 @@ export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): nu
 }
 
 /** All figures of a variant's network; null on loopback, and without a round. @param serverCores that the server can use */
-export function networkResult(spec: NetworkSpec | undefined, rounds: readonly Round[], serverCores: number): NetworkResult | null {
-  const seen = rounds.flatMap(({ phases }) => phases.flatMap((phase) => (phase.network === null ? [] : [{ phase, network: phase.network }])));
+export function networkResult(
+  spec: NetworkSpec | undefined,
+  rounds: readonly Round[],
+  serverCores: number,
+): NetworkResult | null {
+  const seen = rounds.flatMap(({ phases }) =>
+    phases.flatMap((phase) => (phase.network === null ? [] : [{ phase, network: phase.network }])),
+  );
   if (spec === undefined || seen.length === 0) return null;
   const answered = seen.filter(({ phase }) => responsesOf(phase) > 0);
-  const perRequest = (of: (network: NetworkUse) => number): number => (
-    answered.length === 0 ? 0 : median(answered.map(({ network, phase }) => of(network) / responsesOf(phase)))
-  );
-  const typical = (direction: Direction, of: (traffic: LinkTraffic) => number): number => median(seen.map(({ network }) => of(network[direction])));
-  const later = (of: (traffic: LinkTraffic) => number): number => Math.max(...directions.map((direction) => typical(direction, of)));
+  const perRequest = (of: (network: NetworkUse) => number): number =>
+    answered.length === 0
+      ? 0
+      : median(answered.map(({ network, phase }) => of(network) / responsesOf(phase)));
+  const typical = (direction: Direction, of: (traffic: LinkTraffic) => number): number =>
+    median(seen.map(({ network }) => of(network[direction])));
+  const later = (of: (traffic: LinkTraffic) => number): number =>
+    Math.max(...directions.map((direction) => typical(direction, of)));
   return {
     spec,
-    packetsPerRequest: byName(directions, (direction) => perRequest((network) => network[direction].packets)),
+    packetsPerRequest: byName(directions, (direction) =>
+      perRequest((network) => network[direction].packets),
+    ),
     droppedShare: byName(directions, (direction) => typical(direction, droppedShare)),
     latenessMs: byName(['p50', 'p99'], (name) => later(({ latenessMs }) => latenessMs[name])),
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
     listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
     // A share above 1 is one of a clock that ticks.
-    serverIdleShare: Math.max(0, 1 - median(seen.map(({ phase }) => (phase.serverCpuSeconds ?? 0) / (phase.seconds * serverCores)))),
-    delayHeld: directions.every((direction) => typical(direction, ({ latenessMs }) => latenessMs.p99) <= toleratedLatenessMs(spec, direction)),
+    serverIdleShare: Math.max(
+      0,
+      1 -
+        median(
+          seen.map(({ phase }) => (phase.serverCpuSeconds ?? 0) / (phase.seconds * serverCores)),
+        ),
+    ),
+    delayHeld: directions.every(
+      (direction) =>
+        typical(direction, ({ latenessMs }) => latenessMs.p99) <=
+        toleratedLatenessMs(spec, direction),
+    ),
   };
 }
 

@@ -10,32 +10,37 @@ import type { MeasuredVariant, RunFacts } from './measured.ts';
 type Side = 'server' | 'generator';
 
 /** The rounds in which a share of 0 to 1 of a side's cores was too high, of how many, and the highest of them. */
-interface High { cores: number; share: number; rounds: readonly number[]; ofRounds: number }
+interface High {
+  cores: number;
+  share: number;
+  rounds: readonly number[];
+  ofRounds: number;
+}
 
 /** Whether configs pass requests on, and whether what they pass them to is counted apart or, since it could not be told, among the others. */
 type Upstreams = 'none' | 'apart' | 'among-others';
 
 /** A kind of warning is what its words are made of. */
-export type WarningOf<Texts extends Record<string, (about: never) => string>> = { [Kind in keyof Texts]: { kind: Kind } & Parameters<Texts[Kind]>[0] }[keyof Texts];
+export type WarningOf<Texts extends Record<string, (about: never) => string>> = {
+  [Kind in keyof Texts]: { kind: Kind } & Parameters<Texts[Kind]>[0];
+}[keyof Texts];
 
 /** Each kind in words, with the next step. `cores` is how many the side has whose share it is. */
 export const noiseTexts = {
-  steal: ({ side, ...seen }: High & { side: Side }) => (
-    `steal time: the host gave others up to ${shareOf(side, seen)}: run again when it is quieter, or on a machine of your own`
-  ),
-  'generator-others': (seen: High) => (
-    `others used up to ${shareOf('generator', seen)}, and the server had time left: `
-      + 'requests/s and their differences come out too small, and latencies too long (CPU per request is right): end what else runs on this machine and run again'
-  ),
+  steal: ({ side, ...seen }: High & { side: Side }) =>
+    `steal time: the host gave others up to ${shareOf(side, seen)}: run again when it is quieter, or on a machine of your own`,
+  'generator-others': (seen: High) =>
+    `others used up to ${shareOf('generator', seen)}, and the server had time left: ` +
+    'requests/s and their differences come out too small, and latencies too long (CPU per request is right): end what else runs on this machine and run again',
   others: ({ upstreams, host, ...seen }: High & { upstreams: Upstreams; host: string }) => {
     const used = `used up to ${shareOf('server', seen)}`;
     if (upstreams === 'none') return `others ${used}: end what else runs on ${host} and run again`;
-    return upstreams === 'apart' ? `others ${used}: end what else runs on ${host}, but not the backend, and run again`
+    return upstreams === 'apart'
+      ? `others ${used}: end what else runs on ${host}, but not the backend, and run again`
       : `the backend and other programs ${used}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`;
   },
-  upstream: (seen: High) => (
-    `the backend used up to ${shareOf('server', seen)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`
-  ),
+  upstream: (seen: High) =>
+    `the backend used up to ${shareOf('server', seen)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
 };
 
 /** "12 % of the server's cores in every round". */
@@ -53,39 +58,95 @@ function inRounds(rounds: readonly number[], ofRounds: number): string {
 const busy = 0.95;
 
 /** What a round of a variant saw; `isBusy`: the server was. */
-interface VariantRound { round: number; noise: RoundNoise; isBusy: boolean }
+interface VariantRound {
+  round: number;
+  noise: RoundNoise;
+  isBusy: boolean;
+}
 
-export function noiseWarnings(facts: RunFacts, measured: readonly MeasuredVariant[], comparisons: readonly Comparison[]): WarningOf<typeof noiseTexts>[] {
+export function noiseWarnings(
+  facts: RunFacts,
+  measured: readonly MeasuredVariant[],
+  comparisons: readonly Comparison[],
+): WarningOf<typeof noiseTexts>[] {
   const { serverCores, generatorCores, sharedCores, serverHost: host = 'this machine' } = facts;
-  const all = measured.flatMap((variant) => variant.rounds.flatMap((one): VariantRound[] => {
-    const noise = noiseOf(one);
-    const share = serverShareOf(one, variant, { server: serverCores, generator: generatorCores });
-    return noise === null ? [] : [{ round: one.round, noise, isBusy: (share ?? 0) >= busy }];
-  }));
-  const tookTurns = measured.every(({ rounds }) => rounds.every(({ phases }) => phases.every(({ turns }) => (turns?.count ?? 0) > 1)));
-  const verdicts = comparisons.map(({ verdict }) => verdict).filter((verdict) => verdict !== 'none');
+  const all = measured.flatMap((variant) =>
+    variant.rounds.flatMap((one): VariantRound[] => {
+      const noise = noiseOf(one);
+      const share = serverShareOf(one, variant, { server: serverCores, generator: generatorCores });
+      return noise === null ? [] : [{ round: one.round, noise, isBusy: (share ?? 0) >= busy }];
+    }),
+  );
+  const tookTurns = measured.every(({ rounds }) =>
+    rounds.every(({ phases }) => phases.every(({ turns }) => (turns?.count ?? 0) > 1)),
+  );
+  const verdicts = comparisons
+    .map(({ verdict }) => verdict)
+    .filter((verdict) => verdict !== 'none');
   const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
   const unsettled = settled ? [] : all;
   // On shared cores the generator itself is one of the server's others, and what others use is missing on both sides.
-  const apart = (rounds: readonly VariantRound[]): readonly VariantRound[] => (sharedCores ? [] : rounds);
+  const apart = (rounds: readonly VariantRound[]): readonly VariantRound[] =>
+    sharedCores ? [] : rounds;
   return [
-    ...warningOn(unsettled, ({ noise }) => noise.serverStealShare, stealMatters, { kind: 'steal', side: 'server', cores: serverCores }),
-    ...warningOn(unsettled, ({ noise }) => noise.generatorStealShare, stealMatters, { kind: 'steal', side: 'generator', cores: generatorCores }),
-    ...warningOn(apart(all), ({ noise, isBusy }) => (isBusy ? 0 : noise.generatorOthersShare), othersMatter, { kind: 'generator-others', cores: generatorCores }),
+    ...warningOn(unsettled, ({ noise }) => noise.serverStealShare, stealMatters, {
+      kind: 'steal',
+      side: 'server',
+      cores: serverCores,
+    }),
+    ...warningOn(unsettled, ({ noise }) => noise.generatorStealShare, stealMatters, {
+      kind: 'steal',
+      side: 'generator',
+      cores: generatorCores,
+    }),
+    ...warningOn(
+      apart(all),
+      ({ noise, isBusy }) => (isBusy ? 0 : noise.generatorOthersShare),
+      othersMatter,
+      { kind: 'generator-others', cores: generatorCores },
+    ),
     // The backend is part of the measurement, and shares the server's cores if it runs on them.
-    ...warningOn(all, ({ noise }) => noise.upstreamShare ?? 0, othersMatter, { kind: 'upstream', cores: serverCores }),
-    ...warningOn(apart(unsettled), ({ noise }) => noise.serverOthersShare, othersMatter, { kind: 'others', upstreams: upstreamsOf(all), host, cores: serverCores }),
+    ...warningOn(all, ({ noise }) => noise.upstreamShare ?? 0, othersMatter, {
+      kind: 'upstream',
+      cores: serverCores,
+    }),
+    ...warningOn(apart(unsettled), ({ noise }) => noise.serverOthersShare, othersMatter, {
+      kind: 'others',
+      upstreams: upstreamsOf(all),
+      host,
+      cores: serverCores,
+    }),
   ];
 }
 
 /** One where a share is at least so high in a round. */
-function warningOn<const Seen>(all: readonly VariantRound[], of: (one: VariantRound) => number, matters: number, seen: Seen): (Seen & Omit<High, 'cores'>)[] {
+function warningOn<const Seen>(
+  all: readonly VariantRound[],
+  of: (one: VariantRound) => number,
+  matters: number,
+  seen: Seen,
+): (Seen & Omit<High, 'cores'>)[] {
   const high = all.filter((one) => of(one) >= matters);
-  const numbers = (some: readonly VariantRound[]): number[] => [...new Set(some.map(({ round }) => round))];
-  return high.length === 0 ? [] : [{ ...seen, share: extent(high.map(of))[1], rounds: numbers(high), ofRounds: numbers(all).length }];
+  const numbers = (some: readonly VariantRound[]): number[] => [
+    ...new Set(some.map(({ round }) => round)),
+  ];
+  return high.length === 0
+    ? []
+    : [
+        {
+          ...seen,
+          share: extent(high.map(of))[1],
+          rounds: numbers(high),
+          ofRounds: numbers(all).length,
+        },
+      ];
 }
 
 function upstreamsOf(all: readonly VariantRound[]): Upstreams {
   const shares = all.map(({ noise: { upstreamShare } }) => upstreamShare);
-  return shares.includes(null) ? 'among-others' : shares.some((one) => one !== undefined) ? 'apart' : 'none';
+  return shares.includes(null)
+    ? 'among-others'
+    : shares.some((one) => one !== undefined)
+      ? 'apart'
+      : 'none';
 }

@@ -16,14 +16,25 @@ export interface RoundNoise extends Omit<Noise, 'serverMhz'> {
 
 /** null where a phase has none. */
 export function noiseOf({ phases }: Round): RoundNoise | null {
-  const seen = phases.flatMap(({ noise, seconds }) => (noise === null ? [] : [{ ...noise, seconds }]));
+  const seen = phases.flatMap(({ noise, seconds }) =>
+    noise === null ? [] : [{ ...noise, seconds }],
+  );
   if (seen.length === 0 || seen.length < phases.length) return null;
   const seconds = total(seen, (phase) => phase.seconds);
-  const share = (of: (noise: Noise) => number): number => (seconds === 0 ? 0 : total(seen, (phase) => of(phase) * phase.seconds) / seconds);
+  const share = (of: (noise: Noise) => number): number =>
+    seconds === 0 ? 0 : total(seen, (phase) => of(phase) * phase.seconds) / seconds;
   return {
-    ...byName(['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'generatorOthersShare'], (name) => share((noise) => noise[name])),
+    ...byName(
+      ['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'generatorOthersShare'],
+      (name) => share((noise) => noise[name]),
+    ),
     ...(seen.some(({ upstreamShare }) => upstreamShare !== undefined)
-      ? { upstreamShare: seen.some(({ upstreamShare }) => upstreamShare === null) ? null : share(({ upstreamShare }) => upstreamShare ?? 0) } : {}),
+      ? {
+          upstreamShare: seen.some(({ upstreamShare }) => upstreamShare === null)
+            ? null
+            : share(({ upstreamShare }) => upstreamShare ?? 0),
+        }
+      : {}),
     loadAverage: extent(seen.map((noise) => noise.loadAverage))[1],
     mhz: clockOf(seen),
   };

@@ -11,10 +11,15 @@ export const mostRounds = 1000;
  * @param logs d = ln(variant / baseline) per round, at least two
  * @returns null for more than 1000 rounds
  */
-export function roundsToDecide(logs: readonly number[], alpha: number, sameWithin: number): number | null {
+export function roundsToDecide(
+  logs: readonly number[],
+  alpha: number,
+  sameWithin: number,
+): number | null {
   const middle = Math.abs(mean(logs));
   const distance = Math.max(middle, Math.log1p(sameWithin) - middle);
-  const enough = (n: number): boolean => n >= (2 * studentQuantile(1 - alpha / 2, n - 1)) ** 2 * variance(logs) / distance ** 2;
+  const enough = (n: number): boolean =>
+    n >= ((2 * studentQuantile(1 - alpha / 2, n - 1)) ** 2 * variance(logs)) / distance ** 2;
   if (!(distance > 0) || !enough(mostRounds)) return null;
   let rounds = 2;
   while (!enough(rounds)) rounds++;
@@ -34,6 +39,7 @@ export function noiseFloorOf(comparisons: readonly (readonly number[])[]): Noise
   if (comparisons.length === 0) return null;
   const degrees = total(comparisons, ({ length }) => length - 1);
   const pooled = total(comparisons, (logs) => variance(logs) * (logs.length - 1)) / degrees;
-  const half = studentQuantile(1 - (1 - confidence) / 2, floorRounds - 1) * Math.sqrt(pooled / floorRounds);
+  const half =
+    studentQuantile(1 - (1 - confidence) / 2, floorRounds - 1) * Math.sqrt(pooled / floorRounds);
   return { rounds: floorRounds, ratio: Math.exp(half) };
 }

@@ -22,13 +22,16 @@ export function geometricMean(values: readonly number[]): number {
 /** The sample's variance, by n − 1; NaN of fewer than two. */
 export function variance(values: readonly number[]): number {
   const middle = mean(values);
-  return values.length < 2 ? NaN : total(values, (value) => (value - middle) ** 2) / (values.length - 1);
+  return values.length < 2
+    ? NaN
+    : total(values, (value) => (value - middle) ** 2) / (values.length - 1);
 }
 
 /** The least and the greatest, of as many as there are: Math.max(...values) ends at 130,000 or so. Of nothing ∞ and −∞. */
 export function extent(values: Iterable<number>): [least: number, greatest: number] {
   let [least, greatest] = [Infinity, -Infinity];
-  for (const value of values) [least, greatest] = [Math.min(least, value), Math.max(greatest, value)];
+  for (const value of values)
+    [least, greatest] = [Math.min(least, value), Math.max(greatest, value)];
   return [least, greatest];
 }
 
@@ -54,22 +57,31 @@ export function alphaOf(comparisons: number, looks: number): number {
 
 /** ln(variant / baseline) of each round. @throws RangeError on figures that are not above 0 */
 export function logRatios(baseline: readonly number[], variant: readonly number[]): number[] {
-  const logs = baseline.map((figure, round) => Math.log(variant[round] as number) - Math.log(figure));
+  const logs = baseline.map(
+    (figure, round) => Math.log(variant[round] as number) - Math.log(figure),
+  );
   if (!logs.every(Number.isFinite)) throw new RangeError('a ratio needs figures above 0');
   return logs;
 }
 
 /** middle ± half */
-interface Interval { middle: number; half: number }
+interface Interval {
+  middle: number;
+  half: number;
+}
 
 /** mean ± t(n−1, 1−α/2) · s/√n; of one value ± 0. @param values at least one */
 export function meanInterval(values: readonly number[], alpha: number): Interval {
   const n = values.length;
-  const half = n === 1 ? 0 : studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance(values) / n);
+  const half =
+    n === 1 ? 0 : studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance(values) / n);
   return { middle: mean(values), half };
 }
 
-export interface RatioInterval { ratio: number; interval: [low: number, high: number] }
+export interface RatioInterval {
+  ratio: number;
+  interval: [low: number, high: number];
+}
 
 /** How far the interval's further end is from the ratio, as a share of it: 0.01 is ±1 %. */
 export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): number {
@@ -83,7 +95,11 @@ export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): numb
  * @param alpha the chance that the interval misses, e.g. alphaOf
  * @throws RangeError on figures that are not above 0
  */
-export function ratioInterval(baseline: readonly number[], variant: readonly number[], alpha = alphaOf(1, 1)): RatioInterval {
+export function ratioInterval(
+  baseline: readonly number[],
+  variant: readonly number[],
+  alpha = alphaOf(1, 1),
+): RatioInterval {
   const interval = meanInterval(logRatios(baseline, variant), alpha);
   return { ratio: exp(interval.middle), interval: exponential(interval) };
 }
@@ -94,13 +110,24 @@ export function ratioInterval(baseline: readonly number[], variant: readonly num
  * @param baseline a figure per round, at least two, each above 0
  * @param variant the same, of other rounds
  */
-export function unpairedRatio(baseline: readonly number[], variant: readonly number[]): RatioInterval {
-  const sideOf = (logs: readonly number[]) => ({ middle: mean(logs), squaredError: variance(logs) / logs.length, df: logs.length - 1 });
+export function unpairedRatio(
+  baseline: readonly number[],
+  variant: readonly number[],
+): RatioInterval {
+  const sideOf = (logs: readonly number[]) => ({
+    middle: mean(logs),
+    squaredError: variance(logs) / logs.length,
+    df: logs.length - 1,
+  });
   const [before, after] = [sideOf(baseline.map(Math.log)), sideOf(variant.map(Math.log))];
   const squared = before.squaredError + after.squaredError;
   const middle = after.middle - before.middle;
-  const df = squared ** 2 / (before.squaredError ** 2 / before.df + after.squaredError ** 2 / after.df);
-  const half = squared === 0 ? 0 : studentQuantile(1 - alphaOf(1, 1) / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared);
+  const df =
+    squared ** 2 / (before.squaredError ** 2 / before.df + after.squaredError ** 2 / after.df);
+  const half =
+    squared === 0
+      ? 0
+      : studentQuantile(1 - alphaOf(1, 1) / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared);
   return { ratio: exp(middle), interval: exponential({ middle, half }) };
 }
 

@@ -7,22 +7,46 @@ import type { MeasuredVariant, RunFacts } from './measured.ts';
 import { mergedDistribution } from './merged.ts';
 import { latencyMetrics, percentilePerRound } from './metric.ts';
 import { networkResult } from './network.ts';
-import { phaseResults, responsesOf, roundRps, serverCpuSecondsOf, serverCpuSecondsPerResponse, successRatioOf, trafficOf } from './phases.ts';
+import {
+  phaseResults,
+  responsesOf,
+  roundRps,
+  serverCpuSecondsOf,
+  serverCpuSecondsPerResponse,
+  successRatioOf,
+  trafficOf,
+} from './phases.ts';
 import { noiseFloorOf } from './rounds-needed.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
-import { compareAll, comparePublished, minimumRounds, type Contender, type Pair } from './verdict.ts';
+import {
+  compareAll,
+  comparePublished,
+  minimumRounds,
+  type Contender,
+  type Pair,
+} from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 /** What a scenario asks of its figures beside the rows' own. */
 export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;
 
-export interface Summary { variants: VariantResult[]; comparisons: Comparison[]; noiseFloor: NoiseFloor | null; warnings: Warning[] }
+export interface Summary {
+  variants: VariantResult[];
+  comparisons: Comparison[];
+  noiseFloor: NoiseFloor | null;
+  warnings: Warning[];
+}
 
 /** Computes all figures of the table. Order of the variants as given; the rows' comparisons stand before those asked for beside. */
-export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[], asked: Asked = {}): Summary {
+export function summarise(
+  facts: RunFacts,
+  measured: readonly MeasuredVariant[],
+  asked: Asked = {},
+): Summary {
   const variants = measured.map((variant) => variantResult(facts, variant));
   const comparisons = comparisonsOf(facts, measured, variants, asked);
-  const controls = asked.control === true ? comparisons.filter(({ verdict }) => verdict !== 'none') : [];
+  const controls =
+    asked.control === true ? comparisons.filter(({ verdict }) => verdict !== 'none') : [];
   return {
     variants,
     comparisons,
@@ -33,27 +57,52 @@ export function summarise(facts: RunFacts, measured: readonly MeasuredVariant[],
 
 function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult {
   const { name, server, publishedOnly, load, published, note, series, rounds } = variant;
-  const about = { name, server, ...present({ publishedOnly }), load, published, ...present({ note, series }), rounds };
+  const about = {
+    name,
+    server,
+    ...present({ publishedOnly }),
+    load,
+    published,
+    ...present({ note, series }),
+    rounds,
+  };
   if (rounds.length === 0) {
     return {
-      ...about, rps: null, serverCpuMicrosPerRequest: null, latencyMs: null, errorsPerMillion: null, successRatio: null,
-      serverShare: null, generatorShare: null, network: null, traffic: null, phases: [],
+      ...about,
+      rps: null,
+      serverCpuMicrosPerRequest: null,
+      latencyMs: null,
+      errorsPerMillion: null,
+      successRatio: null,
+      serverShare: null,
+      generatorShare: null,
+      network: null,
+      traffic: null,
+      phases: [],
     };
   }
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
-  const answered = rounds.filter((round) => total(round.phases, responsesOf) > 0 && serverCpuSecondsOf(round.phases) !== null);
+  const answered = rounds.filter(
+    (round) => total(round.phases, responsesOf) > 0 && serverCpuSecondsOf(round.phases) !== null,
+  );
   const serverShares = rounds.flatMap((round) => serverShareOf(round, variant, cores) ?? []);
   const { p50, p99, max, histogram } = mergedDistribution(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
     rps: { median: foundRates([variant])[0]?.rate ?? median(rpsPerRound(variant)) },
-    serverCpuMicrosPerRequest: answered.length === 0 ? null : {
-      median: median(answered.map((round) => 1e6 * serverCpuSecondsPerResponse(round.phases))),
-    },
+    serverCpuMicrosPerRequest:
+      answered.length === 0
+        ? null
+        : {
+            median: median(
+              answered.map((round) => 1e6 * serverCpuSecondsPerResponse(round.phases)),
+            ),
+          },
     latencyMs: histogram.length === 0 ? null : { p50, p99, max },
-    errorsPerMillion: requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
+    errorsPerMillion:
+      requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
     serverShare: serverShares.length === 0 ? null : median(serverShares),
     generatorShare: median(rounds.map((round) => generatorShareOf(round, variant, cores))),
@@ -64,40 +113,73 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
 }
 
 /** What a search found of each variant of which it found something. The interval is Student's of the rates' logarithms. */
-export function foundRates(measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[]): FoundRate[] {
-  return measured.filter(({ found = [] }) => found.length > 0).map(({ name, found = [] }) => {
-    const rates = found.map(({ rate }) => rate);
-    return {
-      variant: name,
-      rate: geometricMean(rates),
-      ci95: rates.length < minimumRounds ? null : exponential(meanInterval(rates.map(Math.log), alphaOf(1, 1))),
-      atLeast: found.some(({ atLeast }) => atLeast),
-    };
-  });
+export function foundRates(
+  measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[],
+): FoundRate[] {
+  return measured
+    .filter(({ found = [] }) => found.length > 0)
+    .map(({ name, found = [] }) => {
+      const rates = found.map(({ rate }) => rate);
+      return {
+        variant: name,
+        rate: geometricMean(rates),
+        ci95:
+          rates.length < minimumRounds
+            ? null
+            : exponential(meanInterval(rates.map(Math.log), alphaOf(1, 1))),
+        atLeast: found.some(({ atLeast }) => atLeast),
+      };
+    });
 }
 
 /** Of the rows first, in their order. A pair of the rows is not compared twice, and one is left out where one of the two is not there. */
-function pairsOf(measured: readonly MeasuredVariant[], variants: readonly VariantResult[], { alsoCompare = [] }: Asked): Pair[] {
-  const contenders = new Map(measured.map((one, index) => [one.name, contender(one, variants[index] as VariantResult)]));
-  const rows = measured.flatMap(({ name, against, needsServerCores = 1 }) => (against === undefined ? [] : [{ variant: name, against, needsServerCores }]));
-  const beside = alsoCompare.filter((pair) => !rows.some((row) => row.variant === pair.variant && row.against === pair.against));
-  return [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))].flatMap(({ needsServerCores, ...names }) => {
-    const [variant, baseline] = [contenders.get(names.variant), contenders.get(names.against)];
-    return variant === undefined || baseline === undefined ? [] : [{ variant, baseline, needsServerCores }];
-  });
+function pairsOf(
+  measured: readonly MeasuredVariant[],
+  variants: readonly VariantResult[],
+  { alsoCompare = [] }: Asked,
+): Pair[] {
+  const contenders = new Map(
+    measured.map((one, index) => [one.name, contender(one, variants[index] as VariantResult)]),
+  );
+  const rows = measured.flatMap(({ name, against, needsServerCores = 1 }) =>
+    against === undefined ? [] : [{ variant: name, against, needsServerCores }],
+  );
+  const beside = alsoCompare.filter(
+    (pair) => !rows.some((row) => row.variant === pair.variant && row.against === pair.against),
+  );
+  return [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))].flatMap(
+    ({ needsServerCores, ...names }) => {
+      const [variant, baseline] = [contenders.get(names.variant), contenders.get(names.against)];
+      return variant === undefined || baseline === undefined
+        ? []
+        : [{ variant, baseline, needsServerCores }];
+    },
+  );
 }
 
-function comparisonsOf(facts: RunFacts, measured: readonly MeasuredVariant[], variants: readonly VariantResult[], asked: Asked): Comparison[] {
+function comparisonsOf(
+  facts: RunFacts,
+  measured: readonly MeasuredVariant[],
+  variants: readonly VariantResult[],
+  asked: Asked,
+): Comparison[] {
   const pairs = pairsOf(measured, variants, asked);
-  const run = pairs.filter(({ variant, baseline }) => variant.rounds.length > 0 && baseline.rounds.length > 0);
+  const run = pairs.filter(
+    ({ variant, baseline }) => variant.rounds.length > 0 && baseline.rounds.length > 0,
+  );
   const compared = compareAll(run, { ...facts, control: asked.control === true });
-  return pairs.flatMap((pair) => (pair.variant.server === null ? comparePublished(pair.baseline, pair.variant) : compared[run.indexOf(pair)] ?? []));
+  return pairs.flatMap((pair) =>
+    pair.variant.server === null
+      ? comparePublished(pair.baseline, pair.variant)
+      : (compared[run.indexOf(pair)] ?? []),
+  );
 }
 
 function contender(measured: MeasuredVariant, result: VariantResult): Contender {
   const { rounds } = measured;
   return {
-    ...measured, ...result,
+    ...measured,
+    ...result,
     figures: {
       rps: rpsPerRound(measured),
       cpu: rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),

@@ -1,7 +1,16 @@
 // From the rounds' figures to a verdict on one variant against its baseline.
 import { percent, tolerance, whole } from '../format.ts';
 import { byName } from '../present.ts';
-import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, Round, Verdict, VariantResult } from '../result/result.ts';
+import type {
+  BesideRatio,
+  Comparison,
+  LatencyMetric,
+  Metric,
+  Result,
+  Round,
+  Verdict,
+  VariantResult,
+} from '../result/result.ts';
 import { dependenceOf, falseHolds } from './dependence.ts';
 import { limitOf } from './limit.ts';
 import type { MeasuredVariant, RunFacts } from './measured.ts';
@@ -10,22 +19,37 @@ import { outliersOf, swayingRound } from './outliers.ts';
 import { isFailing } from './phases.ts';
 import { mostStoodStill, rateOf, stoodStill } from './rate.ts';
 import { mostRounds, roundsToDecide } from './rounds-needed.ts';
-import { alphaOf, exponential, halfWidth, logRatios, meanInterval, ratioInterval, type RatioInterval } from './statistics.ts';
+import {
+  alphaOf,
+  exponential,
+  halfWidth,
+  logRatios,
+  meanInterval,
+  ratioInterval,
+  type RatioInterval,
+} from './statistics.ts';
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
 
 /** A variant as it is compared. */
-export interface Contender extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
+export interface Contender
+  extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
   /** Per round, the same ones for both contenders: requests/s, CPU seconds of the server per response, and percentiles as percentilePerRound. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
 /** Two that were run. With fewer cores for the server than `needsServerCores` they come to the same. */
-export interface Pair { baseline: Contender; variant: Contender; needsServerCores: number }
+export interface Pair {
+  baseline: Contender;
+  variant: Contender;
+  needsServerCores: number;
+}
 
 /** How they are judged. `control`: variants that are the same are, too, since the scenario asks for it. */
-interface Rules extends RunFacts { control: boolean }
+interface Rules extends RunFacts {
+  control: boolean;
+}
 
 /** The first one decides. */
 function metricsOf(pair: Pair, { metric }: Rules): readonly Metric[] {
@@ -39,7 +63,10 @@ export function comparePublished(baseline: Contender, variant: Contender): Compa
 }
 
 /** Whether the comparison is one that was measured here. */
-export function comparable(variant: VariantResult | undefined, comparison: Comparison | undefined): comparison is Comparison {
+export function comparable(
+  variant: VariantResult | undefined,
+  comparison: Comparison | undefined,
+): comparison is Comparison {
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
 }
 
@@ -54,17 +81,22 @@ export function notFinalMark({ state }: Pick<Result, 'state'>): string {
 }
 
 /** A verdict with what stands behind it, e.g. "faster, delay not held, not final". */
-export function markedVerdict({ verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>, result: Pick<Result, 'state'>): string {
+export function markedVerdict(
+  { verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>,
+  result: Pick<Result, 'state'>,
+): string {
   return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
 }
 
 /** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by one round, or of dependent rounds. */
 export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
-  return judged.filter(({ verdict, ratio, ci95, roundRatios, swayedBy }) => (
-    verdict === 'inconclusive' && halfWidth({ ratio, interval: ci95 }) > precision
-    || swayedBy !== null || dependenceOf(roundRatios.map(Math.log), falseHolds / judged.length) !== null
-  ));
+  return judged.filter(
+    ({ verdict, ratio, ci95, roundRatios, swayedBy }) =>
+      (verdict === 'inconclusive' && halfWidth({ ratio, interval: ci95 }) > precision) ||
+      swayedBy !== null ||
+      dependenceOf(roundRatios.map(Math.log), falseHolds / judged.length) !== null,
+  );
 }
 
 /** What an interval of the ratio says. `same` goes first, and has limits for which it does not matter which of the two is the baseline. */
@@ -77,12 +109,28 @@ export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: nu
 type Judged = Exclude<Verdict, 'none'>;
 
 /** Without any ratio measured here. */
-function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'): Omit<Comparison, 'verdict' | 'why'> {
+function without(
+  baseline: Contender,
+  variant: Contender,
+  metric: Metric = 'rps',
+): Omit<Comparison, 'verdict' | 'why'> {
   const [before, after] = [baseline.published?.rps, variant.published?.rps];
   return {
-    metric, variant: variant.name, baseline: baseline.name, ratio: 0, ci95: [0, 0],
-    publishedRatio: metric === 'rps' && before !== undefined && after !== undefined ? after / before : null,
-    cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '', delayNotHeld: [],
+    metric,
+    variant: variant.name,
+    baseline: baseline.name,
+    ratio: 0,
+    ci95: [0, 0],
+    publishedRatio:
+      metric === 'rps' && before !== undefined && after !== undefined ? after / before : null,
+    cpu: null,
+    latency: { p50: null, p90: null, p99: null },
+    roundRatios: [],
+    outliers: [],
+    swayedBy: null,
+    roundsNeeded: null,
+    disagreement: '',
+    delayNotHeld: [],
   };
 }
 
@@ -91,26 +139,56 @@ function without(baseline: Contender, variant: Contender, metric: Metric = 'rps'
  * α. A ratio that cannot be computed (nothing answered at all) is 0 with the interval [0, 0] and no verdict.
  */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
-  const questions = pairs.flatMap((pair) => metricsOf(pair, rules).map((metric): Question => ({ pair, metric, why: obstacle(pair, metric, rules) })));
+  const questions = pairs.flatMap((pair) =>
+    metricsOf(pair, rules).map((metric): Question => ({
+      pair,
+      metric,
+      why: obstacle(pair, metric, rules),
+    })),
+  );
   const judged = questions.filter(({ why }) => why === undefined);
   const alpha = alphaOf(judged.length, rules.looks.length);
   for (const question of judged) {
     const { pair, metric } = question;
-    question.judged = judge(metric, logRatios(...figuresOf(pair, metric) as Figures), alpha, rules.sameWithin);
+    question.judged = judge(
+      metric,
+      logRatios(...(figuresOf(pair, metric) as Figures)),
+      alpha,
+      rules.sameWithin,
+    );
     if (!rules.control && metric !== 'cpu') question.held = heldBack(question.judged, pair);
   }
-  return pairs.map((pair) => compare(pair, questions.filter((one) => one.pair === pair), alpha, rules));
+  return pairs.map((pair) =>
+    compare(
+      pair,
+      questions.filter((one) => one.pair === pair),
+      alpha,
+      rules,
+    ),
+  );
 }
 
 /** A verdict that is asked for: `why` there is none, or what was `judged`, which does not hold where one's generator `held` it back. */
-interface Question { pair: Pair; metric: Metric; why: string | undefined; judged?: Judged; held?: Contender | undefined }
+interface Question {
+  pair: Pair;
+  metric: Metric;
+  why: string | undefined;
+  judged?: Judged;
+  held?: Contender | undefined;
+}
 
 /** @param questions at least one, the deciding one first */
-function compare(pair: Pair, questions: readonly Question[], alpha: number, rules: Rules): Comparison {
+function compare(
+  pair: Pair,
+  questions: readonly Question[],
+  alpha: number,
+  rules: Rules,
+): Comparison {
   const { baseline, variant } = pair;
   const [question] = questions as [Question];
   const { metric, judged, why = '' } = question;
-  const questionOf = (one: Metric): Question | undefined => questions.find((question) => question.metric === one);
+  const questionOf = (one: Metric): Question | undefined =>
+    questions.find((question) => question.metric === one);
   const ratioBy = (one: Metric): Ratio | null => {
     const figures = figuresOf(pair, one);
     if (figures === null) return null;
@@ -125,22 +203,33 @@ function compare(pair: Pair, questions: readonly Question[], alpha: number, rule
     ...without(baseline, variant, metric),
     cpu: ratioBy('cpu'),
     latency: byName(latencyMetrics, beside),
-    delayNotHeld: [baseline, variant].filter(({ network }) => network?.delayHeld === false).map(({ name }) => name),
+    delayNotHeld: [baseline, variant]
+      .filter(({ network }) => network?.delayHeld === false)
+      .map(({ name }) => name),
   };
   const figures = figuresOf(pair, metric);
   if (figures === null) return { ...about, verdict: 'none', why };
   const logs = logRatios(...figures);
   const cpuFigures = figuresOf(pair, 'cpu');
-  const cpuLogs = metric === 'rps' && cpuFigures !== null && judged !== undefined ? logRatios(...cpuFigures) : null;
-  const swaying = verdictTo(question) === 'none' ? null : swayingRound(logs, (some) => judge(metric, some, alpha, rules.sameWithin));
+  const cpuLogs =
+    metric === 'rps' && cpuFigures !== null && judged !== undefined
+      ? logRatios(...cpuFigures)
+      : null;
+  const swaying =
+    verdictTo(question) === 'none'
+      ? null
+      : swayingRound(logs, (some) => judge(metric, some, alpha, rules.sameWithin));
   const roundAt = (index: number): number => (variant.rounds[index] as Round).round;
   return {
     ...about,
-    ...ratioBy(metric) as Ratio,
+    ...(ratioBy(metric) as Ratio),
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying === null ? null : { round: roundAt(swaying.index), without: swaying.without },
-    disagreement: cpuLogs === null ? '' : disagreementOf([baseline.name, variant.name], { rps: logs, cpu: cpuLogs }, alpha),
+    disagreement:
+      cpuLogs === null
+        ? ''
+        : disagreementOf([baseline.name, variant.name], { rps: logs, cpu: cpuLogs }, alpha),
     ...answerTo(question, logs, alpha, rules.sameWithin),
   };
 }
@@ -155,8 +244,15 @@ const worthAWord = Math.log(1.05);
  * @param names of baseline and variant
  * @param logs ln(variant / baseline) of requests/s and of CPU per request, per round: their sum is that of the server's CPU use
  */
-function disagreementOf(names: readonly [string, string], logs: { rps: readonly number[]; cpu: readonly number[] }, alpha: number): string {
-  const { middle, half } = meanInterval(logs.cpu.map((log, round) => log + (logs.rps[round] as number)), alpha);
+function disagreementOf(
+  names: readonly [string, string],
+  logs: { rps: readonly number[]; cpu: readonly number[] },
+  alpha: number,
+): string {
+  const { middle, half } = meanInterval(
+    logs.cpu.map((log, round) => log + (logs.rps[round] as number)),
+    alpha,
+  );
   if (Math.abs(middle) <= Math.max(half, worthAWord)) return '';
   const [less, more] = middle < 0 ? names.toReversed() : names;
   return `with ${less} the server's cores were ${percent(1 - Math.exp(-Math.abs(middle)))} less busy than with ${more}`;
@@ -191,27 +287,45 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
   if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
-  if (isLatency(metric) && rateIsSet(baseline) !== rateIsSet(variant)) return 'only one of the loads sets requests/s: their latencies are not of the same thing';
+  if (isLatency(metric) && rateIsSet(baseline) !== rateIsSet(variant))
+    return 'only one of the loads sets requests/s: their latencies are not of the same thing';
   const failing = both.find(isFailing);
-  if (failing !== undefined) return `${percent(1 - (failing.successRatio ?? 0))} of the requests of ${failing.name} failed`;
+  if (failing !== undefined)
+    return `${percent(1 - (failing.successRatio ?? 0))} of the requests of ${failing.name} failed`;
   const behind = both.find((one) => rateOf(one)?.reached === false);
   if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;
-  const stood = isLatency(metric) ? both.find((one) => stoodStill(one) > mostStoodStill) : undefined;
-  if (stood !== undefined) return `the generator stood still in ${percent(stoodStill(stood))} of the turns of ${stood.name}`;
-  if (figuresOf(pair, metric) === null) return isLatency(metric) ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration` : 'no CPU time was measured in a whole round';
+  const stood = isLatency(metric)
+    ? both.find((one) => stoodStill(one) > mostStoodStill)
+    : undefined;
+  if (stood !== undefined)
+    return `the generator stood still in ${percent(stoodStill(stood))} of the turns of ${stood.name}`;
+  if (figuresOf(pair, metric) === null)
+    return isLatency(metric)
+      ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration`
+      : 'no CPU time was measured in a whole round';
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {
     // Numbers of workers that came to the same on few cores, more may part; what is written alike, none.
     const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
-    return one === other ? 'the same config and load here' : `needs ${serverCores + 1} server cores`;
+    return one === other
+      ? 'the same config and load here'
+      : `needs ${serverCores + 1} server cores`;
   }
   return baseline.rounds.length < minimumRounds ? `needs ${minimumRounds} rounds` : undefined;
 }
 
 /** The side whose limited generator invalidates the verdict, since its server may be faster than shown; undefined without one. */
 function heldBack(verdict: Verdict, { baseline, variant }: Pair): Contender | undefined {
-  const sides = { faster: [baseline], slower: [variant], same: [baseline, variant], inconclusive: [], none: [] }[verdict];
-  return sides.find((one) => one.found?.some(({ atLeast }) => atLeast) === true || limitOf(one) === 'generator');
+  const sides = {
+    faster: [baseline],
+    slower: [variant],
+    same: [baseline, variant],
+    inconclusive: [],
+    none: [],
+  }[verdict];
+  return sides.find(
+    (one) => one.found?.some(({ atLeast }) => atLeast) === true || limitOf(one) === 'generator',
+  );
 }
 
 /** What the rounds say to it; 'none' where it was not asked, not judged, or the generator was the limit. */
@@ -219,19 +333,30 @@ function verdictTo(question: Question | undefined): Verdict {
   return question?.judged === undefined || question.held !== undefined ? 'none' : question.judged;
 }
 
-function answerTo(question: Question, logs: readonly number[], alpha: number, sameWithin: number): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
+function answerTo(
+  question: Question,
+  logs: readonly number[],
+  alpha: number,
+  sameWithin: number,
+): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
   const { metric, held, why = '' } = question;
   const verdict = verdictTo(question);
-  if (verdict === 'none') return { verdict, why: held === undefined ? why : `the generator was the limit with ${held.name}`, roundsNeeded: null };
+  if (verdict === 'none')
+    return {
+      verdict,
+      why: held === undefined ? why : `the generator was the limit with ${held.name}`,
+      roundsNeeded: null,
+    };
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
   const [better, worse] = lessIsBetter(metric) ? ['below', 'above'] : ['above', 'below'];
   const reasons = {
     same: `the whole interval is within ${tolerance(sameWithin)} of equal`,
     faster: `the whole interval is ${better} 1`,
     slower: `the whole interval is ${worse} 1`,
-    inconclusive: roundsNeeded === null
-      ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
-      : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`,
+    inconclusive:
+      roundsNeeded === null
+        ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
+        : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`,
   };
   return { verdict, why: reasons[verdict], roundsNeeded };
 }

@@ -27,7 +27,11 @@ export type RateEnd = 'kept' | 'broken' | 'open';
  * @param rate that was asked for, in requests/s
  */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
-  return !isBeyondPauses(step, rate, within) && step.latencyMs[within.metric] <= within.ms && !isBehind([step], rate, roundRps([step]));
+  return (
+    !isBeyondPauses(step, rate, within) &&
+    step.latencyMs[within.metric] <= within.ms &&
+    !isBehind([step], rate, roundRps([step]))
+  );
 }
 
 /** Whether a rate keeps the limit: one of several steps is enough. @param number of the step at that rate (requests/s), from 1 */
@@ -38,7 +42,11 @@ export function rateEnd(step: LoadResult, number: number, rate: number, within: 
 
 /** No pause of the machine makes so much fail, or leaves so much undone. */
 function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean {
-  return failedShare(step) > tolerableFailures || roundRps([step]) < overloadedBelow * rate || isTooFew(step, within);
+  return (
+    failedShare(step) > tolerableFailures ||
+    roundRps([step]) < overloadedBelow * rate ||
+    isTooFew(step, within)
+  );
 }
 
 /** Whether a step by itself breaks the limit of a higher percentile: half of the answers took longer, and no pause is so long. */
@@ -52,8 +60,11 @@ export function whyNotKept(step: LoadResult, rate: number, within: Within): stri
   const failed = failedShare(step);
   if (failed > tolerableFailures) return `${percent(failed)} failed`;
   const made = roundRps([step]);
-  if (made < overloadedBelow * rate || isBehind([step], rate, made)) return `${whole(made)} requests/s were made`;
-  return isTooFew(step, within) ? `too few answers for a ${within.metric}` : `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
+  if (made < overloadedBelow * rate || isBehind([step], rate, made))
+    return `${whole(made)} requests/s were made`;
+  return isTooFew(step, within)
+    ? `too few answers for a ${within.metric}`
+    : `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
 }
 
 function failedShare(step: LoadResult): number {

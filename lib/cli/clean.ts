@@ -11,28 +11,46 @@ import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 
 const cleanFlags = {
-  'history': { help: 'what InfluxDB and Grafana hold too: the figures of all runs, dashboards and users of your own' },
-  'help': { help: 'this text' },
+  history: {
+    help: 'what InfluxDB and Grafana hold too: the figures of all runs, dashboards and users of your own',
+  },
+  help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
 /** A folder of bakeoffFolder. `lock`: the file that tells whether it is bakeoff's, and in use. `lasts`: no run makes it again. */
-interface Kept { folder: string; what: string; lock: string; lasts?: true }
+interface Kept {
+  folder: string;
+  what: string;
+  lock: string;
+  lasts?: true;
+}
 
 const kept: readonly Kept[] = [
   { folder: 'k6', what: 'k6', lock: 'lock' },
   { folder: 'tls', what: 'the certificate', lock: 'lock' },
-  { folder: 'grafana', what: 'Grafana\'s data', lock: 'lock', lasts: true },
-  { folder: 'influxdb', what: 'InfluxDB\'s data', lock: 'influxd.lock', lasts: true },
+  { folder: 'grafana', what: "Grafana's data", lock: 'lock', lasts: true },
+  { folder: 'influxdb', what: "InfluxDB's data", lock: 'influxd.lock', lasts: true },
 ];
 
 /** Returns the exit code, and prints what was removed. Throws UserError where something of it is in use, or another user's: then nothing is removed. */
 export async function cleanCommand(args: readonly string[]): Promise<number> {
-  const { positionals: [word], flags } = readWords(args, cleanFlags);
+  const {
+    positionals: [word],
+    flags,
+  } = readWords(args, cleanFlags);
   if (flags.has('help')) {
-    printHelp([`${typed('clean')} [flags]`, '', `Removes what bakeoff keeps in ${bakeoffFolder} and the next run makes again. Results stay.`], cleanFlags);
+    printHelp(
+      [
+        `${typed('clean')} [flags]`,
+        '',
+        `Removes what bakeoff keeps in ${bakeoffFolder} and the next run makes again. Results stay.`,
+      ],
+      cleanFlags,
+    );
     return 0;
   }
-  if (word !== undefined) throw new UserError(`clean takes no words but its flags: leave out "${word}"`, 2);
+  if (word !== undefined)
+    throw new UserError(`clean takes no words but its flags: leave out "${word}"`, 2);
   const done = await oneRunAtATime();
   const locks: number[] = [];
   try {
@@ -46,7 +64,9 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
       const bytes = await asOwner(one, () => bytesBelow(path));
       if (!stays) await asOwner(one, () => rm(path, { recursive: true }));
       const size = `${whole(Math.ceil(bytes / 1e6))} MB`;
-      console.log(`${one.what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`);
+      console.log(
+        `${one.what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`,
+      );
     }
     if (there.length === 0) console.log(`there is nothing of bakeoff's in ${bakeoffFolder}`);
     // What else lies there is not bakeoff's.
@@ -66,7 +86,11 @@ async function asOwner<T>({ folder, what }: Kept, work: () => T | Promise<T>): P
     if (error instanceof UserError) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
     const place = join(bakeoffFolder, folder);
-    throw new UserError(code === 'EACCES' || code === 'EPERM' ? `${what} in ${place} is another user's, such as root's after a run with sudo: start clean as that user` : `${what} in ${place} cannot be removed: ${message}`);
+    throw new UserError(
+      code === 'EACCES' || code === 'EPERM'
+        ? `${what} in ${place} is another user's, such as root's after a run with sudo: start clean as that user`
+        : `${what} in ${place} cannot be removed: ${message}`,
+    );
   }
 }
 
@@ -81,7 +105,10 @@ function isThere({ folder, lock }: Kept): boolean {
 async function locked({ folder, what, lock }: Kept): Promise<number> {
   const file = join(bakeoffFolder, folder, lock);
   const descriptor = await lockFile(file, 1);
-  if (descriptor === null) throw new UserError(`${what} in ${join(bakeoffFolder, folder)} is in use${holder(file)}: end that first`);
+  if (descriptor === null)
+    throw new UserError(
+      `${what} in ${join(bakeoffFolder, folder)} is in use${holder(file)}: end that first`,
+    );
   return descriptor;
 }
 
@@ -89,5 +116,8 @@ async function locked({ folder, what, lock }: Kept): Promise<number> {
 async function bytesBelow(path: string): Promise<number> {
   const found = await lstat(path);
   if (!found.isDirectory()) return 512 * found.blocks;
-  return total(await Promise.all((await readdir(path)).map((name) => bytesBelow(join(path, name)))), (bytes) => bytes);
+  return total(
+    await Promise.all((await readdir(path)).map((name) => bytesBelow(join(path, name)))),
+    (bytes) => bytes,
+  );
 }

@@ -24,7 +24,11 @@ export type Source =
   | { kind: 'address'; origin: string; url: UrlParts & { port: number } };
 
 /** A side, and what it is called: `name` in tables, `given` in sentences. */
-export interface Given { name: string; given: string; source: Source }
+export interface Given {
+  name: string;
+  given: string;
+  source: Source;
+}
 
 /** Those whose configs are known. */
 export const serverNames: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
@@ -37,13 +41,22 @@ const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
 /** Throws UserError (exit code 2) for what is none of the three, or is named twice; in one line for a config that cannot be read. */
 export async function readSides(words: readonly string[], typed: string): Promise<Given[]> {
-  if (words.length < 2) throw new UserError(`compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed} A.conf B.conf`, 2);
-  if (words.length > mostSides) throw new UserError(`compare takes at most ${mostSides} sides, and these are ${words.length}`, 2);
+  if (words.length < 2)
+    throw new UserError(
+      `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed} A.conf B.conf`,
+      2,
+    );
+  if (words.length > mostSides)
+    throw new UserError(
+      `compare takes at most ${mostSides} sides, and these are ${words.length}`,
+      2,
+    );
   const sides: (Omit<Given, 'name'> & { name: string | undefined })[] = [];
   for (const word of words) sides.push(await readSide(word));
   const names = namesOf(sides);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw new UserError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`, 2);
+  if (twice !== undefined)
+    throw new UserError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`, 2);
   // A command or an address would be as long in each sentence as it is here.
   return sides.map(({ given, source, name: own }, index): Given => {
     const name = names[index] as string;
@@ -52,10 +65,15 @@ export async function readSides(words: readonly string[], typed: string): Promis
 }
 
 async function readSide(word: string): Promise<Omit<Given, 'name'> & { name: string | undefined }> {
-  const [, name, rest = word] = (existsSync(fromCallersFolder(word)) ? undefined : named.exec(word)) ?? [];
+  const [, name, rest = word] =
+    (existsSync(fromCallersFolder(word)) ? undefined : named.exec(word)) ?? [];
   const outcome = name === undefined ? {} : check(givenName, name);
   if ('problem' in outcome) throw new UserError(`the name of a side: ${outcome.problem}`, 2);
-  if (rest.trim() === '') throw new UserError(`${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`, 2);
+  if (rest.trim() === '')
+    throw new UserError(
+      `${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`,
+      2,
+    );
   return { name, given: rest, source: await readSource(rest) };
 }
 
@@ -63,19 +81,38 @@ async function readSide(word: string): Promise<Omit<Given, 'name'> & { name: str
 export async function readSource(word: string): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
-  if (existsSync(file)) return await isProgram(file) ? readCommand(word) : { kind: 'config', config: await readOwnConfig(file) };
-  if (/^[\w.-]*:\d+(\/|$)/.test(word)) throw new UserError(`there is no file ${file}: of an address write http://${word.startsWith(':') ? `127.0.0.1${word}` : word}${word.includes('/') ? '' : '/'}`, 2);
-  if (/\s/.test(word.trim()) || (!word.includes('/') && await find(word.trim(), thisMachine()) !== undefined)) return readCommand(word);
+  if (existsSync(file))
+    return (await isProgram(file))
+      ? readCommand(word)
+      : { kind: 'config', config: await readOwnConfig(file) };
+  if (/^[\w.-]*:\d+(\/|$)/.test(word))
+    throw new UserError(
+      `there is no file ${file}: of an address write http://${word.startsWith(':') ? `127.0.0.1${word}` : word}${word.includes('/') ? '' : '/'}`,
+      2,
+    );
+  if (
+    /\s/.test(word.trim()) ||
+    (!word.includes('/') && (await find(word.trim(), thisMachine())) !== undefined)
+  )
+    return readCommand(word);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
   const near = nearest(path.basename(file), names);
-  throw new UserError(`there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`, 2);
+  throw new UserError(
+    `there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`,
+    2,
+  );
 }
 
 function readAddress(word: string): Source {
   const [scheme = ''] = word.split('://', 1);
-  if (!/^https?$/i.test(scheme)) throw new UserError(`${word}: ${scheme}:// cannot be loaded, only http:// and https://`, 2);
+  if (!/^https?$/i.test(scheme))
+    throw new UserError(`${word}: ${scheme}:// cannot be loaded, only http:// and https://`, 2);
   const url = urlParts(word, 'compare');
-  return { kind: 'address', origin: new URL(word).origin, url: { ...url, port: url.port ?? defaultPort[url.scheme] } };
+  return {
+    kind: 'address',
+    origin: new URL(word).origin,
+    url: { ...url, port: url.port ?? defaultPort[url.scheme] },
+  };
 }
 
 function readCommand(command: string): Source {
@@ -85,7 +122,7 @@ function readCommand(command: string): Source {
 
 /** Whether a file is run, rather than read: a config may have a mode that lets it be run, too. */
 async function isProgram(file: string): Promise<boolean> {
-  if (!await isExecutableFile(file)) return false;
+  if (!(await isExecutableFile(file))) return false;
   const handle = await open(file);
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(4), 0, 4, 0);
@@ -103,22 +140,36 @@ async function isProgram(file: string): Promise<boolean> {
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const open = sides.filter(({ name }) => name === undefined);
   const taken = new Set(sides.flatMap(({ name }) => name ?? []));
-  const tell = (names: readonly string[]): boolean => new Set(names).size === names.length && !names.some((name) => taken.has(name));
+  const tell = (names: readonly string[]): boolean =>
+    new Set(names).size === names.length && !names.some((name) => taken.has(name));
   const short = open.map(({ source }) => shortName(source));
   const long = open.map(({ source }) => longName(source));
-  const lettered = short.map((name, index) => (short.indexOf(name) === index && short.lastIndexOf(name) === index && !taken.has(name) ? name : `${name}-${String.fromCharCode(97 + index)}`));
-  const found = [...[short, long].find(tell) ?? lettered];
-  return sides.map(({ name }) => name ?? found.shift() as string);
+  const lettered = short.map((name, index) =>
+    short.indexOf(name) === index && short.lastIndexOf(name) === index && !taken.has(name)
+      ? name
+      : `${name}-${String.fromCharCode(97 + index)}`,
+  );
+  const found = [...([short, long].find(tell) ?? lettered)];
+  return sides.map(({ name }) => name ?? (found.shift() as string));
 }
 
 function shortName(source: Source): string {
   if (source.kind === 'config') return nameFrom(source, path.parse(source.config.file).name);
-  return nameFrom(source, source.kind === 'command' ? path.parse(source.program).name : new URL(source.origin).hostname);
+  return nameFrom(
+    source,
+    source.kind === 'command' ? path.parse(source.program).name : new URL(source.origin).hostname,
+  );
 }
 
 function longName(source: Source): string {
-  if (source.kind === 'config') return [asName(path.basename(path.dirname(source.config.file))), shortName(source)].filter((part) => part !== '').join('-');
-  return nameFrom(source, asName(source.kind === 'command' ? source.command : new URL(source.origin).host).slice(0, 40));
+  if (source.kind === 'config')
+    return [asName(path.basename(path.dirname(source.config.file))), shortName(source)]
+      .filter((part) => part !== '')
+      .join('-');
+  return nameFrom(
+    source,
+    asName(source.kind === 'command' ? source.command : new URL(source.origin).host).slice(0, 40),
+  );
 }
 
 function nameFrom({ kind }: Source, text: string): string {
@@ -130,7 +181,11 @@ function nameFrom({ kind }: Source, text: string): string {
 const longestName = 63;
 
 function asName(text: string): string {
-  return text.toLowerCase().replace(/[^a-z0-9]+/g, '-').slice(0, longestName).replace(/^-|-$/g, '');
+  return text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, longestName)
+    .replace(/^-|-$/g, '');
 }
 
 /** What was given for a side, by its name, or else for all. */
@@ -141,14 +196,22 @@ export type OfSides = (name: string) => string | undefined;
  * @param only those that the flag can be for, and what they are
  * @throws UserError (exit code 2) for a side that there is not or that it cannot be for, and for two values that are for the same
  */
-export function ofSides(flag: string, values: readonly string[], names: readonly string[], only = { what: 'a side', names }): OfSides {
+export function ofSides(
+  flag: string,
+  values: readonly string[],
+  names: readonly string[],
+  only = { what: 'a side', names },
+): OfSides {
   const given = new Map<string | undefined, string>();
   for (const value of values) {
     const [, name, rest = value] = /^([a-z0-9][a-z0-9-]*)=(.*)$/s.exec(value) ?? [];
     if (name !== undefined && !names.includes(name)) throw unknownWord('side', name, names);
-    if (only.names.length === 0) throw new UserError(`${flag} is for ${only.what}, and no side is one`, 2);
-    if (name !== undefined && !only.names.includes(name)) throw new UserError(`${flag} is for ${only.what}, and ${name} is none`, 2);
-    if (given.has(name)) throw new UserError(`${flag} is given twice for ${name ?? 'all sides'}`, 2);
+    if (only.names.length === 0)
+      throw new UserError(`${flag} is for ${only.what}, and no side is one`, 2);
+    if (name !== undefined && !only.names.includes(name))
+      throw new UserError(`${flag} is for ${only.what}, and ${name} is none`, 2);
+    if (given.has(name))
+      throw new UserError(`${flag} is given twice for ${name ?? 'all sides'}`, 2);
     if (rest === '') throw new UserError(`${flag} ${value}: there is nothing behind ${name}=`, 2);
     given.set(name, rest);
   }
@@ -157,43 +220,72 @@ export function ofSides(flag: string, values: readonly string[], names: readonly
 
 /** The flags that compare and knobs have in common. */
 export const askedFlags = {
-  'url': { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
-  'urls': { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
-  'load': { value: '"wrk -c 100 -d 10"', repeated: true, help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)' },
-  'status': { value: '404', help: 'the status that is right, where it is not 200' },
-  'bin': { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
+  url: { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
+  urls: { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
+  load: {
+    value: '"wrk -c 100 -d 10"',
+    repeated: true,
+    help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)',
+  },
+  status: { value: '404', help: 'the status that is right, where it is not 200' },
+  bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
 } as const satisfies Record<string, Flag>;
 
 /** What is asked of the sides. Throws UserError (exit code 2). */
 export function readAsked({ flags, lists, read }: Words, given: readonly Given[]): Asked {
-  const status = read('status', (flag, text) => Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')));
+  const status = read('status', (flag, text) =>
+    Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')),
+  );
   return {
     ...present({ url: flags.get('url'), urls: read('urls', readPageList), status }),
-    load: ofSides('--load', lists.get('load') ?? [], given.map(({ name }) => name)),
+    load: ofSides(
+      '--load',
+      lists.get('load') ?? [],
+      given.map(({ name }) => name),
+    ),
   };
 }
 
 /** How each side is started. Throws UserError (exit code 2). */
 export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf {
   const names = given.map(({ name }) => name);
-  const having = (is: (source: Source) => boolean): string[] => given.flatMap(({ name, source }) => (is(source) ? [name] : []));
-  const ports = ofSides('--port', lists.get('port') ?? [], names, { what: 'a command', names: having(({ kind }) => kind === 'command') });
-  const binaries = new Map(serverNames.map((server) => [server, ofSides(`--bin ${server}=…`, binariesOf(server, lists.get('bin') ?? []), names, {
-    what: `a config of ${server}`, names: having((source) => source.kind === 'config' && source.config.server === server),
-  })]));
+  const having = (is: (source: Source) => boolean): string[] =>
+    given.flatMap(({ name, source }) => (is(source) ? [name] : []));
+  const ports = ofSides('--port', lists.get('port') ?? [], names, {
+    what: 'a command',
+    names: having(({ kind }) => kind === 'command'),
+  });
+  const binaries = new Map(
+    serverNames.map((server) => [
+      server,
+      ofSides(`--bin ${server}=…`, binariesOf(server, lists.get('bin') ?? []), names, {
+        what: `a config of ${server}`,
+        names: having((source) => source.kind === 'config' && source.config.server === server),
+      }),
+    ]),
+  );
   return (name) => {
     const { source } = given.find((side) => side.name === name) as Given;
     const port = source.kind === 'command' ? ports(name) : undefined;
-    const binary = source.kind === 'config' ? binaries.get(source.config.server)?.(name) : undefined;
-    return present({ port: port === undefined ? undefined : wholeNumber('--port', port, 65_535), binary: binary === undefined ? undefined : fromCallersFolder(binary) });
+    const binary =
+      source.kind === 'config' ? binaries.get(source.config.server)?.(name) : undefined;
+    return present({
+      port: port === undefined ? undefined : wholeNumber('--port', port, 65_535),
+      binary: binary === undefined ? undefined : fromCallersFolder(binary),
+    });
   };
 }
 
 /** What `--bin` says of one server, as ofSides reads it: `nginx=/a` is `/a`, and `new:nginx=/a` is `new=/a`. */
 function binariesOf(server: string, values: readonly string[]): string[] {
   return values.flatMap((value) => {
-    const [, name, called = '', file = ''] = /^(?:([a-z0-9-]+):)?([a-z0-9]+)=(.+)$/s.exec(value) ?? [];
-    if (!serverNames.some((one) => one === called)) throw new UserError(`--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`, 2);
+    const [, name, called = '', file = ''] =
+      /^(?:([a-z0-9-]+):)?([a-z0-9]+)=(.+)$/s.exec(value) ?? [];
+    if (!serverNames.some((one) => one === called))
+      throw new UserError(
+        `--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`,
+        2,
+      );
     return called === server ? [name === undefined ? file : `${name}=${file}`] : [];
   });
 }

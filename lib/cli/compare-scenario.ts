@@ -11,7 +11,10 @@ import { differences, type Side } from './compare-sides.ts';
 import type { Tried } from './try-side.ts';
 
 /** How a side is started, beside what it is: a command's own port, another build of a server. */
-export interface Launch { port?: number; binary?: string }
+export interface Launch {
+  port?: number;
+  binary?: string;
+}
 
 /** What a comparison is called unless it is named. */
 export const usualName = 'compare';
@@ -20,13 +23,28 @@ export const usualName = 'compare';
 export type LaunchOf = (name: string) => Launch;
 
 /** The server of a side. */
-export function serverOf({ source, listen }: Pick<Side, 'source' | 'listen'>, { port, binary }: Launch): ServerSpec {
+export function serverOf(
+  { source, listen }: Pick<Side, 'source' | 'listen'>,
+  { port, binary }: Launch,
+): ServerSpec {
   if (source.kind === 'address') return { name: 'address', origin: source.origin };
   if (source.kind === 'command') {
-    return { name: 'command', command: source.command, folder: fromCallersFolder('.'), ...(port === undefined ? {} : { port }), ...(listen.tls ? { tls: true } : {}) };
+    return {
+      name: 'command',
+      command: source.command,
+      folder: fromCallersFolder('.'),
+      ...(port === undefined ? {} : { port }),
+      ...(listen.tls ? { tls: true } : {}),
+    };
   }
   const { server, file, workers, listens } = source.config;
-  return { name: server, config: [file], workers, asIs: listens.length > 1 ? { port: listen.port } : {}, ...(binary === undefined ? {} : { binary }) };
+  return {
+    name: server,
+    config: [file],
+    workers,
+    asIs: listens.length > 1 ? { port: listen.port } : {},
+    ...(binary === undefined ? {} : { binary }),
+  };
 }
 
 /** Groups of sides that are the same, so that what differs between them is noise; those that have their like only. */
@@ -42,23 +60,35 @@ export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promi
 }
 
 async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
-  if (!isDeepStrictEqual([a.load, a.page, launch(a.name)], [b.load, b.page, launch(b.name)])) return false;
-  if (a.source.kind !== 'config' || b.source.kind !== 'config') return isDeepStrictEqual(a.source, b.source);
+  if (!isDeepStrictEqual([a.load, a.page, launch(a.name)], [b.load, b.page, launch(b.name)]))
+    return false;
+  if (a.source.kind !== 'config' || b.source.kind !== 'config')
+    return isDeepStrictEqual(a.source, b.source);
   if (a.listen.port !== b.listen.port) return false;
   const [fileA, fileB] = [a.source.config.file, b.source.config.file];
-  if (await realpath(fileA) === await realpath(fileB)) return true;
+  if ((await realpath(fileA)) === (await realpath(fileB))) return true;
   const text = await readFile(fileA);
   if (!text.equals(await readFile(fileB))) return false;
   if (path.dirname(fileA) === path.dirname(fileB)) return true;
   // Elsewhere, what is relative to them may be something else: what nginx includes, and all that the others serve.
-  return a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(text.toString('utf8'));
+  return (
+    a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(text.toString('utf8'))
+  );
 }
 
 /** `said`: what the person has to know before the first round, one line each. @param same as sameSides found them */
-export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: readonly (readonly Side[])[], name = usualName): { scenario: Scenario; said: string[] } {
+export function comparisonOf(
+  sides: readonly Tried[],
+  launch: LaunchOf,
+  same: readonly (readonly Side[])[],
+  name = usualName,
+): { scenario: Scenario; said: string[] } {
   const [first] = sides as [Tried];
   const isControl = same[0]?.length === sides.length;
-  const pageFor = ({ page, answer }: Tried): Page => ({ ...page, bodyBytes: Math.round(answer.bytes) });
+  const pageFor = ({ page, answer }: Tried): Page => ({
+    ...page,
+    bodyBytes: Math.round(answer.bytes),
+  });
   const scenario = defineScenario({
     name,
     title: sides.length === 2 ? titlesOf(sides).join(' against ') : enumeration(titlesOf(sides)),
@@ -72,7 +102,11 @@ export function comparisonOf(sides: readonly Tried[], launch: LaunchOf, same: re
       ...(isDeepStrictEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
     })),
     ...(isControl ? { control: true } : {}),
-    footnotes: [...same.map((group) => sameLine(group, isControl)), ...answerLines(sides), ...differences(sides)],
+    footnotes: [
+      ...same.map((group) => sameLine(group, isControl)),
+      ...answerLines(sides),
+      ...differences(sides),
+    ],
   });
   return { scenario, said: redirectionLines(sides) };
 }
@@ -93,17 +127,32 @@ function sameLine(group: readonly Side[], isControl: boolean): string {
 function answerLines(sides: readonly Tried[]): string[] {
   const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] => {
     const found = sides.map(of);
-    return new Set(found).size === 1 ? [] : [line(sides.map(({ given }, index) => `${given} ${found[index]}`).join(', '))];
+    return new Set(found).size === 1
+      ? []
+      : [line(sides.map(({ given }, index) => `${given} ${found[index]}`).join(', '))];
   };
-  const encodings = differing(({ answer }) => answer.encoding || 'none', (how) => `The encodings differ: ${how}; part of what is seen is theirs.`);
+  const encodings = differing(
+    ({ answer }) => answer.encoding || 'none',
+    (how) => `The encodings differ: ${how}; part of what is seen is theirs.`,
+  );
   return [
-    ...differing(({ answer }) => `${whole(answer.bytes)} B`, (how) => `The bodies differ: ${how}; part of what is seen is theirs.`),
+    ...differing(
+      ({ answer }) => `${whole(answer.bytes)} B`,
+      (how) => `The bodies differ: ${how}; part of what is seen is theirs.`,
+    ),
     ...encodings,
     // Without parameters, such as the character set.
-    ...differing(({ answer }) => (answer.type.split(';')[0] as string).trim().toLowerCase() || 'none', (how) => `The types of the answers differ: ${how}.`),
-    ...(encodings.length > 0 ? [] : differing(
-      ({ offered }) => (offered?.encoding ? `${offered.encoding} ${whole(offered.bytes)} B` : 'none'),
-      (how) => `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
-    )),
+    ...differing(
+      ({ answer }) => (answer.type.split(';')[0] as string).trim().toLowerCase() || 'none',
+      (how) => `The types of the answers differ: ${how}.`,
+    ),
+    ...(encodings.length > 0
+      ? []
+      : differing(
+          ({ offered }) =>
+            offered?.encoding ? `${offered.encoding} ${whole(offered.bytes)} B` : 'none',
+          (how) =>
+            `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
+        )),
   ];
 }

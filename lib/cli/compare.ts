@@ -19,10 +19,17 @@ import { printHelp, readWords, type Flag } from './words.ts';
 
 const compareFlags = {
   ...askedFlags,
-  'load': { ...askedFlags.load, help: `${askedFlags.load.help}; NAME="…" for one side` },
-  'bin': { ...askedFlags.bin, help: `${askedFlags.bin.help}; NAME:nginx=PATH for one side` },
-  'port': { value: 'PORT', repeated: true, help: 'of a command that has its own port; NAME=PORT for one side' },
-  'name': { value: 'gzip-levels', help: 'what results, report and Grafana call this comparison (compare)' },
+  load: { ...askedFlags.load, help: `${askedFlags.load.help}; NAME="…" for one side` },
+  bin: { ...askedFlags.bin, help: `${askedFlags.bin.help}; NAME:nginx=PATH for one side` },
+  port: {
+    value: 'PORT',
+    repeated: true,
+    help: 'of a command that has its own port; NAME=PORT for one side',
+  },
+  name: {
+    value: 'gzip-levels',
+    help: 'what results, report and Grafana call this comparison (compare)',
+  },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
@@ -40,32 +47,54 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const outcome = check(givenName, called);
   if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
   const given = await readSides(positionals, typed('compare'));
-  requireNone(options.exports, given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])));
+  requireNone(
+    options.exports,
+    given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])),
+  );
   const asked = readAsked(words, given);
   const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
-  return onHosts(options, {}, given.map(({ source }) => source.kind), async (cores, hosts) => {
-    const sides = sidesOf(given, asked, cores);
-    const same = await sameSides(sides, launch);
-    return perform({
-      servers: sides.map(specOf),
-      cores,
-      ...hosts,
-      async prepare(binaries, interrupt) {
-        const begun = await begin(options.out, called);
-        try {
-          const tried = await startSides(sides, specOf, { binaries, host: hosts.host, cores }, options, begun, interrupt);
-          const { scenario, said } = comparisonOf(tried, launch, same, called);
-          for (const line of wrapLines(said, outputWidth(options))) (options.json ? console.error : console.log)(line);
-          return { draft: makePlan(scenario, scenario.variants, cores, { ...options, exact: false }), begun };
-        } catch (error) {
-          const explained = await explainFailure(begun.folder, error);
-          await endBegun(begun);
-          throw explained;
-        }
-      },
-    }, options);
-  });
+  return onHosts(
+    options,
+    {},
+    given.map(({ source }) => source.kind),
+    async (cores, hosts) => {
+      const sides = sidesOf(given, asked, cores);
+      const same = await sameSides(sides, launch);
+      return perform(
+        {
+          servers: sides.map(specOf),
+          cores,
+          ...hosts,
+          async prepare(binaries, interrupt) {
+            const begun = await begin(options.out, called);
+            try {
+              const tried = await startSides(
+                sides,
+                specOf,
+                { binaries, host: hosts.host, cores },
+                options,
+                begun,
+                interrupt,
+              );
+              const { scenario, said } = comparisonOf(tried, launch, same, called);
+              for (const line of wrapLines(said, outputWidth(options)))
+                (options.json ? console.error : console.log)(line);
+              return {
+                draft: makePlan(scenario, scenario.variants, cores, { ...options, exact: false }),
+                begun,
+              };
+            } catch (error) {
+              const explained = await explainFailure(begun.folder, error);
+              await endBegun(begun);
+              throw explained;
+            }
+          },
+        },
+        options,
+      );
+    },
+  );
 }
 
 const help = [
@@ -73,8 +102,8 @@ const help = [
   '',
   'Compares two to sixteen servers. The first is what the others are faster or slower than. A side is one of:',
   '  a.conf                        a config of nginx, h2o or nghttpd as it is, which is not touched: what cannot be used here',
-  '                                (addresses, logs, pid file, user) is redirected and said; nghttpd\'s has one flag a line',
-  '  \'node server.js\'              a command; {port} in it, and PORT in its environment, say where to listen on 127.0.0.1',
+  "                                (addresses, logs, pid file, user) is redirected and said; nghttpd's has one flag a line",
+  "  'node server.js'              a command; {port} in it, and PORT in its environment, say where to listen on 127.0.0.1",
   '  http://127.0.0.1:8080/        what runs there already; beyond this machine with --host',
   'NAME=SIDE names one: old=a.conf new=b.conf',
 ];

@@ -18,7 +18,9 @@ export const exportFlags = {
 type ExportFlag = keyof typeof exportFlags;
 
 const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
-  'export-markdown': markdownReport, 'export-json': resultJson, 'export-csv': csvReport,
+  'export-markdown': markdownReport,
+  'export-json': resultJson,
+  'export-csv': csvReport,
 };
 
 /** What is written where; `file` is absolute. */
@@ -28,19 +30,28 @@ export type Exports = readonly { flag: ExportFlag; file: string }[];
 export function readExports(flags: ReadonlyMap<string, string>): Exports {
   const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
     const name = flags.get(flag);
-    if (name === '-') throw new UserError(`--${flag} -: name a file; --json writes the result on stdout`, 2);
-    if (name?.endsWith('/') === true) throw new UserError(`--${flag} ${name}: name a file in that folder`, 2);
+    if (name === '-')
+      throw new UserError(`--${flag} -: name a file; --json writes the result on stdout`, 2);
+    if (name?.endsWith('/') === true)
+      throw new UserError(`--${flag} ${name}: name a file in that folder`, 2);
     return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
   });
-  const [one, other] = exports.filter(({ file }, _, all) => all.filter((some) => some.file === file).length > 1);
-  if (one !== undefined && other !== undefined) throw new UserError(`--${one.flag} and --${other.flag} name the same file: give each its own`, 2);
+  const [one, other] = exports.filter(
+    ({ file }, _, all) => all.filter((some) => some.file === file).length > 1,
+  );
+  if (one !== undefined && other !== undefined)
+    throw new UserError(
+      `--${one.flag} and --${other.flag} name the same file: give each its own`,
+      2,
+    );
   return exports;
 }
 
 /** @param configs files that are compared @throws UserError (exit code 2) for one of them, which an export would take the place of */
 export function requireNone(exports: Exports, configs: readonly string[]): void {
   const taken = exports.find(({ file }) => configs.includes(file));
-  if (taken !== undefined) throw new UserError(`--${taken.flag} ${taken.file} is what is compared: name another file`, 2);
+  if (taken !== undefined)
+    throw new UserError(`--${taken.flag} ${taken.file} is what is compared: name another file`, 2);
 }
 
 /** Makes sure that they can be written, and leaves everything as it was. @throws UserError (exit code 2) */
@@ -54,14 +65,24 @@ export async function checkExports(exports: Exports): Promise<void> {
 
 /** Begins to write them, each whole or not at all. They reject with UserError. */
 export function writeExports(exports: Exports, result: Result): Promise<void>[] {
-  return exports.map(({ flag, file }) => explained(flag, file, 1, (target) => writeWhole(target, textOf[flag](result))));
+  return exports.map(({ flag, file }) =>
+    explained(flag, file, 1, (target) => writeWhole(target, textOf[flag](result))),
+  );
 }
 
-async function explained(flag: ExportFlag, file: string, exitCode: 1 | 2, write: (target: string) => Promise<void>): Promise<void> {
+async function explained(
+  flag: ExportFlag,
+  file: string,
+  exitCode: 1 | 2,
+  write: (target: string) => Promise<void>,
+): Promise<void> {
   try {
     await write(await whereItLeads(file));
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
-    throw new UserError(`--${flag} ${file} cannot be written: ${code === 'ENOENT' ? 'its folder is not there' : writeReasons[code] ?? message}`, exitCode);
+    throw new UserError(
+      `--${flag} ${file} cannot be written: ${code === 'ENOENT' ? 'its folder is not there' : (writeReasons[code] ?? message)}`,
+      exitCode,
+    );
   }
 }

@@ -26,7 +26,12 @@ export interface FailIf {
 
 const defaultSuccessRatio = 0.99;
 
-const verdicts: Record<Gate['verdict'], readonly Verdict[]> = { slower: ['slower'], faster: ['faster'], different: ['faster', 'slower'], inconclusive: ['inconclusive'] };
+const verdicts: Record<Gate['verdict'], readonly Verdict[]> = {
+  slower: ['slower'],
+  faster: ['faster'],
+  different: ['faster', 'slower'],
+  inconclusive: ['inconclusive'],
+};
 const words = Object.keys(verdicts) as Gate['verdict'][];
 const form = /^(slower|faster|cpu|p50|p90|p99|success)([<>])(\d+(?:\.\d+)?)%$/;
 
@@ -40,9 +45,24 @@ export function readFailIf(flag: string, text: string): FailIf {
     const share = Number(percent) / 100;
     if (verdict !== undefined) gates.push({ text: one, verdict });
     else if (subject === 'success' && sign === '<' && share <= 1) successRatio = share;
-    else if (subject !== '' && subject !== 'success' && sign === '>' && share < (subject === 'slower' ? 1 : 100)) {
-      gates.push({ text: one, beyond: share, ...(subject === 'slower' || subject === 'faster' ? { verdict: subject } : { verdict: 'slower', metric: subject as Metric }) });
-    } else if (/[<>:=%]/.test(one)) throw new UserError(`${flag} ${one}: write slower>3%, faster>3%, cpu>3%, p50>5%, p90>5%, p99>5% or success<99%`, 2);
+    else if (
+      subject !== '' &&
+      subject !== 'success' &&
+      sign === '>' &&
+      share < (subject === 'slower' ? 1 : 100)
+    ) {
+      gates.push({
+        text: one,
+        beyond: share,
+        ...(subject === 'slower' || subject === 'faster'
+          ? { verdict: subject }
+          : { verdict: 'slower', metric: subject as Metric }),
+      });
+    } else if (/[<>:=%]/.test(one))
+      throw new UserError(
+        `${flag} ${one}: write slower>3%, faster>3%, cpu>3%, p50>5%, p90>5%, p99>5% or success<99%`,
+        2,
+      );
     else throw unknownWord(flag, one, words);
   }
   return { gates, successRatio };
@@ -53,30 +73,43 @@ export function readFailIf(flag: string, text: string): FailIf {
  * @param say gets a line for each gate that holds, or that an inconclusive row leaves open
  * @throws UserError when the question is not answered: a row has no verdict, or not the figure; its link was late; too many requests failed
  */
-export function failIfCode(result: Result, { gates, successRatio }: FailIf, say: (line: string) => void): 0 | 3 {
+export function failIfCode(
+  result: Result,
+  { gates, successRatio }: FailIf,
+  say: (line: string) => void,
+): 0 | 3 {
   const ran = result.variants.filter(({ rounds }) => rounds.length > 0);
   const failed = ran.filter((variant) => (variant.successRatio ?? 0) < successRatio);
   if (failed.length > 0) {
-    throw new UserError(`--fail-if: ${failed.map((variant) => `of ${variant.name}'s requests ${success(variant.successRatio ?? 0)} succeeded`).join(', ')}, and ${success(successRatio)} are asked for: look at its log, or ask for less (success<50%)`);
+    throw new UserError(
+      `--fail-if: ${failed.map((variant) => `of ${variant.name}'s requests ${success(variant.successRatio ?? 0)} succeeded`).join(', ')}, and ${success(successRatio)} are asked for: look at its log, or ask for less (success<50%)`,
+    );
   }
   // Further comparisons of a variant stand behind its own.
   const rows = ran.flatMap(({ name }) => comparisonOf(result, name) ?? []);
   const held = gates.filter((gate) => {
     const holding = rows.filter((row) => row.delayNotHeld.length === 0 && holds(gate, row));
-    if (holding.length > 0) say(`--fail-if ${gate.text}: ${holding.map((row) => finding(gate, row)).join(', ')}`);
+    if (holding.length > 0)
+      say(`--fail-if ${gate.text}: ${holding.map((row) => finding(gate, row)).join(', ')}`);
     return holding.length > 0;
   });
   if (held.length > 0) return 3;
   for (const gate of gates) requireAnswer(gate, rows);
   for (const gate of gates.filter(({ verdict }) => verdict !== 'inconclusive')) {
     const open = rows.filter((row) => isOpen(gate, row));
-    if (open.length > 0) say(`--fail-if ${gate.text} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} ${open.length === 1 ? 'is' : 'are'} inconclusive`);
+    if (open.length > 0)
+      say(
+        `--fail-if ${gate.text} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} ${open.length === 1 ? 'is' : 'are'} inconclusive`,
+      );
   }
   return 0;
 }
 
 /** null: the row does not have it. */
-function figureOf({ metric }: Gate, row: Comparison): (Omit<BesideRatio, 'verdict'> & { metric: Metric }) | null {
+function figureOf(
+  { metric }: Gate,
+  row: Comparison,
+): (Omit<BesideRatio, 'verdict'> & { metric: Metric }) | null {
   // Where there is no verdict, there are too few rounds for an interval of anything.
   if (row.verdict === 'none') return null;
   if (metric === undefined || metric === row.metric) return row;
@@ -85,8 +118,13 @@ function figureOf({ metric }: Gate, row: Comparison): (Omit<BesideRatio, 'verdic
 }
 
 /** How far each end of the interval lies beyond 1 in the gate's direction, the nearer end first. */
-function endsBeyond({ verdict }: Gate, { ci95: [low, high], metric }: Pick<Comparison, 'ci95' | 'metric'>): [near: number, far: number] {
-  return lessIsBetter(metric) === (verdict === 'slower') ? [low - 1, high - 1] : [1 - high, 1 - low];
+function endsBeyond(
+  { verdict }: Gate,
+  { ci95: [low, high], metric }: Pick<Comparison, 'ci95' | 'metric'>,
+): [near: number, far: number] {
+  return lessIsBetter(metric) === (verdict === 'slower')
+    ? [low - 1, high - 1]
+    : [1 - high, 1 - low];
 }
 
 function holds(gate: Gate, row: Comparison): boolean {
@@ -105,7 +143,8 @@ function isOpen(gate: Gate, row: Comparison): boolean {
 function finding(gate: Gate, row: Comparison): string {
   const { metric, variant, baseline, verdict } = row;
   if (gate.verdict === 'inconclusive') return `${variant} against ${baseline}`;
-  if (gate.beyond === undefined) return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricNames[metric]}`}`;
+  if (gate.beyond === undefined)
+    return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricNames[metric]}`}`;
   const { ratio, ci95, metric: by } = figureOf(gate, row) ?? row;
   return `${variant} against ${baseline}: ${metricNames[by]} ${times(ratio, ci95)}`;
 }
@@ -114,8 +153,13 @@ function requireAnswer(gate: Gate, rows: readonly Comparison[]): void {
   const unknown = rows.find((row) => figureOf(gate, row) === null);
   if (unknown !== undefined) {
     const { variant, baseline, verdict, why } = unknown;
-    throw new UserError(`--fail-if ${gate.text} cannot be told: ${verdict === 'none' ? `no verdict on ${variant} against ${baseline}, ${why}` : `${variant} against ${baseline} has no ${metricNames[gate.metric ?? 'rps']}`}`);
+    throw new UserError(
+      `--fail-if ${gate.text} cannot be told: ${verdict === 'none' ? `no verdict on ${variant} against ${baseline}, ${why}` : `${variant} against ${baseline} has no ${metricNames[gate.metric ?? 'rps']}`}`,
+    );
   }
   const late = rows.find(({ delayNotHeld }) => delayNotHeld.length > 0);
-  if (late !== undefined) throw new UserError(`--fail-if ${gate.text} cannot be told: on ${late.variant} against ${late.baseline} the delay was not held with ${enumeration(late.delayNotHeld)}, so the difference may be the link's`);
+  if (late !== undefined)
+    throw new UserError(
+      `--fail-if ${gate.text} cannot be told: on ${late.variant} against ${late.baseline} the delay was not held with ${enumeration(late.delayNotHeld)}, so the difference may be the link's`,
+    );
 }

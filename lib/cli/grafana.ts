@@ -20,15 +20,24 @@ const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.hel
 
 /** Starts Grafana and prints the address of the newest run. Returns 0 when Ctrl-C has ended it. Throws UserError and Interrupted. */
 export async function grafanaCommand(args: readonly string[]): Promise<number> {
-  const { positionals: [word], flags } = readWords(args, grafanaFlags);
-  if (word !== undefined) throw new UserError(`grafana takes no name, and got ${word}: pick the run in the dashboards`, 2);
+  const {
+    positionals: [word],
+    flags,
+  } = readWords(args, grafanaFlags);
+  if (word !== undefined)
+    throw new UserError(
+      `grafana takes no name, and got ${word}: pick the run in the dashboards`,
+      2,
+    );
   if (flags.has('help')) {
     printHelp([`${typed('grafana')} [flags]`], grafanaFlags);
     return 0;
   }
   const url = flags.get('influx');
   if (url !== undefined) parseInfluxUrl(url);
-  await underSignals('ending Grafana; again to end it at once', (interrupt) => show(url, interrupt));
+  await underSignals('ending Grafana; again to end it at once', (interrupt) =>
+    show(url, interrupt),
+  );
   return 0;
 }
 
@@ -40,16 +49,25 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
   // The server's cores are for the server of a run that may begin meanwhile; with one core there is no choice.
   const cpus = defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
   const store = await openStore({
-    ...(url === undefined ? { influxdBinary: (await ensureTools(['influxd'], machine, signal)).influxd } : { url }),
+    ...(url === undefined
+      ? { influxdBinary: (await ensureTools(['influxd'], machine, signal)).influxd }
+      : { url }),
     folder: join(bakeoffFolder, 'influxdb'),
     cpus,
     purpose: 'view',
     signal,
   });
   try {
-    const grafana = await machine.progress.step('Grafana', 'starting', () => startGrafana({
-      program, influx: store.influx, folder: join(bakeoffFolder, 'grafana'), cpus, env: machine.env, signal,
-    }));
+    const grafana = await machine.progress.step('Grafana', 'starting', () =>
+      startGrafana({
+        program,
+        influx: store.influx,
+        folder: join(bakeoffFolder, 'grafana'),
+        cpus,
+        env: machine.env,
+        signal,
+      }),
+    );
     // Docker's command passes on the TERM that our end sends it; killed, it would leave the container.
     const release = program.kind === 'native' ? interrupt.guard(grafana.pid) : undefined;
     try {
@@ -68,53 +86,92 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
   const shown = await newestRun(store);
   if (port !== firstPort) console.log(`Port ${firstPort} is taken, this is ${port}.`);
   console.log(`Grafana: ${dashboardUrl(origin, 'comparison', shown)}`);
-  console.log(shown === null
-    ? `  No run has a table yet: ${typed('scenario')} NAME makes one.`
-    : `  It shows ${shown.run}, the newest run; the list at its end has the others.`);
+  console.log(
+    shown === null
+      ? `  No run has a table yet: ${typed('scenario')} NAME makes one.`
+      : `  It shows ${shown.run}, the newest run; the list at its end has the others.`,
+  );
   console.log(`  A run while it goes on: ${dashboardUrl(origin, 'live')}`);
   console.log(`  Log in as admin with ${files.password} (kept in ${files.passwordFile})`);
   console.log('Ctrl-C ends it.');
 }
 
 /** Returns at the signal. A local influxd that a run has ended is started again. Throws a UserError when Grafana ends, or InfluxDB is somewhere else. */
-async function watch(grafana: RunningGrafana, store: Store, isLocal: boolean, signal: AbortSignal): Promise<void> {
+async function watch(
+  grafana: RunningGrafana,
+  store: Store,
+  isLocal: boolean,
+  signal: AbortSignal,
+): Promise<void> {
   const { url, credentials } = store.influx;
   let why: string | undefined;
-  void grafana.ended.then((reason) => { why = reason; });
+  void grafana.ended.then((reason) => {
+    why = reason;
+  });
   while (!signal.aborted) {
     await delay(500, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
     if (why !== undefined) throw new UserError(`Grafana has ended: ${why}`);
     if (isLocal) await store.revive();
-    if (store.influx.credentials?.password !== credentials?.password) throw new UserError('InfluxDB\'s folder was deleted, and its password is another one now: start Grafana again');
-    if (store.influx.url !== url) throw new UserError('the port of InfluxDB was taken by something else while it was not running: start Grafana again');
+    if (store.influx.credentials?.password !== credentials?.password)
+      throw new UserError(
+        "InfluxDB's folder was deleted, and its password is another one now: start Grafana again",
+      );
+    if (store.influx.url !== url)
+      throw new UserError(
+        'the port of InfluxDB was taken by something else while it was not running: start Grafana again',
+      );
   }
 }
 
 /** A run that has a table; times are milliseconds since 1970, `endedMs` null while it goes on. */
-interface ShownRun { run: string; scenario: string; startedMs: number; endedMs: number | null }
+interface ShownRun {
+  run: string;
+  scenario: string;
+  startedMs: number;
+  endedMs: number | null;
+}
 
 /** The newest run with a table; null when there is none. Throws an InfluxError. */
 async function newestRun(store: Store): Promise<ShownRun | null> {
-  const tables = await store.query(`SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`);
+  const tables = await store.query(
+    `SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`,
+  );
   // A run's name starts with its time.
-  const runs = tables.flatMap(({ values }) => values.map(([, run]) => String(run))).toSorted().toReversed();
+  const runs = tables
+    .flatMap(({ values }) => values.map(([, run]) => String(run)))
+    .toSorted()
+    .toReversed();
   for (const run of runs) {
-    const [series] = await store.query(`SELECT "scenario", "started", "ended" FROM "${benchRun.measurement}" WHERE "run" = ${quoteString(run)}`);
+    const [series] = await store.query(
+      `SELECT "scenario", "started", "ended" FROM "${benchRun.measurement}" WHERE "run" = ${quoteString(run)}`,
+    );
     const [, scenario, started, ended] = series?.values[0] ?? [];
     if (typeof scenario === 'string' && typeof started === 'number') {
-      return { run, scenario, startedMs: started, endedMs: typeof ended === 'number' ? ended : null };
+      return {
+        run,
+        scenario,
+        startedMs: started,
+        endedMs: typeof ended === 'number' ? ended : null,
+      };
     }
   }
   return null;
 }
 
 /** The address of a dashboard, at a run and its time where one is given. */
-export function dashboardUrl(origin: string, name: DashboardName, shown: ShownRun | null = null): string {
+export function dashboardUrl(
+  origin: string,
+  name: DashboardName,
+  shown: ShownRun | null = null,
+): string {
   const address = `${origin}/d/${dashboardNames[name].uid}`;
   if (shown === null) return address;
   const { run, scenario, startedMs, endedMs } = shown;
   return `${address}?${new URLSearchParams({
-    'var-scenario': scenario, 'var-run': run, 'from': String(startedMs), 'to': endedMs === null ? 'now' : String(endedMs),
+    'var-scenario': scenario,
+    'var-run': run,
+    from: String(startedMs),
+    to: endedMs === null ? 'now' : String(endedMs),
   })}`;
 }

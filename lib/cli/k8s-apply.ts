@@ -34,36 +34,59 @@ const defaultRounds = 6;
 /** What a load takes beside itself, for estimates: the operator polls every 5 and 15 s, and the generators wait 3 s for each other. */
 const overheadSeconds = 25;
 
-const cpuNote = 'how much CPU the servers use in a cluster is not known: there is no CPU time per request';
+const cpuNote =
+  'how much CPU the servers use in a cluster is not known: there is no CPU time per request';
 
 const spaceBytes = 10e6;
 
 /** Runs it, prints its table, and in any case removes what was applied. Returns the exit code. Throws UserError and Interrupted. */
 export async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
-  return underSignals('removing what was applied; again to end at once, which leaves it there', async (interrupt) => {
-    const kubectl = await findKubectl(what.clusterRun.namespace);
-    await requireIdle(kubectl);
-    const store = await openStore({ url: await urlHere(kubectl, what), folder: '' }).catch((error: unknown) => {
-      throw error instanceof UserError ? new UserError(`${error.message}; --influx-here says where this machine reaches the InfluxDB of --influx ${what.clusterRun.influx.url}`, error.exitCode) : error;
-    });
-    const { folder, run } = await createRunFolder(options.out, what.clusterRun.run);
-    try {
-      return await measured({ ...what, clusterRun: { ...what.clusterRun, run } }, options, { kubectl, store, interrupt, folder });
-    } catch (error) {
-      throw await explainFailure(folder, error);
-    } finally {
-      // One that has come to nothing is empty.
-      await rmdir(folder).catch(() => undefined);
-      await store.close();
-    }
-  });
+  return underSignals(
+    'removing what was applied; again to end at once, which leaves it there',
+    async (interrupt) => {
+      const kubectl = await findKubectl(what.clusterRun.namespace);
+      await requireIdle(kubectl);
+      const store = await openStore({ url: await urlHere(kubectl, what), folder: '' }).catch(
+        (error: unknown) => {
+          throw error instanceof UserError
+            ? new UserError(
+                `${error.message}; --influx-here says where this machine reaches the InfluxDB of --influx ${what.clusterRun.influx.url}`,
+                error.exitCode,
+              )
+            : error;
+        },
+      );
+      const { folder, run } = await createRunFolder(options.out, what.clusterRun.run);
+      try {
+        return await measured({ ...what, clusterRun: { ...what.clusterRun, run } }, options, {
+          kubectl,
+          store,
+          interrupt,
+          folder,
+        });
+      } catch (error) {
+        throw await explainFailure(folder, error);
+      } finally {
+        // One that has come to nothing is empty.
+        await rmdir(folder).catch(() => undefined);
+        await store.close();
+      }
+    },
+  );
 }
 
 /** The address with its user: the person's, or the Secret's. */
-async function urlHere(kubectl: Kubectl, { here, clusterRun: { influx, influxSecret } }: Applied): Promise<string> {
+async function urlHere(
+  kubectl: Kubectl,
+  { here, clusterRun: { influx, influxSecret } }: Applied,
+): Promise<string> {
   const given = here ?? influx.url;
-  if (parseInfluxUrl(given, process.env['INFLUX_TOKEN']).credentials !== null || influxSecret === undefined) return given;
+  if (
+    parseInfluxUrl(given, process.env['INFLUX_TOKEN']).credentials !== null ||
+    influxSecret === undefined
+  )
+    return given;
   const url = new URL(given);
   const { data = {} } = await kubectl.get('secrets', influxSecret);
   const value = (key: string): string => Buffer.from(data[key] ?? '', 'base64').toString();
@@ -73,30 +96,78 @@ async function urlHere(kubectl: Kubectl, { here, clusterRun: { influx, influxSec
 }
 
 async function measured(
-  { clusterRun, shown, variants, startedAt }: Applied, options: RunOptions, { kubectl, store, interrupt, folder }: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
+  { clusterRun, shown, variants, startedAt }: Applied,
+  options: RunOptions,
+  {
+    kubectl,
+    store,
+    interrupt,
+    folder,
+  }: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
 ): Promise<number> {
   const { run, scenario, image, server, generator, generators } = clusterRun;
   const print = options.json ? console.error : console.log;
   const progress = createRunProgress(process.stderr);
   const cores = {
-    serverCpus: Array.from({ length: server.cores }, (_, cpu) => cpu), generatorCpus: [], serverHost: 'the cluster',
-    generatorHosts: { names: Array.from({ length: generators }, (_, index) => `generator ${index + 1}`), coresEach: generator.cores, overheadSeconds },
+    serverCpus: Array.from({ length: server.cores }, (_, cpu) => cpu),
+    generatorCpus: [],
+    serverHost: 'the cluster',
+    generatorHosts: {
+      names: Array.from({ length: generators }, (_, index) => `generator ${index + 1}`),
+      coresEach: generator.cores,
+      overheadSeconds,
+    },
   };
   const { rounds = defaultRounds, maxTimeSeconds } = options;
   const plan: Plan = {
-    run, scenario, shown, variants, groups: variants.map((planned) => ({ sides: [planned] })), cores, rounds, looks: [rounds], sameWithin: defaultSameWithin, quick: false, exact: false, trustConfig: false,
+    run,
+    scenario,
+    shown,
+    variants,
+    groups: variants.map((planned) => ({ sides: [planned] })),
+    cores,
+    rounds,
+    looks: [rounds],
+    sameWithin: defaultSameWithin,
+    quick: false,
+    exact: false,
+    trustConfig: false,
     ...(maxTimeSeconds === undefined ? {} : { maxTimeSeconds }),
   };
-  const cluster = await openCluster({ kubectl, clusterRun, variants, store, interrupt, say: progress.say });
+  const cluster = await openCluster({
+    kubectl,
+    clusterRun,
+    variants,
+    store,
+    interrupt,
+    say: progress.say,
+  });
   const outcome = await (async () => {
     try {
-      const servers = Object.fromEntries(serversOf(variants.map(({ variant }) => variant.server)).map((name) => [name, imageVersions[name]]));
+      const servers = Object.fromEntries(
+        serversOf(variants.map(({ variant }) => variant.server)).map((name) => [
+          name,
+          imageVersions[name],
+        ]),
+      );
       // Of this machine, which started it, and of where it was.
       const environment: Environment = {
-        ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }), coreNotes: [cpuNote], cluster: cluster.facts,
+        ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }),
+        coreNotes: [cpuNote],
+        cluster: cluster.facts,
       };
-      print(wrapLines([...headingLines(headingOf(plan, environment)), cpuNote], outputWidth(options)).join('\n'));
-      return await runRounds({ plan, folder, store, interrupt, runGroup: cluster.runGroup }, environment, progressEvents(plan, progress), startedAt);
+      print(
+        wrapLines(
+          [...headingLines(headingOf(plan, environment)), cpuNote],
+          outputWidth(options),
+        ).join('\n'),
+      );
+      return await runRounds(
+        { plan, folder, store, interrupt, runGroup: cluster.runGroup },
+        environment,
+        progressEvents(plan, progress),
+        startedAt,
+      );
     } finally {
       progress.clear();
       await cluster.close();

@@ -7,21 +7,51 @@ import { typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-export interface Command { help: string; run(args: string[]): Promise<number> }
+export interface Command {
+  help: string;
+  run(args: string[]): Promise<number>;
+}
 
 const commands: Readonly<Record<string, Command>> = {
-  scenario: { help: 'run a comparison, or list them', run: async (args) => (await import('./scenario.ts')).scenarioCommand(args) },
-  compare: { help: 'compare two configs of your own', run: async (args) => (await import('./compare.ts')).compareCommand(args) },
-  knobs: { help: 'try the usual advice on a config of your own', run: async (args) => (await import('./knobs.ts')).knobsCommand(args) },
-  k6: { help: 'say where the k6 with k6/x/loadgen is', run: async (args) => (await import('./k6.ts')).k6Command(args) },
-  k8s: { help: 'run a comparison in a Kubernetes cluster, or print what one takes for it', run: async (args) => (await import('./k8s.ts')).k8sCommand(args) },
-  report: { help: 'make the page of a run, or of several', run: async (args) => (await import('./report.ts')).reportCommand(args) },
-  grafana: { help: 'show the dashboards of all runs, until Ctrl-C', run: async (args) => (await import('./grafana.ts')).grafanaCommand(args) },
-  clean: { help: 'remove what is kept between runs', run: async (args) => (await import('./clean.ts')).cleanCommand(args) },
+  scenario: {
+    help: 'run a comparison, or list them',
+    run: async (args) => (await import('./scenario.ts')).scenarioCommand(args),
+  },
+  compare: {
+    help: 'compare two configs of your own',
+    run: async (args) => (await import('./compare.ts')).compareCommand(args),
+  },
+  knobs: {
+    help: 'try the usual advice on a config of your own',
+    run: async (args) => (await import('./knobs.ts')).knobsCommand(args),
+  },
+  k6: {
+    help: 'say where the k6 with k6/x/loadgen is',
+    run: async (args) => (await import('./k6.ts')).k6Command(args),
+  },
+  k8s: {
+    help: 'run a comparison in a Kubernetes cluster, or print what one takes for it',
+    run: async (args) => (await import('./k8s.ts')).k8sCommand(args),
+  },
+  report: {
+    help: 'make the page of a run, or of several',
+    run: async (args) => (await import('./report.ts')).reportCommand(args),
+  },
+  grafana: {
+    help: 'show the dashboards of all runs, until Ctrl-C',
+    run: async (args) => (await import('./grafana.ts')).grafanaCommand(args),
+  },
+  clean: {
+    help: 'remove what is kept between runs',
+    run: async (args) => (await import('./clean.ts')).cleanCommand(args),
+  },
 };
 
 /** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. @param more commands beside those here */
-export async function main(argv: readonly string[], more: Readonly<Record<string, Command>> = {}): Promise<number> {
+export async function main(
+  argv: readonly string[],
+  more: Readonly<Record<string, Command>> = {},
+): Promise<number> {
   try {
     const code = await runCommand(argv, { ...commands, ...more });
     // Errors of the last output arrive after it.
@@ -36,7 +66,10 @@ export async function main(argv: readonly string[], more: Readonly<Record<string
       return error.exitCode;
     }
     if (process.env['BAKEOFF_DEBUG'] === '1') throw error;
-    console.error(remedyFor(error) ?? `something unexpected happened: ${messageOf(error)} (BAKEOFF_DEBUG=1 shows where)`);
+    console.error(
+      remedyFor(error) ??
+        `something unexpected happened: ${messageOf(error)} (BAKEOFF_DEBUG=1 shows where)`,
+    );
     return 1;
   }
 }
@@ -50,7 +83,10 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-async function runCommand(argv: readonly string[], all: Readonly<Record<string, Command>>): Promise<number> {
+async function runCommand(
+  argv: readonly string[],
+  all: Readonly<Record<string, Command>>,
+): Promise<number> {
   const words = argv.filter((word) => word !== '--no-install');
   // For all that asks what may be installed, processes that a command starts included.
   if (words.length < argv.length) process.env[installVariable] = 'no';
@@ -60,7 +96,13 @@ async function runCommand(argv: readonly string[], all: Readonly<Record<string, 
     return 0;
   }
   if (name === undefined || name === '--help' || name === '-h') {
-    printHelp([`Commands, each as ${typed('NAME')} …`, ...Object.entries(all).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`)], noInstall);
+    printHelp(
+      [
+        `Commands, each as ${typed('NAME')} …`,
+        ...Object.entries(all).map(([command, { help }]) => `  ${command.padEnd(10)}${help}`),
+      ],
+      noInstall,
+    );
     return name === undefined ? 2 : 0;
   }
   const command = Object.hasOwn(all, name) ? all[name] : undefined;

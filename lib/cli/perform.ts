@@ -42,19 +42,29 @@ import { headingOf, outputWidth, progressEvents, report, shorterLine } from './r
 export type ServerBinaries = RunContext['tools']['servers'];
 
 /** A run whose servers may be started before there is a plan: its name and folder, and its running servers by variant. */
-export interface Begun { startedAt: Date; run: string; folder: string; servers: Map<string, BegunServer> }
+export interface Begun {
+  startedAt: Date;
+  run: string;
+  folder: string;
+  servers: Map<string, BegunServer>;
+}
 
 /** Makes the folder in `out`. @param scenario its name */
 export async function begin(out: string, scenario: string): Promise<Begun> {
   const startedAt = new Date();
-  return { startedAt, ...await createRunFolder(out, runName(scenario, startedAt)), servers: new Map() };
+  return {
+    startedAt,
+    ...(await createRunFolder(out, runName(scenario, startedAt))),
+    servers: new Map(),
+  };
 }
 
 /** Ends the servers that no round has taken over, and removes the folder if nothing was measured. May be called twice. */
 export async function endBegun({ folder, servers }: Begun): Promise<void> {
   await Promise.all([...servers.values()].map(({ server }) => server.stop()));
   // That it stays is no reason to hide why the run ended.
-  if (!existsSync(join(folder, 'result.json'))) await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+  if (!existsSync(join(folder, 'result.json')))
+    await rm(folder, { recursive: true, force: true }).catch(() => undefined);
 }
 
 export interface Work extends Hosts {
@@ -64,7 +74,10 @@ export interface Work extends Hosts {
   /** What else makes a run of this command shorter: "fewer --variants". */
   shorterBy?: readonly string[];
   /** Makes the plan, once the servers' binaries are there and this process runs on the generator's cores. What it has begun is ended here. */
-  prepare(binaries: ServerBinaries, interrupt: Interrupt): Promise<{ draft: PlanDraft; begun?: Begun }>;
+  prepare(
+    binaries: ServerBinaries,
+    interrupt: Interrupt,
+  ): Promise<{ draft: PlanDraft; begun?: Begun }>;
   /** As report's. */
   show?(result: Result): string[];
   /** What is run after a run that ended with 0; undefined: nothing. */
@@ -76,17 +89,29 @@ export async function perform(work: Work, options: RunOptions): Promise<number> 
   requirePermission(work.servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
-  return underSignals('ending the run in order; again to end it at once', (interrupt) => withTools(work, options, interrupt));
+  return underSignals('ending the run in order; again to end it at once', (interrupt) =>
+    withTools(work, options, interrupt),
+  );
 }
 
 async function withTools(work: Work, options: RunOptions, interrupt: Interrupt): Promise<number> {
   const { cores, prepare, host, generators } = work;
-  const release = await oneRunAtATime(undefined, undefined, { seconds: options.waitSeconds ?? 0, signal: interrupt.signal, say: console.error });
+  const release = await oneRunAtATime(undefined, undefined, {
+    seconds: options.waitSeconds ?? 0,
+    signal: interrupt.signal,
+    say: console.error,
+  });
   let begun: Begun | undefined;
   try {
     const names = serversOf(work.servers);
     const { k6, influxd, ...here } = await ensureTools(
-      ['k6', ...(host === undefined ? names : []), ...(options.store === 'local' ? ['influxd' as const] : [])], thisMachine(), interrupt.signal,
+      [
+        'k6',
+        ...(host === undefined ? names : []),
+        ...(options.store === 'local' ? ['influxd' as const] : []),
+      ],
+      thisMachine(),
+      interrupt.signal,
     );
     const there = await host?.tools(names, options.install === true, interrupt.signal);
     await Promise.all(generators.map((one) => one.have(k6, interrupt.signal)));
@@ -102,20 +127,34 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
     interrupt.signal.throwIfAborted();
     const delaylink = await delaylinkBeside(k6);
     if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
-      if (delaylink === undefined) throw new UserError(`there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`);
+      if (delaylink === undefined)
+        throw new UserError(
+          `there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`,
+        );
       await requireNetworks(thisMachine(), thisCaller(), interrupt.signal);
     }
     await checkResultsFolder(options.out, neededBytes(draft));
-    if (options.store === 'local') await requireSpace(bakeoffFolder, neededBytes(draft), 'InfluxDB', 'name another folder in BAKEOFF_HOME');
+    if (options.store === 'local')
+      await requireSpace(
+        bakeoffFolder,
+        neededBytes(draft),
+        'InfluxDB',
+        'name another folder in BAKEOFF_HOME',
+      );
     // Meanwhile the database starts.
     const asked = versionsOf({ k6, ...(host === undefined ? servers : {}) }, interrupt.signal);
     asked.catch(() => undefined);
-    const store = options.store === 'none' ? null : await openStore({
-      ...(options.store === 'local' ? { influxdBinary: influxd } : { url: options.store.url }),
-      folder: join(bakeoffFolder, 'influxdb'),
-      cpus: cores.generatorCpus,
-      signal: interrupt.signal,
-    });
+    const store =
+      options.store === 'none'
+        ? null
+        : await openStore({
+            ...(options.store === 'local'
+              ? { influxdBinary: influxd }
+              : { url: options.store.url }),
+            folder: join(bakeoffFolder, 'influxdb'),
+            cpus: cores.generatorCpus,
+            signal: interrupt.signal,
+          });
     try {
       interrupt.signal.throwIfAborted();
       const context = { tools: { k6, delaylink, servers }, store, interrupt, host, generators };
@@ -123,16 +162,30 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
       const serverHost = await host?.facts();
       const generatorHosts = await Promise.all(generators.map((one) => one.facts()));
       const environmentNow = (): Environment => {
-        const here = readEnvironment(processors, cores, { ...versions, ...there?.versions, ...(store === null ? {} : { influxdb: store.version }) });
+        const here = readEnvironment(processors, cores, {
+          ...versions,
+          ...there?.versions,
+          ...(store === null ? {} : { influxdb: store.version }),
+        });
         return {
           ...here,
-          coreNotes: [...here.coreNotes ?? [], ...sameMachineLines(here.bootId, { host, generators })],
+          coreNotes: [
+            ...(here.coreNotes ?? []),
+            ...sameMachineLines(here.bootId, { host, generators }),
+          ],
           ...(serverHost === undefined ? {} : { serverHost }),
           ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
         };
       };
       for (let plan: PlanDraft | undefined = draft; plan !== undefined; plan = work.next?.()) {
-        const code = await measure(plan, environmentNow(), options, work, context, plan === draft ? begun : undefined);
+        const code = await measure(
+          plan,
+          environmentNow(),
+          options,
+          work,
+          context,
+          plan === draft ? begun : undefined,
+        );
         if (code !== 0) return code;
       }
       return 0;
@@ -147,18 +200,45 @@ async function withTools(work: Work, options: RunOptions, interrupt: Interrupt):
 
 /** The run itself, with everything there that it needs. */
 async function measure(
-  draft: PlanDraft, environment: Environment, options: RunOptions, work: Work, { tools, store, interrupt, host, generators }: Pick<RunContext, 'tools' | 'store' | 'interrupt'> & Hosts, begun: Begun | undefined,
+  draft: PlanDraft,
+  environment: Environment,
+  options: RunOptions,
+  work: Work,
+  {
+    tools,
+    store,
+    interrupt,
+    host,
+    generators,
+  }: Pick<RunContext, 'tools' | 'store' | 'interrupt'> & Hosts,
+  begun: Begun | undefined,
 ): Promise<number> {
   const print = options.json ? console.error : console.log;
-  const { startedAt, run, folder, servers } = begun ?? await begin(options.out, draft.scenario.name);
+  const { startedAt, run, folder, servers } =
+    begun ?? (await begin(options.out, draft.scenario.name));
   const plan: Plan = { ...draft, run };
   try {
     const script = join(folder, 'script.js');
     await Promise.all([compileScript(script), writePageFiles(plan.scenario, folder)]);
     const heading = headingOf(plan, environment);
-    print(wrapLines([...addressLines(plan), ...headingLines(heading), ...environment.coreNotes ?? [], ...shorterLine(draft, options, work.shorterBy ?? [])], outputWidth(options)).join('\n'));
+    print(
+      wrapLines(
+        [
+          ...addressLines(plan),
+          ...headingLines(heading),
+          ...(environment.coreNotes ?? []),
+          ...shorterLine(draft, options, work.shorterBy ?? []),
+        ],
+        outputWidth(options),
+      ).join('\n'),
+    );
     const progress = createRunProgress(process.stderr);
-    const outcome = await runRounds({ plan, tools, folder, script, host, generators, store, interrupt, begun: servers }, environment, progressEvents(plan, progress), startedAt);
+    const outcome = await runRounds(
+      { plan, tools, folder, script, host, generators, store, interrupt, begun: servers },
+      environment,
+      progressEvents(plan, progress),
+      startedAt,
+    );
     progress.clear();
     return await report(outcome, folder, options, print, work.show);
   } catch (error) {
@@ -176,19 +256,39 @@ function neededBytes(plan: PlanDraft): number {
 
 /** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host), and for an idle host there. */
 export function requirePermission(servers: readonly ServerSpec[], hosts: readonly string[]): void {
-  const others = servers.flatMap((server) => (server.name === 'address' ? [{ origin: server.origin, host: plain(new URL(server.origin).hostname) }] : [])).filter(({ host }) => !isLoopback(host));
+  const others = servers
+    .flatMap((server) =>
+      server.name === 'address'
+        ? [{ origin: server.origin, host: plain(new URL(server.origin).hostname) }]
+        : [],
+    )
+    .filter(({ host }) => !isLoopback(host));
   const allowed = hosts.map(plain);
   const open = others.find(({ host }) => !allowed.includes(host));
-  if (open !== undefined) throw new UserError(`${open.origin} is not on this machine: add --host ${open.host} if you may load it`, 2);
+  if (open !== undefined)
+    throw new UserError(
+      `${open.origin} is not on this machine: add --host ${open.host} if you may load it`,
+      2,
+    );
   const idle = hosts.find((host) => !others.some((other) => other.host === plain(host)));
-  if (idle !== undefined) throw new UserError(`--host ${idle}: no side is an address there beyond this machine`, 2);
+  if (idle !== undefined)
+    throw new UserError(`--host ${idle}: no side is an address there beyond this machine`, 2);
 }
 
 const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '');
 
 /** One line for each address. */
 export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[] {
-  return byText(variants.flatMap(({ variant: { name, server }, load: { connections } }) => (
-    server.name === 'address' ? [{ name, text: `what runs at ${server.origin} is loaded with ${connections} connections, and goes on running` }] : []
-  )));
+  return byText(
+    variants.flatMap(({ variant: { name, server }, load: { connections } }) =>
+      server.name === 'address'
+        ? [
+            {
+              name,
+              text: `what runs at ${server.origin} is loaded with ${connections} connections, and goes on running`,
+            },
+          ]
+        : [],
+    ),
+  );
 }

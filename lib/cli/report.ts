@@ -17,13 +17,19 @@ import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 
 const reportFlags = {
-  'results': { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },
-  'out': { value: 'FILE', help: 'where the page goes (report.html beside the run, of several runs a file in results)' },
-  'help': { help: 'this text' },
+  results: { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },
+  out: {
+    value: 'FILE',
+    help: 'where the page goes (report.html beside the run, of several runs a file in results)',
+  },
+  help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
 /** A run that was found: `file` is its result.json. */
-interface Run { file: string; result: Result }
+interface Run {
+  file: string;
+  result: Result;
+}
 
 /** Returns the exit code, and prints the path of the page. Throws UserError. */
 export async function reportCommand(args: readonly string[]): Promise<number> {
@@ -36,7 +42,9 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const files = await Promise.all(positionals.map((word) => findResult(word, results)));
   const twice = positionals.find((_, index) => files.indexOf(files[index] as string) !== index);
   if (twice !== undefined) throw new UserError(`${twice} is given twice`, 2);
-  const runs = await Promise.all(files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })));
+  const runs = await Promise.all(
+    files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })),
+  );
   const page = read('out', (_, file) => fromCallersFolder(file)) ?? defaultPage(runs, results);
   const { text, mode } = await pageOf(runs);
   await write(page, text, mode);
@@ -47,7 +55,8 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
 async function pageOf(runs: readonly Run[]): Promise<{ text: string; mode: number | undefined }> {
   const [{ file, result }, ...others] = runs as [Run, ...Run[]];
   // It has no configs.
-  if (others.length > 0) return { text: await severalPage(runs.map((run) => run.result)), mode: undefined };
+  if (others.length > 0)
+    return { text: await severalPage(runs.map((run) => run.result)), mode: undefined };
   const files = await readRunFiles(path.dirname(file), result);
   return { text: await htmlReport(result, files), mode: pageMode(result, files) };
 }
@@ -57,7 +66,7 @@ async function help(results: string): Promise<string[]> {
   return [
     `${typed('report')} RUN… [flags]`,
     '',
-    'Makes report.html of a run again, or one page of several, side by side. RUN is a run\'s name, its folder or its result.json.',
+    "Makes report.html of a run again, or one page of several, side by side. RUN is a run's name, its folder or its result.json.",
     '',
     ...(runs.length === 0 ? [`There are no runs in ${results}.`] : runs.map((run) => `  ${run}`)),
   ];
@@ -80,7 +89,11 @@ async function findResult(word: string, results: string): Promise<string> {
     throw new UserError(`${place} has no result.json: name the folder of a run`, 2);
   }
   const runs = await runsIn(results);
-  if (runs.length === 0 || word.includes(path.sep)) throw new UserError(`there is no run ${fromCallersFolder(word)}: name one in ${results}, or a run's folder`, 2);
+  if (runs.length === 0 || word.includes(path.sep))
+    throw new UserError(
+      `there is no run ${fromCallersFolder(word)}: name one in ${results}, or a run's folder`,
+      2,
+    );
   throw unknownWord(`run in ${results}`, word, runs);
 }
 
@@ -89,7 +102,9 @@ const mostMegabytes = 256;
 
 async function readResult(file: string): Promise<Result> {
   const bytes = await readBytes(file, { megabytes: mostMegabytes }).catch((error: unknown) => {
-    throw error instanceof Unreadable ? new UserError(`cannot read ${file}: ${error.message}`) : error;
+    throw error instanceof Unreadable
+      ? new UserError(`cannot read ${file}: ${error.message}`)
+      : error;
   });
   return checkResult(bytes.toString('utf8'), file);
 }
@@ -103,9 +118,14 @@ function defaultPage(runs: readonly Run[], results: string): string {
     const { dir, base, name } = path.parse(first.file);
     return path.join(dir, base === 'result.json' ? 'report.html' : `${name}.html`);
   }
-  const names = runs.map(({ file, result }) => (path.basename(file) === 'result.json' ? path.basename(path.dirname(file)) : result.run));
+  const names = runs.map(({ file, result }) =>
+    path.basename(file) === 'result.json' ? path.basename(path.dirname(file)) : result.run,
+  );
   const joined = names.join('+');
-  return path.join(results, `report-${joined.length <= longestName ? joined : `${names[0]}+${others.length}-more`}.html`);
+  return path.join(
+    results,
+    `report-${joined.length <= longestName ? joined : `${names[0]}+${others.length}-more`}.html`,
+  );
 }
 
 async function write(page: string, text: string, mode: number | undefined): Promise<void> {
@@ -116,6 +136,10 @@ async function write(page: string, text: string, mode: number | undefined): Prom
     await writeWhole(await whereItLeads(page), text, mode);
   } catch (error) {
     const reason = writeReasons[(error as NodeJS.ErrnoException).code ?? ''];
-    throw reason === undefined ? error : new UserError(`cannot write the page to ${page}: ${reason}; mend that or name another file with --out`);
+    throw reason === undefined
+      ? error
+      : new UserError(
+          `cannot write the page to ${page}: ${reason}; mend that or name another file with --out`,
+        );
   }
 }

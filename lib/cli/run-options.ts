@@ -15,33 +15,67 @@ import { readFailIf } from './fail-if.ts';
 import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
 export const runFlags = {
-  'rounds': { value: 'N', help: 'rounds, each with every variant once (10, a search 6, or the scenario\'s)' },
-  'precision': { value: '1%', help: 'go on until each is decided or known to within this (5 to 80 rounds)' },
+  rounds: {
+    value: 'N',
+    help: "rounds, each with every variant once (10, a search 6, or the scenario's)",
+  },
+  precision: {
+    value: '1%',
+    help: 'go on until each is decided or known to within this (5 to 80 rounds)',
+  },
   'max-time': { value: '10m', help: 'begin no round that would not end within this time' },
-  'duration': { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
-  'quick': { help: 'at most 4 short rounds, for a first look' },
-  'same-within': { value: '1%', help: 'how far apart two variants may be and still be the same (1%)' },
-  'arrivals': { value: 'poisson', help: 'of a rate: constant, or poisson, where some come together (constant)' },
-  'within': { value: 'p99=5ms', help: 'search for the highest rate that keeps this: p50, p90 or p99, and a time' },
-  'rates': { value: '1k,2k,5k', help: 'latency by rate: all of these requests/s instead of the load\'s own' },
-  'metric': { value: 'p99', help: 'what the verdict is by: rps, cpu, p50, p90, p99 (rps; at a rate p99 and p50)' },
-  'fail-if': { value: 'slower>3%', help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas' },
-  'wait': { value: '10m', help: 'wait so long for another run that measures here (not at all)' },
+  duration: { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
+  quick: { help: 'at most 4 short rounds, for a first look' },
+  'same-within': {
+    value: '1%',
+    help: 'how far apart two variants may be and still be the same (1%)',
+  },
+  arrivals: {
+    value: 'poisson',
+    help: 'of a rate: constant, or poisson, where some come together (constant)',
+  },
+  within: {
+    value: 'p99=5ms',
+    help: 'search for the highest rate that keeps this: p50, p90 or p99, and a time',
+  },
+  rates: {
+    value: '1k,2k,5k',
+    help: "latency by rate: all of these requests/s instead of the load's own",
+  },
+  metric: {
+    value: 'p99',
+    help: 'what the verdict is by: rps, cpu, p50, p90, p99 (rps; at a rate p99 and p50)',
+  },
+  'fail-if': {
+    value: 'slower>3%',
+    help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas',
+  },
+  wait: { value: '10m', help: 'wait so long for another run that measures here (not at all)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
-  'generator-cpus': { value: '0', help: 'cores of the load generator, InfluxDB and the rest (the other half)' },
+  'generator-cpus': {
+    value: '0',
+    help: 'cores of the load generator, InfluxDB and the rest (the other half)',
+  },
   'server-host': { value: 'USER@HOST', help: 'start the servers there, over ssh (this machine)' },
-  'generator-host': { value: 'USER@HOST', repeated: true, help: 'make the load there, over ssh; several make it together (this machine)' },
-  'install': { help: 'missing servers may be installed on the server host' },
-  'host': { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
-  'store': { value: 'influx|none', help: 'where samples go (influx)' },
-  'influx': { value: 'URL', help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one' },
-  'out': { value: 'DIR', help: 'folder of the results (results)' },
+  'generator-host': {
+    value: 'USER@HOST',
+    repeated: true,
+    help: 'make the load there, over ssh; several make it together (this machine)',
+  },
+  install: { help: 'missing servers may be installed on the server host' },
+  host: { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
+  store: { value: 'influx|none', help: 'where samples go (influx)' },
+  influx: {
+    value: 'URL',
+    help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one',
+  },
+  out: { value: 'DIR', help: 'folder of the results (results)' },
   'trust-config': { help: 'as root: run the code of whole configs too (modules, Lua, mruby …)' },
-  'verbose': { help: 'each load in detail, kernel settings and footnotes too, as in report.html' },
-  'json': { help: 'the result as JSON on stdout, everything else on stderr' },
+  verbose: { help: 'each load in detail, kernel settings and footnotes too, as in report.html' },
+  json: { help: 'the result as JSON on stdout, everything else on stderr' },
   ...exportFlags,
   ...noInstall,
-  'help': { help: 'this text' },
+  help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
 const stores = ['influx', 'none'];
@@ -52,17 +86,32 @@ export type RunOptions = ReturnType<typeof readRunOptions>;
 /** What was not given is absent. Throws UserError (exit code 2) for words that are wrong or do not go together. */
 export function readRunOptions({ flags, lists, read }: Words) {
   const isGiven = (flag: keyof typeof runFlags): true | undefined => flags.has(flag) || undefined;
-  if (flags.has('rounds') && flags.has('precision')) throw new UserError('--rounds and --precision do not go together: leave one out', 2);
-  if (flags.has('quick') && flags.has('precision')) throw new UserError('--quick and --precision do not go together: one ends after 4 rounds, the other goes on until it is known', 2);
-  if (flags.has('install') && !flags.has('server-host')) throw new UserError('--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given', 2);
-  if (flags.has('rates') && flags.has('within')) throw new UserError('--rates and --within do not go together: one is for given rates, the other finds one', 2);
+  if (flags.has('rounds') && flags.has('precision'))
+    throw new UserError('--rounds and --precision do not go together: leave one out', 2);
+  if (flags.has('quick') && flags.has('precision'))
+    throw new UserError(
+      '--quick and --precision do not go together: one ends after 4 rounds, the other goes on until it is known',
+      2,
+    );
+  if (flags.has('install') && !flags.has('server-host'))
+    throw new UserError(
+      '--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given',
+      2,
+    );
+  if (flags.has('rates') && flags.has('within'))
+    throw new UserError(
+      '--rates and --within do not go together: one is for given rates, the other finds one',
+      2,
+    );
   return {
     ...present({
       rounds: read('rounds', (flag, text) => wholeNumber(flag, text, mostRounds)),
       precision: read('precision', readPercent),
       maxTimeSeconds: read('max-time', (flag, text) => seconds(flag, text, 1)),
       sameWithin: read('same-within', readPercent),
-      arrivals: read('arrivals', (flag, text) => readWord(flag, text, ['constant', 'poisson'] as const)),
+      arrivals: read('arrivals', (flag, text) =>
+        readWord(flag, text, ['constant', 'poisson'] as const),
+      ),
       within: read('within', readWithin),
       rates: read('rates', readRates),
       metric: read('metric', (flag, text) => readWord(flag, text, metrics)),
@@ -70,7 +119,9 @@ export function readRunOptions({ flags, lists, read }: Words) {
       waitSeconds: read('wait', (flag, text) => seconds(flag, text, 1)),
       durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
       // Hosts as ssh takes them; what is absent is on this machine.
-      generatorHosts: read('generator-host', (flag) => readGeneratorHosts(flag, lists.get('generator-host') ?? [])),
+      generatorHosts: read('generator-host', (flag) =>
+        readGeneratorHosts(flag, lists.get('generator-host') ?? []),
+      ),
       serverHost: read('server-host', readHost),
       serverCpus: read('server-cpus', (flag, text) => parseCpuList(text, flag)),
       generatorCpus: read('generator-cpus', (flag, text) => parseCpuList(text, flag)),
@@ -90,7 +141,13 @@ export function readRunOptions({ flags, lists, read }: Words) {
 }
 
 /** [user@]host: no word that ssh would take for a flag. */
-const readHost = (flag: string, text: string): string => ofForm(flag, text, /^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/, 'write it as ssh takes it, such as web1 or root@10.0.0.2');
+const readHost = (flag: string, text: string): string =>
+  ofForm(
+    flag,
+    text,
+    /^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/,
+    'write it as ssh takes it, such as web1 or root@10.0.0.2',
+  );
 
 /** Each is an ssh connection and a k6. */
 const mostGeneratorHosts = 64;
@@ -98,26 +155,40 @@ const mostGeneratorHosts = 64;
 function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (twice !== undefined) throw new UserError(`${flag} ${twice} is named twice`, 2);
-  if (names.length > mostGeneratorHosts) throw new UserError(`${flag} names ${names.length} hosts: give at most ${mostGeneratorHosts}`, 2);
+  if (names.length > mostGeneratorHosts)
+    throw new UserError(
+      `${flag} names ${names.length} hosts: give at most ${mostGeneratorHosts}`,
+      2,
+    );
   return names.map((name) => readHost(flag, name));
 }
 
 function readPercent(flag: string, text: string): number {
   const percent = Number(/^(\d+(?:\.\d+)?)%$/.exec(text)?.[1]);
   if (percent >= 0.01 && percent <= 50) return percent / 100;
-  throw new UserError(`${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`, 2);
+  throw new UserError(
+    `${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`,
+    2,
+  );
 }
 
-const millisecondsPerUnit: Readonly<Record<string, number>> = { us: 0.001, 'µs': 0.001, 'ms': 1, 's': 1000 };
+const millisecondsPerUnit: Readonly<Record<string, number>> = {
+  us: 0.001,
+  µs: 0.001,
+  ms: 1,
+  s: 1000,
+};
 
 function readWithin(flag: string, text: string): Within {
-  const wrong = (what: string): UserError => new UserError(`${flag} ${text}: ${what}, such as p99=5ms`, 2);
+  const wrong = (what: string): UserError =>
+    new UserError(`${flag} ${text}: ${what}, such as p99=5ms`, 2);
   const [, metric = '', number = '', unit = ''] = /^([^=]*)=([\d.]*)(.*)$/.exec(text) ?? [];
   if (!isLatency(metric)) throw wrong('give p50, p90 or p99 and a time');
   const perUnit = millisecondsPerUnit[unit];
   if (perUnit === undefined) throw wrong('give the time with its unit, us, ms or s');
   const ms = Number(number) * perUnit;
-  if (number === '' || !(ms >= 0.001 && ms <= longestLatencyMs)) throw wrong('give a time from 1us to 60s');
+  if (number === '' || !(ms >= 0.001 && ms <= longestLatencyMs))
+    throw wrong('give a time from 1us to 60s');
   return { metric, ms };
 }
 
@@ -131,9 +202,15 @@ function readRates(flag: string, text: string): number[] {
     // 1.001 * 1000 is 1000.9999999999999.
     return Math.abs(rate - Math.round(rate)) < 1e-6 ? Math.round(rate) : rate;
   });
-  if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate)) throw new UserError(`${flag} ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`, 2);
-  if (new Set(rates).size < rates.length) throw new UserError(`${flag} ${text} names a rate twice`, 2);
-  if (rates.length > mostRates) throw new UserError(`${flag} names ${rates.length} rates: give at most ${mostRates}`, 2);
+  if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate))
+    throw new UserError(
+      `${flag} ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`,
+      2,
+    );
+  if (new Set(rates).size < rates.length)
+    throw new UserError(`${flag} ${text} names a rate twice`, 2);
+  if (rates.length > mostRates)
+    throw new UserError(`${flag} names ${rates.length} rates: give at most ${mostRates}`, 2);
   return rates.sort((a, b) => a - b);
 }
 
@@ -144,10 +221,14 @@ function readWord<Word extends string>(flag: string, text: string, words: readon
 }
 
 /** 'local': an influxd of our own. */
-function readStore(store: string | undefined, influx: string | undefined): 'local' | 'none' | { url: string } {
+function readStore(
+  store: string | undefined,
+  influx: string | undefined,
+): 'local' | 'none' | { url: string } {
   if (store !== undefined && !stores.includes(store)) throw unknownWord('store', store, stores);
   if (influx === undefined) return store === 'none' ? 'none' : 'local';
-  if (store === 'none') throw new UserError('--store none and --influx do not go together: leave one out', 2);
+  if (store === 'none')
+    throw new UserError('--store none and --influx do not go together: leave one out', 2);
   parseInfluxUrl(influx);
   return { url: influx };
 }

@@ -30,12 +30,26 @@ import type { RunOptions } from './run-options.ts';
 export function headingOf(plan: Plan, environment: Environment): Heading {
   const { scenario, variants } = plan;
   const { fewest, most } = expectedRounds(plan);
-  const named = (atAddress: boolean): string[] => [...new Set(variants.flatMap(({ variant: { server } }) => ((server.name === 'address') === atAddress ? [isConfigured(server) ? `${server.name} ${environment.versions[server.name] ?? ''}`.trim() : programOf(server)] : [])))];
+  const named = (atAddress: boolean): string[] => [
+    ...new Set(
+      variants.flatMap(({ variant: { server } }) =>
+        (server.name === 'address') === atAddress
+          ? [
+              isConfigured(server)
+                ? `${server.name} ${environment.versions[server.name] ?? ''}`.trim()
+                : programOf(server),
+            ]
+          : [],
+      ),
+    ),
+  ];
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
     bodyBytes: [...new Set(variants.map(({ variant }) => pageOf(scenario, variant).bodyBytes))],
-    pages: variants.map(({ variant }) => Object.keys(pageOf(scenario, variant).weights ?? {}).length || 1),
+    pages: variants.map(
+      ({ variant }) => Object.keys(pageOf(scenario, variant).weights ?? {}).length || 1,
+    ),
     protocol: listed(variants.map(({ load }) => load.protocol)),
     network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),
     rounds: fewest,
@@ -52,16 +66,30 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
 const longSeconds = 300;
 
 /** How to make a long run shorter; nothing for a short one. `ownWays`: those of the command, in words. */
-export function shorterLine(plan: PlanDraft, options: RunOptions, ownWays: readonly string[]): string[] {
+export function shorterLine(
+  plan: PlanDraft,
+  options: RunOptions,
+  ownWays: readonly string[],
+): string[] {
   if (estimatedSeconds(plan) <= longSeconds) return [];
   // The plan's scenario is at its rates already.
   const { rates: _, ...others } = options;
-  const quick = makePlan(plan.scenario, plan.shown, plan.cores, { ...others, quick: true, exact: plan.exact });
+  const quick = makePlan(plan.scenario, plan.shown, plan.cores, {
+    ...others,
+    quick: true,
+    exact: plan.exact,
+  });
   // With rounds and seconds that the person has set, it is hardly shorter; with two flags it does not go.
-  const isQuickest = plan.quick || plan.exact || plan.precision !== undefined || estimatedSeconds(quick) > 0.9 * estimatedSeconds(plan);
+  const isQuickest =
+    plan.quick ||
+    plan.exact ||
+    plan.precision !== undefined ||
+    estimatedSeconds(quick) > 0.9 * estimatedSeconds(plan);
   const first = isQuickest ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
   const fewer = plan.precision === undefined ? 'fewer --rounds' : 'a wider --precision';
-  return [`To make it shorter: ${[...first, ...(plan.rounds > 1 ? [fewer, plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time'] : []), ...ownWays].join(', ')}.`];
+  return [
+    `To make it shorter: ${[...first, ...(plan.rounds > 1 ? [fewer, plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time'] : []), ...ownWays].join(', ')}.`,
+  ];
 }
 
 /** Tells the person what goes on. */
@@ -74,35 +102,61 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   let step = '';
   return {
     load({ round, variants, rps, comparisons, secondsLeft }) {
-      progress.running({ what: roundOf(round), seen: [seenSoFar(variants, rps, comparisons), ...(step === '' ? [] : [step])].join(' · '), secondsLeft });
+      progress.running({
+        what: roundOf(round),
+        seen: [seenSoFar(variants, rps, comparisons), ...(step === '' ? [] : [step])].join(' · '),
+        secondsLeft,
+      });
     },
     stepped({ round, steps }) {
-      step = steps.map(({ variant, rate, kept, why, latencyMs }) => `${variant} ${whole(rate)}/s: ${kept && within !== undefined ? `${within.metric} ${scaledTime(latencyMs[within.metric])}` : `no, ${why}`}`).join(', ');
+      step = steps
+        .map(
+          ({ variant, rate, kept, why, latencyMs }) =>
+            `${variant} ${whole(rate)}/s: ${kept && within !== undefined ? `${within.metric} ${scaledTime(latencyMs[within.metric])}` : `no, ${why}`}`,
+        )
+        .join(', ');
       progress.finished(`${roundOf(round)} · ${step}`);
     },
     measured({ round, variant, outcome: { phases, search } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = total(phases, (phase) => phase.hung);
-      const errors = `${counts(total(phases, (phase) => phase.errors.total), 'error')}${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
+      const errors = `${counts(
+        total(phases, (phase) => phase.errors.total),
+        'error',
+      )}${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
       const rate = `${search?.found.atLeast === true ? 'at least ' : ''}${whole(search?.found.rate ?? roundRps(phases))} requests/s`;
       progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors}`);
       step = '';
     },
     repeated({ round, why, whole }) {
-      progress.say(`round ${round} is ${whole ? 'measured again' : 'dropped and repeated'}: ${why}`);
+      progress.say(
+        `round ${round} is ${whole ? 'measured again' : 'dropped and repeated'}: ${why}`,
+      );
     },
     undecided({ rounds, variants, next }) {
-      progress.say(`after ${rounds} rounds ${variants.join(', ')} ${variants.length === 1 ? 'is' : 'are'} inconclusive: going on to ${next}`);
+      progress.say(
+        `after ${rounds} rounds ${variants.join(', ')} ${variants.length === 1 ? 'is' : 'are'} inconclusive: going on to ${next}`,
+      );
     },
     timeOver({ rounds }) {
-      progress.say(`after ${rounds} ${rounds === 1 ? 'round' : 'rounds'} there is no time for another one (--max-time)`);
+      progress.say(
+        `after ${rounds} ${rounds === 1 ? 'round' : 'rounds'} there is no time for another one (--max-time)`,
+      );
     },
   };
 }
 
 /** The ratios, once there are two rounds; before that, and for who is alone, requests/s. */
-function seenSoFar(variants: readonly string[], rps: number | null, comparisons: readonly Comparison[]): string {
-  const ratios = comparisons.filter(({ roundRatios }) => roundRatios.length > 1).map(({ metric, variant, ratio, ci95 }) => `${variant} ${metricMark(metric)}${times(ratio, ci95)}`);
+function seenSoFar(
+  variants: readonly string[],
+  rps: number | null,
+  comparisons: readonly Comparison[],
+): string {
+  const ratios = comparisons
+    .filter(({ roundRatios }) => roundRatios.length > 1)
+    .map(
+      ({ metric, variant, ratio, ci95 }) => `${variant} ${metricMark(metric)}${times(ratio, ci95)}`,
+    );
   if (variants.length > 1 && ratios.length > 0) return ratios.join(', ');
   return `${variants.join(', ')}${rps === null ? '' : ` · ${whole(rps)} requests/s now`}`;
 }
@@ -113,7 +167,11 @@ function seenSoFar(variants: readonly string[], rps: number | null, comparisons:
  * @throws what ended the run early; UserError where no request of a row succeeded: that is no comparison
  */
 export async function report(
-  outcome: RunOutcome, folder: string, options: RunOptions, print: (text: string) => void, show?: (result: Result) => string[],
+  outcome: RunOutcome,
+  folder: string,
+  options: RunOptions,
+  print: (text: string) => void,
+  show?: (result: Result) => string[],
 ): Promise<number> {
   const { result, ended } = outcome;
   // Of a search that was ended in its first round there are steps.
@@ -122,15 +180,31 @@ export async function report(
     const page = await htmlPage(folder, result);
     const stored = `${storedLine(result.integrity)} · ${page}`;
     const terminal = terminalOf(options);
-    print(['', ...(show === undefined ? terminalReport(result, [stored], terminal) : [...show(result), ...wrapLines([stored], terminal.width)])].join('\n'));
-    await allWritten([writeWhole(join(folder, 'table.md'), markdownReport(result)), ...writeExports(options.exports, result)], ended);
+    print(
+      [
+        '',
+        ...(show === undefined
+          ? terminalReport(result, [stored], terminal)
+          : [...show(result), ...wrapLines([stored], terminal.width)]),
+      ].join('\n'),
+    );
+    await allWritten(
+      [
+        writeWhole(join(folder, 'table.md'), markdownReport(result)),
+        ...writeExports(options.exports, result),
+      ],
+      ended,
+    );
   }
   if (options.json && measured && show === undefined) process.stdout.write(resultJson(result));
   if (ended !== undefined) throw ended;
   const silent = nothingLines(result);
   if (measured && silent.length > 0) {
-    const isAll = silent.length === result.variants.filter(({ rounds }) => rounds.length > 0).length;
-    throw new UserError(`${isAll ? 'nothing was compared' : 'a side was not measured'}: ${silent.join(' ').slice(0, -1)}`);
+    const isAll =
+      silent.length === result.variants.filter(({ rounds }) => rounds.length > 0).length;
+    throw new UserError(
+      `${isAll ? 'nothing was compared' : 'a side was not measured'}: ${silent.join(' ').slice(0, -1)}`,
+    );
   }
   return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
 }
@@ -138,7 +212,11 @@ export async function report(
 /** Where the person reads. */
 export function terminalOf(options: RunOptions): TerminalReportOptions {
   const width = outputWidth(options);
-  return { width, colour: width !== Infinity && process.env['NO_COLOR'] === undefined, verbose: options.verbose === true };
+  return {
+    width,
+    colour: width !== Infinity && process.env['NO_COLOR'] === undefined,
+    verbose: options.verbose === true,
+  };
 }
 
 /** Characters per line where the person reads; Infinity in a pipe. */
@@ -150,7 +228,8 @@ export function outputWidth({ json }: RunOptions): number {
 
 /** None is left out for another. When the run has failed already, e.g. on a full disk, that is what the person has to hear. */
 async function allWritten(files: readonly Promise<void>[], ended: unknown): Promise<void> {
-  const failed = (await Promise.allSettled(files)).find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined;
+  const failed = (await Promise.allSettled(files)).find(({ status }) => status === 'rejected') as
+    PromiseRejectedResult | undefined;
   if (failed !== undefined && ended === undefined) throw failed.reason;
 }
 
@@ -159,7 +238,9 @@ async function htmlPage(folder: string, result: Result): Promise<string> {
   try {
     return await writeHtmlReport(folder, result);
   } catch (error) {
-    console.error(`report.html was not written: ${messageOf(error)}; make it again with: ${typed('report')} ${folder}`);
+    console.error(
+      `report.html was not written: ${messageOf(error)}; make it again with: ${typed('report')} ${folder}`,
+    );
     return folder;
   }
 }

@@ -11,17 +11,29 @@ import { printHelp, readWords, type Flag } from './words.ts';
 
 export const scenarioFlags = {
   ...runFlags,
-  'variants': { value: 'a,b', help: 'only these variants' },
-  'exact': { help: 'threads, workers, times and counts as published, not fitted to this machine' },
+  variants: { value: 'a,b', help: 'only these variants' },
+  exact: { help: 'threads, workers, times and counts as published, not fitted to this machine' },
 } as const satisfies Record<string, Flag>;
 
 /** Without a name the scenarios are listed. @throws UserError (exit code 2) for words that are wrong or do not go together */
 export function readScenarioOptions(args: readonly string[]) {
   const words = readWords(args, scenarioFlags);
-  const { positionals: [name, extra], flags } = words;
-  if (extra !== undefined) throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
-  if (flags.has('quick') && flags.has('exact')) throw new UserError('--quick and --exact do not go together: one is for short rounds, the other for those of the article', 2);
-  return { ...readRunOptions(words), ...present({ name, variants: flags.get('variants')?.split(',') }), exact: flags.has('exact') };
+  const {
+    positionals: [name, extra],
+    flags,
+  } = words;
+  if (extra !== undefined)
+    throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
+  if (flags.has('quick') && flags.has('exact'))
+    throw new UserError(
+      '--quick and --exact do not go together: one is for short rounds, the other for those of the article',
+      2,
+    );
+  return {
+    ...readRunOptions(words),
+    ...present({ name, variants: flags.get('variants')?.split(',') }),
+    exact: flags.has('exact'),
+  };
 }
 
 /** Returns the exit code. Throws UserError and Interrupted. */
@@ -33,13 +45,28 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   }
   const scenario = await findScenario(options.name);
   const variants = findVariants(scenario, options.variants);
-  if ((options.serverHost !== undefined || options.generatorHosts !== undefined) && variants.some((variant) => networkOf(scenario, variant) !== undefined)) {
-    throw new UserError(`${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`, 2);
+  if (
+    (options.serverHost !== undefined || options.generatorHosts !== undefined) &&
+    variants.some((variant) => networkOf(scenario, variant) !== undefined)
+  ) {
+    throw new UserError(
+      `${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`,
+      2,
+    );
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
   return onHosts(options, scenario, kinds, (cores, hosts) => {
     const draft = makePlan(scenario, variants, cores, options);
-    return perform({ servers: draft.variants.map(({ variant }) => variant.server), cores, ...hosts, shorterBy: ['fewer --variants'], prepare: () => Promise.resolve({ draft }) }, options);
+    return perform(
+      {
+        servers: draft.variants.map(({ variant }) => variant.server),
+        cores,
+        ...hosts,
+        shorterBy: ['fewer --variants'],
+        prepare: () => Promise.resolve({ draft }),
+      },
+      options,
+    );
   });
 }
 

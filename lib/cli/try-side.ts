@@ -8,7 +8,17 @@ import type { Cores } from '../machine/cores.ts';
 import { roundFolder } from '../runner/stage.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { nameAt } from '../scenario/variants.ts';
-import { answerOfAll, isStarted, startServer, temporaryFolder, waitUntilReady, workersFor, type Answer, type ReadyCheck, type RunningServer } from '../servers/index.ts';
+import {
+  answerOfAll,
+  isStarted,
+  startServer,
+  temporaryFolder,
+  waitUntilReady,
+  workersFor,
+  type Answer,
+  type ReadyCheck,
+  type RunningServer,
+} from '../servers/index.ts';
 import type { Side } from './compare-sides.ts';
 import type { Begun, ServerBinaries } from './perform.ts';
 import type { RunOptions } from './run-options.ts';
@@ -22,11 +32,20 @@ export interface Tried extends Side {
 }
 
 /** Where sides are started, and with what. */
-interface Place { binaries: ServerBinaries; host?: ServerHost | undefined; cores: Cores }
+interface Place {
+  binaries: ServerBinaries;
+  host?: ServerHost | undefined;
+  cores: Cores;
+}
 
 /** Starts a side in a folder, and asks it. Throws UserError that names it; nothing is left running then. */
 async function startSide(
-  side: Side, spec: ServerSpec, { binaries, host, cores }: Place, { trustConfig }: Pick<RunOptions, 'trustConfig'>, folder: string, signal: AbortSignal,
+  side: Side,
+  spec: ServerSpec,
+  { binaries, host, cores }: Place,
+  { trustConfig }: Pick<RunOptions, 'trustConfig'>,
+  folder: string,
+  signal: AbortSignal,
 ): Promise<{ tried: Tried; server: RunningServer }> {
   const { given, source, load } = side;
   let server: RunningServer | undefined;
@@ -41,18 +60,38 @@ async function startSide(
       trustConfig: trustConfig === true,
       signal,
     });
-    const [answer, offered] = await Promise.all([answerOfAll(server, { ...checkOf(side), anyLength: true }, signal), encodingOffered(server, side, signal)]);
-    return { tried: { ...side, answer, ...(offered === undefined ? {} : { offered }), redirections: server.redirections }, server };
+    const [answer, offered] = await Promise.all([
+      answerOfAll(server, { ...checkOf(side), anyLength: true }, signal),
+      encodingOffered(server, side, signal),
+    ]);
+    return {
+      tried: {
+        ...side,
+        answer,
+        ...(offered === undefined ? {} : { offered }),
+        redirections: server.redirections,
+      },
+      server,
+    };
   } catch (error) {
     await server?.stop();
-    if (!(error instanceof UserError) || (source.kind === 'config' && error.message.includes(source.config.file))) throw error;
+    if (
+      !(error instanceof UserError) ||
+      (source.kind === 'config' && error.message.includes(source.config.file))
+    )
+      throw error;
     throw new UserError(`${given}: ${error.message}`, error.exitCode);
   }
 }
 
 /** Starts all sides, each in its folder of round 1, which takes them over. Of commands with the same fixed port only the last one stays. */
 export async function startSides(
-  sides: readonly Side[], specOf: (side: Side) => ServerSpec, place: Place, options: Pick<RunOptions, 'trustConfig' | 'rates'>, { folder, servers }: Begun, { signal, guard }: Interrupt,
+  sides: readonly Side[],
+  specOf: (side: Side) => ServerSpec,
+  place: Place,
+  options: Pick<RunOptions, 'trustConfig' | 'rates'>,
+  { folder, servers }: Begun,
+  { signal, guard }: Interrupt,
 ): Promise<Tried[]> {
   const [rate] = options.rates ?? [];
   const byPort = new Map<number, string>();
@@ -66,16 +105,32 @@ export async function startSides(
       servers.delete(rival);
       byPort.set(spec.port, variant);
     }
-    const { tried, server } = await startSide(side, spec, place, options, join(roundFolder(folder, 1), variant), signal);
+    const { tried, server } = await startSide(
+      side,
+      spec,
+      place,
+      options,
+      join(roundFolder(folder, 1), variant),
+      signal,
+    );
     const unguard = isStarted(server) ? guard(server.pid) : undefined;
-    servers.set(variant, { server: { ...server, stop: () => server.stop().finally(unguard) }, answer: tried.answer });
+    servers.set(variant, {
+      server: { ...server, stop: () => server.stop().finally(unguard) },
+      answer: tried.answer,
+    });
     all.push(tried);
   }
   return all;
 }
 
 /** Starts a side, asks it, and ends it again. */
-export async function tryOnce(side: Side, spec: ServerSpec, place: Place, options: Pick<RunOptions, 'trustConfig'>, signal: AbortSignal): Promise<Tried> {
+export async function tryOnce(
+  side: Side,
+  spec: ServerSpec,
+  place: Place,
+  options: Pick<RunOptions, 'trustConfig'>,
+  signal: AbortSignal,
+): Promise<Tried> {
   const folder = await temporaryFolder();
   try {
     const { tried, server } = await startSide(side, spec, place, options, folder, signal);
@@ -87,14 +142,22 @@ export async function tryOnce(side: Side, spec: ServerSpec, place: Place, option
 }
 
 /** What its pages have to be answered with. */
-function checkOf({ page, load }: Side): Pick<ReadyCheck, 'page' | 'protocol' | 'tls'> & { request: Side['load'] } {
+function checkOf({
+  page,
+  load,
+}: Side): Pick<ReadyCheck, 'page' | 'protocol' | 'tls'> & { request: Side['load'] } {
   return { page, protocol: load.protocol, request: load, tls: load.tls };
 }
 
 /** What a side compresses for who can take it; undefined where the load says so itself, or where that is answered otherwise. */
-async function encodingOffered({ origin }: RunningServer, side: Side, signal: AbortSignal): Promise<Tried['offered']> {
+async function encodingOffered(
+  { origin }: RunningServer,
+  side: Side,
+  signal: AbortSignal,
+): Promise<Tried['offered']> {
   const { load } = side;
-  if (Object.keys(load.headers ?? {}).some((name) => name.toLowerCase() === 'accept-encoding')) return undefined;
+  if (Object.keys(load.headers ?? {}).some((name) => name.toLowerCase() === 'accept-encoding'))
+    return undefined;
   const request = { ...load, headers: { ...load.headers, 'Accept-Encoding': 'gzip' } };
   try {
     return await waitUntilReady({ ...checkOf(side), origin, request, anyLength: true }, signal);

@@ -13,7 +13,9 @@ export interface Flag {
 }
 
 /** What any command takes; `main` takes it out of the words before the command reads them. */
-export const noInstall = { 'no-install': { help: 'install no packages, but say which are missing (as BAKEOFF_INSTALL=no)' } } as const satisfies Record<string, Flag>;
+export const noInstall = {
+  'no-install': { help: 'install no packages, but say which are missing (as BAKEOFF_INSTALL=no)' },
+} as const satisfies Record<string, Flag>;
 
 export interface Words {
   positionals: string[];
@@ -27,8 +29,22 @@ export interface Words {
 
 /** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, or has one and takes none */
 export function readWords(args: readonly string[], known: Readonly<Record<string, Flag>>): Words {
-  const options = Object.fromEntries(Object.entries(known).map(([name, flag]) => [name, { type: flag.value === undefined ? 'boolean' : 'string', ...(name === 'help' ? { short: 'h' } : {}) } as const]));
-  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
+  const options = Object.fromEntries(
+    Object.entries(known).map(([name, flag]) => [
+      name,
+      {
+        type: flag.value === undefined ? 'boolean' : 'string',
+        ...(name === 'help' ? { short: 'h' } : {}),
+      } as const,
+    ]),
+  );
+  const { tokens } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
   const positionals: string[] = [];
   const flags = new Map<string, string>();
   const lists = new Map<string, string[]>();
@@ -36,17 +52,35 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const flag = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
-    if (flag === undefined) throw unknownWord('flag', token.rawName, Object.keys(known).map((name) => `--${name}`), '--help lists them');
-    if (flags.has(token.name) && flag.repeated === undefined) throw new UserError(`${token.rawName} is given twice${Object.hasOwn(known, `${token.name}s`) ? `: several go into one --${token.name}s` : ''}`, 2);
-    if (flag.value === undefined && token.value !== undefined) throw new UserError(`${token.rawName} takes no value`, 2);
+    if (flag === undefined)
+      throw unknownWord(
+        'flag',
+        token.rawName,
+        Object.keys(known).map((name) => `--${name}`),
+        '--help lists them',
+      );
+    if (flags.has(token.name) && flag.repeated === undefined)
+      throw new UserError(
+        `${token.rawName} is given twice${Object.hasOwn(known, `${token.name}s`) ? `: several go into one --${token.name}s` : ''}`,
+        2,
+      );
+    if (flag.value === undefined && token.value !== undefined)
+      throw new UserError(`${token.rawName} takes no value`, 2);
     // A forgotten value would swallow the next flag.
-    if (flag.value !== undefined && (token.value === undefined || token.value === '' || (!token.inlineValue && token.value.startsWith('--')))) {
+    if (
+      flag.value !== undefined &&
+      (token.value === undefined ||
+        token.value === '' ||
+        (!token.inlineValue && token.value.startsWith('--')))
+    ) {
       throw new UserError(`${token.rawName} needs a value: ${token.rawName} ${flag.value}`, 2);
     }
     flags.set(token.name, token.value ?? '');
-    if (flag.repeated) lists.set(token.name, [...lists.get(token.name) ?? [], token.value as string]);
+    if (flag.repeated)
+      lists.set(token.name, [...(lists.get(token.name) ?? []), token.value as string]);
   }
-  const read: Words['read'] = (flag, reader) => (flags.has(flag) ? reader(`--${flag}`, flags.get(flag) as string) : undefined);
+  const read: Words['read'] = (flag, reader) =>
+    flags.has(flag) ? reader(`--${flag}`, flags.get(flag) as string) : undefined;
   return { positionals, flags, lists, read };
 }
 
@@ -62,14 +96,24 @@ export function asWords<T>(read: () => T, before: string): T {
 /** Prints a help, with its flags at the end. In a terminal, what is too long for a line goes on below where its text begins, which is behind a wider gap. */
 export function printHelp(lines: readonly string[], flags?: Readonly<Record<string, Flag>>): void {
   const textAt = (line: string): number => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
-  console.log(wrapLines([...lines, ...(flags === undefined ? [] : ['', ...flagLines(flags)])], process.stdout.columns || Infinity, textAt).join('\n'));
+  console.log(
+    wrapLines(
+      [...lines, ...(flags === undefined ? [] : ['', ...flagLines(flags)])],
+      process.stdout.columns || Infinity,
+      textAt,
+    ).join('\n'),
+  );
 }
 
 /** One line per flag. */
 export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
-  const heads = Object.entries(known).map(([name, { value }]) => `  --${name}${value === undefined ? '' : ` ${value}`}`);
+  const heads = Object.entries(known).map(
+    ([name, { value }]) => `  --${name}${value === undefined ? '' : ` ${value}`}`,
+  );
   const width = Math.max(...heads.map((head) => head.length));
-  return Object.values(known).map(({ help }, index) => `${(heads[index] as string).padEnd(width)}  ${help}`);
+  return Object.values(known).map(
+    ({ help }, index) => `${(heads[index] as string).padEnd(width)}  ${help}`,
+  );
 }
 
 /** A text of that form; `wanted` says which that is. */

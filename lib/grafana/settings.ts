@@ -25,7 +25,16 @@ export interface GrafanaFiles {
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
   const at = (...names: string[]): string => join(folder, ...names);
   makePrivateFolder(folder);
-  for (const name of ['data', 'logs', 'plugins', 'provisioning/datasources', 'provisioning/dashboards', 'provisioning/plugins', 'provisioning/alerting']) makeFolder(at(name));
+  for (const name of [
+    'data',
+    'logs',
+    'plugins',
+    'provisioning/datasources',
+    'provisioning/dashboards',
+    'provisioning/plugins',
+    'provisioning/alerting',
+  ])
+    makeFolder(at(name));
   const passwordFile = at('data/admin-password');
   if (!existsSync(passwordFile)) writePrivate(passwordFile, randomBytes(18).toString('base64url'));
   writePrivate(at('provisioning/datasources/bakeoff.yaml'), datasourceFile(influx));
@@ -43,20 +52,45 @@ function writePrivate(file: string, text: string): void {
 
 /** The data source of dashboards/provisioning for this InfluxDB: with its user and password (2.x: the token), as bakeoff itself asks it. */
 function datasourceFile({ url, database, credentials }: Influx): string {
-  const file = provisioned('datasources') as { datasources: [Record<string, unknown> & { jsonData: Record<string, unknown> }] };
+  const file = provisioned('datasources') as {
+    datasources: [Record<string, unknown> & { jsonData: Record<string, unknown> }];
+  };
   const [shipped] = file.datasources;
   const { httpHeaderName1: _, ...jsonData } = shipped.jsonData;
-  const access = credentials === null ? {} : {
-    basicAuth: true, basicAuthUser: literal(credentials.user), secureJsonData: { basicAuthPassword: literal(credentials.password) },
-  };
+  const access =
+    credentials === null
+      ? {}
+      : {
+          basicAuth: true,
+          basicAuthUser: literal(credentials.user),
+          secureJsonData: { basicAuthPassword: literal(credentials.password) },
+        };
   const { secureJsonData: __, ...others } = shipped;
-  return stringify({ ...file, datasources: [{ ...others, url: literal(url), jsonData: { ...jsonData, dbName: literal(database) }, ...access }] });
+  return stringify({
+    ...file,
+    datasources: [
+      {
+        ...others,
+        url: literal(url),
+        jsonData: { ...jsonData, dbName: literal(database) },
+        ...access,
+      },
+    ],
+  });
 }
 
 function dashboardsFile(): string {
   const file = provisioned('dashboards') as { providers: [{ options: Record<string, unknown> }] };
   const [provider] = file.providers;
-  return stringify({ ...file, providers: [{ ...provider, options: { ...provider.options, path: literal(join(dashboardsFolder, 'generated')) } }] });
+  return stringify({
+    ...file,
+    providers: [
+      {
+        ...provider,
+        options: { ...provider.options, path: literal(join(dashboardsFolder, 'generated')) },
+      },
+    ],
+  });
 }
 
 function provisioned(kind: 'datasources' | 'dashboards'): unknown {
@@ -70,24 +104,43 @@ function literal(text: string): string {
 
 function grafanaIni(folder: string, port: number, passwordFile: string): string {
   const sections: Record<string, Record<string, string | number | boolean>> = {
-    'paths': Object.fromEntries(['data', 'logs', 'plugins', 'provisioning'].map((name) => [name, join(folder, name)])),
-    'server': { protocol: 'http', http_addr: '127.0.0.1', http_port: port },
-    'security': { admin_user: 'admin', admin_password: `$__file{${passwordFile}}`, disable_gravatar: true },
+    paths: Object.fromEntries(
+      ['data', 'logs', 'plugins', 'provisioning'].map((name) => [name, join(folder, name)]),
+    ),
+    server: { protocol: 'http', http_addr: '127.0.0.1', http_port: port },
+    security: {
+      admin_user: 'admin',
+      admin_password: `$__file{${passwordFile}}`,
+      disable_gravatar: true,
+    },
     // Whoever looks uses the data source's password, and every user of the machine can reach loopback.
     'auth.anonymous': { enabled: false },
-    'metrics': { enabled: false },
-    'users': { allow_sign_up: false, default_theme: 'system' },
+    metrics: { enabled: false },
+    users: { allow_sign_up: false, default_theme: 'system' },
     // The live dashboard asks every two seconds.
-    'dashboards': { min_refresh_interval: '2s', default_home_dashboard_path: join(dashboardsFolder, 'generated', generatedFile('comparison')) },
+    dashboards: {
+      min_refresh_interval: '2s',
+      default_home_dashboard_path: join(dashboardsFolder, 'generated', generatedFile('comparison')),
+    },
     // It tells nobody about itself and fetches nothing.
-    'analytics': { enabled: false, reporting_enabled: false, check_for_updates: false, check_for_plugin_updates: false, feedback_links_enabled: false },
-    'news': { news_feed_enabled: false },
-    'plugins': { preinstall_disabled: true, public_key_retrieval_disabled: true },
-    'unified_alerting': { enabled: false },
-    'log': { mode: 'console', level: 'warn' },
+    analytics: {
+      enabled: false,
+      reporting_enabled: false,
+      check_for_updates: false,
+      check_for_plugin_updates: false,
+      feedback_links_enabled: false,
+    },
+    news: { news_feed_enabled: false },
+    plugins: { preinstall_disabled: true, public_key_retrieval_disabled: true },
+    unified_alerting: { enabled: false },
+    log: { mode: 'console', level: 'warn' },
   };
   // A # or ; begins a comment, but within these quotes.
   const quoted = (text: string): string => (/[#;]/.test(text) ? `"""${text}"""` : text);
-  const lines = Object.entries(sections).flatMap(([section, settings]) => ['', `[${section}]`, ...Object.entries(settings).map(([name, value]) => `${name} = ${quoted(String(value))}`)]);
+  const lines = Object.entries(sections).flatMap(([section, settings]) => [
+    '',
+    `[${section}]`,
+    ...Object.entries(settings).map(([name, value]) => `${name} = ${quoted(String(value))}`),
+  ]);
   return `${['; Written by bakeoff at every start.', ...lines].join('\n')}\n`;
 }

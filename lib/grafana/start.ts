@@ -10,7 +10,13 @@ import { UserError } from '../errors.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
 import { lastLines } from '../log-file.ts';
 import { makeFolder } from '../folders.ts';
-import { startLogged, weighSession, withoutVariables, type Child, type ChildOptions } from '../process.ts';
+import {
+  startLogged,
+  weighSession,
+  withoutVariables,
+  type Child,
+  type ChildOptions,
+} from '../process.ts';
 import { loopbackAddress, portProblem } from '../servers/ports.ts';
 import { find, findAll, isExecutableFile, type Machine } from '../setup/machine.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
@@ -32,37 +38,62 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
   if (named !== undefined && named !== '') {
     const unpacked = await grafanaIn(fromCallersFolder(named));
     if (unpacked !== undefined) return unpacked;
-    throw new UserError(`GRAFANA_HOME=${named} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`);
+    throw new UserError(
+      `GRAFANA_HOME=${named} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`,
+    );
   }
   const binaries = await findAll('grafana', machine);
   for (const binary of binaries) {
-    const installed = await grafanaIn(dirname(dirname(await realpath(binary)))) ?? await grafanaIn(join(machine.systemRoot, packagedHome));
+    const installed =
+      (await grafanaIn(dirname(dirname(await realpath(binary))))) ??
+      (await grafanaIn(join(machine.systemRoot, packagedHome)));
     if (installed !== undefined) return installed;
   }
-  const { services } = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as { services: { grafana: { image: string } } };
+  const { services } = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as {
+    services: { grafana: { image: string } };
+  };
   const { image } = services.grafana;
   const docker = await find('docker', machine);
   const problem = docker === undefined ? undefined : await dockerProblem(docker, machine, signal);
-  if (docker !== undefined && problem === undefined) return { kind: 'docker', command: docker, image };
+  if (docker !== undefined && problem === undefined)
+    return { kind: 'docker', command: docker, image };
   const [binary] = binaries;
-  throw new UserError([
-    binary === undefined ? 'Grafana is missing. One of these three ways to get it:' : `${binary} is there, its pages and conf/defaults.ini are not. One of these three ways:`,
-    '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
-    '  install its package (https://grafana.com/docs/grafana/latest/setup-grafana/installation/), so that grafana is on PATH',
-    `  ${problem === undefined ? 'install Docker' : `let Docker work, which says: ${problem}`} (then ${image} is used)`,
-  ].join('\n'));
+  throw new UserError(
+    [
+      binary === undefined
+        ? 'Grafana is missing. One of these three ways to get it:'
+        : `${binary} is there, its pages and conf/defaults.ini are not. One of these three ways:`,
+      '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
+      '  install its package (https://grafana.com/docs/grafana/latest/setup-grafana/installation/), so that grafana is on PATH',
+      `  ${problem === undefined ? 'install Docker' : `let Docker work, which says: ${problem}`} (then ${image} is used)`,
+    ].join('\n'),
+  );
 }
 
 /** The Grafana that was unpacked or installed to a folder; undefined when there is none. */
 async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
   const command = join(home, 'bin/grafana');
-  const isThere = await isExecutableFile(command) && await stat(join(home, 'conf/defaults.ini')).then((file) => file.isFile(), () => false);
+  const isThere =
+    (await isExecutableFile(command)) &&
+    (await stat(join(home, 'conf/defaults.ini')).then(
+      (file) => file.isFile(),
+      () => false,
+    ));
   return isThere ? { kind: 'native', command, args: ['server'], home } : undefined;
 }
 
 /** What keeps Docker from working, e.g. that its daemon does not run; undefined when nothing does. */
-async function dockerProblem(command: string, machine: Machine, signal?: AbortSignal): Promise<string | undefined> {
-  const { code, stderr } = await run({ command, args: ['info', '--format', '{{.ServerVersion}}'], env: machine.env, signal });
+async function dockerProblem(
+  command: string,
+  machine: Machine,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const { code, stderr } = await run({
+    command,
+    args: ['info', '--format', '{{.ServerVersion}}'],
+    env: machine.env,
+    signal,
+  });
   return code === 0 ? undefined : lastLine(stderr) || `exit code ${code}`;
 }
 
@@ -88,8 +119,20 @@ const startTimeoutMs = 180_000;
  * Returns when Grafana answers, and then has the lowest priority on its cores `cpus`. Its files go below `folder`.
  * @throws UserError when it does not start, and the signal's reason when that fires
  */
-export async function startGrafana({ program, influx, folder, cpus, env, signal }: {
-  program: GrafanaProgram; influx: Influx; folder: string; cpus: readonly number[]; env: NodeJS.ProcessEnv; signal: AbortSignal;
+export async function startGrafana({
+  program,
+  influx,
+  folder,
+  cpus,
+  env,
+  signal,
+}: {
+  program: GrafanaProgram;
+  influx: Influx;
+  folder: string;
+  cpus: readonly number[];
+  env: NodeJS.ProcessEnv;
+  signal: AbortSignal;
 }): Promise<RunningGrafana> {
   const port = await freePort();
   const logFile = join(folder, 'grafana.log');
@@ -101,17 +144,27 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
     const lockPath = join(folder, 'lock');
     // `npm run clean` holds it for a moment.
     const lock = await lockFile(lockPath, 1);
-    if (lock === null) throw new UserError(`Grafana runs in ${folder} already${holder(lockPath)}: look there, or end it`);
+    if (lock === null)
+      throw new UserError(
+        `Grafana runs in ${folder} already${holder(lockPath)}: look there, or end it`,
+      );
     try {
       writeHolder(lock, process.pid);
       files = writeGrafanaFiles(folder, port, influx);
       // It has the lock from now on.
-      child = await startLogged({ ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') }, logFile, 'w', lock);
+      child = await startLogged(
+        { ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') },
+        logFile,
+        'w',
+        lock,
+      );
     } finally {
       closeSync(lock);
     }
   } catch (error) {
-    throw error instanceof UserError ? error : new UserError(`Grafana does not start: ${(error as Error).message}`);
+    throw error instanceof UserError
+      ? error
+      : new UserError(`Grafana does not start: ${(error as Error).message}`);
   }
   const running: RunningGrafana = {
     origin: `http://127.0.0.1:${port}`,
@@ -133,28 +186,67 @@ export async function startGrafana({ program, influx, folder, cpus, env, signal 
 }
 
 /** The container sees the host's loopback, where InfluxDB is, and the same files under the same names. */
-function commandOf(program: GrafanaProgram, folder: string, config: string, cpus: readonly number[]): Pick<ChildOptions, 'command' | 'args' | 'cpus' | 'cwd'> {
+function commandOf(
+  program: GrafanaProgram,
+  folder: string,
+  config: string,
+  cpus: readonly number[],
+): Pick<ChildOptions, 'command' | 'args' | 'cpus' | 'cwd'> {
   if (program.kind === 'native') {
     // Some versions look for files of theirs in the folder they are started in.
-    return { command: program.command, args: [...program.args, '--homepath', program.home, '--config', config], cpus, cwd: program.home };
+    return {
+      command: program.command,
+      args: [...program.args, '--homepath', program.home, '--config', config],
+      cpus,
+      cwd: program.home,
+    };
   }
   return {
     command: program.command,
     args: [
-      'run', '--rm', '--init', '--network', 'host', '--cpuset-cpus', cpus.join(','), '--user', `${process.getuid?.()}:${process.getgid?.()}`,
-      '--volume', `${folder}:${folder}`, '--volume', `${dashboardsFolder}:${dashboardsFolder}:ro`,
-      '--entrypoint', '/usr/share/grafana/bin/grafana', program.image, 'server', '--homepath', '/usr/share/grafana', '--config', config,
+      'run',
+      '--rm',
+      '--init',
+      '--network',
+      'host',
+      '--cpuset-cpus',
+      cpus.join(','),
+      '--user',
+      `${process.getuid?.()}:${process.getgid?.()}`,
+      '--volume',
+      `${folder}:${folder}`,
+      '--volume',
+      `${dashboardsFolder}:${dashboardsFolder}:ro`,
+      '--entrypoint',
+      '/usr/share/grafana/bin/grafana',
+      program.image,
+      'server',
+      '--homepath',
+      '/usr/share/grafana',
+      '--config',
+      config,
     ],
   };
 }
 
-async function answering({ origin }: RunningGrafana, child: Child, logFile: string, signal: AbortSignal): Promise<void> {
+async function answering(
+  { origin }: RunningGrafana,
+  child: Child,
+  logFile: string,
+  signal: AbortSignal,
+): Promise<void> {
   const deadline = performance.now() + startTimeoutMs;
   for (;;) {
     signal.throwIfAborted();
-    if (child.hasExited()) throw new UserError(`Grafana does not start: ${await lastComplaint(logFile)} (its log: ${logFile})`);
+    if (child.hasExited())
+      throw new UserError(
+        `Grafana does not start: ${await lastComplaint(logFile)} (its log: ${logFile})`,
+      );
     if (await isHealthy(origin)) return;
-    if (performance.now() > deadline) throw new UserError(`Grafana did not answer within ${startTimeoutMs / 1000} s (its log: ${logFile})`);
+    if (performance.now() > deadline)
+      throw new UserError(
+        `Grafana did not answer within ${startTimeoutMs / 1000} s (its log: ${logFile})`,
+      );
     await delay(100);
   }
 }
@@ -181,13 +273,19 @@ async function isHealthy(origin: string): Promise<boolean> {
 /** The last line of its log that complains, or else the last. */
 async function lastComplaint(logFile: string): Promise<string> {
   const lines = await lastLines(logFile);
-  return (lines.findLast((line) => /level=(error|crit)|error/i.test(line)) ?? lines.at(-1) ?? 'it ended without a word').slice(0, 300);
+  return (
+    lines.findLast((line) => /level=(error|crit)|error/i.test(line)) ??
+    lines.at(-1) ??
+    'it ended without a word'
+  ).slice(0, 300);
 }
 
 /** The first port from 3000 on that nobody listens on. */
 async function freePort(): Promise<number> {
   for (let port = firstPort; port < firstPort + portsTried; port++) {
-    if (await portProblem({ address: loopbackAddress, port }) === undefined) return port;
+    if ((await portProblem({ address: loopbackAddress, port })) === undefined) return port;
   }
-  throw new UserError(`ports ${firstPort} to ${firstPort + portsTried - 1} are all taken: free one for Grafana`);
+  throw new UserError(
+    `ports ${firstPort} to ${firstPort + portsTried - 1} are all taken: free one for Grafana`,
+  );
 }

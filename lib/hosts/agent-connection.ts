@@ -8,7 +8,14 @@ import { filesBelow } from '../folders.ts';
 import { machineClock } from '../machine/clock.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
 import { bundledForNode } from '../setup/bundle.ts';
-import { greeting, patienceMs, wanted, type Calls, type HostFacts, type Reply } from './messages.ts';
+import {
+  greeting,
+  patienceMs,
+  wanted,
+  type Calls,
+  type HostFacts,
+  type Reply,
+} from './messages.ts';
 import { connect, type Connection } from './ssh.ts';
 
 export interface Agent {
@@ -17,7 +24,11 @@ export interface Agent {
    * Throws UserError with what is wrong there, with how the connection ended, or that it does not answer in time, which ends the connection;
    * the signal's reason after it.
    */
-  ask<Name extends keyof Calls>(call: Name, given: Calls[Name]['given'], within?: { limitMs?: number; signal?: AbortSignal | undefined }): Promise<Calls[Name]['answer']>;
+  ask<Name extends keyof Calls>(
+    call: Name,
+    given: Calls[Name]['given'],
+    within?: { limitMs?: number; signal?: AbortSignal | undefined },
+  ): Promise<Calls[Name]['answer']>;
   /** Settles when the server with that id has ended by itself, or the connection has. */
   died(server: number): Promise<string>;
   /** Called with what the script of the k6 with that id prints. */
@@ -42,7 +53,8 @@ exec node "$d/agent.mjs"`;
 }
 
 /** As bin/bakeoff.mjs has it. */
-const fits = 'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
+const fits =
+  'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
 /** What nobody has come for in so long is of another version. Each use sets a folder's time. */
 const unusedDays = 30;
@@ -95,18 +107,37 @@ export async function openAgent(name: string): Promise<Agent> {
 
 /** One file that needs Node alone, with the shipped configs in it: each file by its path, in base64. */
 async function bundledAgent(): Promise<Buffer> {
-  const shipped = await Promise.all((await filesBelow(shippedConfigs)).map(async (file) => (
-    [path.join('server-configs', file), (await readFile(path.join(shippedConfigs, file))).toString('base64')] as const
-  )));
-  return Buffer.from(await bundledForNode(new URL('agent.ts', import.meta.url), { shippedFiles: Object.fromEntries(shipped) }));
+  const shipped = await Promise.all(
+    (await filesBelow(shippedConfigs)).map(
+      async (file) =>
+        [
+          path.join('server-configs', file),
+          (await readFile(path.join(shippedConfigs, file))).toString('base64'),
+        ] as const,
+    ),
+  );
+  return Buffer.from(
+    await bundledForNode(new URL('agent.ts', import.meta.url), {
+      shippedFiles: Object.fromEntries(shipped),
+    }),
+  );
 }
 
-async function greeted(name: string, connection: Connection, text: Buffer): Promise<Omit<Agent, 'facts'>> {
+async function greeted(
+  name: string,
+  connection: Connection,
+  text: Buffer,
+): Promise<Omit<Agent, 'facts'>> {
   const asked = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
   const deaths = new Map<number, (how: string) => void>();
   const listeners = new Map<number, (text: string) => void>();
   let count = 0;
-  const ended = connection.ended.then((how) => how.replace(/: there is no Node there$/, ': there is no Node there: install it (Debian: apt-get install nodejs), version 20.19 or newer'));
+  const ended = connection.ended.then((how) =>
+    how.replace(
+      /: there is no Node there$/,
+      ': there is no Node there: install it (Debian: apt-get install nodejs), version 20.19 or newer',
+    ),
+  );
   let over: string | undefined;
   void ended.then((how) => {
     over = how;
@@ -126,7 +157,9 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
     let reply: Reply;
     try {
       // What comes from there stands in messages and tables.
-      reply = JSON.parse(line, (key, value: unknown) => (typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value)) as Reply;
+      reply = JSON.parse(line, (key, value: unknown) =>
+        typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value,
+      ) as Reply;
     } catch {
       return;
     }
@@ -135,11 +168,21 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
     if ('told' in reply) return console.error(`${name}: ${reply.told.trimEnd()}`);
     const question = asked.get(reply.id);
     asked.delete(reply.id);
-    if ('problem' in reply) question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));
+    if ('problem' in reply)
+      question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));
     else question?.resolve(reply.answer);
   }
-  const late = delay(greetingLimitMs, `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`, { ref: false });
-  await Promise.race([ready, Promise.race([ended, late]).then((how) => { throw new UserError(how); })]);
+  const late = delay(
+    greetingLimitMs,
+    `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`,
+    { ref: false },
+  );
+  await Promise.race([
+    ready,
+    Promise.race([ended, late]).then((how) => {
+      throw new UserError(how);
+    }),
+  ]);
   const heartbeat = setInterval(() => connection.write('\n'), heartbeatMs);
   heartbeat.unref();
   void ended.then(() => clearInterval(heartbeat));
@@ -151,22 +194,32 @@ async function greeted(name: string, connection: Connection, text: Buffer): Prom
       const answer = new Promise<unknown>((resolve, reject) => asked.set(id, { resolve, reject }));
       const stop = (): void => asked.get(id)?.reject(signal?.reason as Error);
       signal?.addEventListener('abort', stop);
-      const tooLate = limitMs === Infinity ? undefined : setTimeout(() => {
-        asked.get(id)?.reject(new UserError(`${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`));
-        void connection.close();
-      }, limitMs);
+      const tooLate =
+        limitMs === Infinity
+          ? undefined
+          : setTimeout(() => {
+              asked
+                .get(id)
+                ?.reject(
+                  new UserError(
+                    `${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`,
+                  ),
+                );
+              void connection.close();
+            }, limitMs);
       try {
         connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
-        return await answer as Calls[typeof call]['answer'];
+        return (await answer) as Calls[typeof call]['answer'];
       } finally {
         clearTimeout(tooLate);
         signal?.removeEventListener('abort', stop);
       }
     },
-    died: (server) => new Promise((resolve) => {
-      if (over === undefined) deaths.set(server, resolve);
-      else resolve(over);
-    }),
+    died: (server) =>
+      new Promise((resolve) => {
+        if (over === undefined) deaths.set(server, resolve);
+        else resolve(over);
+      }),
     onPrinted: (k6, listen) => void listeners.set(k6, listen),
     close: () => connection.close(),
   };
@@ -178,7 +231,10 @@ const asItIs = new Set(['console', 'log', 'record', 'text']);
 const clockTries = 8;
 
 /** How far an agent's clocks are ahead of this machine's, in milliseconds. */
-export interface ClocksAhead { monotonicMs: number; wallMs: number }
+export interface ClocksAhead {
+  monotonicMs: number;
+  wallMs: number;
+}
 
 /** By the quickest of some answers: wrong by half of its time at most. */
 export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhead> {
@@ -190,7 +246,10 @@ export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhea
     const tookMs = machineClock.monotonicMs() - beganMs;
     if (tookMs >= quickestMs) continue;
     quickestMs = tookMs;
-    ahead = { monotonicMs: theirs.monotonicMs - beganMs - tookMs / 2, wallMs: theirs.wallMs - beganWallMs - tookMs / 2 };
+    ahead = {
+      monotonicMs: theirs.monotonicMs - beganMs - tookMs / 2,
+      wallMs: theirs.wallMs - beganWallMs - tookMs / 2,
+    };
   }
   return ahead;
 }

@@ -27,7 +27,17 @@ import { installVariable, thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { Progress } from '../setup/progress.ts';
 import { ensureTools } from '../setup/tools.ts';
-import { greeting, patienceMs, type Calls, type K6Ended, type K6There, type Question, type Reply, type SampleThere, type SentFile } from './messages.ts';
+import {
+  greeting,
+  patienceMs,
+  type Calls,
+  type K6Ended,
+  type K6There,
+  type Question,
+  type Reply,
+  type SampleThere,
+  type SentFile,
+} from './messages.ts';
 
 /** server-configs/, by path, put in when this file is bundled. */
 declare const shippedFiles: Readonly<Record<string, string>>;
@@ -44,7 +54,12 @@ const mostEchoMs = 20_000;
 /** How often the kernel is asked of the server's cores: it takes longer, and counts in ticks of 10 ms. */
 const machineMs = 100;
 
-interface Hosted { server: StartedServer; machine: () => MachineReading; samples: SampleThere[]; timer?: NodeJS.Timeout }
+interface Hosted {
+  server: StartedServer;
+  machine: () => MachineReading;
+  samples: SampleThere[];
+  timer?: NodeJS.Timeout;
+}
 
 const over = new AbortController();
 const servers = new Map<number, Hosted>();
@@ -68,14 +83,25 @@ const ownFolder = await mkdtemp(path.join(place, nameOfProcess(prefix)));
 // What is in it has names that nobody can guess.
 await chmod(ownFolder, 0o711);
 
-const calls: { [Name in keyof Calls]: (given: Calls[Name]['given']) => Promise<Calls[Name]['answer']> | Calls[Name]['answer'] } = {
+const calls: {
+  [Name in keyof Calls]: (
+    given: Calls[Name]['given'],
+  ) => Promise<Calls[Name]['answer']> | Calls[Name]['answer'];
+} = {
   facts: () => {
     const processors = readProcessors();
     return {
       address: ownAddress(),
       architecture: process.arch,
-      processors: { cores: processors.cores, quota: processors.quota === Infinity ? null : processors.quota },
-      environment: readEnvironment(processors, { serverCpus: cpusOf(processors.cores), generatorCpus: [] }, {}),
+      processors: {
+        cores: processors.cores,
+        quota: processors.quota === Infinity ? null : processors.quota,
+      },
+      environment: readEnvironment(
+        processors,
+        { serverCpus: cpusOf(processors.cores), generatorCpus: [] },
+        {},
+      ),
       files: hardFilesLimit(),
     };
   },
@@ -101,7 +127,12 @@ const calls: { [Name in keyof Calls]: (given: Calls[Name]['given']) => Promise<C
     const id = ++count;
     const folder = path.join(ownFolder, `server-${id}`);
     mkdirSync(folder, { mode: 0o700 });
-    const server = await startServer(spec, { ...options, folder, address: ownAddress(), signal: over.signal });
+    const server = await startServer(spec, {
+      ...options,
+      folder,
+      address: ownAddress(),
+      signal: over.signal,
+    });
     if (!isStarted(server)) throw new UserError('only what is started can be on another host');
     servers.set(id, { server, samples: [], machine: watchMachine(options.cpus, []) });
     void server.died.then((how) => say({ died: id, how }));
@@ -122,7 +153,11 @@ const calls: { [Name in keyof Calls]: (given: Calls[Name]['given']) => Promise<C
       const atMs = machineClock.monotonicMs();
       const isDue = atMs - machineAtMs >= machineMs;
       if (isDue) machineAtMs = atMs;
-      hosted.samples.push({ atMs, ...hosted.server.usage(), ...(isDue ? { machine: hosted.machine() } : {}) });
+      hosted.samples.push({
+        atMs,
+        ...hosted.server.usage(),
+        ...(isDue ? { machine: hosted.machine() } : {}),
+      });
     };
     hosted.samples = [];
     take();
@@ -150,7 +185,11 @@ async function runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ende
   const files = k6Files(folder);
   // Variables of k6's own that are here would change the load, or send the samples elsewhere.
   const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
-  const starting = startLogged({ command: binary, args, cwd: folder, env: variables }, files.log, 'w');
+  const starting = startLogged(
+    { command: binary, args, cwd: folder, env: variables },
+    files.log,
+    'w',
+  );
   running.set(k6, starting);
   const child = await starting;
   let printed = 0;
@@ -165,7 +204,13 @@ async function runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ende
   clearInterval(timer);
   tell();
   running.delete(k6);
-  const ended = { code, signal, console: textOf(files.console), log: textOf(files.log), record: textOf(files.record) };
+  const ended = {
+    code,
+    signal,
+    console: textOf(files.console),
+    log: textOf(files.log),
+    record: textOf(files.record),
+  };
   removeFolder(folder);
   return ended;
 }
@@ -181,7 +226,11 @@ async function answer({ id, name, given }: Question): Promise<void> {
     const answer: unknown = await calls[name](given as never);
     say({ id, answer });
   } catch (error) {
-    say({ id, problem: (error as Error).message, exitCode: error instanceof UserError ? error.exitCode : undefined });
+    say({
+      id,
+      problem: (error as Error).message,
+      exitCode: error instanceof UserError ? error.exitCode : undefined,
+    });
   }
 }
 
@@ -216,15 +265,25 @@ function say(reply: Reply): void {
 /** The one that the connection to this agent came to. Throws UserError without one that servers can listen on. */
 function ownAddress(): string {
   const address = process.env.SSH_CONNECTION?.split(' ')[2] ?? '';
-  if (address.startsWith('127.')) throw new UserError(`the connection came to ${address} there: name an address of the host that others reach it at`);
+  if (address.startsWith('127.'))
+    throw new UserError(
+      `the connection came to ${address} there: name an address of the host that others reach it at`,
+    );
   if (/^\d+(\.\d+){3}$/.test(address)) return address;
-  throw new UserError(address === '' ? 'the connection does not say to which address it came (SSH_CONNECTION)' : `the connection came to ${address}: name an IPv4 address of the host`);
+  throw new UserError(
+    address === ''
+      ? 'the connection does not say to which address it came (SSH_CONNECTION)'
+      : `the connection came to ${address}: name an IPv4 address of the host`,
+  );
 }
 
 /** Echoes what one connection sends, for a while. Returns its port. */
 async function openEcho(): Promise<number> {
   const server = createServer((socket) => {
-    socket.setNoDelay(true).on('error', () => undefined).pipe(socket);
+    socket
+      .setNoDelay(true)
+      .on('error', () => undefined)
+      .pipe(socket);
     server.close();
     setTimeout(() => socket.destroy(), mostEchoMs).unref();
   });
@@ -239,7 +298,10 @@ async function openEcho(): Promise<number> {
 function writeShippedFiles(): void {
   if (existsSync(path.join(projectRoot, 'server-configs'))) return;
   const folder = `${projectRoot}/.${process.pid}`;
-  keepFiles(folder, Object.entries(shippedFiles).map(([name, base64]) => ({ path: name, mode: 0o644, base64 })));
+  keepFiles(
+    folder,
+    Object.entries(shippedFiles).map(([name, base64]) => ({ path: name, mode: 0o644, base64 })),
+  );
   try {
     renameSync(path.join(folder, 'server-configs'), path.join(projectRoot, 'server-configs'));
   } catch (error) {

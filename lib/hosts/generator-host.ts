@@ -6,7 +6,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { runHere } from '../machine/one-run.ts';
 import { cpusOf } from '../machine/processors.ts';
-import { clocksAhead, keepLimitMs, keepScript, openAgent, type ClocksAhead, type Host } from './agent-connection.ts';
+import {
+  clocksAhead,
+  keepLimitMs,
+  keepScript,
+  openAgent,
+  type ClocksAhead,
+  type Host,
+} from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { wanted, type K6Ended, type K6There, type SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
@@ -28,7 +35,10 @@ export interface GeneratorHost extends Host {
    * @returns what it came to, and how to end it before
    * @throws UserError where the connection ends
    */
-  run(k6: Omit<K6There, 'k6' | 'binary'>, printed: (text: string) => void): Promise<{ ended: Promise<K6Ended>; end(graceMs: number): Promise<void> }>;
+  run(
+    k6: Omit<K6There, 'k6' | 'binary'>,
+    printed: (text: string) => void,
+  ): Promise<{ ended: Promise<K6Ended>; end(graceMs: number): Promise<void> }>;
 }
 
 /**
@@ -40,8 +50,11 @@ export async function openGeneratorHosts(names: readonly string[]): Promise<Gene
   const hosts = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   try {
     for (const one of opened) if (one.status === 'rejected') throw one.reason;
-    const same = hosts.find(({ address }, index) => hosts.findIndex((one) => one.address === address) < index);
-    if (same !== undefined) throw new UserError(`--generator-host ${same.name}: ${same.address} is named twice`, 2);
+    const same = hosts.find(
+      ({ address }, index) => hosts.findIndex((one) => one.address === address) < index,
+    );
+    if (same !== undefined)
+      throw new UserError(`--generator-host ${same.name}: ${same.address} is named twice`, 2);
     return hosts;
   } catch (error) {
     await Promise.all(hosts.map((host) => host.close()));
@@ -51,20 +64,40 @@ export async function openGeneratorHosts(names: readonly string[]): Promise<Gene
 
 async function openGeneratorHost(name: string): Promise<GeneratorHost> {
   const agent = await openAgent(name);
-  const { facts: { address, architecture, processors, environment, files } } = agent;
+  const {
+    facts: { address, architecture, processors, environment, files },
+  } = agent;
   if (architecture !== os.arch()) {
     await agent.close();
-    throw new UserError(`--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`);
+    throw new UserError(
+      `--generator-host ${name} is ${architecture}, and the k6 here is for ${os.arch()}: generate on machines of one architecture`,
+    );
   }
-  const cores = Math.max(1, Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)));
+  const cores = Math.max(
+    1,
+    Math.floor(Math.min(processors.quota ?? Infinity, cpusOf(processors.cores).length)),
+  );
   let there: string | undefined;
   let count = 0;
   return {
-    name, address, cores, files, bootId: environment.bootId,
+    name,
+    address,
+    cores,
+    files,
+    bootId: environment.bootId,
     async facts() {
       const { cpuModel, kernel, memoryBytes } = environment;
       const port = await agent.ask('echo', null);
-      return { name, address, architecture, cores, cpuModel, kernel, memoryBytes, ...await measureLink({ address, port }).catch(() => ({})) };
+      return {
+        name,
+        address,
+        architecture,
+        cores,
+        cpuModel,
+        kernel,
+        memoryBytes,
+        ...(await measureLink({ address, port }).catch(() => ({}))),
+      };
     },
     clocks: () => clocksAhead(agent),
     async have(binary, signal) {
@@ -95,13 +128,19 @@ async function sendBinary(host: string, binary: string, signal: AbortSignal): Pr
   const hash = createHash('sha256').update(text).digest('hex');
   const check = `[ "$(sha256sum <"$d/k6" | cut -d " " -f 1)" = ${hash} ] || { rm -f "$d/k6"; echo "k6 did not come there whole" >&2; exit 92; }`;
   signal.throwIfAborted();
-  const connection = await connect(host, `${keepScript(`k6-${hash.slice(0, 16)}`, 'k6', text.length)}\n${check}\necho "$d/k6"`);
+  const connection = await connect(
+    host,
+    `${keepScript(`k6-${hash.slice(0, 16)}`, 'k6', text.length)}\n${check}\necho "$d/k6"`,
+  );
   let place = '';
   connection.onLine((line) => {
     if (line === wanted) connection.write(text);
     else place = line;
   });
-  const late = delay(sendLimitMs, `it takes longer than ${sendLimitMs / 1000} s`, { ref: false, signal }).catch(() => '');
+  const late = delay(sendLimitMs, `it takes longer than ${sendLimitMs / 1000} s`, {
+    ref: false,
+    signal,
+  }).catch(() => '');
   const how = await Promise.race([connection.ended, late]);
   await connection.close();
   signal.throwIfAborted();

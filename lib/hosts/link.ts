@@ -19,10 +19,14 @@ export async function measureLink({ address, port }: Address): Promise<LinkFigur
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(limitMs) });
     // By a reset, too.
-    const cut = once(socket, 'close').then(() => { throw new Error('the connection was cut'); });
+    const cut = once(socket, 'close').then(() => {
+      throw new Error('the connection was cut');
+    });
     return await Promise.race([cut, figuresOf(socket)]);
   } catch (error) {
-    throw (error as Error).name === 'AbortError' ? new Error(`no answer within ${limitMs / 1000} s`) : error;
+    throw (error as Error).name === 'AbortError'
+      ? new Error(`no answer within ${limitMs / 1000} s`)
+      : error;
   } finally {
     socket.destroy();
   }
@@ -52,7 +56,9 @@ async function throughput(socket: Socket): Promise<number> {
   const beganMs = performance.now();
   let received = 0;
   let sending = true;
-  const count = (data: Buffer): void => { received += data.length; };
+  const count = (data: Buffer): void => {
+    received += data.length;
+  };
   socket.on('data', count);
   const send = (): void => {
     while (sending && socket.write(chunk));

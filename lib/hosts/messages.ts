@@ -21,7 +21,8 @@ export interface HostFacts {
 }
 
 /** A file of a person's own, below the folder that it is in; a link stays one, and points to what is there. */
-export type SentFile = { path: string; mode: number; base64: string } | { path: string; link: string };
+export type SentFile =
+  { path: string; mode: number; base64: string } | { path: string; link: string };
 
 /** What the agent does, by name: what it is given, and what it answers. */
 export interface Calls {
@@ -29,10 +30,16 @@ export interface Calls {
   /** Writes files below a new folder, whose path nobody can guess; `open`: other users may come to it by that. */
   keep: { given: { files: readonly SentFile[]; open: boolean }; answer: string };
   /** Finds servers, or installs them. */
-  tools: { given: { names: readonly ServerName[]; mayInstall: boolean }; answer: { binaries: Partial<Record<ServerName, string>>; versions: Record<string, string> } };
+  tools: {
+    given: { names: readonly ServerName[]; mayInstall: boolean };
+    answer: { binaries: Partial<Record<ServerName, string>>; versions: Record<string, string> };
+  };
   /** Has no other run measure on the host until the agent ends. */
   alone: { given: Run; answer: void };
-  start: { given: { spec: ServerSpec; options: Omit<StartOptions, 'signal' | 'folder' | 'address'> }; answer: ServerThere };
+  start: {
+    given: { spec: ServerSpec; options: Omit<StartOptions, 'signal' | 'folder' | 'address'> };
+    answer: ServerThere;
+  };
   stop: { given: { server: number }; answer: void };
   /** From now on, what the server uses is read often. */
   watch: { given: { server: number }; answer: void };
@@ -49,22 +56,44 @@ export interface Calls {
 }
 
 /** What k6 is started with there. It runs in `folder`, which has been kept, and is gone when it has ended. */
-export interface K6There { k6: number; binary: string; args: readonly string[]; env: Readonly<Record<string, string>>; folder: string }
+export interface K6There {
+  k6: number;
+  binary: string;
+  args: readonly string[];
+  env: Readonly<Record<string, string>>;
+  folder: string;
+}
 
 /** What it has written; '' where that is not there. */
-export interface K6Ended { code: number | null; signal: string | null; console: string; log: string; record: string }
+export interface K6Ended {
+  code: number | null;
+  signal: string | null;
+  console: string;
+  log: string;
+  record: string;
+}
 
 /** What a server uses there, and now and then what the kernel says of its cores. */
-export interface SampleThere extends ServerSample { machine?: MachineReading }
+export interface SampleThere extends ServerSample {
+  machine?: MachineReading;
+}
 
 /** A server that the agent has started. `id` names it to the agent. */
-export type ServerThere = Omit<RunningServer, 'died' | 'stop'> & Pick<StartedServer, 'pid'> & { id: number };
+export type ServerThere = Omit<RunningServer, 'died' | 'stop'> &
+  Pick<StartedServer, 'pid'> & { id: number };
 
 /** To the agent. */
-export type Question = { [Name in keyof Calls]: { id: number; name: Name; given: Calls[Name]['given'] } }[keyof Calls];
+export type Question = {
+  [Name in keyof Calls]: { id: number; name: Name; given: Calls[Name]['given'] };
+}[keyof Calls];
 
 /** From the agent: what a question came to, that a server has ended by itself, what a k6's script has printed, or a line for the person. */
-export type Reply = { id: number; answer?: unknown } | { id: number; problem: string; exitCode: 1 | 2 | undefined } | { died: number; how: string } | { printed: number; text: string } | { told: string };
+export type Reply =
+  | { id: number; answer?: unknown }
+  | { id: number; problem: string; exitCode: 1 | 2 | undefined }
+  | { died: number; how: string }
+  | { printed: number; text: string }
+  | { told: string };
 
 /** The line that an agent begins with. */
 export const greeting = 'bakeoff-agent';

@@ -37,7 +37,11 @@ export interface ServerHost extends Host {
   /** What a result says of it. Measures the link, once. Throws UserError where a connection from here does not come through. */
   facts(): Promise<ServerHostFacts>;
   /** Finds the servers there; installs them only where it may. Throws UserError for those that cannot be had. */
-  tools(names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal): Promise<Calls['tools']['answer']>;
+  tools(
+    names: readonly ServerName[],
+    mayInstall: boolean,
+    signal: AbortSignal,
+  ): Promise<Calls['tools']['answer']>;
   /** As startServer, there: files of a person's own are sent. Its `folder` and `address` are the agent's to choose. */
   start(spec: ServerSpec, options: StartOptions): Promise<HostedServer>;
 }
@@ -57,11 +61,16 @@ export async function openServerHost(name: string): Promise<ServerHost> {
   const { address, processors, environment, files } = agent.facts;
   const sent = new Map<string, Promise<string>>();
   const send = (folder: string): Promise<string> => {
-    const there = sent.get(folder) ?? filesOf(folder, name).then((files) => agent.ask('keep', { files, open: true }, { limitMs: keepLimitMs }));
+    const there =
+      sent.get(folder) ??
+      filesOf(folder, name).then((files) =>
+        agent.ask('keep', { files, open: true }, { limitMs: keepLimitMs }),
+      );
     sent.set(folder, there);
     return there;
   };
-  const sendFile = async (file: string): Promise<string> => path.join(await send(path.dirname(file)), path.basename(file));
+  const sendFile = async (file: string): Promise<string> =>
+    path.join(await send(path.dirname(file)), path.basename(file));
   let link: Promise<ServerHostFacts> | undefined;
   return {
     name,
@@ -70,17 +79,37 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     processors: { ...processors, quota: processors.quota ?? Infinity },
     files,
     facts: () => (link ??= factsOf()),
-    tools: (names, mayInstall, signal) => agent.ask('tools', { names, mayInstall }, { limitMs: Infinity, signal }),
-    async start(spec, { signal = new AbortController().signal, folder: _folder, address: _address, ...options }) {
+    tools: (names, mayInstall, signal) =>
+      agent.ask('tools', { names, mayInstall }, { limitMs: Infinity, signal }),
+    async start(
+      spec,
+      { signal = new AbortController().signal, folder: _folder, address: _address, ...options },
+    ) {
       signal.throwIfAborted();
-      if (!isConfigured(spec)) throw new UserError(`on ${name} only configs can be started: start ${spec.name === 'command' ? `'${spec.command}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`, 2);
-      const config = await Promise.all(spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)));
+      if (!isConfigured(spec))
+        throw new UserError(
+          `on ${name} only configs can be started: start ${spec.name === 'command' ? `'${spec.command}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`,
+          2,
+        );
+      const config = await Promise.all(
+        spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)),
+      );
       const { docroot } = options.page;
-      const page = docroot !== undefined && path.isAbsolute(docroot) ? { ...options.page, docroot: await send(docroot) } : options.page;
+      const page =
+        docroot !== undefined && path.isAbsolute(docroot)
+          ? { ...options.page, docroot: await send(docroot) }
+          : options.page;
       await agent.ask('alone', runHere(), { signal });
-      const there = await agent.ask('start', { spec: { ...spec, config }, options: { ...options, page } }, { limitMs: startLimitMs, signal });
+      const there = await agent.ask(
+        'start',
+        { spec: { ...spec, config }, options: { ...options, page } },
+        { limitMs: startLimitMs, signal },
+      );
       // It is what is loaded.
-      if (new URL(there.origin).hostname !== address) throw new UserError(`${name} is at ${address}, and says that its server is at ${there.origin}: nothing else than the host is loaded`);
+      if (new URL(there.origin).hostname !== address)
+        throw new UserError(
+          `${name} is at ${address}, and says that its server is at ${there.origin}: nothing else than the host is loaded`,
+        );
       const server = hosted(there);
       try {
         await reached(server, { ...options, page }, signal);
@@ -103,20 +132,37 @@ export async function openServerHost(name: string): Promise<ServerHost> {
       async watch() {
         const { monotonicMs: aheadMs } = await clocksAhead(agent);
         await agent.ask('watch', { server: id });
-        return async () => (await agent.ask('watched', { server: id })).map((sample) => ({ ...sample, atMs: sample.atMs - aheadMs }));
+        return async () =>
+          (await agent.ask('watched', { server: id })).map((sample) => ({
+            ...sample,
+            atMs: sample.atMs - aheadMs,
+          }));
       },
     };
   }
 
   /** It answers there: whether it does from here, too. */
-  async function reached({ origin }: RunningServer, { page, protocol = 'http/1.1', request, tls }: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>, signal: AbortSignal): Promise<void> {
+  async function reached(
+    { origin }: RunningServer,
+    {
+      page,
+      protocol = 'http/1.1',
+      request,
+      tls,
+    }: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { hostname, port } = new URL(origin);
     const socket = connectTo({ host: hostname, port: Number(port) });
     try {
-      await once(socket, 'connect', { signal: AbortSignal.any([AbortSignal.timeout(reachLimitMs), signal]) });
+      await once(socket, 'connect', {
+        signal: AbortSignal.any([AbortSignal.timeout(reachLimitMs), signal]),
+      });
     } catch {
       signal.throwIfAborted();
-      throw new UserError(`the server on ${name} answers there, and port ${port} of ${hostname} does not from here: ${await remedy()}`);
+      throw new UserError(
+        `the server on ${name} answers there, and port ${port} of ${hostname} does not from here: ${await remedy()}`,
+      );
     } finally {
       socket.destroy();
     }
@@ -127,15 +173,30 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
     const port = await agent.ask('echo', null);
     const measured = await measureLink({ address, port }).catch(async (error: Error) => {
-      throw new UserError(`${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): ${await remedy()}`);
+      throw new UserError(
+        `${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): ${await remedy()}`,
+      );
     });
-    return { name, address, cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId, ...measured };
+    return {
+      name,
+      address,
+      cpuModel,
+      cores,
+      memoryBytes,
+      kernel,
+      os,
+      governor,
+      bootedAt,
+      bootId,
+      ...measured,
+    };
   }
 
   /** Where ssh comes there, and the servers' ports do not answer from here. */
   async function remedy(): Promise<string> {
     const [known, ...others] = await addressesOf(name);
-    if (known === undefined || [known, ...others].includes(address)) return `open ports ${ownPortsText} in the firewall between`;
+    if (known === undefined || [known, ...others].includes(address))
+      return `open ports ${ownPortsText} in the firewall between`;
     return `${name} is ${known} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${address} here`;
   }
 }
@@ -148,11 +209,19 @@ const keys = ['.ssh', '.gnupg'];
 
 /** Whether a folder is where files of all kinds lie, or has somebody's home in it, by whatever name it comes. */
 function isOfMany(folder: string): boolean {
-  const real = (name: string): string[] => (name.startsWith('/') ? ifThere(() => [realpathSync(name)]) ?? [] : []);
+  const real = (name: string): string[] =>
+    name.startsWith('/') ? (ifThere(() => [realpathSync(name)]) ?? []) : [];
   // A service's user has no home: what is named for one is its files.
-  const users = textOf('/etc/passwd').split('\n').map((line) => line.split(':')).filter(([, , , , , , shell = '']) => !/\/(?:nologin|false)$/.test(shell));
+  const users = textOf('/etc/passwd')
+    .split('\n')
+    .map((line) => line.split(':'))
+    .filter(([, , , , , , shell = '']) => !/\/(?:nologin|false)$/.test(shell));
   const homes = [homedir(), ...users.map(([, , , , , home = '']) => home)].flatMap(real);
-  return real(folder).some((place) => [tmpdir(), '/tmp', '/'].flatMap(real).includes(place) || homes.some((home) => `${home}/`.startsWith(`${place}/`)));
+  return real(folder).some(
+    (place) =>
+      [tmpdir(), '/tmp', '/'].flatMap(real).includes(place) ||
+      homes.some((home) => `${home}/`.startsWith(`${place}/`)),
+  );
 }
 
 /**
@@ -161,29 +230,46 @@ function isOfMany(folder: string): boolean {
  */
 export async function filesOf(folder: string, host: string): Promise<SentFile[]> {
   const ownFolder = 'put the config and what it needs into a folder of its own';
-  if (isOfMany(folder)) throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
+  if (isOfMany(folder))
+    throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
   const files: SentFile[] = [];
   let bytes = 0;
   for (const folders = ['']; folders.length > 0;) {
     const inner = folders.pop() as string;
-    for (const one of await readdir(path.join(folder, inner), { withFileTypes: true }).catch((error: Error) => closed(error))) {
+    for (const one of await readdir(path.join(folder, inner), { withFileTypes: true }).catch(
+      (error: Error) => closed(error),
+    )) {
       const [name, file] = [path.join(inner, one.name), path.join(folder, inner, one.name)];
-      if (keys.includes(one.name)) throw new UserError(`${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`);
+      if (keys.includes(one.name))
+        throw new UserError(
+          `${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`,
+        );
       if (one.isDirectory()) folders.push(name);
       else if (one.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
       else if (one.isFile()) {
         const { size, mode } = await stat(file);
         bytes += size;
-        if (bytes <= most.megabytes * 1e6) files.push({ path: name, mode: mode & 0o777, base64: (await readFile(file).catch((error: Error) => closed(error))).toString('base64') });
+        if (bytes <= most.megabytes * 1e6)
+          files.push({
+            path: name,
+            mode: mode & 0o777,
+            base64: (await readFile(file).catch((error: Error) => closed(error))).toString(
+              'base64',
+            ),
+          });
       }
       if (files.length + folders.length > most.files || bytes > most.megabytes * 1e6) {
-        throw new UserError(`${folder} is sent to ${host} with all that is in it, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`);
+        throw new UserError(
+          `${folder} is sent to ${host} with all that is in it, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
+        );
       }
     }
   }
   return files;
 
   function closed(error: Error): never {
-    throw new UserError(`${folder} is sent to ${host} with all that is in it, and cannot be read: ${error.message}`);
+    throw new UserError(
+      `${folder} is sent to ${host} with all that is in it, and cannot be read: ${error.message}`,
+    );
   }
 }

@@ -8,22 +8,51 @@ const measurement = 'bench_instance';
 const mostCharacters = 32_000;
 
 /** The load that results are of; tags in the database. */
-export interface LoadName { run: string; variant: string; round: string }
+export interface LoadName {
+  run: string;
+  variant: string;
+  round: string;
+}
 
 /** What an instance has left: its phases' outcomes, and how far its clock is ahead of the database's. */
-export interface Left { phases: PhaseOutcome[]; aheadMs: number }
+export interface Left {
+  phases: PhaseOutcome[];
+  aheadMs: number;
+}
 
 /** A condition of InfluxQL on the tags of a load. */
 export function ofLoad({ run, variant, round }: LoadName): string {
-  return Object.entries({ run, variant, round }).map(([tag, value]) => `${quoteIdentifier(tag)} = ${quoteString(value)}`).join(' AND ');
+  return Object.entries({ run, variant, round })
+    .map(([tag, value]) => `${quoteIdentifier(tag)} = ${quoteString(value)}`)
+    .join(' AND ');
 }
 
 /** The point of a phase. @param phase and `instance` from 1 */
-export function leftPoint({ run, variant, round }: LoadName, instance: number, phase: number, outcome: PhaseOutcome, aheadMs: number): string {
+export function leftPoint(
+  { run, variant, round }: LoadName,
+  instance: number,
+  phase: number,
+  outcome: PhaseOutcome,
+  aheadMs: number,
+): string {
   // A part must not end within a character.
-  const json = JSON.stringify(outcome).replaceAll(/[^\x20-\x7e]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
-  const parts = Array.from({ length: Math.ceil(json.length / mostCharacters) }, (_, index) => [`part_${index + 1}`, json.slice(index * mostCharacters, (index + 1) * mostCharacters)] as const);
-  return line(measurement, { run, variant, round, instance: String(instance), phase: String(phase) }, { ahead_ms: aheadMs, ...Object.fromEntries(parts) });
+  const json = JSON.stringify(outcome).replaceAll(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  const parts = Array.from(
+    { length: Math.ceil(json.length / mostCharacters) },
+    (_, index) =>
+      [
+        `part_${index + 1}`,
+        json.slice(index * mostCharacters, (index + 1) * mostCharacters),
+      ] as const,
+  );
+  return line(
+    measurement,
+    { run, variant, round, instance: String(instance), phase: String(phase) },
+    { ahead_ms: aheadMs, ...Object.fromEntries(parts) },
+  );
 }
 
 /** The statement that finds all points of a load. */
@@ -32,9 +61,17 @@ export function leftQuery(load: LoadName): string {
 }
 
 /** By instance, what its answer holds. */
-export function leftIn(series: readonly { tags?: Record<string, string>; columns: readonly string[]; values: readonly (readonly unknown[])[] }[]): Map<number, Left> {
+export function leftIn(
+  series: readonly {
+    tags?: Record<string, string>;
+    columns: readonly string[];
+    values: readonly (readonly unknown[])[];
+  }[],
+): Map<number, Left> {
   const found = new Map<number, Left>();
-  for (const { tags = {}, columns, values } of series.toSorted((a, b) => Number(a.tags?.['phase']) - Number(b.tags?.['phase']))) {
+  for (const { tags = {}, columns, values } of series.toSorted(
+    (a, b) => Number(a.tags?.['phase']) - Number(b.tags?.['phase']),
+  )) {
     // One that was written again is there twice.
     const row = values.at(-1);
     if (row === undefined) continue;
@@ -45,7 +82,10 @@ export function leftIn(series: readonly { tags?: Record<string, string>; columns
     };
     const instance = Number(tags['instance']);
     const phases = found.get(instance)?.phases ?? [];
-    found.set(instance, { phases: [...phases, JSON.parse(textOf(1)) as PhaseOutcome], aheadMs: Number(fields.get('ahead_ms')) });
+    found.set(instance, {
+      phases: [...phases, JSON.parse(textOf(1)) as PhaseOutcome],
+      aheadMs: Number(fields.get('ahead_ms')),
+    });
   }
   return found;
 }

@@ -157,7 +157,10 @@ export interface SearchPlan {
 }
 
 /** What a phase came to: a result for each side; of a search's step, with the rates that they were asked for, in requests/s, and whose turn it was. */
-export interface PhaseOutcome { results: (LoadResult & Pick<Phase, 'expected'>)[]; step?: { rates: number[]; tried: boolean[] } }
+export interface PhaseOutcome {
+  results: (LoadResult & Pick<Phase, 'expected'>)[];
+  step?: { rates: number[]; tried: boolean[] };
+}
 
 /** The name of the environment variable. */
 export const loadPlanVariable = 'BAKEOFF_LOAD';
@@ -173,5 +176,9 @@ export const loadOverLine = 'bakeoff-load-over';
 
 /** What a k6 writes into its folder while it runs: what its script prints, its own messages, and its record of samples, one JSON object a line. */
 export function k6Files(folder: string): { console: string; log: string; record: string } {
-  return { console: `${folder}/phases.log`, log: `${folder}/k6.log`, record: `${folder}/record.ndjson` };
+  return {
+    console: `${folder}/phases.log`,
+    log: `${folder}/k6.log`,
+    record: `${folder}/record.ndjson`,
+  };
 }

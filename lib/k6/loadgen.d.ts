@@ -6,12 +6,16 @@ declare module 'k6/x/loadgen' {
      * Runs one load phase and returns when it is over. Samples of the loadgen_* metrics go out each second meanwhile.
      * @throws Error on options that are unknown, out of range or do not go together
      */
-    run(options: import('./load-plan.ts').LoadOptions & import('./load-plan.ts').CallOptions): import('../result/result.ts').LoadResult;
+    run(
+      options: import('./load-plan.ts').LoadOptions & import('./load-plan.ts').CallOptions,
+    ): import('../result/result.ts').LoadResult;
     /**
      * Loads several servers in turns, and returns when all sides are through: a result for each, in their order.
      * @throws Error as `run`, with the side's place
      */
-    alternate(options: import('./load-plan.ts').AlternateOptions): import('../result/result.ts').LoadResult[];
+    alternate(
+      options: import('./load-plan.ts').AlternateOptions,
+    ): import('../result/result.ts').LoadResult[];
   };
   export default loadgen;
 }

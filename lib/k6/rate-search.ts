@@ -7,7 +7,11 @@ import type { Within } from '../scenario/model.ts';
 import type { PhaseOutcome } from './load-plan.ts';
 
 /** Where a search begins, in requests/s, the factor up to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
-export interface SearchStart { rate: number; factor: number; least: number }
+export interface SearchStart {
+  rate: number;
+  factor: number;
+  least: number;
+}
 
 /** In requests/s. The engine takes no higher one. */
 export const highestRate = 10_000_000;
@@ -55,9 +59,12 @@ export class RateSearch {
     const { kept, broken } = this;
     if (this.found !== undefined) return undefined;
     if (this.#walk !== undefined) return this.#possible(this.#walk.next);
-    if (kept !== undefined) return this.#possible(broken === undefined ? kept * this.#factor : Math.sqrt(kept * broken));
+    if (kept !== undefined)
+      return this.#possible(broken === undefined ? kept * this.#factor : Math.sqrt(kept * broken));
     if (broken === undefined) return this.#first;
-    return broken === this.#least ? undefined : this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
+    return broken === this.#least
+      ? undefined
+      : this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
   }
 
   /** Both sides of the limit are known: each step counts by itself from now on. */
@@ -76,15 +83,23 @@ export class RateSearch {
   /** What came of the rate that was to be tried. */
   told(rate: number, isKept: boolean): void {
     if (this.#walk === undefined) {
-      if (isKept && this.kept !== undefined && this.broken === undefined) this.#factor = Math.min(widestFactor, this.#factor ** 2);
+      if (isKept && this.kept !== undefined && this.broken === undefined)
+        this.#factor = Math.min(widestFactor, this.#factor ** 2);
       if (isKept) this.kept = rate;
       else [this.broken, this.#falls] = [rate, this.#falls + 1];
       const { kept, broken } = this;
-      if (kept !== undefined && broken !== undefined && broken <= kept * bracket) this.#walk = { rates: [], kept: [], change: around.longest, next: Math.sqrt(kept * broken) };
+      if (kept !== undefined && broken !== undefined && broken <= kept * bracket)
+        this.#walk = {
+          rates: [],
+          kept: [],
+          change: around.longest,
+          next: Math.sqrt(kept * broken),
+        };
       return;
     }
     const walk = this.#walk;
-    if (walk.kept.length > 0 && walk.kept.at(-1) !== isKept) walk.change = Math.max(around.shortest, walk.change / 2);
+    if (walk.kept.length > 0 && walk.kept.at(-1) !== isKept)
+      walk.change = Math.max(around.shortest, walk.change / 2);
     walk.rates.push(rate);
     walk.kept.push(isKept);
     walk.next = rate * Math.exp(isKept ? walk.change : -walk.change);
@@ -125,7 +140,9 @@ export class LimitSearch {
     if (this.rates.isNear()) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
     const end = rateEnd(step, this.#steps, rate, this.#within);
     // Until something is kept, one hopeless step is enough: there is a long way down, where steps take longest.
-    return end === 'open' && this.rates.kept === undefined && isHopeless(step, this.#within) ? 'broken' : end;
+    return end === 'open' && this.rates.kept === undefined && isHopeless(step, this.#within)
+      ? 'broken'
+      : end;
   }
 }
 
@@ -135,12 +152,20 @@ export class LimitSearch {
  * @param load makes a step, counted from 1, at these rates in requests/s
  * @param tell of each step
  */
-export function searchSides(from: readonly SearchStart[], within: Within, load: (rates: readonly number[], step: number) => LoadResult[], tell: (outcome: PhaseOutcome) => void): void {
+export function searchSides(
+  from: readonly SearchStart[],
+  within: Within,
+  load: (rates: readonly number[], step: number) => LoadResult[],
+  tell: (outcome: PhaseOutcome) => void,
+): void {
   const searches = from.map((start) => new LimitSearch(start, within));
   for (let step = 1; step <= mostSteps; step++) {
     const next = searches.map(({ rates }) => rates.next());
     if (next.every((rate) => rate === undefined)) return;
-    const rates = searches.map(({ rates: { found, broken } }, side) => next[side] ?? Math.round(found ?? broken ?? lowestRate));
+    const rates = searches.map(
+      ({ rates: { found, broken } }, side) =>
+        next[side] ?? Math.round(found ?? broken ?? lowestRate),
+    );
     const results = load(rates, step);
     for (const [side, result] of results.entries()) {
       const rate = next[side];

@@ -3,7 +3,20 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
 import { parse } from 'yaml';
-import { check, closed, flag, isObject, list, name, oneOf, orAbsent, placeOf, text, trueOrAbsent, whole } from '../form.ts';
+import {
+  check,
+  closed,
+  flag,
+  isObject,
+  list,
+  name,
+  oneOf,
+  orAbsent,
+  placeOf,
+  text,
+  trueOrAbsent,
+  whole,
+} from '../form.ts';
 import { counts } from '../format.ts';
 import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/protocols.ts';
@@ -12,7 +25,11 @@ import type { Build, Listen } from '../servers/index.ts';
 import type { Change, Facts } from '../servers/own/changes.ts';
 import { atLeast } from '../setup/version.ts';
 
-const contexts: Record<ServerName, readonly string[]> = { nginx: ['main', 'events', 'http', 'server'], h2o: ['top', 'ssl'], nghttpd: ['flags'] };
+const contexts: Record<ServerName, readonly string[]> = {
+  nginx: ['main', 'events', 'http', 'server'],
+  h2o: ['top', 'ssl'],
+  nghttpd: ['flags'],
+};
 
 const onlyTrue = orAbsent(trueOrAbsent);
 /** Where a knob can mean anything. All of what is there has to be so. */
@@ -42,8 +59,17 @@ const where = closed({
 });
 
 const values = v.pipe(
-  v.custom<Record<string, string>>((value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string') && Object.keys(value).length > 0, 'has to be an object of texts'),
-  v.check((value) => Object.keys(value).every((key) => /^[a-z0-9.-]+$/.test(key)), 'has a value whose name is not of a-z, 0-9, . and - only'),
+  v.custom<Record<string, string>>(
+    (value) =>
+      isObject(value) &&
+      Object.values(value).every((one) => typeof one === 'string') &&
+      Object.keys(value).length > 0,
+    'has to be an object of texts',
+  ),
+  v.check(
+    (value) => Object.keys(value).every((key) => /^[a-z0-9.-]+$/.test(key)),
+    'has a value whose name is not of a-z, 0-9, . and - only',
+  ),
 );
 
 /** One piece of advice: the heads of the files say what its fields mean. */
@@ -51,8 +77,14 @@ export type Knob = v.InferOutput<ReturnType<typeof knobForm>>;
 
 function knobForm(server: ServerName) {
   return closed({
-    name, context: oneOf(contexts[server]), values, default: orAbsent(text), claim: text,
-    since: v.pipe(text, v.regex(/^\d+\.\d+\.\d+$/, 'has to be a version such as 1.9.1')), where: orAbsent(where), source: text,
+    name,
+    context: oneOf(contexts[server]),
+    values,
+    default: orAbsent(text),
+    claim: text,
+    since: v.pipe(text, v.regex(/^\d+\.\d+\.\d+$/, 'has to be a version such as 1.9.1')),
+    where: orAbsent(where),
+    source: text,
   });
 }
 
@@ -65,7 +97,10 @@ export function readKnobs(server: ServerName): Knob[] {
 /** @param file for the message */
 export function checkKnobs(server: ServerName, found: unknown, file: string): Knob[] {
   const outcome = check(list(knobForm(server)), found, { everything: true });
-  if (!('value' in outcome)) throw new Error(`${file}: ${placeOf(outcome.at)}${outcome.ofField ? ' ' : ': '}${outcome.problem}`);
+  if (!('value' in outcome))
+    throw new Error(
+      `${file}: ${placeOf(outcome.at)}${outcome.ofField ? ' ' : ': '}${outcome.problem}`,
+    );
   const names = outcome.value.flatMap(valueNames);
   const twice = names.find((one, index) => names.indexOf(one) !== index);
   if (twice !== undefined) throw new Error(`${file}: two are named "${twice}"`);
@@ -84,17 +119,27 @@ export interface Candidate {
 
 /** Those of its values that are not the same here. @param cores of the server */
 export function candidatesOf(knob: Knob, cores: number): Candidate[] {
-  const all = Object.entries(knob.values).map(([value, lines]) => [value, lines.replaceAll('{cores}', String(cores)).replaceAll('{twice-cores}', String(2 * cores))] as const);
-  return all.filter(([, lines], index) => all.findIndex(([, others]) => others === lines) === index).map(([value, lines]) => ({
-    name: nameOf(knob, value),
-    knob,
-    laid: { context: knob.context, lines },
-    isDefault: knob.default === value,
-  }));
+  const all = Object.entries(knob.values).map(
+    ([value, lines]) =>
+      [
+        value,
+        lines.replaceAll('{cores}', String(cores)).replaceAll('{twice-cores}', String(2 * cores)),
+      ] as const,
+  );
+  return all
+    .filter(([, lines], index) => all.findIndex(([, others]) => others === lines) === index)
+    .map(([value, lines]) => ({
+      name: nameOf(knob, value),
+      knob,
+      laid: { context: knob.context, lines },
+      isDefault: knob.default === value,
+    }));
 }
 
 function nameOf({ name, values }: Knob, value: string): string {
-  return Object.keys(values).length === 1 && value !== 'off' ? name : `${name}-${value}`.replaceAll('.', '-');
+  return Object.keys(values).length === 1 && value !== 'off'
+    ? name
+    : `${name}-${value}`.replaceAll('.', '-');
 }
 
 /** Of all its values, also of those that come to the same on few cores. */
@@ -114,28 +159,43 @@ export interface Surroundings {
 }
 
 /** undefined where it is worth a try. One reason is said alike of all that it holds for. */
-export function whyNot({ knob: { since, where = {}, context }, laid, isDefault }: Candidate, here: Surroundings, lay: (laid: readonly LaidLines[]) => { changes: readonly Change[] }): string | undefined {
+export function whyNot(
+  { knob: { since, where = {}, context }, laid, isDefault }: Candidate,
+  here: Surroundings,
+  lay: (laid: readonly LaidLines[]) => { changes: readonly Change[] },
+): string | undefined {
   const { facts, listen, load, build } = here;
   const http2 = isHttp2(load.protocol);
   if (where.never !== undefined) return where.never;
   if (!atLeast(build.version, since)) return `needs version ${since}, and this is ${build.version}`;
-  if (where.build !== undefined && !build.answer.includes(where.build)) return `this build is without ${where.build}`;
+  if (where.build !== undefined && !build.answer.includes(where.build))
+    return `this build is without ${where.build}`;
   if (where.tls === true && !listen.tls) return 'only with TLS';
   if (where.http2 === true && !http2) return 'only with HTTP/2';
   if (where.http2 === false && http2) return 'only with HTTP/1.1';
   if (where.proxied === true && !facts.proxied) return 'only where requests are passed on';
   if (where.static === true && facts.proxied) return 'only where files are served';
   if (where.logs === true && !facts.logs) return 'requests are not logged';
-  if (where.logs === true && laid.lines.includes('...') && !facts.logLine) return 'the config has no line for its log that takes it';
-  if (where.acceptsGzip === true && !acceptsGzip(load)) return "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'";
-  if (where.sendsBody === true && (load.body ?? '') === '') return 'only where requests have a body';
-  if (where.workers !== undefined && here.workers < where.workers) return `only with ${counts(where.workers, 'worker')} or more`;
-  if (where.bodyBytes !== undefined && here.bodyBytes < where.bodyBytes) return `only with bodies of ${counts(where.bodyBytes, 'byte')} or more`;
+  if (where.logs === true && laid.lines.includes('...') && !facts.logLine)
+    return 'the config has no line for its log that takes it';
+  if (where.acceptsGzip === true && !acceptsGzip(load))
+    return "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'";
+  if (where.sendsBody === true && (load.body ?? '') === '')
+    return 'only where requests have a body';
+  if (where.workers !== undefined && here.workers < where.workers)
+    return `only with ${counts(where.workers, 'worker')} or more`;
+  if (where.bodyBytes !== undefined && here.bodyBytes < where.bodyBytes)
+    return `only with bodies of ${counts(where.bodyBytes, 'byte')} or more`;
   const { changes } = lay([laid]);
-  if (changes.length === 0) return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
-  return isDefault && changes.every(({ instead }) => instead === undefined) ? 'already so, by default' : undefined;
+  if (changes.length === 0)
+    return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
+  return isDefault && changes.every(({ instead }) => instead === undefined)
+    ? 'already so, by default'
+    : undefined;
 }
 
 function acceptsGzip({ headers = {} }: Surroundings['load']): boolean {
-  return Object.entries(headers).some(([name, value]) => name.toLowerCase() === 'accept-encoding' && /gzip|\*/.test(value));
+  return Object.entries(headers).some(
+    ([name, value]) => name.toLowerCase() === 'accept-encoding' && /gzip|\*/.test(value),
+  );
 }

@@ -53,8 +53,13 @@ const failingMs = 20_000;
 
 /** Throws UserError where there is no cluster or no operator, or a load is under way. */
 export async function requireIdle(kubectl: Kubectl): Promise<void> {
-  const busy = (await kubectl.list('testruns.k6.io')).find(({ status }) => !['finished', 'error'].includes(status?.stage ?? ''));
-  if (busy !== undefined) throw new UserError(`the TestRun ${busy.metadata.name} is under way there, and loads disturb each other: wait until it is over, or delete it`);
+  const busy = (await kubectl.list('testruns.k6.io')).find(
+    ({ status }) => !['finished', 'error'].includes(status?.stage ?? ''),
+  );
+  if (busy !== undefined)
+    throw new UserError(
+      `the TestRun ${busy.metadata.name} is under way there, and loads disturb each other: wait until it is over, or delete it`,
+    );
 }
 
 /** Applies the servers and the script, and waits until the servers run. Throws UserError or Interrupted, and then leaves nothing there. */
@@ -64,7 +69,9 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const mine = { 'bakeoff/run': runId(run) };
   const close = async (): Promise<void> => {
     await kubectl.remove(mine).catch((error: Error) => {
-      say(`what this run has applied is still in the cluster: ${error.message}; remove it with: ${kubectl.removal(mine)}`);
+      say(
+        `what this run has applied is still in the cluster: ${error.message}; remove it with: ${kubectl.removal(mine)}`,
+      );
     });
   };
   try {
@@ -72,15 +79,31 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     const { origins, node } = await startServers(options, 1);
     const system = node === undefined ? '' : await systemOf(kubectl, node);
     return {
-      facts: { name: kubectl.context === '' ? 'here' : kubectl.context, serverNode: node ?? '', serverSystem: system, generators, generatorCores: generator.cores },
+      facts: {
+        name: kubectl.context === '' ? 'here' : kubectl.context,
+        serverNode: node ?? '',
+        serverSystem: system,
+        generators,
+        generatorCores: generator.cores,
+      },
       async runGroup({ sides }, place, attempt) {
         if (place === 1 && attempt.round > 1) await startServers(options, attempt.round);
         const outcomes = new Map<string, VariantRound>();
         for (const planned of sides) {
           const { name } = planned.variant;
-          outcomes.set(name, await loaded(options, planned, origins[variants.indexOf(planned)] as string, attempt).catch((error: unknown) => {
-            throw error instanceof LoadFailure || error instanceof RoundFailure ? asRoundFailure(error, name) : error;
-          }));
+          outcomes.set(
+            name,
+            await loaded(
+              options,
+              planned,
+              origins[variants.indexOf(planned)] as string,
+              attempt,
+            ).catch((error: unknown) => {
+              throw error instanceof LoadFailure || error instanceof RoundFailure
+                ? asRoundFailure(error, name)
+                : error;
+            }),
+          );
         }
         return outcomes;
       },
@@ -94,7 +117,9 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 
 function asRoundFailure(error: Error, variant: string): RoundFailure {
   const Kind = error instanceof Disturbance ? Disturbance : RoundFailure;
-  return new Kind(error.message.startsWith(`${variant}: `) ? error.message : `${variant}: ${error.message}`);
+  return new Kind(
+    error.message.startsWith(`${variant}: `) ? error.message : `${variant}: ${error.message}`,
+  );
 }
 
 /** Kernel and distribution of a node; '' where this user may not read them. */
@@ -105,42 +130,77 @@ async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
 }
 
 /** Starts all servers anew, on one node. Returns their origins, in the variants' order, and the node. */
-async function startServers({ kubectl, clusterRun, variants, ...options }: ClusterOptions, round: number): Promise<{ origins: string[]; node: string | undefined }> {
-  const all = await Promise.all(variants.map((planned) => serverManifests(clusterRun, planned, round)));
+async function startServers(
+  { kubectl, clusterRun, variants, ...options }: ClusterOptions,
+  round: number,
+): Promise<{ origins: string[]; node: string | undefined }> {
+  const all = await Promise.all(
+    variants.map((planned) => serverManifests(clusterRun, planned, round)),
+  );
   await kubectl.apply(all.flatMap(({ manifests }) => manifests));
   const node = await waitFor(options, 'the servers do not run', startSeconds, async () => {
-    const objects = await kubectl.list('deployments.apps,pods', { 'bakeoff/run': runId(clusterRun.run), 'bakeoff/part': 'server' });
+    const objects = await kubectl.list('deployments.apps,pods', {
+      'bakeoff/run': runId(clusterRun.run),
+      'bakeoff/part': 'server',
+    });
     const pods = objects.filter(({ kind }) => kind === 'Pod');
     const trouble = troubleIn(pods);
-    const open = objects.filter(({ kind, metadata, status }) => kind === 'Deployment' && !(
-      status?.observedGeneration === metadata.generation && status?.updatedReplicas === 1 && status.replicas === 1 && status.availableReplicas === 1
-    ));
-    if (open.length === 0 && pods.length >= variants.length) return { there: pods[0]?.spec?.nodeName };
-    return trouble ?? `${open.length === 0 ? 'their pods are' : open.map(({ metadata }) => metadata.name).join(', ')} not ready yet`;
+    const open = objects.filter(
+      ({ kind, metadata, status }) =>
+        kind === 'Deployment' &&
+        !(
+          status?.observedGeneration === metadata.generation &&
+          status?.updatedReplicas === 1 &&
+          status.replicas === 1 &&
+          status.availableReplicas === 1
+        ),
+    );
+    if (open.length === 0 && pods.length >= variants.length)
+      return { there: pods[0]?.spec?.nodeName };
+    return (
+      trouble ??
+      `${open.length === 0 ? 'their pods are' : open.map(({ metadata }) => metadata.name).join(', ')} not ready yet`
+    );
   });
   return { origins: all.map(({ origin }) => origin), node };
 }
 
 /** One load, from its TestRun to its figures. Nothing of it is left when it returns or throws. */
-async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: string, { round, onLoad }: Attempt): Promise<VariantRound> {
+async function loaded(
+  options: ClusterOptions,
+  planned: PlannedVariant,
+  origin: string,
+  { round, onLoad }: Attempt,
+): Promise<VariantRound> {
   const { kubectl, clusterRun } = options;
   const { variant } = planned;
   const { plan, name, labels, manifests } = loadManifests(clusterRun, planned, origin, round);
   try {
     await kubectl.apply(manifests);
-    await waitFor(options, `the load of ${variant.name} is not over`, startSeconds + plan.maxDurationSeconds + endSeconds, async () => {
-      onLoad(null);
-      const objects = await kubectl.list('testruns.k6.io,pods', labels);
-      const pods = objects.filter(({ kind }) => kind === 'Pod');
-      const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
-      if (stage === 'finished') return { there: undefined };
-      const trouble = troubleIn(pods);
-      // The operator waits without end for a generator that ended before its start.
-      const failed = pods.find(({ status }) => status?.phase === 'Failed');
-      if (failed !== undefined) throw new RoundFailure(`${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`);
-      if (stage === 'error') throw new UserError(`${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`);
-      return trouble ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
-    });
+    await waitFor(
+      options,
+      `the load of ${variant.name} is not over`,
+      startSeconds + plan.maxDurationSeconds + endSeconds,
+      async () => {
+        onLoad(null);
+        const objects = await kubectl.list('testruns.k6.io,pods', labels);
+        const pods = objects.filter(({ kind }) => kind === 'Pod');
+        const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
+        if (stage === 'finished') return { there: undefined };
+        const trouble = troubleIn(pods);
+        // The operator waits without end for a generator that ended before its start.
+        const failed = pods.find(({ status }) => status?.phase === 'Failed');
+        if (failed !== undefined)
+          throw new RoundFailure(
+            `${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`,
+          );
+        if (stage === 'error')
+          throw new UserError(
+            `${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`,
+          );
+        return trouble ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
+      },
+    );
     return await outcomeOf(options, planned, plan, round, labels);
   } finally {
     await kubectl.remove(labels).catch((error: unknown) => {
@@ -151,48 +211,100 @@ async function loaded(options: ClusterOptions, planned: PlannedVariant, origin: 
   }
 }
 
-async function outcomeOf({ kubectl, clusterRun, store }: ClusterOptions, { variant, load }: PlannedVariant, plan: LoadPlan, round: number, labels: Readonly<Record<string, string>>): Promise<VariantRound> {
+async function outcomeOf(
+  { kubectl, clusterRun, store }: ClusterOptions,
+  { variant, load }: PlannedVariant,
+  plan: LoadPlan,
+  round: number,
+  labels: Readonly<Record<string, string>>,
+): Promise<VariantRound> {
   const { run, scenario, server, generators } = clusterRun;
-  const left = leftIn(await store.query(leftQuery({ run, variant: variant.name, round: String(round) })));
+  const left = leftIn(
+    await store.query(leftQuery({ run, variant: variant.name, round: String(round) })),
+  );
   const pods = await kubectl.list('pods', labels);
-  const ends = await Promise.all(Array.from({ length: generators }, async (_, index): Promise<InstanceEnd> => {
-    const one = left.get(index + 1);
-    if (one !== undefined) return { phases: byOurClocks(one.phases, { wallMs: one.aheadMs, monotonicMs: 0 }) };
-    const pod = pods.find((other) => podWords(other) === instanceWords(index + 1));
-    return { failure: `left no result in InfluxDB: ${pod === undefined ? 'its pod is gone' : await lastWords(kubectl, pod)}` };
-  }));
+  const ends = await Promise.all(
+    Array.from({ length: generators }, async (_, index): Promise<InstanceEnd> => {
+      const one = left.get(index + 1);
+      if (one !== undefined)
+        return { phases: byOurClocks(one.phases, { wallMs: one.aheadMs, monotonicMs: 0 }) };
+      const pod = pods.find((other) => podWords(other) === instanceWords(index + 1));
+      return {
+        failure: `left no result in InfluxDB: ${pod === undefined ? 'its pod is gone' : await lastWords(kubectl, pod)}`,
+      };
+    }),
+  );
   const phases = mergeInstances(ends, plan).map(({ results }): Phase => {
     const result = results[0] as LoadResult;
     return {
       // Several machines have no common clock.
-      ...result, monotonicMs: [0, 0], ...expectedOf(scenario, variant), serverCpuSeconds: null, serverRssBytes: null, idleCpuShare: null, generatorCpuSeconds: result.cpuSeconds, noise: null, network: null,
+      ...result,
+      monotonicMs: [0, 0],
+      ...expectedOf(scenario, variant),
+      serverCpuSeconds: null,
+      serverRssBytes: null,
+      idleCpuShare: null,
+      generatorCpuSeconds: result.cpuSeconds,
+      noise: null,
+      network: null,
     };
   });
   const { name: program } = variant.server as ConfiguredServer;
   await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'));
   for (const phase of phases) {
-    const standstill = standstillIn(phase, [], { fromMs: 0, toMs: 0, idleBefore: true }, program, undefined);
+    const standstill = standstillIn(
+      phase,
+      [],
+      { fromMs: 0, toMs: 0, idleBefore: true },
+      program,
+      undefined,
+    );
     if (standstill !== undefined) throw new Disturbance(standstill);
   }
   const page = pageOf(scenario, variant);
   // The right size is not known for requests with headers of their own, or several pages.
-  if (page.weights === undefined && load.headers === undefined && load.method === undefined) bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
-  const instances = ends.map((end) => ('phases' in end ? total(end.phases, ({ results }) => results[0]?.requests ?? 0) : 0));
+  if (page.weights === undefined && load.headers === undefined && load.method === undefined)
+    bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
+  const instances = ends.map((end) =>
+    'phases' in end ? total(end.phases, ({ results }) => results[0]?.requests ?? 0) : 0,
+  );
   const requests = total(phases, (phase) => phase.requests);
-  const { integrity: [integrity = null] } = await checkRounds(store, run, [{ variant: variant.name, round, recordFile: undefined, requests, instances }]);
+  const {
+    integrity: [integrity = null],
+  } = await checkRounds(store, run, [
+    { variant: variant.name, round, recordFile: undefined, requests, instances },
+  ]);
   return {
-    server: { name: program, version: imageVersions[program], workers: workersFor(variant.server, server.cores, false), config: configOf(variant.server), redirections: [] },
-    phases, requests, alarm: undefined, otherBodies: false, restless: false, recordFile: undefined, instances, integrity,
+    server: {
+      name: program,
+      version: imageVersions[program],
+      workers: workersFor(variant.server, server.cores, false),
+      config: configOf(variant.server),
+      redirections: [],
+    },
+    phases,
+    requests,
+    alarm: undefined,
+    otherBodies: false,
+    restless: false,
+    recordFile: undefined,
+    instances,
+    integrity,
   };
 }
 
 /** Throws RoundFailure if the server was started again since it ran. */
-async function requireSameServer(kubectl: Kubectl, labels: Readonly<Record<string, string>>): Promise<void> {
+async function requireSameServer(
+  kubectl: Kubectl,
+  labels: Readonly<Record<string, string>>,
+): Promise<void> {
   for (const { status } of await kubectl.list('pods', labels)) {
     const again = status?.containerStatuses?.find(({ restartCount }) => restartCount > 0);
     if (again === undefined) continue;
     const { reason, exitCode } = again.lastState?.terminated ?? {};
-    throw new RoundFailure(`its server ended under load and was started again: ${reason ?? 'for a reason that is not told'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`);
+    throw new RoundFailure(
+      `its server ended under load and was started again: ${reason ?? 'for a reason that is not told'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`,
+    );
   }
 }
 
@@ -214,7 +326,12 @@ function troubleIn(pods: readonly ClusterObject[]): string | undefined {
  * @param look returns it, or what is missing
  * @throws UserError when it is late, Interrupted after a signal
  */
-async function waitFor<T>({ interrupt: { signal }, say }: Pick<ClusterOptions, 'interrupt' | 'say'>, otherwise: string, seconds: number, look: () => Promise<{ there: T } | string>): Promise<T> {
+async function waitFor<T>(
+  { interrupt: { signal }, say }: Pick<ClusterOptions, 'interrupt' | 'say'>,
+  otherwise: string,
+  seconds: number,
+  look: () => Promise<{ there: T } | string>,
+): Promise<T> {
   const beganAtMs = performance.now();
   let [toldOf, failingSinceMs] = ['', Infinity];
   for (;;) {
@@ -222,14 +339,16 @@ async function waitFor<T>({ interrupt: { signal }, say }: Pick<ClusterOptions, '
     const found = await look().catch((error: unknown) => {
       failingSinceMs = Math.min(failingSinceMs, performance.now());
       // An answer that is missing now may come in a moment.
-      if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > failingMs) throw error;
+      if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > failingMs)
+        throw error;
       return undefined;
     });
     if (found !== undefined) failingSinceMs = Infinity;
     if (typeof found === 'object') return found.there;
     const missing = found ?? 'kubectl has no answer';
     const waitedMs = performance.now() - beganAtMs;
-    if (waitedMs > 1000 * seconds) throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);
+    if (waitedMs > 1000 * seconds)
+      throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);
     if (waitedMs > patienceMs && missing !== toldOf) {
       say(`waiting: ${missing}`);
       toldOf = missing;

@@ -67,59 +67,100 @@ const removeSeconds = 90;
 export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
-    throw new UserError(`there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} NAME prints from where there is one`);
+    throw new UserError(
+      `there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} NAME prints from where there is one`,
+    );
   }
-  const kubectl = (args: readonly string[], input?: string): Promise<string> => outputOf(program, args, input);
-  const found = await kubectl(['config', 'view', '--minify', '--output=json']).then(placeIn, () => ({ context: '', namespace: '' }));
+  const kubectl = (args: readonly string[], input?: string): Promise<string> =>
+    outputOf(program, args, input);
+  const found = await kubectl(['config', 'view', '--minify', '--output=json']).then(
+    placeIn,
+    () => ({ context: '', namespace: '' }),
+  );
   const place = { ...found, namespace: namespace ?? found.namespace };
-  const inPlace = Object.entries(place).filter(([, name]) => name !== '').map(([flag, name]) => `--${flag}=${name}`);
+  const inPlace = Object.entries(place)
+    .filter(([, name]) => name !== '')
+    .map(([flag, name]) => `--${flag}=${name}`);
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
-  const parsed = async (args: readonly string[]): Promise<ClusterObject & { items?: ClusterObject[] }> => JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as ClusterObject;
+  const parsed = async (
+    args: readonly string[],
+  ): Promise<ClusterObject & { items?: ClusterObject[] }> =>
+    JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as ClusterObject;
   return {
     context: place.context,
-    list: async (what, labels) => (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])])).items ?? [],
+    list: async (what, labels) =>
+      (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])]))
+        .items ?? [],
     get: (kind, name) => parsed([kind, name]),
     apply: async (manifests) => {
       // kubectl itself would put all of it into an annotation, which is too small for large pages.
-      await kubectl(['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited], manifests.map((manifest) => JSON.stringify(manifest)).join('\n'));
+      await kubectl(
+        ['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited],
+        manifests.map((manifest) => JSON.stringify(manifest)).join('\n'),
+      );
     },
     remove: async (labels) => {
-      await kubectl(['delete', kinds, `--selector=${selector(labels)}`, '--ignore-not-found', '--cascade=foreground', `--timeout=${removeSeconds}s`, ...inPlace]);
+      await kubectl([
+        'delete',
+        kinds,
+        `--selector=${selector(labels)}`,
+        '--ignore-not-found',
+        '--cascade=foreground',
+        `--timeout=${removeSeconds}s`,
+        ...inPlace,
+      ]);
     },
-    removal: (labels) => ['kubectl delete', kinds, '-l', selector(labels), ...inPlace.map(shellWord)].join(' '),
+    removal: (labels) =>
+      ['kubectl delete', kinds, '-l', selector(labels), ...inPlace.map(shellWord)].join(' '),
     log: (pod) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };
 }
 
 /** Reads `kubectl config view --minify`. */
 function placeIn(text: string): { context: string; namespace: string } {
-  const { contexts } = JSON.parse(text) as { contexts: [{ name: string; context: { namespace?: string } }] };
+  const { contexts } = JSON.parse(text) as {
+    contexts: [{ name: string; context: { namespace?: string } }];
+  };
   const [{ name, context }] = contexts;
   return { context: name, namespace: context.namespace ?? 'default' };
 }
 
 /** Labels as kubectl takes them. */
 function selector(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels).map(([label, value]) => `${label}=${value}`).join(',');
+  return Object.entries(labels)
+    .map(([label, value]) => `${label}=${value}`)
+    .join(',');
 }
 
 /** Remedies by kubectl's words; the first that fits. */
 const reasons: readonly [RegExp, string][] = [
-  [/current-context is not set|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/, 'kubectl reaches no cluster: set KUBECONFIG, or kubectl config use-context NAME'],
-  [/doesn't have a resource type "testruns|no matches for kind "TestRun"/, 'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/)'],
+  [
+    /current-context is not set|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/,
+    'kubectl reaches no cluster: set KUBECONFIG, or kubectl config use-context NAME',
+  ],
+  [
+    /doesn't have a resource type "testruns|no matches for kind "TestRun"/,
+    'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/)',
+  ],
 ];
 
 /** kubectl's output. A signal does not end it. Throws KubectlError. */
 async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
   const seconds = requestSeconds + removeSeconds;
   const limit = { seconds, words: `kubectl ${args[0] ?? ''}: did not end within ${seconds} s` };
-  const { code, stdout, stderr } = await run({ command: program, args, input, limit }).catch((error: Error) => {
-    throw new KubectlError(error.message);
-  });
+  const { code, stdout, stderr } = await run({ command: program, args, input, limit }).catch(
+    (error: Error) => {
+      throw new KubectlError(error.message);
+    },
+  );
   if (code === 0) return stdout;
   const lines = stderr.trim().split('\n');
   const reason = reasons.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
   // A letter and a date begin lines of its own log.
-  const line = lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ?? `ended with ${code ?? 'a signal'}, and said nothing`;
-  throw new KubectlError(`${reason === undefined ? '' : `${reason}: `}kubectl ${args[0] ?? ''}: ${line.replace(/^error: /, '')}`);
+  const line =
+    lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ??
+    `ended with ${code ?? 'a signal'}, and said nothing`;
+  throw new KubectlError(
+    `${reason === undefined ? '' : `${reason}: `}kubectl ${args[0] ?? ''}: ${line.replace(/^error: /, '')}`,
+  );
 }

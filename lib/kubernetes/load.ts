@@ -13,7 +13,17 @@ import { fitVariantLoad, pageOf, type RunnableVariant } from '../scenario/catalo
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import { ownOutput } from '../store/k6-output.ts';
-import { configMap, containerSecurity, filesMade, podSecurity, resourcesOf, runId, shortHash, type ClusterRun, type Manifest } from './manifest.ts';
+import {
+  configMap,
+  containerSecurity,
+  filesMade,
+  podSecurity,
+  resourcesOf,
+  runId,
+  shortHash,
+  type ClusterRun,
+  type Manifest,
+} from './manifest.ts';
 import { labelsOf, variantName } from './server.ts';
 
 /** The operator starts all generators one after the other; dividedPlan adds that to the longest time. */
@@ -22,11 +32,29 @@ const withinSeconds = 50;
 const scriptFile = 'script.js';
 
 /** The load of a variant, fitted to the cores of all generators together. Throws UserError for a search, or a load with credentials. */
-export function loadHere({ scenario, generators, generator, durationSeconds }: ClusterRun, variant: RunnableVariant): Load {
-  if (scenario.within !== undefined) throw new UserError(`${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`, 2);
-  const load = fitVariantLoad(scenario, variant, { generatorCores: generators * generator.cores, exact: false, quick: false, ...present({ durationSeconds }) });
-  const secret = Object.entries(shownHeaders(load.headers ?? {})).find(([header, value]) => value !== load.headers?.[header])?.[0];
-  if (secret !== undefined) throw new UserError(`${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`, 2);
+export function loadHere(
+  { scenario, generators, generator, durationSeconds }: ClusterRun,
+  variant: RunnableVariant,
+): Load {
+  if (scenario.within !== undefined)
+    throw new UserError(
+      `${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`,
+      2,
+    );
+  const load = fitVariantLoad(scenario, variant, {
+    generatorCores: generators * generator.cores,
+    exact: false,
+    quick: false,
+    ...present({ durationSeconds }),
+  });
+  const secret = Object.entries(shownHeaders(load.headers ?? {})).find(
+    ([header, value]) => value !== load.headers?.[header],
+  )?.[0];
+  if (secret !== undefined)
+    throw new UserError(
+      `${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`,
+      2,
+    );
   return load;
 }
 
@@ -36,7 +64,11 @@ export async function scriptManifest({ run, scenario, namespace }: ClusterRun): 
     await compileScript(join(folder, scriptFile));
     await writePageFiles(scenario, folder);
   });
-  const metadata = { name: scriptName(run), namespace, labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) } };
+  const metadata = {
+    name: scriptName(run),
+    namespace,
+    labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) },
+  };
   return configMap(metadata, Object.fromEntries(files.map(({ file, text }) => [file, text])));
 }
 
@@ -51,13 +83,25 @@ function scriptName(run: string): string {
  * @throws UserError for a load that cannot be divided among so many
  */
 export function loadManifests(
-  clusterRun: ClusterRun, { variant, load }: PlannedVariant, origin: string, round: number,
+  clusterRun: ClusterRun,
+  { variant, load }: PlannedVariant,
+  origin: string,
+  round: number,
 ): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
   const { run, scenario, generators, namespace, influx } = clusterRun;
   // Shared cores, so that no thread spins: its container would soon be out of CPU time.
   const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
-  const one = loadPlanFor({ run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } }, { sides: [{ variant, load }] }, round, [{ url: origin + pageOf(scenario, variant).path }]);
-  const plan = dividedPlan(one, generators, { url: influx.url, database: influx.database, withinSeconds });
+  const one = loadPlanFor(
+    { run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } },
+    { sides: [{ variant, load }] },
+    round,
+    [{ url: origin + pageOf(scenario, variant).path }],
+  );
+  const plan = dividedPlan(one, generators, {
+    url: influx.url,
+    database: influx.database,
+    withinSeconds,
+  });
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
   const labels = { ...labelsOf(clusterRun, variant, 'load'), 'bakeoff/round': String(round) };
   const metadata = { name, namespace, labels };
@@ -65,13 +109,17 @@ export function loadManifests(
   const manifests = [
     configMap(metadata, { [planFile]: JSON.stringify(plan) }),
     {
-      apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', metadata,
+      apiVersion: 'k6.io/v1alpha1',
+      kind: 'TestRun',
+      metadata,
       spec: {
         parallelism: generators,
         // Each on a node of its own.
         separate: true,
         script: { configMap: { name: scriptName(run), file: scriptFile } },
-        arguments: ownOutput(influx).out.map((out) => `--out ${out}`).join(' '),
+        arguments: ownOutput(influx)
+          .out.map((out) => `--out ${out}`)
+          .join(' '),
         ...(clusterRun.cleanup ? { cleanup: 'post' } : {}),
         runner: {
           image: clusterRun.image,
@@ -91,11 +139,22 @@ export function loadManifests(
 
 type Variable = { name: string; value: string } | { name: string; valueFrom: object };
 
-function environment(plan: LoadPlan, planAt: { name: string; key: string }, { influx, influxSecret }: ClusterRun): Variable[] {
+function environment(
+  plan: LoadPlan,
+  planAt: { name: string; key: string },
+  { influx, influxSecret }: ClusterRun,
+): Variable[] {
   const { K6_INFLUXDB_USERNAME: _, K6_INFLUXDB_PASSWORD: __, ...settings } = ownOutput(influx).env;
-  const secret = (variable: string, key: string): Variable[] => (influxSecret === undefined ? [] : [{ name: variable, valueFrom: { secretKeyRef: { name: influxSecret, key } } }]);
+  const secret = (variable: string, key: string): Variable[] =>
+    influxSecret === undefined
+      ? []
+      : [{ name: variable, valueFrom: { secretKeyRef: { name: influxSecret, key } } }];
   return [
-    ...Object.entries({ ...ownVariables(plan), ...settings }).map(([name, value]): Variable => (name === loadPlanVariable ? { name, valueFrom: { configMapKeyRef: planAt } } : { name, value })),
+    ...Object.entries({ ...ownVariables(plan), ...settings }).map(([name, value]): Variable =>
+      name === loadPlanVariable
+        ? { name, valueFrom: { configMapKeyRef: planAt } }
+        : { name, value },
+    ),
     ...secret('K6_INFLUXDB_USERNAME', 'username'),
     ...secret('K6_INFLUXDB_PASSWORD', 'password'),
   ];

@@ -18,15 +18,31 @@ export interface Cores {
 }
 
 /** On a host, as the person named it. */
-export interface FilesThere { host: string; most: number }
+export interface FilesThere {
+  host: string;
+  most: number;
+}
 
 /** How many CPUs the load is made on. */
-export function generatorCores({ generatorCpus, generatorHosts }: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
-  return generatorHosts === undefined ? generatorCpus.length : generatorHosts.names.length * generatorHosts.coresEach;
+export function generatorCores({
+  generatorCpus,
+  generatorHosts,
+}: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
+  return generatorHosts === undefined
+    ? generatorCpus.length
+    : generatorHosts.names.length * generatorHosts.coresEach;
 }
 
 /** Whether server and generator run on the same cores; if on some of them, then on all. */
-export function sharesCores({ serverCpus, generatorCpus, serverHost }: { serverCpus: readonly number[]; generatorCpus: readonly number[]; serverHost?: unknown }): boolean {
+export function sharesCores({
+  serverCpus,
+  generatorCpus,
+  serverHost,
+}: {
+  serverCpus: readonly number[];
+  generatorCpus: readonly number[];
+  serverHost?: unknown;
+}): boolean {
   return serverHost === undefined && serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
@@ -46,14 +62,19 @@ export function defaultCores(processors: Processors): Cores | undefined {
   const cores = twoOrMore(processors.cores);
   const half = Math.ceil(cores.length / 2);
   const serverMost = Math.max(1, Math.min(cpusOf(cores.slice(half)).length, Math.floor(most / 2)));
-  return { serverCpus: upTo(serverMost, cores.slice(half)), generatorCpus: upTo(most - serverMost, cores.slice(0, half)) };
+  return {
+    serverCpus: upTo(serverMost, cores.slice(half)),
+    generatorCpus: upTo(most - serverMost, cores.slice(0, half)),
+  };
 }
 
 /** Of the largest group of like cores; without one, of all; and of a single core its threads, each as one. */
 function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
   const group = likeCores(cores).find(({ length }) => length > 1);
   if (group !== undefined) return group;
-  return cores.length > 1 ? cores : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
+  return cores.length > 1
+    ? cores
+    : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
 }
 
 /** The cores by node and type: the fastest type first, then the largest group, then the order of CPUs. @param cores in that order */
@@ -70,19 +91,26 @@ function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   return types.flatMap((type) => {
     const inOrder = cores.filter((core) => type.includes(core));
     const nodes = [...new Set(inOrder.map(({ node }) => node))];
-    return nodes.map((node) => inOrder.filter((core) => core.node === node)).sort((a, b) => b.length - a.length);
+    return nodes
+      .map((node) => inOrder.filter((core) => core.node === node))
+      .sort((a, b) => b.length - a.length);
   });
 }
 
 /** At most so many CPUs of the cores, ascending: one of each core before the second of any. */
 function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   const threads = Math.max(...cores.map(({ cpus }) => cpus.length));
-  const inTurn = Array.from({ length: threads }, (_, thread) => cores.flatMap(({ cpus }) => cpus.slice(thread, thread + 1))).flat();
+  const inTurn = Array.from({ length: threads }, (_, thread) =>
+    cores.flatMap(({ cpus }) => cpus.slice(thread, thread + 1)),
+  ).flat();
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
 /** CPUs that the person named for a side. */
-interface Asked { server?: readonly number[] | undefined; generator?: readonly number[] | undefined }
+interface Asked {
+  server?: readonly number[] | undefined;
+  generator?: readonly number[] | undefined;
+}
 
 /**
  * Divides the cores: as asked, or as defaultCores. When one side is asked for, the other gets like cores of the same node, if there
@@ -90,7 +118,11 @@ interface Asked { server?: readonly number[] | undefined; generator?: readonly n
  * @throws UserError on an overlap (with `sharedCores`: on a partial one), on cores that are not there or not allowed, and where not
  *   two can run at once
  */
-export function divideCores(processors: Processors, asked: Asked, { sharedCores }: Pick<Scenario, 'sharedCores'> = {}): Cores {
+export function divideCores(
+  processors: Processors,
+  asked: Asked,
+  { sharedCores }: Pick<Scenario, 'sharedCores'> = {},
+): Cores {
   const allowed = cpusOf(processors.cores);
   requireCpus(allowed, asked.server, '--server-cpus');
   requireCpus(allowed, asked.generator, '--generator-cpus');
@@ -103,14 +135,23 @@ export function divideCores(processors: Processors, asked: Asked, { sharedCores 
   }
   if (shared.length > 0) {
     const inPart = sharedCores ? 'both the same ones, or each its own' : 'each its own';
-    throw new UserError(`--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give ${inPart}`, 2);
+    throw new UserError(
+      `--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give ${inPart}`,
+      2,
+    );
   }
   const usual = defaultCores(processors);
   if (usual === undefined) throw tooLittle(processors, 2);
-  const serverCpus = asked.server ?? (asked.generator === undefined ? usual.serverCpus : besides(processors, asked.generator));
-  const generatorCpus = asked.generator ?? (asked.server === undefined ? usual.generatorCpus : besides(processors, asked.server));
-  if (serverCpus.length === 0) throw new UserError('--generator-cpus leaves no core for the server: name fewer', 2);
-  if (generatorCpus.length === 0) throw new UserError('--server-cpus leaves no core for the generator: name fewer', 2);
+  const serverCpus =
+    asked.server ??
+    (asked.generator === undefined ? usual.serverCpus : besides(processors, asked.generator));
+  const generatorCpus =
+    asked.generator ??
+    (asked.server === undefined ? usual.generatorCpus : besides(processors, asked.server));
+  if (serverCpus.length === 0)
+    throw new UserError('--generator-cpus leaves no core for the server: name fewer', 2);
+  if (generatorCpus.length === 0)
+    throw new UserError('--server-cpus leaves no core for the generator: name fewer', 2);
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
 }
 
@@ -118,16 +159,34 @@ export function divideCores(processors: Processors, asked: Asked, { sharedCores 
  * The cores of a run whose servers are on another host: as asked, or all that may be used.
  * @throws UserError for cores that are not there or not allowed
  */
-export function coresOfTwo(here: Processors, there: { name: string; processors: Processors; files: number }, asked: Asked): Cores {
+export function coresOfTwo(
+  here: Processors,
+  there: { name: string; processors: Processors; files: number },
+  asked: Asked,
+): Cores {
   requireCpus(cpusOf(there.processors.cores), asked.server, `--server-cpus on ${there.name}`);
   requireCpus(cpusOf(here.cores), asked.generator, '--generator-cpus');
-  const most = ({ cores, quota }: Processors): number[] => upTo(Math.max(1, Math.floor(Math.min(quota, cpusOf(cores).length))), cores);
-  return { serverCpus: [...asked.server ?? most(there.processors)], generatorCpus: [...asked.generator ?? most(here)], serverHost: there.name, serverFiles: { host: there.name, most: there.files } };
+  const most = ({ cores, quota }: Processors): number[] =>
+    upTo(Math.max(1, Math.floor(Math.min(quota, cpusOf(cores).length))), cores);
+  return {
+    serverCpus: [...(asked.server ?? most(there.processors))],
+    generatorCpus: [...(asked.generator ?? most(here))],
+    serverHost: there.name,
+    serverFiles: { host: there.name, most: there.files },
+  };
 }
 
-function requireCpus(allowed: readonly number[], cpus: readonly number[] | undefined, flag: string): void {
+function requireCpus(
+  allowed: readonly number[],
+  cpus: readonly number[] | undefined,
+  flag: string,
+): void {
   const missing = cpus?.filter((cpu) => !allowed.includes(cpu)) ?? [];
-  if (missing.length > 0) throw new UserError(`${flag}: core ${formatCpuList(missing)} is not there or not allowed; there are ${formatCpuList(allowed)}`, 2);
+  if (missing.length > 0)
+    throw new UserError(
+      `${flag}: core ${formatCpuList(missing)} is not there or not allowed; there are ${formatCpuList(allowed)}`,
+      2,
+    );
 }
 
 /** The cores left for one side when the other has `taken`: threads of the other's cores only where nothing else is left. */
@@ -137,34 +196,57 @@ function besides({ cores, quota }: Processors, taken: readonly number[]): number
   const groups = likeCores(cores.filter((core) => !has(core)));
   const group = groups.find(([core]) => near.has((core as PhysicalCore).node)) ?? groups[0];
   const most = Math.max(1, Math.floor(quota - taken.length));
-  return group === undefined ? cpusOf(cores).filter((cpu) => !taken.includes(cpu)).slice(0, most) : upTo(most, group);
+  return group === undefined
+    ? cpusOf(cores)
+        .filter((cpu) => !taken.includes(cpu))
+        .slice(0, most)
+    : upTo(most, group);
 }
 
 const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, systemd: CPUQuota)';
 
 function tooLittle({ cores, quota }: Processors, needed: number): UserError {
   if (quota < needed) {
-    return new UserError(`a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`);
+    return new UserError(
+      `a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`,
+    );
   }
-  return new UserError(`a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`);
+  return new UserError(
+    `a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`,
+  );
 }
 
 /** What a person has to know of these cores, a line each: what makes figures depend on more than what is compared. */
-export function coreNotes({ cores, quota }: Processors, { serverCpus: given, generatorCpus, serverHost }: Cores): string[] {
+export function coreNotes(
+  { cores, quota }: Processors,
+  { serverCpus: given, generatorCpus, serverHost }: Cores,
+): string[] {
   const notes: string[] = [];
   const serverCpus = serverHost === undefined ? given : [];
-  const sideOf = (cpu: number): number => 2 * Number(serverCpus.includes(cpu)) + Number(generatorCpus.includes(cpu));
-  const split = cores.filter(({ cpus }) => new Set(cpus.map(sideOf).filter((side) => side > 0)).size > 1).map(({ cpus }) => formatCpuList(cpus));
+  const sideOf = (cpu: number): number =>
+    2 * Number(serverCpus.includes(cpu)) + Number(generatorCpus.includes(cpu));
+  const split = cores
+    .filter(({ cpus }) => new Set(cpus.map(sideOf).filter((side) => side > 0)).size > 1)
+    .map(({ cpus }) => formatCpuList(cpus));
   if (split.length > 0) {
-    const remedy = cores.length === 1 ? 'there is no other core here' : 'give each side whole ones (--server-cpus, --generator-cpus)';
-    notes.push(`server and generator are on threads of the same physical core (${split.join(' and ')}) and slow each other down: ${remedy}`);
+    const remedy =
+      cores.length === 1
+        ? 'there is no other core here'
+        : 'give each side whole ones (--server-cpus, --generator-cpus)';
+    notes.push(
+      `server and generator are on threads of the same physical core (${split.join(' and ')}) and slow each other down: ${remedy}`,
+    );
   }
   const used = new Set([...serverCpus, ...generatorCpus]).size;
   const allowed = cpusOf(cores).length;
   if (quota < used) {
-    notes.push(`a quota allows the CPU time of ${coreCount(quota)}, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or ${quotaHelp}`);
+    notes.push(
+      `a quota allows the CPU time of ${coreCount(quota)}, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or ${quotaHelp}`,
+    );
   } else if (quota < allowed) {
-    notes.push(`a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, so server and generator are on ${used}; to use more, ${quotaHelp}`);
+    notes.push(
+      `a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, so server and generator are on ${used}; to use more, ${quotaHelp}`,
+    );
   }
   return notes;
 }

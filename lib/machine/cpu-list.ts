@@ -11,7 +11,8 @@ export function parseCpuList(text: string, flag: string): number[] {
     const match = /^\s*(\d{1,4})(?:-(\d{1,4}))?\s*$/.exec(part);
     const first = Number(match?.[1]);
     const last = Number(match?.[2] ?? match?.[1]);
-    if (match === null || last < first) throw new UserError(`${flag} ${text}: write cores as 1 or 0-3,5`, 2);
+    if (match === null || last < first)
+      throw new UserError(`${flag} ${text}: write cores as 1 or 0-3,5`, 2);
     for (let cpu = first; cpu <= last; cpu++) cpus.add(cpu);
   }
   return [...cpus].sort((a, b) => a - b);

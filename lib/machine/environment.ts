@@ -7,9 +7,15 @@ import type { Processors } from './processors.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 /** Facts about this machine now. `processors`: those that may be used, of which `cores` are; `versions`: of the tools, by name. */
-export function readEnvironment(processors: Processors, cores: Cores, versions: Record<string, string>): Environment {
+export function readEnvironment(
+  processors: Processors,
+  cores: Cores,
+  versions: Record<string, string>,
+): Environment {
   const cpus = os.cpus();
-  const bootedAtSeconds = Number(/^btime (\d+)$/m.exec(textOf('/proc/stat'))?.[1] ?? Math.round(Date.now() / 1000 - os.uptime()));
+  const bootedAtSeconds = Number(
+    /^btime (\d+)$/m.exec(textOf('/proc/stat'))?.[1] ?? Math.round(Date.now() / 1000 - os.uptime()),
+  );
   return {
     bakeoff: packageJson.version,
     cpuModel: cpus[0]?.model.trim() || os.machine(),

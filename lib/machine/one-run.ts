@@ -17,10 +17,17 @@ const patienceMs = 1000;
 const askAgainMs = 500;
 
 /** How long to wait for another run, 0: not at all. `say` gets the line that names it. */
-export interface WaitForRun { seconds: number; signal: AbortSignal; say(line: string): void }
+export interface WaitForRun {
+  seconds: number;
+  signal: AbortSignal;
+  say(line: string): void;
+}
 
 /** A run, for its parts on other hosts. `from`: the host where it was started; `about`: its line about itself. */
-export interface Run { from: string; about: string }
+export interface Run {
+  from: string;
+  about: string;
+}
 
 /** The run of this process. */
 export function runHere(): Run {
@@ -36,7 +43,11 @@ export function runHere(): Run {
  * @param wait absent where the command has no --wait
  * @throws UserError that says who measures, or the signal's reason
  */
-export async function oneRunAtATime(name = machineName, run?: Run, wait?: WaitForRun): Promise<() => void> {
+export async function oneRunAtATime(
+  name = machineName,
+  run?: Run,
+  wait?: WaitForRun,
+): Promise<() => void> {
   const address = `\0${name}`;
   const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
   const beganAtMs = performance.now();
@@ -45,15 +56,27 @@ export async function oneRunAtATime(name = machineName, run?: Run, wait?: WaitFo
     const server = await listen(address, about);
     if (server !== null) return () => server.close();
     const answer = await ask(address);
-    if (run !== undefined && answer !== null && [about, run.about].map(inOneLine).includes(answer)) return () => undefined;
+    if (run !== undefined && answer !== null && [about, run.about].map(inOneLine).includes(answer))
+      return () => undefined;
     // The holder ended just when it was asked.
     if (answer === null) continue;
     const holder = answer || silentHolder(name);
-    if (wait === undefined || wait.seconds === 0) throw new UserError(`another run of bakeoff is measuring (${holder}), and both would be slower: wait until it is done${wait === undefined ? '' : ' (--wait 10m)'}, or end it`);
-    if (performance.now() - beganAtMs > 1000 * wait.seconds) throw new UserError(`another run of bakeoff is still measuring after ${duration(wait.seconds)} (${holder}): give a longer --wait, or end it`);
-    if (!told) wait.say(`waiting for another run of bakeoff to end, ${duration(wait.seconds)} at most: ${holder}`);
+    if (wait === undefined || wait.seconds === 0)
+      throw new UserError(
+        `another run of bakeoff is measuring (${holder}), and both would be slower: wait until it is done${wait === undefined ? '' : ' (--wait 10m)'}, or end it`,
+      );
+    if (performance.now() - beganAtMs > 1000 * wait.seconds)
+      throw new UserError(
+        `another run of bakeoff is still measuring after ${duration(wait.seconds)} (${holder}): give a longer --wait, or end it`,
+      );
+    if (!told)
+      wait.say(
+        `waiting for another run of bakeoff to end, ${duration(wait.seconds)} at most: ${holder}`,
+      );
     told = true;
-    await delay(askAgainMs, undefined, { signal: wait.signal }).catch(() => wait.signal.throwIfAborted());
+    await delay(askAgainMs, undefined, { signal: wait.signal }).catch(() =>
+      wait.signal.throwIfAborted(),
+    );
   }
 }
 
@@ -62,12 +85,18 @@ function listen(address: string, about: string): Promise<Server | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {
       // Whoever asks and goes away is no concern of the run's, and does not keep it.
-      socket.on('error', () => undefined).unref().end(`${about}\n`, () => socket.destroy());
+      socket
+        .on('error', () => undefined)
+        .unref()
+        .end(`${about}\n`, () => socket.destroy());
     });
     server.unref();
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') resolve(null);
-      else reject(new UserError(`cannot see whether another run of bakeoff is measuring: ${error.message}`));
+      else
+        reject(
+          new UserError(`cannot see whether another run of bakeoff is measuring: ${error.message}`),
+        );
     });
     server.listen(address, () => resolve(server));
   });
@@ -109,6 +138,11 @@ function aboutThis(): string {
 /** What the kernel tells of a holder that does not answer. */
 function silentHolder(name: string): string {
   const [inode] = listeningAt(`@${name}`, '/proc');
-  const pid = inode === undefined ? undefined : processIds('/proc').find((one) => socketsOf(`/proc/${one}`).includes(inode));
-  return pid === undefined ? 'a process of another user, which does not answer' : `process ${pid}, which does not answer: it is stopped, or hangs`;
+  const pid =
+    inode === undefined
+      ? undefined
+      : processIds('/proc').find((one) => socketsOf(`/proc/${one}`).includes(inode));
+  return pid === undefined
+    ? 'a process of another user, which does not answer'
+    : `process ${pid}, which does not answer: it is stopped, or hangs`;
 }

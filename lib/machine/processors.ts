@@ -9,7 +9,11 @@ import { namesIn, textOf } from '../read-if-there.ts';
  * A physical core. `cpus`: its hardware threads that this process may run on, ascending, at least one; they slow each other down.
  * `node`: NUMA. `capacity`: its speed beside the others', in any unit; 0 where the kernel does not tell.
  */
-export interface PhysicalCore { cpus: readonly number[]; node: number; capacity: number }
+export interface PhysicalCore {
+  cpus: readonly number[];
+  node: number;
+  capacity: number;
+}
 
 export interface Processors {
   /** In the order of their first CPUs. */
@@ -30,14 +34,22 @@ export function readProcessors(root = '/'): Processors {
   for (const cpu of allowed) {
     const folder = join(cpuFolder, `cpu${cpu}`);
     // The second is the first one's name before Linux 5.3.
-    const told = read(join(folder, 'topology/core_cpus_list')) ?? read(join(folder, 'topology/thread_siblings_list'));
+    const told =
+      read(join(folder, 'topology/core_cpus_list')) ??
+      read(join(folder, 'topology/thread_siblings_list'));
     const siblings = told === undefined ? [cpu] : parseCpuList(told, 'core_cpus_list');
     const key = siblings.join();
-    const cpus = [...cores.get(key)?.cpus ?? [], cpu];
-    const node = namesIn(folder).find((one) => /^node\d+$/.test(one))?.slice('node'.length) ?? 0;
+    const cpus = [...(cores.get(key)?.cpus ?? []), cpu];
+    const node =
+      namesIn(folder)
+        .find((one) => /^node\d+$/.test(one))
+        ?.slice('node'.length) ?? 0;
     cores.set(key, { cpus, node: Number(node), capacity: capacityOf(cpu) });
   }
-  return { cores: [...cores.values()], quota: Math.min(Infinity, ...limitedGroups(root).map((group) => group.cores)) };
+  return {
+    cores: [...cores.values()],
+    quota: Math.min(Infinity, ...limitedGroups(root).map((group) => group.cores)),
+  };
 }
 
 /** In all, ascending. */
@@ -47,8 +59,13 @@ export function cpusOf(cores: readonly PhysicalCore[]): number[] {
 
 /** The kernel's list of allowed ones names some that are offline, or that could be plugged in. */
 function allowedCpus(root: string, cpuFolder: string): number[] {
-  const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(read(join(root, 'proc/self/status')) ?? '')?.[1];
-  if (list === undefined) throw new UserError('cannot read the allowed cores from /proc/self/status: bakeoff needs Linux');
+  const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(
+    read(join(root, 'proc/self/status')) ?? '',
+  )?.[1];
+  if (list === undefined)
+    throw new UserError(
+      'cannot read the allowed cores from /proc/self/status: bakeoff needs Linux',
+    );
   const online = read(join(cpuFolder, 'online'));
   const there = online === undefined ? undefined : new Set(parseCpuList(online, 'online'));
   return parseCpuList(list, 'Cpus_allowed_list').filter((cpu) => there?.has(cpu) ?? true);
@@ -57,7 +74,9 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
 /** By cpu_capacity where CPUs differ in it; otherwise by their highest clock. */
 function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) => number {
   for (const file of ['cpu_capacity', 'cpufreq/cpuinfo_max_freq']) {
-    const values = new Map(cpus.map((cpu) => [cpu, Number(read(join(cpuFolder, `cpu${cpu}`, file)) ?? NaN)]));
+    const values = new Map(
+      cpus.map((cpu) => [cpu, Number(read(join(cpuFolder, `cpu${cpu}`, file)) ?? NaN)]),
+    );
     const distinct = new Set(values.values());
     if (distinct.size > 1 && !distinct.has(NaN)) return (cpu) => values.get(cpu) as number;
   }

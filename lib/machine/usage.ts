@@ -30,7 +30,11 @@ export interface MachineReading {
 const clockEveryMs = 500;
 
 /** Returns a function that reads the machine now; it never throws. @param root where /proc and /sys are */
-export function watchMachine(serverCpus: readonly number[], generatorCpus: readonly number[], root = '/'): () => MachineReading {
+export function watchMachine(
+  serverCpus: readonly number[],
+  generatorCpus: readonly number[],
+  root = '/',
+): () => MachineReading {
   let clockAtMs = -Infinity;
   return () => {
     const stat = readIfThere(join(root, 'proc/stat'));
@@ -54,7 +58,9 @@ const ticksPerSecond = 100;
  * undefined where it does not say how it was built. @param root where /proc and /boot are
  */
 export function interruptsApart(root = '/'): boolean | undefined {
-  const config = ifThere(() => gunzipSync(readFileSync(join(root, 'proc/config.gz'))).toString('latin1')) ?? readIfThere(join(root, `boot/config-${os.release()}`));
+  const config =
+    ifThere(() => gunzipSync(readFileSync(join(root, 'proc/config.gz'))).toString('latin1')) ??
+    readIfThere(join(root, `boot/config-${os.release()}`));
   return config === undefined ? undefined : /^CONFIG_IRQ_TIME_ACCOUNTING=y$/m.test(config);
 }
 
@@ -63,7 +69,19 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
   for (const cpu of cpus) {
     const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1];
     // proc(5). Time of guests, behind these, is in user and nice already.
-    const [user = NaN, nice = NaN, system = NaN, idle = NaN, iowait = NaN, irq = NaN, softirq = NaN, steal = 0] = (line ?? '').trim().split(/\s+/).map((ticks) => Number(ticks) / ticksPerSecond);
+    const [
+      user = NaN,
+      nice = NaN,
+      system = NaN,
+      idle = NaN,
+      iowait = NaN,
+      irq = NaN,
+      softirq = NaN,
+      steal = 0,
+    ] = (line ?? '')
+      .trim()
+      .split(/\s+/)
+      .map((ticks) => Number(ticks) / ticksPerSecond);
     if (Number.isNaN(user + nice + system + idle + iowait + irq + softirq)) return null;
     sum.processes += user + nice + system;
     sum.interrupts += irq + softirq;
@@ -74,15 +92,29 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
 }
 
 function meanMhz(cpus: readonly number[], root: string): number | null {
-  const scaled = cpus.map((cpu) => Number(readIfThere(join(root, `sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN) / 1000);
-  const clocks = scaled.every((mhz) => mhz > 0) ? scaled : clocksOfCpuinfo(cpus, textOf(join(root, 'proc/cpuinfo')));
-  return clocks.every((mhz) => mhz > 0) ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length : null;
+  const scaled = cpus.map(
+    (cpu) =>
+      Number(
+        readIfThere(join(root, `sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN,
+      ) / 1000,
+  );
+  const clocks = scaled.every((mhz) => mhz > 0)
+    ? scaled
+    : clocksOfCpuinfo(cpus, textOf(join(root, 'proc/cpuinfo')));
+  return clocks.every((mhz) => mhz > 0)
+    ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length
+    : null;
 }
 
 /** NaN for a core that has none there. */
 function clocksOfCpuinfo(cpus: readonly number[], text: string): number[] {
-  const byCpu = new Map(text.split('\n\n').map((block) => [
-    Number(/^processor\s*:\s*(\d+)$/m.exec(block)?.[1]), Number(/^cpu MHz\s*:\s*([\d.]+)$/m.exec(block)?.[1]),
-  ]));
+  const byCpu = new Map(
+    text
+      .split('\n\n')
+      .map((block) => [
+        Number(/^processor\s*:\s*(\d+)$/m.exec(block)?.[1]),
+        Number(/^cpu MHz\s*:\s*([\d.]+)$/m.exec(block)?.[1]),
+      ]),
+  );
   return cpus.map((cpu) => byCpu.get(cpu) ?? NaN);
 }

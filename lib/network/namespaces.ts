@@ -5,7 +5,10 @@ import { find, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';
 
 /** The user who starts bakeoff. */
-export interface Caller { uid: number; gid: number }
+export interface Caller {
+  uid: number;
+  gid: number;
+}
 
 export function thisCaller(): Caller {
   return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
@@ -17,7 +20,11 @@ export function makeNamespaces({ uid }: Caller): readonly string[] {
 }
 
 /** Goes before a command to start it in the network namespace at `netns`, which process `maker` made. It keeps its process id and user. */
-export function enterNetwork({ uid, gid }: Caller, maker: number, netns: string): readonly string[] {
+export function enterNetwork(
+  { uid, gid }: Caller,
+  maker: number,
+  netns: string,
+): readonly string[] {
   if (uid === 0) return ['nsenter', `--net=${netns}`, '--'];
   // Not as root of the user namespace: a server that is started by root becomes nobody, and cannot there.
   const asItself = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'];
@@ -37,26 +44,46 @@ function userNamespaceOf(maker: number): string[] {
 const tunDevice = '/dev/net/tun';
 
 /** Throws UserError when this machine allows no networks, or the signal's reason. */
-export async function requireNetworks(machine: Machine, caller: Caller, signal: AbortSignal): Promise<void> {
-  const problem = await missingCommand(machine) ?? await noNamespaces(machine, caller, signal) ?? await noTun(caller);
-  if (problem !== undefined) throw new UserError(`a network of the run's own cannot be made: ${problem}`);
+export async function requireNetworks(
+  machine: Machine,
+  caller: Caller,
+  signal: AbortSignal,
+): Promise<void> {
+  const problem =
+    (await missingCommand(machine)) ??
+    (await noNamespaces(machine, caller, signal)) ??
+    (await noTun(caller));
+  if (problem !== undefined)
+    throw new UserError(`a network of the run's own cannot be made: ${problem}`);
 }
 
 async function missingCommand(machine: Machine): Promise<string | undefined> {
   const commands = ['unshare', 'nsenter'] as const;
   const paths = await Promise.all(commands.map((command) => find(command, machine)));
   const missing = commands.filter((_, index) => paths[index] === undefined);
-  return missing.length === 0 ? undefined : `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing: install util-linux`;
+  return missing.length === 0
+    ? undefined
+    : `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing: install util-linux`;
 }
 
-async function noNamespaces(machine: Machine, caller: Caller, signal: AbortSignal): Promise<string | undefined> {
-  const { code, stderr } = await run({ before: makeNamespaces(caller), command: 'unshare', args: ['--net', 'true'], env: machine.env, signal });
+async function noNamespaces(
+  machine: Machine,
+  caller: Caller,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { code, stderr } = await run({
+    before: makeNamespaces(caller),
+    command: 'unshare',
+    args: ['--net', 'true'],
+    env: machine.env,
+    signal,
+  });
   if (code === 0) return undefined;
   const said = lastLine(stderr).replace(/^unshare: /, '');
   return caller.uid === 0
     ? `network namespaces are not allowed here (${said}): a container has to be started with --privileged, or as the head of docker/Dockerfile says`
-    : `namespaces are not allowed to this user (${said}): start as root, or have root allow user namespaces, by the settings that `
-      + 'this kernel has of user.max_user_namespaces, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0';
+    : `namespaces are not allowed to this user (${said}): start as root, or have root allow user namespaces, by the settings that ` +
+        'this kernel has of user.max_user_namespaces, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0';
 }
 
 async function noTun({ uid }: Caller): Promise<string | undefined> {
@@ -65,8 +92,10 @@ async function noTun({ uid }: Caller): Promise<string | undefined> {
     return undefined;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENODEV') return `there is no ${tunDevice} (${code}): as root "modprobe tun"; a container has to be started with --device ${tunDevice}`;
-    if (uid !== 0 && code === 'EACCES') return `${tunDevice} is closed to this user: start as root, or open it as root with "chmod 666 ${tunDevice}"`;
+    if (code === 'ENOENT' || code === 'ENODEV')
+      return `there is no ${tunDevice} (${code}): as root "modprobe tun"; a container has to be started with --device ${tunDevice}`;
+    if (uid !== 0 && code === 'EACCES')
+      return `${tunDevice} is closed to this user: start as root, or open it as root with "chmod 666 ${tunDevice}"`;
     return `${tunDevice} cannot be opened (${message})`;
   }
 }

@@ -49,21 +49,43 @@ const firstNice = -15;
  * @param given `binary`: delaylink's path; `cores`: each direction's packets are carried on the cores of the side that receives them
  * @throws UserError when the link cannot be started or a file of settings not be read, Interrupted after a signal
  */
-export async function openNetwork(
-  { binary, spec, cores: { serverCpus, generatorCpus }, interrupt: { signal, guard } }: { binary: string; spec: NetworkSpec; cores: Cores; interrupt: Interrupt },
-): Promise<Network> {
+export async function openNetwork({
+  binary,
+  spec,
+  cores: { serverCpus, generatorCpus },
+  interrupt: { signal, guard },
+}: {
+  binary: string;
+  spec: NetworkSpec;
+  cores: Cores;
+  interrupt: Interrupt;
+}): Promise<Network> {
   const order: LinkOrder = {
-    toServer: spec.toServer, toClient: spec.toClient, cpus: { toServer: serverCpus, toClient: generatorCpus }, settings: await settingsOf(spec),
+    toServer: spec.toServer,
+    toClient: spec.toClient,
+    cpus: { toServer: serverCpus, toClient: generatorCpus },
+    settings: await settingsOf(spec),
   };
   signal.throwIfAborted();
   const caller = thisCaller();
-  const before = [...(caller.uid === 0 ? ['nice', '-n', String(firstNice)] : []), ...makeNamespaces(caller)];
-  const child = await startChild({ before, command: binary, args: [], stdio: ['pipe', 'pipe', 'pipe'] });
+  const before = [
+    ...(caller.uid === 0 ? ['nice', '-n', String(firstNice)] : []),
+    ...makeNamespaces(caller),
+  ];
+  const child = await startChild({
+    before,
+    command: binary,
+    args: [],
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
   const unguard = guard(child.pid);
   const { stdin, stdout, stderr } = child.process;
-  if (stdin === null || stdout === null || stderr === null) throw new Error('the link has no pipes');
+  if (stdin === null || stdout === null || stderr === null)
+    throw new Error('the link has no pipes');
   let said = '';
-  stderr.setEncoding('utf8').on('data', (text: string) => { said = (said + text).slice(-2000); });
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-2000);
+  });
   // Its end is told by `ended`.
   stdin.on('error', () => undefined);
   const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
@@ -73,7 +95,9 @@ export async function openNetwork(
     return `the link (${binary}, pid ${child.pid}) ended ${by === null ? `with code ${code}` : `by ${by}`}${last === '' ? '' : `: ${last}`}`;
   });
   const died = new Promise<string>((resolve) => {
-    void ended.then((line) => { if (stopping === undefined) resolve(line); });
+    void ended.then((line) => {
+      if (stopping === undefined) resolve(line);
+    });
   });
 
   /** Says a line to the link and returns its answer. */
@@ -82,12 +106,24 @@ export async function openNetwork(
     const over = new AbortController();
     stdin?.write(`${line}\n`);
     try {
-      return parsed<T>(await Promise.race([
-        answers.next().then(({ done, value }): string | Promise<never> => (done === true ? failed(ended) : value)),
-        failed(ended),
-        once(signal, 'abort', { signal: over.signal }).then(() => signal.throwIfAborted() as never),
-        failed(delay(limitSeconds * 1000, `the link did not answer within ${limitSeconds} s`, { signal: over.signal })),
-      ]));
+      return parsed<T>(
+        await Promise.race([
+          answers
+            .next()
+            .then(({ done, value }): string | Promise<never> =>
+              done === true ? failed(ended) : value,
+            ),
+          failed(ended),
+          once(signal, 'abort', { signal: over.signal }).then(
+            () => signal.throwIfAborted() as never,
+          ),
+          failed(
+            delay(limitSeconds * 1000, `the link did not answer within ${limitSeconds} s`, {
+              signal: over.signal,
+            }),
+          ),
+        ]),
+      );
     } finally {
       over.abort();
     }
@@ -104,11 +140,18 @@ export async function openNetwork(
   try {
     // Where the kernel weighs sessions, the nice value counts only within the link's own.
     if (caller.uid === 0) await weighSession(child.pid, firstNice);
-    const { server, client, settings, toServerThread } = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
+    const { server, client, settings, toServerThread } = await ask<LinkReady>(
+      JSON.stringify(order),
+      answerSeconds,
+    );
     return {
       pid: child.pid,
       toServerThread,
-      server: { address: server.address, port, enter: enterNetwork(caller, child.pid, server.netns) },
+      server: {
+        address: server.address,
+        port,
+        enter: enterNetwork(caller, child.pid, server.netns),
+      },
       client: { netns: client.netns, enter: enterAsMaker(caller, child.pid) },
       settings,
       died,

@@ -5,11 +5,20 @@ import type { NetworkSpec } from '../scenario/model.ts';
 import type { SettingOrder } from './link-messages.ts';
 
 /** The settings of both sides, each once: the last of several lines or files holds. Throws UserError for a wrong file or line. */
-export async function settingsOf({ serverSettings, clientSettings }: NetworkSpec): Promise<SettingOrder[]> {
-  return [...await settingsOfSide('server', serverSettings), ...await settingsOfSide('client', clientSettings)];
+export async function settingsOf({
+  serverSettings,
+  clientSettings,
+}: NetworkSpec): Promise<SettingOrder[]> {
+  return [
+    ...(await settingsOfSide('server', serverSettings)),
+    ...(await settingsOfSide('client', clientSettings)),
+  ];
 }
 
-async function settingsOfSide(side: SettingOrder['side'], files: readonly string[]): Promise<SettingOrder[]> {
+async function settingsOfSide(
+  side: SettingOrder['side'],
+  files: readonly string[],
+): Promise<SettingOrder[]> {
   const layers = await readLayers('sysctl', files);
   const values = new Map(layers.flatMap((layer) => readSettings(layer)));
   return [...values].map(([name, value]) => ({ side, name, value }));
@@ -24,7 +33,10 @@ export function readSettings({ origin, text }: ConfigLayer): [name: string, valu
     const line = raw.trim();
     if (line === '' || /^[#;]/.test(line)) return [];
     const [, name, value] = /^-?\s*([\w.\/-]+)\s*=\s*(\S.*)$/.exec(line) ?? [];
-    if (name === undefined || value === undefined || !settingName.test(dotted(name))) throw new UserError(`${origin}, line ${index + 1}: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`);
+    if (name === undefined || value === undefined || !settingName.test(dotted(name)))
+      throw new UserError(
+        `${origin}, line ${index + 1}: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`,
+      );
     return [[dotted(name), value]];
   });
 }

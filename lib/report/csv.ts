@@ -7,7 +7,12 @@ import type { Comparison, Result, VariantResult } from '../result/result.ts';
 
 type Value = string | number | null | undefined;
 
-interface Row { result: Result; variant: VariantResult; p90: number | null; comparison: Comparison | undefined }
+interface Row {
+  result: Result;
+  variant: VariantResult;
+  p90: number | null;
+  comparison: Comparison | undefined;
+}
 
 /** In their order; new ones are added behind the last. docs/ci.md says what they are. */
 const columns: Readonly<Record<string, (row: Row) => Value>> = {
@@ -38,22 +43,39 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   cpu_ratio_high: ({ comparison }) => comparison?.cpu?.ci95[1],
   state: ({ result }) => result.state,
   run: ({ result }) => result.run,
-  at_least: ({ result, variant }) => result.search?.found.find((one) => one.variant === variant.name)?.atLeast.toString(),
+  at_least: ({ result, variant }) =>
+    result.search?.found.find((one) => one.variant === variant.name)?.atLeast.toString(),
   delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
 };
 
 /** A line of titles and one per variant that was run, each ended by CRLF. A figure that is not there is an empty cell. */
 export function csvReport(result: Result): string {
-  const rows = result.variants.filter(({ rounds }) => rounds.length > 0).map((variant): Row => {
-    const found = comparisonOf(result, variant.name);
-    const latencies = variant.rounds.flatMap(({ phases }) => phases.map(({ latencyMs }) => latencyMs));
-    return { result, variant, p90: variant.latencyMs === null ? null : mergedLatency(latencies).p90, comparison: comparable(variant, found) ? found : undefined };
-  });
-  return [Object.keys(columns), ...rows.map((row) => Object.values(columns).map((valueOf) => valueOf(row)))]
-    .map((cells) => `${cells.map(cellOf).join(',')}\r\n`).join('');
+  const rows = result.variants
+    .filter(({ rounds }) => rounds.length > 0)
+    .map((variant): Row => {
+      const found = comparisonOf(result, variant.name);
+      const latencies = variant.rounds.flatMap(({ phases }) =>
+        phases.map(({ latencyMs }) => latencyMs),
+      );
+      return {
+        result,
+        variant,
+        p90: variant.latencyMs === null ? null : mergedLatency(latencies).p90,
+        comparison: comparable(variant, found) ? found : undefined,
+      };
+    });
+  return [
+    Object.keys(columns),
+    ...rows.map((row) => Object.values(columns).map((valueOf) => valueOf(row))),
+  ]
+    .map((cells) => `${cells.map(cellOf).join(',')}\r\n`)
+    .join('');
 }
 
-function measured(comparison: Comparison | undefined, valueOf: (comparison: Comparison) => number): Value {
+function measured(
+  comparison: Comparison | undefined,
+  valueOf: (comparison: Comparison) => number,
+): Value {
   return comparison === undefined || !hasRatio(comparison) ? null : valueOf(comparison);
 }
 

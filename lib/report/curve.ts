@@ -14,23 +14,46 @@ export function curvePart(result: Pick<Result, 'search' | 'variants'>): Part[] {
   const rows = curveRows(curves);
   const { search } = result;
   // What is far beyond the limit tells no more than that it is.
-  const longest = search === undefined ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99))) : 2 * search.within.ms;
+  const longest =
+    search === undefined
+      ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99)))
+      : 2 * search.within.ms;
   const table = tableOf(rows, [
     rightColumn('requests/s', ({ rate }) => whole(rate)),
     ...curves.flatMap(({ name }) => {
-      const told = (text: (point: CurvePoint) => string) => ({ seen }: CurveRow): string => {
-        const point = seen.get(name);
-        return point === undefined ? '' : text(point);
-      };
+      const told =
+        (text: (point: CurvePoint) => string) =>
+        ({ seen }: CurveRow): string => {
+          const point = seen.get(name);
+          return point === undefined ? '' : text(point);
+        };
       const joined = { group: name, joined: true } as const;
       return [
-        rightColumn('p50', told(({ p50 }) => scaledTime(p50)), { group: name }),
-        rightColumn('p99', told(({ p99 }) => scaledTime(p99)), joined),
-        leftColumn('', told(({ p99, kept }) => (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidth)), joined),
+        rightColumn(
+          'p50',
+          told(({ p50 }) => scaledTime(p50)),
+          { group: name },
+        ),
+        rightColumn(
+          'p99',
+          told(({ p99 }) => scaledTime(p99)),
+          joined,
+        ),
+        leftColumn(
+          '',
+          told(
+            ({ p99, kept }) =>
+              (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidth),
+          ),
+          joined,
+        ),
       ];
     }),
   ]);
-  const title = search === undefined ? 'Latency by rate; bars are p99:' : `Latency by rate; bars are p99, × where ${limitText(search.within)} was not kept:`;
+  const title =
+    search === undefined
+      ? 'Latency by rate; bars are p99:'
+      : `Latency by rate; bars are p99, × where ${limitText(search.within)} was not kept:`;
   return [{ title, tables: [table], below: [] }];
 }
 
@@ -38,10 +61,14 @@ export function curvePart(result: Pick<Result, 'search' | 'variants'>): Part[] {
 export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   if (search === undefined) return [];
   const limit = limitText(search.within);
-  return [...search.found.map(({ variant, rate, ci95, atLeast }) => (
-    `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s in half of its loads${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}`
-    + `${atLeast ? ': beyond it the generator was at its limit' : ''}.`
-  )), ...blurredLines(search)];
+  return [
+    ...search.found.map(
+      ({ variant, rate, ci95, atLeast }) =>
+        `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s in half of its loads${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}` +
+        `${atLeast ? ': beyond it the generator was at its limit' : ''}.`,
+    ),
+    ...blurredLines(search),
+  ];
 }
 
 /** Steps at less than this of the rate that was found are far below it. */
@@ -53,9 +80,14 @@ const [tolerablyBroken, fewestSteps] = [0.2, 5];
 function blurredLines({ within, found, steps }: Search): string[] {
   return found.flatMap(({ variant, rate }) => {
     const below = steps.filter((step) => step.variant === variant && step.rate < farBelow * rate);
-    const broken = below.filter((step) => !step.kept && step.latencyMs[within.metric] > within.ms).length;
-    return below.length < fewestSteps || broken <= tolerablyBroken * below.length ? []
-      : [`${variant}: ${whole(broken)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses, of the machine or of the server, are as long as that. A wider limit tells more.`];
+    const broken = below.filter(
+      (step) => !step.kept && step.latencyMs[within.metric] > within.ms,
+    ).length;
+    return below.length < fewestSteps || broken <= tolerablyBroken * below.length
+      ? []
+      : [
+          `${variant}: ${whole(broken)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses, of the machine or of the server, are as long as that. A wider limit tells more.`,
+        ];
   });
 }
 

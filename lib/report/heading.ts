@@ -1,6 +1,13 @@
 // The heading of a run: what is measured, and on what.
 import { wholeRounds } from '../analysis/phases.ts';
-import { counts, duration, enumeration, scaledBytesPerSecond, scaledTime, whole } from '../format.ts';
+import {
+  counts,
+  duration,
+  enumeration,
+  scaledBytesPerSecond,
+  scaledTime,
+  whole,
+} from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import type { Environment, Result, VariantResult } from '../result/result.ts';
@@ -11,7 +18,16 @@ import { coresText } from './limits.ts';
 import { networksText } from './network.ts';
 
 /** Where servers and load generator are, as in Environment. */
-type Where = Pick<Environment, 'serverCpus' | 'serverHost' | 'generatorCpus' | 'generatorHosts' | 'cluster' | 'kernel' | 'cpuModel'>;
+type Where = Pick<
+  Environment,
+  | 'serverCpus'
+  | 'serverHost'
+  | 'generatorCpus'
+  | 'generatorHosts'
+  | 'cluster'
+  | 'kernel'
+  | 'cpuModel'
+>;
 
 /** What is known before the first round, for the two lines above the table. */
 export interface Heading extends Where {
@@ -47,53 +63,96 @@ export function headingLines(heading: Heading): string[] {
   const loadIs = `${k6} on ${generatorPlace(heading)}`;
   return [
     [
-      heading.scenario, heading.load, [sizesText(heading), protocolNames(heading.protocol)].filter((text) => text !== '').join(' over '),
+      heading.scenario,
+      heading.load,
+      [sizesText(heading), protocolNames(heading.protocol)]
+        .filter((text) => text !== '')
+        .join(' over '),
       ...(heading.network === '' ? [] : [heading.network]),
       `${rounds}${atMost === undefined ? '' : ` to ${atMost.rounds}`} ${rounds === 1 && atMost === undefined ? 'round' : 'rounds'}, ${time}`,
     ].join(' · '),
-    cluster !== undefined ? `${serversAre}, ${loadIs}` : [
-      [
-        ...(server === '' ? [loadIs] : sharesCores(heading) ? [`${server} and ${k6} on ${coresText(heading.serverCpus)}, shared`] : [serversAre, loadIs]),
-        ...addresses.map((address) => `${address} where it runs`),
-      ].join(', '),
-      heading.kernel, heading.cpuModel,
-    ].join(' · '),
+    cluster !== undefined
+      ? `${serversAre}, ${loadIs}`
+      : [
+          [
+            ...(server === ''
+              ? [loadIs]
+              : sharesCores(heading)
+                ? [`${server} and ${k6} on ${coresText(heading.serverCpus)}, shared`]
+                : [serversAre, loadIs]),
+            ...addresses.map((address) => `${address} where it runs`),
+          ].join(', '),
+          heading.kernel,
+          heading.cpuModel,
+        ].join(' · '),
   ];
 }
 
 /** The servers' cores, and of which machine or cluster, and the way to it, unless they are this machine's. */
-export function serversPlace({ serverCpus, serverHost, cluster }: Pick<Where, 'serverCpus' | 'serverHost' | 'cluster'>): string {
+export function serversPlace({
+  serverCpus,
+  serverHost,
+  cluster,
+}: Pick<Where, 'serverCpus' | 'serverHost' | 'cluster'>): string {
   if (cluster !== undefined) {
     const { name, serverNode, serverSystem } = cluster;
     return `${counts(serverCpus.length, 'core')} of ${serverNode === '' ? 'a node' : serverNode}${serverSystem === '' ? '' : ` (${serverSystem})`} in the cluster ${name}`;
   }
   if (serverHost === undefined) return coresText(serverCpus);
-  const { name, cpuModel, kernel, roundTripMs: { p50, p99 }, bytesPerSecond } = serverHost;
+  const {
+    name,
+    cpuModel,
+    kernel,
+    roundTripMs: { p50, p99 },
+    bytesPerSecond,
+  } = serverHost;
   return `${coresText(serverCpus)} of ${name} (${cpuModel}, ${kernel}; round trip ${scaledTime(p50)}, p99 ${scaledTime(p99)}; ${scaledBytesPerSecond(bytesPerSecond)})`;
 }
 
 /** The cores that make the load, or the machines or nodes that do. */
-export function generatorPlace({ generatorCpus, generatorHosts, cluster }: Pick<Where, 'generatorCpus' | 'generatorHosts' | 'cluster'>): string {
+export function generatorPlace({
+  generatorCpus,
+  generatorHosts,
+  cluster,
+}: Pick<Where, 'generatorCpus' | 'generatorHosts' | 'cluster'>): string {
   if (cluster !== undefined) {
     const cores = counts(cluster.generatorCores, 'core');
-    return cluster.generators === 1 ? `${cores} of another node` : `${cluster.generators} other nodes with ${cores} each`;
+    return cluster.generators === 1
+      ? `${cores} of another node`
+      : `${cluster.generators} other nodes with ${cores} each`;
   }
-  return generatorHosts === undefined ? coresText(generatorCpus) : enumeration(generatorHosts.map(({ name, cores }) => `${name} (${counts(cores, 'core')})`));
+  return generatorHosts === undefined
+    ? coresText(generatorCpus)
+    : enumeration(generatorHosts.map(({ name, cores }) => `${name} (${counts(cores, 'core')})`));
 }
 
 /** Sizes are those of a page, or means of several. */
 export function sizesText({ bodyBytes, pages }: Pick<Heading, 'bodyBytes' | 'pages'>): string {
   const sizes = enumeration([...new Set(bodyBytes)].map((bytes) => `${whole(bytes)} B`));
   const numbers = [...new Set(pages)];
-  return numbers.some((count) => count > 1) && sizes !== '' ? `${enumeration(numbers.map(whole))} pages of ${sizes} on average` : sizes;
+  return numbers.some((count) => count > 1) && sizes !== ''
+    ? `${enumeration(numbers.map(whole))} pages of ${sizes} on average`
+    : sizes;
 }
 
 /** The article's command line, and what of it is different here. */
-export function loadText(profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>, load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'>): string {
+export function loadText(
+  profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>,
+  load: Pick<
+    Load,
+    'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'
+  >,
+): string {
   const here = [
     ...(load.threads === profile.threads ? [] : [counts(load.threads, 'thread')]),
-    ...(load.searched === true ? [`steps of ${load.durationSeconds} s at rates that are searched for`] : load.durationSeconds === profile.durationSeconds ? [] : [`${load.durationSeconds} s`]),
-    ...(load.requests === undefined || load.requests === profile.requests ? [] : [`${whole(load.requests)} requests`]),
+    ...(load.searched === true
+      ? [`steps of ${load.durationSeconds} s at rates that are searched for`]
+      : load.durationSeconds === profile.durationSeconds
+        ? []
+        : [`${load.durationSeconds} s`]),
+    ...(load.requests === undefined || load.requests === profile.requests
+      ? []
+      : [`${whole(load.requests)} requests`]),
     ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
   ];
   return here.length === 0 ? load.command : `${load.command} (here ${here.join(', ')})`;
@@ -108,14 +167,24 @@ export function variantLoadText({ load }: Pick<VariantResult, 'load'>): string {
 export function resultHeading(result: Result): Heading {
   const { environment, variants, startedAt, endedAt } = result;
   const run = variants.filter(({ server }) => server !== null);
-  const named = (atAddress: boolean): string[] => [...new Set(run.filter(({ server }) => (server?.atAddress === true) === atAddress).map(({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()))];
+  const named = (atAddress: boolean): string[] => [
+    ...new Set(
+      run
+        .filter(({ server }) => (server?.atAddress === true) === atAddress)
+        .map(({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()),
+    ),
+  ];
   return {
     scenario: result.scenario,
     load: listed(run.map(variantLoadText)),
-    bodyBytes: run.flatMap(({ load: { bodyBytes } }) => (typeof bodyBytes === 'number' ? [bodyBytes] : [])),
+    bodyBytes: run.flatMap(({ load: { bodyBytes } }) =>
+      typeof bodyBytes === 'number' ? [bodyBytes] : [],
+    ),
     pages: run.map(({ load }) => load.pages ?? 1),
     protocol: listed(run.map(({ load }) => load.protocol)),
-    network: networksText(run.filter(({ rounds }) => rounds.length > 0).map(({ network }) => network?.spec)),
+    network: networksText(
+      run.filter(({ rounds }) => rounds.length > 0).map(({ network }) => network?.spec),
+    ),
     rounds: wholeRounds(variants),
     seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000,
     estimated: false,
@@ -127,8 +196,24 @@ export function resultHeading(result: Result): Heading {
 
 /** What the load is made by, and where both sides are. */
 export function whereRun(environment: Environment): Where & { k6: string } {
-  const { versions, serverCpus, serverHost, generatorHosts, cluster, generatorCpus, kernel, cpuModel } = environment;
-  return { k6: `k6 ${versions['k6'] ?? ''}`.trim(), serverCpus, generatorCpus, kernel, cpuModel, ...present({ serverHost, generatorHosts, cluster }) };
+  const {
+    versions,
+    serverCpus,
+    serverHost,
+    generatorHosts,
+    cluster,
+    generatorCpus,
+    kernel,
+    cpuModel,
+  } = environment;
+  return {
+    k6: `k6 ${versions['k6'] ?? ''}`.trim(),
+    serverCpus,
+    generatorCpus,
+    kernel,
+    cpuModel,
+    ...present({ serverHost, generatorHosts, cluster }),
+  };
 }
 
 /** Each text once; more than two are too many for a heading. */

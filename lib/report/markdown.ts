@@ -18,44 +18,79 @@ import { figure, rightColumn, tableOf, textOf, type Part, type Table } from './t
 export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const verdicts = verdictLines(result);
-  const named = result.variants.map((variant) => ({ ...variant, server: variant.server === null ? null : { ...variant.server, redirections: [] } }));
+  const named = result.variants.map((variant) => ({
+    ...variant,
+    server: variant.server === null ? null : { ...variant.server, redirections: [] },
+  }));
   const notes = [...warningLines(result), ...footnoteLines({ ...result, variants: named })];
   const article = articleParts(result);
   const text = [
-    ...(verdicts.length === 0 ? [result.title] : verdicts).flatMap((line) => [`**${escape(line)}**`, '']),
+    ...(verdicts.length === 0 ? [result.title] : verdicts).flatMap((line) => [
+      `**${escape(line)}**`,
+      '',
+    ]),
     ...article.flatMap((part) => partLines({ ...part, below: [] })),
     ...(notes.length === 0 ? [] : [...notes.map((note) => `- ${escape(note)}`), '']),
     ...paragraphs([measured]),
-    '<details><summary>Rounds, machine, versions</summary>', '',
+    '<details><summary>Rounds, machine, versions</summary>',
+    '',
     ...paragraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
     ...tableParts(result).slice(article.length).flatMap(partLines),
-    ...[roundsTable(result), environmentTable([result], ['this run']), noiseTable(result)].filter(({ rows }) => rows.length > 0).flatMap((table) => [...markdownTable(table), '']),
-    '</details>', '',
+    ...[roundsTable(result), environmentTable([result], ['this run']), noiseTable(result)]
+      .filter(({ rows }) => rows.length > 0)
+      .flatMap((table) => [...markdownTable(table), '']),
+    '</details>',
+    '',
   ].join('\n');
   const configs = configNames(result);
-  return [...configs.keys()].sort((a, b) => b.length - a.length).reduce((shorter, file) => shorter.replaceAll(escape(file), () => escape(configs.get(file) ?? '')), text);
+  return [...configs.keys()]
+    .sort((a, b) => b.length - a.length)
+    .reduce(
+      (shorter, file) => shorter.replaceAll(escape(file), () => escape(configs.get(file) ?? '')),
+      text,
+    );
 }
 
 /** By their paths, what configs of a person's own go by. */
 function configNames({ variants }: Result): Map<string, string> {
-  const named = new Map(variants.toReversed().flatMap(({ name, server }) => (server?.config.filter(isAbsolute) ?? []).map((file) => [file, name] as const)));
-  const isOnly = (file: string): boolean => [...named.keys()].filter((other) => basename(other) === basename(file)).length === 1;
+  const named = new Map(
+    variants
+      .toReversed()
+      .flatMap(({ name, server }) =>
+        (server?.config.filter(isAbsolute) ?? []).map((file) => [file, name] as const),
+      ),
+  );
+  const isOnly = (file: string): boolean =>
+    [...named.keys()].filter((other) => basename(other) === basename(file)).length === 1;
   return new Map([...named].map(([file, name]) => [file, isOnly(file) ? basename(file) : name]));
 }
 
 /** The ratio of each round, a column for each comparison. */
 export function roundsTable(result: Result): Table {
-  const measured = measuredComparisons(result).filter(({ roundRatios }) => roundRatios.length > 0).map((comparison) => ({ ...comparison, rounds: roundRatiosOf(comparison, result) }));
-  return tableOf([...new Set(measured.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort((a, b) => a - b), [
-    rightColumn('round', String),
-    ...measured.map(({ metric, variant, baseline, rounds }) => (
-      rightColumn(`${metricMark(metric)}${variant} / ${baseline}`, (round: number) => figure(rounds.find((one) => one.round === round)?.ratio, (ratio) => ratio.toFixed(4)))
-    )),
-  ]);
+  const measured = measuredComparisons(result)
+    .filter(({ roundRatios }) => roundRatios.length > 0)
+    .map((comparison) => ({ ...comparison, rounds: roundRatiosOf(comparison, result) }));
+  return tableOf(
+    [...new Set(measured.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort(
+      (a, b) => a - b,
+    ),
+    [
+      rightColumn('round', String),
+      ...measured.map(({ metric, variant, baseline, rounds }) =>
+        rightColumn(`${metricMark(metric)}${variant} / ${baseline}`, (round: number) =>
+          figure(rounds.find((one) => one.round === round)?.ratio, (ratio) => ratio.toFixed(4)),
+        ),
+      ),
+    ],
+  );
 }
 
 function partLines({ title, tables, below }: Part): string[] {
-  return [...paragraphs(title === '' ? [] : [title]), ...tables.flatMap((table) => [...markdownTable(table), '']), ...paragraphs(below)];
+  return [
+    ...paragraphs(title === '' ? [] : [title]),
+    ...tables.flatMap((table) => [...markdownTable(table), '']),
+    ...paragraphs(below),
+  ];
 }
 
 /** A table as lines. */
@@ -63,10 +98,24 @@ export function markdownTable({ columns, rows }: Table): string[] {
   const line = (cells: readonly string[]): string => `| ${cells.map(escape).join(' | ')} |`;
   return [
     // There is one line of titles; what was measured is what a figure is of unless it says otherwise.
-    line(columns.map(({ group, title }) => (group === '' || group === here ? title : `${group} ${title}`))),
+    line(
+      columns.map(({ group, title }) =>
+        group === '' || group === here ? title : `${group} ${title}`,
+      ),
+    ),
     `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,
     // Some cells are aligned within themselves, for a terminal; in those with a mark it is the place that says something.
-    ...rows.map((row) => line(row.map(textOf).map((text) => (text.includes('│') ? text.replaceAll(' ', '\u00a0') : text.trim().replaceAll(/ {2,}/g, ' '))))),
+    ...rows.map((row) =>
+      line(
+        row
+          .map(textOf)
+          .map((text) =>
+            text.includes('│')
+              ? text.replaceAll(' ', '\u00a0')
+              : text.trim().replaceAll(/ {2,}/g, ' '),
+          ),
+      ),
+    ),
   ];
 }
 
@@ -79,7 +128,10 @@ function paragraphs(lines: readonly string[]): string[] {
  * inside words (open_file_cache) need none, nor do brackets that no second pair follows; a pipe would end the cell.
  */
 function escape(text: string): string {
-  const marked = text.replaceAll(/[\\|*<&`~]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|(?<=\])[[(]/gu, '\\$&');
+  const marked = text.replaceAll(
+    /[\\|*<&`~]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|(?<=\])[[(]/gu,
+    '\\$&',
+  );
   // GitHub looks for names and addresses after Markdown is done: an empty character has to part them. One behind "://" would be of the host.
   return marked.replaceAll(/(?<!\w)@(?=\w)|#(?=\d)|\bwww(?=\.)|[a-z](?=:\/\/)/gi, '$&\u200b');
 }

@@ -14,7 +14,11 @@ export type RunProgress = ReturnType<typeof createRunProgress>;
 const clearLine = '\r\u001b[2K';
 
 /** Progress for a stream: `columns` is its width when it is a terminal, undefined otherwise. */
-export function createRunProgress(stream: { write(text: string): unknown; columns?: number | undefined; isTTY?: boolean | undefined }) {
+export function createRunProgress(stream: {
+  write(text: string): unknown;
+  columns?: number | undefined;
+  isTTY?: boolean | undefined;
+}) {
   const terminal = stream.isTTY === true;
   let shown = false;
 

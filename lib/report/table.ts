@@ -14,20 +14,33 @@ export interface Heading {
   joined?: true;
 }
 
-export interface Column<Row> extends Heading { cell(row: Row): Cell }
+export interface Column<Row> extends Heading {
+  cell(row: Row): Cell;
+}
 
 /** A column of texts, without a group unless told. */
-export function leftColumn<Row>(title: string, cell: (row: Row) => Cell, more: Partial<Pick<Heading, 'group' | 'joined'>> = {}): Column<Row> {
+export function leftColumn<Row>(
+  title: string,
+  cell: (row: Row) => Cell,
+  more: Partial<Pick<Heading, 'group' | 'joined'>> = {},
+): Column<Row> {
   return { group: '', title, align: 'left', cell, ...more };
 }
 
 /** The same, of figures. */
-export function rightColumn<Row>(title: string, cell: (row: Row) => Cell, more: Partial<Pick<Heading, 'group' | 'joined'>> = {}): Column<Row> {
+export function rightColumn<Row>(
+  title: string,
+  cell: (row: Row) => Cell,
+  more: Partial<Pick<Heading, 'group' | 'joined'>> = {},
+): Column<Row> {
   return { ...leftColumn(title, cell, more), align: 'right' };
 }
 
 /** Neighbouring columns together, as far as each of them belongs to the one before it. */
-export function neighbours<C extends Heading>(columns: readonly C[], belongs: (column: C, before: C) => boolean): C[][] {
+export function neighbours<C extends Heading>(
+  columns: readonly C[],
+  belongs: (column: C, before: C) => boolean,
+): C[][] {
   const groups: C[][] = [];
   for (const [index, column] of columns.entries()) {
     const before = columns[index - 1];
@@ -38,12 +51,21 @@ export function neighbours<C extends Heading>(columns: readonly C[], belongs: (c
 }
 
 /** The first column names the rows; a table that is too wide goes on below with it. */
-export interface Table { columns: Heading[]; rows: Cell[][] }
+export interface Table {
+  columns: Heading[];
+  rows: Cell[][];
+}
 
 /** Columns and rows with nothing in them, but for the name of the row, are left out. */
-export function tableOf<Row>(rows: readonly Row[], [name, ...others]: readonly [Column<Row>, ...Column<Row>[]]): Table {
+export function tableOf<Row>(
+  rows: readonly Row[],
+  [name, ...others]: readonly [Column<Row>, ...Column<Row>[]],
+): Table {
   const told = rows.filter((row) => others.some((column) => textOf(column.cell(row)) !== ''));
-  const shown = [name, ...others.filter((column) => told.some((row) => textOf(column.cell(row)) !== ''))];
+  const shown = [
+    name,
+    ...others.filter((column) => told.some((row) => textOf(column.cell(row)) !== '')),
+  ];
   return {
     columns: shown.map(({ cell: _, ...heading }) => heading),
     rows: told.map((row) => shown.map((column) => column.cell(row))),
@@ -55,7 +77,10 @@ export function textOf(cell: Cell): string {
 }
 
 /** The cell of a figure that may not be there. */
-export function figure(value: number | null | undefined, format: (value: number) => string): string {
+export function figure(
+  value: number | null | undefined,
+  format: (value: number) => string,
+): string {
   return value === null || value === undefined ? '' : format(value);
 }
 
@@ -65,4 +90,8 @@ export function countCell(count = 0): string {
 }
 
 /** Tables with a line above and lines below them; the title is '' where they speak for themselves. */
-export interface Part { title: string; tables: readonly Table[]; below: readonly string[] }
+export interface Part {
+  title: string;
+  tables: readonly Table[];
+  below: readonly string[];
+}

@@ -18,7 +18,13 @@ export interface TerminalReportOptions extends TerminalOptions {
 }
 
 /** Foreground colours of ECMA-48: green, red, cyan, yellow; 39 is the default one. */
-const verdictColours: Readonly<Record<Verdict, number>> = { faster: 32, slower: 31, same: 36, inconclusive: 33, none: 33 };
+const verdictColours: Readonly<Record<Verdict, number>> = {
+  faster: 32,
+  slower: 31,
+  same: 36,
+  inconclusive: 33,
+  none: 33,
+};
 const gap = '  ';
 const narrowest = 80;
 
@@ -27,19 +33,42 @@ const narrowest = 80;
  * report.html, and here where it is asked for.
  * @param ends the last lines
  */
-export function terminalReport(result: Result, ends: readonly string[], options: TerminalReportOptions): string[] {
+export function terminalReport(
+  result: Result,
+  ends: readonly string[],
+  options: TerminalReportOptions,
+): string[] {
   // Of an article they are for who reads it; of a comparison of one's own they say what else differs.
-  const footnotes = options.verbose === true ? footnoteLines(result) : result.variants.some(({ published }) => published !== null) ? [] : result.footnotes;
+  const footnotes =
+    options.verbose === true
+      ? footnoteLines(result)
+      : result.variants.some(({ published }) => published !== null)
+        ? []
+        : result.footnotes;
   return [
-    ...(options.verbose === true ? loadPart(result) : []).concat(tableParts(result)).flatMap((part) => [...partLines(part, options), '']),
-    ...wrapLines([...verdictLines(result), ...warningLines(result), ...footnotes, ...circumstanceLines(result), ...ends], options.width),
+    ...(options.verbose === true ? loadPart(result) : [])
+      .concat(tableParts(result))
+      .flatMap((part) => [...partLines(part, options), '']),
+    ...wrapLines(
+      [
+        ...verdictLines(result),
+        ...warningLines(result),
+        ...footnotes,
+        ...circumstanceLines(result),
+        ...ends,
+      ],
+      options.width,
+    ),
   ];
 }
 
 function partLines({ title, tables, below }: Part, options: TerminalOptions): string[] {
   return [
     ...wrapLines(title === '' ? [] : [title], options.width),
-    ...tables.flatMap((table, index) => [...(index === 0 ? [] : ['']), ...terminalTable(table, options)]),
+    ...tables.flatMap((table, index) => [
+      ...(index === 0 ? [] : ['']),
+      ...terminalTable(table, options),
+    ]),
     ...(below.length === 0 ? [] : ['']),
     ...wrapLines(below, options.width),
   ];
@@ -50,29 +79,48 @@ function partLines({ title, tables, below }: Part, options: TerminalOptions): st
  * column: no figure is left out. Joined columns go together. Words that do not fit beside the first column take several lines.
  */
 export function terminalTable(table: Table, { width, colour }: TerminalOptions): string[] {
-  const [name, ...columns] = table.columns.map((heading, index): Measured => (
-    { ...heading, index, width: Math.max(heading.title.length, ...table.rows.map((row) => textOf(row[index] ?? '').length)) }
-  ));
+  const [name, ...columns] = table.columns.map((heading, index): Measured => ({
+    ...heading,
+    index,
+    width: Math.max(
+      heading.title.length,
+      ...table.rows.map((row) => textOf(row[index] ?? '').length),
+    ),
+  }));
   if (name === undefined) return [];
   const available = Math.max(narrowest, width);
   const beside = available - lineWidth([name]) - gap.length;
-  const others = columns.map((column) => (column.align === 'left' ? { ...column, width: Math.min(column.width, Math.max(column.title.length, beside)) } : column));
+  const others = columns.map((column) =>
+    column.align === 'left'
+      ? { ...column, width: Math.min(column.width, Math.max(column.title.length, beside)) }
+      : column,
+  );
   const tables: Measured[][] = [[]];
   for (const block of neighbours(others, ({ joined }) => joined === true)) {
     const last = tables.at(-1) as Measured[];
     if (last.length === 0 || lineWidth([name, ...last, ...block]) <= available) last.push(...block);
     else tables.push(block);
   }
-  return tables.flatMap((shown, index) => [...(index === 0 ? [] : ['']), ...tableLines([name, ...shown], table.rows, colour)]);
+  return tables.flatMap((shown, index) => [
+    ...(index === 0 ? [] : ['']),
+    ...tableLines([name, ...shown], table.rows, colour),
+  ]);
 }
 
-interface Measured extends Heading { index: number; width: number }
+interface Measured extends Heading {
+  index: number;
+  width: number;
+}
 
 function lineWidth(columns: readonly Measured[]): number {
   return columns.reduce((sum, column) => sum + column.width, 0) + gap.length * (columns.length - 1);
 }
 
-function tableLines(columns: readonly Measured[], rows: readonly Cell[][], colour: boolean): string[] {
+function tableLines(
+  columns: readonly Measured[],
+  rows: readonly Cell[][],
+  colour: boolean,
+): string[] {
   return [
     ...(columns.every(({ group }) => group === '') ? [] : [groupLine(columns)]),
     join(columns.map((column) => pad(column.title, column))),
@@ -86,11 +134,20 @@ function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: bo
     const text = textOf(cells[index] as Cell);
     return text.length > width ? wrapLines([text], width) : [text];
   });
-  return Array.from({ length: Math.max(...texts.map((lines) => lines.length)) }, (_, line) => join(columns.map((column, index) => {
-    const text = pad(texts[index]?.[line] ?? '', column);
-    const cell = cells[index] as Cell;
-    return !colour || typeof cell === 'string' ? text : text.replace(cell.part, `\u001b[${verdictColours[cell.verdict]}m${cell.part}\u001b[39m`);
-  })));
+  return Array.from({ length: Math.max(...texts.map((lines) => lines.length)) }, (_, line) =>
+    join(
+      columns.map((column, index) => {
+        const text = pad(texts[index]?.[line] ?? '', column);
+        const cell = cells[index] as Cell;
+        return !colour || typeof cell === 'string'
+          ? text
+          : text.replace(
+              cell.part,
+              `\u001b[${verdictColours[cell.verdict]}m${cell.part}\u001b[39m`,
+            );
+      }),
+    ),
+  );
 }
 
 /** A group's name stands over the first of its columns. It may be longer than that, and reaches over the others then. */
@@ -98,7 +155,8 @@ function groupLine(columns: readonly Measured[]): string {
   let [line, at] = ['', 0];
   for (const group of neighbours(columns, (column, before) => column.group === before.group)) {
     const [first] = group as [Measured];
-    if (first.group !== '') line = `${line.length > at ? `${line}${gap}` : line.padEnd(at)}${pad(first.group, first).trimEnd()}`;
+    if (first.group !== '')
+      line = `${line.length > at ? `${line}${gap}` : line.padEnd(at)}${pad(first.group, first).trimEnd()}`;
     at += lineWidth(group) + gap.length;
   }
   return line;

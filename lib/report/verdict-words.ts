@@ -3,14 +3,24 @@ import { hasRatio } from '../analysis/comparisons.ts';
 import { isLatency, latencyMetrics, metricNames } from '../analysis/metric.ts';
 import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
 import { times, tolerance } from '../format.ts';
-import type { BesideRatio, Comparison, LatencyMetric, Metric, Result, VariantResult, Verdict } from '../result/result.ts';
+import type {
+  BesideRatio,
+  Comparison,
+  LatencyMetric,
+  Metric,
+  Result,
+  VariantResult,
+  Verdict,
+} from '../result/result.ts';
 import { amount } from './amount.ts';
 import type { Cell } from './table.ts';
 
 /** An effect with what it is of: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
 export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {
   const text = amount(ratio, metric === 'cpu');
-  return metric === 'cpu' ? `${text}${text.endsWith('%') ? ' of' : ''} the CPU` : `${metricMark(metric)}${text}`;
+  return metric === 'cpu'
+    ? `${text}${text.endsWith('%') ? ' of' : ''} the CPU`
+    : `${metricMark(metric)}${text}`;
 }
 
 /** What stands before a ratio: nothing before one of requests/s, which is the rule. */
@@ -20,15 +30,28 @@ export function metricMark(metric: Metric): string {
 
 /** Less CPU time is not faster. */
 export function verdictWord(metric: Metric, verdict: Verdict): string {
-  return metric !== 'cpu' ? verdict : { faster: 'cheaper', slower: 'dearer', same: 'same', inconclusive: 'inconclusive', none: 'none' }[verdict];
+  return metric !== 'cpu'
+    ? verdict
+    : {
+        faster: 'cheaper',
+        slower: 'dearer',
+        same: 'same',
+        inconclusive: 'inconclusive',
+        none: 'none',
+      }[verdict];
 }
 
 /** Further percentiles of the latency that have a verdict of their own. */
-export function besideVerdicts({ metric, latency }: Comparison): (BesideRatio & { metric: LatencyMetric })[] {
+export function besideVerdicts({
+  metric,
+  latency,
+}: Comparison): (BesideRatio & { metric: LatencyMetric })[] {
   if (!isLatency(metric)) return [];
   return latencyMetrics.flatMap((one) => {
     const beside = latency[one];
-    return one === metric || beside === null || beside.verdict === 'none' ? [] : [{ metric: one, ...beside }];
+    return one === metric || beside === null || beside.verdict === 'none'
+      ? []
+      : [{ metric: one, ...beside }];
   });
 }
 
@@ -36,24 +59,44 @@ export function besideVerdicts({ metric, latency }: Comparison): (BesideRatio & 
  * Ratio, interval and verdict, or why there is none; then the interval says nothing (of two rounds it may reach into the millions).
  * Where a delay did not hold, or the run ended before its time, the verdict says so and is no longer shown as one on the servers.
  */
-export function verdictCell(comparison: Comparison, result: Pick<Result, 'sameWithin' | 'state'>): Exclude<Cell, string> {
+export function verdictCell(
+  comparison: Comparison,
+  result: Pick<Result, 'sameWithin' | 'state'>,
+): Exclude<Cell, string> {
   const { metric, ratio, ci95, verdict, why } = comparison;
   const by = metricMark(metric);
   const mark = delayMark(comparison);
-  if (verdict === 'none') return { text: `${hasRatio(comparison) ? `${by}${times(ratio)}` : '–'} ${why}${mark}${besideText(comparison, result)}`, part: `${why}${mark}`, verdict };
+  if (verdict === 'none')
+    return {
+      text: `${hasRatio(comparison) ? `${by}${times(ratio)}` : '–'} ${why}${mark}${besideText(comparison, result)}`,
+      part: `${why}${mark}`,
+      verdict,
+    };
   const marks = `${mark}${notFinalMark(result)}`;
   const words = `${wordsOf(metric, verdict, result)}${marks}`;
-  const shown = marks === '' ? { part: verdictWord(metric, verdict), verdict } : { part: words, verdict: 'inconclusive' as const };
+  const shown =
+    marks === ''
+      ? { part: verdictWord(metric, verdict), verdict }
+      : { part: words, verdict: 'inconclusive' as const };
   return { text: `${by}${times(ratio, ci95)} ${words}${besideText(comparison, result)}`, ...shown };
 }
 
-function wordsOf(metric: Metric, verdict: Verdict, { sameWithin }: Pick<Result, 'sameWithin'>): string {
+function wordsOf(
+  metric: Metric,
+  verdict: Verdict,
+  { sameWithin }: Pick<Result, 'sameWithin'>,
+): string {
   return `${verdictWord(metric, verdict)}${verdict === 'same' ? ` within ${tolerance(sameWithin)}` : ''}`;
 }
 
 /** ", p50 ×1.01 [1.00, 1.02] same within 1 %". */
 function besideText(comparison: Comparison, result: Pick<Result, 'sameWithin' | 'state'>): string {
-  return besideVerdicts(comparison).map(({ metric, ratio, ci95, verdict }) => `, ${metricMark(metric)}${times(ratio, ci95)} ${wordsOf(metric, verdict, result)}${notFinalMark(result)}`).join('');
+  return besideVerdicts(comparison)
+    .map(
+      ({ metric, ratio, ci95, verdict }) =>
+        `, ${metricMark(metric)}${times(ratio, ci95)} ${wordsOf(metric, verdict, result)}${notFinalMark(result)}`,
+    )
+    .join('');
 }
 
 /** The ratio of CPU time per request, which has no verdict; its interval where there are enough rounds for one. '' without it. */

@@ -2,7 +2,11 @@
  * Breaks lines that are too long at their spaces and indents what follows. A longer word (a path) stays whole.
  * @param indent of what follows, in spaces
  */
-export function wrapLines(lines: readonly string[], width: number, indent: (line: string) => number = () => 2): string[] {
+export function wrapLines(
+  lines: readonly string[],
+  width: number,
+  indent: (line: string) => number = () => 2,
+): string[] {
   return lines.flatMap((line) => {
     // A figure and its per cent sign stay together.
     let [current = '', ...words] = line.split(/ (?!%)/);

@@ -13,18 +13,28 @@ export interface Distribution {
   max: number;
 }
 /** The percentiles come from an HdrHistogram of 3 digits, so they are within 0.1 %; the rest is exact. */
-export interface LatencyFigures extends Distribution { p50: number; p75: number; p90: number; p95: number; p99: number; p999: number }
+export interface LatencyFigures extends Distribution {
+  p50: number;
+  p75: number;
+  p90: number;
+  p95: number;
+  p99: number;
+  p999: number;
+}
 
 /** `count` values were at most so long, and longer than the bar before. */
 export type HistogramBar = [atMostMs: number, count: number];
 
 /** With the histogram itself, ascending: what is merged over rounds. */
-export interface LatencyDistribution extends LatencyFigures { histogram: HistogramBar[] }
+export interface LatencyDistribution extends LatencyFigures {
+  histogram: HistogramBar[];
+}
 
 export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
 /** Why an attempt failed; `addressNotAvailable`: no port left to connect from, `short`: an end before or within the answer. */
-export type ErrorCause = 'addressNotAvailable' | 'refused' | 'reset' | 'timedOut' | 'short' | 'other';
+export type ErrorCause =
+  'addressNotAvailable' | 'refused' | 'reset' | 'timedOut' | 'short' | 'other';
 
 /** How a side of a group was loaded in its phase. */
 export interface Turns {
@@ -147,10 +157,18 @@ export interface Phase extends Omit<LoadResult, 'serverCpu'> {
   network: NetworkUse | null;
 }
 
-export interface Round { round: number; phases: Phase[] }
+export interface Round {
+  round: number;
+  phases: Phase[];
+}
 
 /** Responses with fromMs ≤ latency < toMs over all rounds (toMs null: all that is longer); `share` of the responses, 0 to 1. */
-export interface BucketShare { fromMs: number; toMs: number | null; count: number; share: number }
+export interface BucketShare {
+  fromMs: number;
+  toMs: number | null;
+  count: number;
+  share: number;
+}
 
 /** What one round took and brought, each figure the median over the rounds. `bytes` as in LoadResult. */
 export interface Traffic {
@@ -167,9 +185,22 @@ export interface Traffic {
  * One load phase over all rounds: sums of responses, errors, unsent and hung requests; times of all rounds' values together. Of requests/s
  * per connection and thread, `min` and `max` are those of all rounds, the rest is that of a round on average.
  */
-export interface PhaseResult extends
-  Traffic, Pick<Phase, 'expected' | 'responses' | 'errors' | 'errorCauses' | 'unsent' | 'hung' | 'perConnectionRps' | 'perThreadRps' | 'tls'>,
-  Record<'latencyMs' | 'connectMs' | 'firstByteMs' | 'sendDelayMs', LatencyFigures> {
+export interface PhaseResult
+  extends
+    Traffic,
+    Pick<
+      Phase,
+      | 'expected'
+      | 'responses'
+      | 'errors'
+      | 'errorCauses'
+      | 'unsent'
+      | 'hung'
+      | 'perConnectionRps'
+      | 'perThreadRps'
+      | 'tls'
+    >,
+    Record<'latencyMs' | 'connectMs' | 'firstByteMs' | 'sendDelayMs', LatencyFigures> {
   /** From 1. */
   phase: number;
   /** Responses per second. */
@@ -184,7 +215,10 @@ export interface VariantResult {
   name: string;
   /** null: published only. */
   server: {
-    name: string; version: string; workers: number; config: readonly string[];
+    name: string;
+    version: string;
+    workers: number;
+    config: readonly string[];
     /** What of a person's own config runs otherwise than it says, one line each; empty for shipped ones. */
     redirections: readonly string[];
     /** It ran there already, on cores of its own choosing. */
@@ -197,7 +231,15 @@ export interface VariantResult {
    * rates that a search tried. `command` and `asWritten` are the load before it was fitted. `pages`: how many, where it is several.
    */
   load: {
-    command?: string; protocol: LoadProfile['protocol']; threads: number; streams?: number; rate?: number; searched?: true; durationSeconds?: number; requests?: number; pages?: number;
+    command?: string;
+    protocol: LoadProfile['protocol'];
+    threads: number;
+    streams?: number;
+    rate?: number;
+    searched?: true;
+    durationSeconds?: number;
+    requests?: number;
+    pages?: number;
     asWritten?: { threads: number; durationSeconds?: number; requests?: number };
     [detail: string]: unknown;
   };
@@ -245,10 +287,19 @@ export interface SearchStep {
 }
 
 /** The highest rate within the limit, in requests/s, by the geometric mean. `ci95`: from 4 rounds on. `atLeast`: it may be higher. */
-export interface FoundRate { variant: string; rate: number; ci95: [number, number] | null; atLeast: boolean }
+export interface FoundRate {
+  variant: string;
+  rate: number;
+  ci95: [number, number] | null;
+  atLeast: boolean;
+}
 
 /** A search: of each variant the steps of a round are in the order in which they were tried; those of a round that was not finished are the last. */
-export interface Search { within: Within; found: FoundRate[]; steps: SearchStep[] }
+export interface Search {
+  within: Within;
+  found: FoundRate[];
+  steps: SearchStep[];
+}
 
 export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
 
@@ -257,7 +308,11 @@ export type Metric = 'rps' | 'cpu' | LatencyMetric;
 export type LatencyMetric = 'p50' | 'p90' | 'p99';
 
 /** A comparison by one more metric. `verdict` is 'none' where only the ratio was asked for. */
-export interface BesideRatio { ratio: number; ci95: [number, number]; verdict: Verdict }
+export interface BesideRatio {
+  ratio: number;
+  ci95: [number, number];
+  verdict: Verdict;
+}
 
 /**
  * By `metric`: requests/s, or at a rate p99, or what was asked for; of times less is faster. `ratio` is exp(mean ln(variant / baseline))
@@ -290,9 +345,17 @@ export interface Comparison extends BesideRatio {
 }
 
 /** The smallest effect that is told from noise with so many rounds, as a ratio above 1; seen in a comparison of one config with itself. */
-export interface NoiseFloor { rounds: number; ratio: number }
+export interface NoiseFloor {
+  rounds: number;
+  ratio: number;
+}
 
-export interface Integrity { requests: number; stored: number; backfilled: number; lost: number }
+export interface Integrity {
+  requests: number;
+  stored: number;
+  backfilled: number;
+  lost: number;
+}
 
 export interface Environment {
   bakeoff: string;
@@ -334,7 +397,8 @@ export interface ClusterFacts {
 }
 
 /** A machine that makes a part of the load, and the way from this one to it, unless ssh alone comes there. */
-export interface GeneratorHostFacts extends Pick<Environment, 'cpuModel' | 'kernel' | 'memoryBytes'>, Partial<LinkFigures> {
+export interface GeneratorHostFacts
+  extends Pick<Environment, 'cpuModel' | 'kernel' | 'memoryBytes'>, Partial<LinkFigures> {
   name: string;
   address: string;
   architecture: string;
@@ -343,14 +407,23 @@ export interface GeneratorHostFacts extends Pick<Environment, 'cpuModel' | 'kern
 }
 
 /** Another machine, and the way to it. */
-export interface ServerHostFacts extends Pick<Environment, 'cpuModel' | 'cores' | 'memoryBytes' | 'kernel' | 'os' | 'governor' | 'bootedAt' | 'bootId'>, LinkFigures {
+export interface ServerHostFacts
+  extends
+    Pick<
+      Environment,
+      'cpuModel' | 'cores' | 'memoryBytes' | 'kernel' | 'os' | 'governor' | 'bootedAt' | 'bootId'
+    >,
+    LinkFigures {
   /** As the person named it to ssh. */
   name: string;
   address: string;
 }
 
 /** Of a TCP connection: of one byte there and back, and of as much as goes through to and fro. */
-export interface LinkFigures { roundTripMs: { p50: number; p99: number }; bytesPerSecond: number }
+export interface LinkFigures {
+  roundTripMs: { p50: number; p99: number };
+  bytesPerSecond: number;
+}
 
 export interface Result {
   schema: 1;

@@ -3,7 +3,16 @@ import { foundRates, summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/measured.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
-import { baselineName, configOf, findVariants, isOwn, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
+import {
+  baselineName,
+  configOf,
+  findVariants,
+  isOwn,
+  loadOf,
+  networkOf,
+  pageOf,
+  programOf,
+} from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
@@ -17,7 +26,10 @@ import type { Environment, Integrity, Result, Round, SearchStep } from '../resul
 import type { RunBase, Tried, VariantRound } from './round-types.ts';
 
 /** A round that counts: every variant once. `round` names it. */
-export interface KeptRound { round: number; outcomes: ReadonlyMap<string, VariantRound> }
+export interface KeptRound {
+  round: number;
+  outcomes: ReadonlyMap<string, VariantRound>;
+}
 
 /** All that a run has come to. */
 export interface Known {
@@ -29,7 +41,13 @@ export interface Known {
   unfinished: readonly SearchStep[];
 }
 
-export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, environment: Environment, known: Known, startedAt: Date, state: Result['state']): Result {
+export function buildResult(
+  { plan, store }: Pick<RunBase, 'plan' | 'store'>,
+  environment: Environment,
+  known: Known,
+  startedAt: Date,
+  state: Result['state'],
+): Result {
   const { scenario } = plan;
   const measured = plan.shown.map((variant) => tableVariant(plan, variant, known));
   const facts = {
@@ -43,7 +61,9 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     metric: plan.metric,
   };
   const { variants, comparisons, noiseFloor, warnings } = summarise(facts, measured, scenario);
-  const steps = known.kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []));
+  const steps = known.kept.flatMap(({ outcomes }) =>
+    [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []),
+  );
   return {
     schema: 1,
     run: plan.run,
@@ -57,7 +77,15 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
     environment,
     variants,
     comparisons,
-    ...(plan.within === undefined ? {} : { search: { within: plan.within, found: foundRates(measured), steps: [...steps, ...known.unfinished] } }),
+    ...(plan.within === undefined
+      ? {}
+      : {
+          search: {
+            within: plan.within,
+            found: foundRates(measured),
+            steps: [...steps, ...known.unfinished],
+          },
+        }),
     looks: [...plan.looks],
     ...present({ precision: plan.precision }),
     sameWithin: plan.sameWithin,
@@ -73,15 +101,22 @@ export function buildResult({ plan, store }: Pick<RunBase, 'plan' | 'store'>, en
 export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
   const variants = findVariants(scenario);
   const own = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
-  const isTheStep = variants.length === 2 && shown.length === 2 && variants.every(({ name }, index) => name === shown[index]?.name);
+  const isTheStep =
+    variants.length === 2 &&
+    shown.length === 2 &&
+    variants.every(({ name }, index) => name === shown[index]?.name);
   return isTheStep && !own ? scenario.knob : undefined;
 }
 
 /** What cannot be known of what runs at an address. */
 function addressNotes({ variants }: Plan): string[] {
-  return variants.flatMap(({ variant: { name, server } }) => (server.name !== 'address' ? [] : [
-    `${name}: what runs at ${server.origin} is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known.`,
-  ]));
+  return variants.flatMap(({ variant: { name, server } }) =>
+    server.name !== 'address'
+      ? []
+      : [
+          `${name}: what runs at ${server.origin} is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known.`,
+        ],
+  );
 }
 
 /** What the table says of a variant, whether or not it is run. */
@@ -93,30 +128,70 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
   const about = {
     name: variant.name,
     // What an article published was of another load than rates that are searched for.
-    published: plan.within === undefined ? variant.published ?? null : null,
-    ...present({ note: variant.note, series: variant.series, against, needsServerCores: variant.needsServerCores, network }),
+    published: plan.within === undefined ? (variant.published ?? null) : null,
+    ...present({
+      note: variant.note,
+      series: variant.series,
+      against,
+      needsServerCores: variant.needsServerCores,
+      network,
+    }),
   };
   const profile = loadOf(scenario, variant);
   const { threads, durationSeconds, requests } = profile;
   const asked = {
-    page: page.path, bodyBytes: page.bodyBytes, ...present({ host: page.host, status: page.status, pages: page.weights && Object.keys(page.weights).length }),
+    page: page.path,
+    bodyBytes: page.bodyBytes,
+    ...present({
+      host: page.host,
+      status: page.status,
+      pages: page.weights && Object.keys(page.weights).length,
+    }),
     asWritten: { threads, ...present({ durationSeconds, requests }) },
   };
   const planned = plan.variants.find((one) => one.variant === variant);
-  if (planned === undefined) return { ...about, server: null, publishedOnly: String(variant.server), load: { ...withoutSecrets(profile), ...asked }, rounds: [], setup: '' };
-  const { variant: { server: spec }, load } = planned;
-  const outcomes = kept.map(({ round, outcomes: byName }) => ({ round, outcome: byName.get(variant.name) as VariantRound }));
-  const server = outcomes.at(-1)?.outcome.server ?? tried.get(variant.name)?.server ?? {
-    name: programOf(spec), version: '', workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact), config: configOf(spec), redirections: [], ...(spec.name === 'address' ? { atAddress: true as const } : {}),
-  };
+  if (planned === undefined)
+    return {
+      ...about,
+      server: null,
+      publishedOnly: String(variant.server),
+      load: { ...withoutSecrets(profile), ...asked },
+      rounds: [],
+      setup: '',
+    };
+  const {
+    variant: { server: spec },
+    load,
+  } = planned;
+  const outcomes = kept.map(({ round, outcomes: byName }) => ({
+    round,
+    outcome: byName.get(variant.name) as VariantRound,
+  }));
+  const server = outcomes.at(-1)?.outcome.server ??
+    tried.get(variant.name)?.server ?? {
+      name: programOf(spec),
+      version: '',
+      workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact),
+      config: configOf(spec),
+      redirections: [],
+      ...(spec.name === 'address' ? { atAddress: true as const } : {}),
+    };
   return {
     ...about,
     server,
     load: { ...withoutSecrets(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
-    ...(plan.within === undefined ? {} : { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
+    ...(plan.within === undefined
+      ? {}
+      : { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
     setup: setupOf(spec, server.workers, load, page, network),
-    setupOnMoreCores: setupOf(spec, workersFor(spec, plan.cores.serverCpus.length + 1, plan.exact), load, page, network),
+    setupOnMoreCores: setupOf(
+      spec,
+      workersFor(spec, plan.cores.serverCpus.length + 1, plan.exact),
+      load,
+      page,
+      network,
+    ),
   };
 }
 
@@ -125,18 +200,43 @@ function withoutSecrets<T extends { headers?: Readonly<Record<string, string>> }
 }
 
 /** All that makes a variant what it is here, as text. */
-function setupOf(server: ServerSpec, workers: number, { command, ...load }: Load, page: Page, network: NetworkSpec | undefined): string {
-  return JSON.stringify({ ...server, workers, articleWorkers: undefined, minWorkers: undefined, load, page: pageFacts(page), network });
+function setupOf(
+  server: ServerSpec,
+  workers: number,
+  { command, ...load }: Load,
+  page: Page,
+  network: NetworkSpec | undefined,
+): string {
+  return JSON.stringify({
+    ...server,
+    workers,
+    articleWorkers: undefined,
+    minWorkers: undefined,
+    load,
+    page: pageFacts(page),
+    network,
+  });
 }
 
 /** Each setting once, with all variants whose network has it. */
 function kernelSettings({ variants }: Plan, tried: Known['tried']): KernelSetting[] {
-  const all = variants.flatMap(({ variant: { name } }) => (tried.get(name)?.settings ?? []).map((setting) => ({ setting, variant: name })));
-  const groups = groupedBy(all, ({ setting: { side, name, value, problem } }) => JSON.stringify([side, name, value, problem]));
-  return [...groups.values()].map((same) => ({ ...(same[0] as typeof all[number]).setting, variants: same.map(({ variant }) => variant) }));
+  const all = variants.flatMap(({ variant: { name } }) =>
+    (tried.get(name)?.settings ?? []).map((setting) => ({ setting, variant: name })),
+  );
+  const groups = groupedBy(all, ({ setting: { side, name, value, problem } }) =>
+    JSON.stringify([side, name, value, problem]),
+  );
+  return [...groups.values()].map((same) => ({
+    ...(same[0] as (typeof all)[number]).setting,
+    variants: same.map(({ variant }) => variant),
+  }));
 }
 
 function totalIntegrity(kept: readonly KeptRound[]): Integrity {
-  const all = kept.flatMap(({ outcomes }) => [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []));
-  return byName(['requests', 'stored', 'backfilled', 'lost'], (name) => total(all, (one) => one[name]));
+  const all = kept.flatMap(({ outcomes }) =>
+    [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []),
+  );
+  return byName(['requests', 'stored', 'backfilled', 'lost'], (name) =>
+    total(all, (one) => one[name]),
+  );
 }

@@ -8,7 +8,12 @@ import type { Group, PlanDraft } from './planned.ts';
  * What a load is taken to come to where nobody has measured it yet, from what one server core and one generator core did here:
  * requests/s of small pages (fewer with a connection for each), bytes/s of large ones, and seconds of a TLS handshake.
  */
-const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6, handshakeSeconds: 0.002 };
+const assumed = {
+  rps: 20_000,
+  rpsWithoutKeepAlive: 10_000,
+  bytesPerSecond: 500e6,
+  handshakeSeconds: 0.002,
+};
 
 /** Start and stop of k6, and the check of what was stored, for one group in one round. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
@@ -21,36 +26,71 @@ const serverSeconds = 0.1;
 const networkSeconds = 2;
 
 /** Estimated seconds of one load phase, its warm-up included. `network`: undefined on loopback. */
-export function expectedSeconds(load: Load, page: Pick<Page, 'bodyBytes'>, network?: NetworkSpec): number {
+export function expectedSeconds(
+  load: Load,
+  page: Pick<Page, 'bodyBytes'>,
+  network?: NetworkSpec,
+): number {
   const { warmupSeconds, rate, connections } = load;
   if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
   if (rate !== undefined) return warmupSeconds + load.requests / rate;
   const rps = load.expectedRps ?? (load.keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
-  const bytesPerSecond = Math.min(assumed.bytesPerSecond, network?.toClient.bytesPerSecond ?? Infinity);
-  const secondsPerRequest = Math.max(1 / rps, page.bodyBytes / bytesPerSecond, network === undefined ? 0 : secondsOnTheWay(load, network));
+  const bytesPerSecond = Math.min(
+    assumed.bytesPerSecond,
+    network?.toClient.bytesPerSecond ?? Infinity,
+  );
+  const secondsPerRequest = Math.max(
+    1 / rps,
+    page.bodyBytes / bytesPerSecond,
+    network === undefined ? 0 : secondsOnTheWay(load, network),
+  );
   const handshakes = load.protocol === 'h2' ? connections * assumed.handshakeSeconds : 0;
   return warmupSeconds + load.requests * secondsPerRequest + handshakes;
 }
 
 /** Of each request, where as many as the load allows are on their way at a time. A new connection takes a round trip of its own. */
-function secondsOnTheWay({ connections, streams, keepAlive }: Load, { toServer, toClient }: NetworkSpec): number {
-  return (keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs) / 1000 / (connections * streams);
+function secondsOnTheWay(
+  { connections, streams, keepAlive }: Load,
+  { toServer, toClient }: NetworkSpec,
+): number {
+  return (
+    ((keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs)) / 1000 / (connections * streams)
+  );
 }
 
 /** Steps of a search. Seen: 12 to 21. */
 const stepsPerSearch = 15;
 
 /** Estimated seconds of one group in one round: all its phases, or steps, and the pauses between them. */
-export function secondsPerGroup({ scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>, { sides }: Group): number {
-  const { count, pauseSeconds } = scenario.phases ?? { count: within === undefined ? 1 : stepsPerSearch, pauseSeconds: 0 };
-  return sides.reduce((sum, { variant, load }) => {
-    const network = networkOf(scenario, variant);
-    return sum + count * expectedSeconds(load, pageOf(scenario, variant), network) + serverSeconds + (network === undefined ? 0 : networkSeconds);
-  }, (count - 1) * pauseSeconds + (cores.generatorHosts === undefined ? overheadSeconds : cores.generatorHosts.overheadSeconds ?? overheadThereSeconds));
+export function secondsPerGroup(
+  { scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>,
+  { sides }: Group,
+): number {
+  const { count, pauseSeconds } = scenario.phases ?? {
+    count: within === undefined ? 1 : stepsPerSearch,
+    pauseSeconds: 0,
+  };
+  return sides.reduce(
+    (sum, { variant, load }) => {
+      const network = networkOf(scenario, variant);
+      return (
+        sum +
+        count * expectedSeconds(load, pageOf(scenario, variant), network) +
+        serverSeconds +
+        (network === undefined ? 0 : networkSeconds)
+      );
+    },
+    (count - 1) * pauseSeconds +
+      (cores.generatorHosts === undefined
+        ? overheadSeconds
+        : (cores.generatorHosts.overheadSeconds ?? overheadThereSeconds)),
+  );
 }
 
 /** Estimated seconds of one round: every group once. */
-export function secondsPerRound(plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>): number {
+export function secondsPerRound(
+  plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>,
+): number {
   return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
 }
 

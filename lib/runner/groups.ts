@@ -31,12 +31,24 @@ export function isInTurns(scenario: Scenario, variant: Variant): boolean {
 }
 
 /** The groups of every round: those at a rate and the others apart, each divided where files or memory do not allow all at once. */
-export function groupsOf(scenario: Scenario, variants: readonly PlannedVariant[], limits: GroupLimits): Group[] {
+export function groupsOf(
+  scenario: Scenario,
+  variants: readonly PlannedVariant[],
+  limits: GroupLimits,
+): Group[] {
   const together = variants.filter(({ variant }) => isInTurns(scenario, variant));
   return [
-    ...variants.filter((planned) => !together.includes(planned)).map((planned) => ({ sides: [planned] })),
-    ...fitting(together.filter(({ load }) => !isAtRate(load)), limits),
-    ...fitting(together.filter(({ load }) => isAtRate(load)), limits),
+    ...variants
+      .filter((planned) => !together.includes(planned))
+      .map((planned) => ({ sides: [planned] })),
+    ...fitting(
+      together.filter(({ load }) => !isAtRate(load)),
+      limits,
+    ),
+    ...fitting(
+      together.filter(({ load }) => isAtRate(load)),
+      limits,
+    ),
   ];
 }
 
@@ -45,17 +57,28 @@ export function apart(groups: readonly Group[], names: ReadonlySet<string>): Gro
   return groups.flatMap(({ sides, ...group }) => {
     const alone = sides.filter(({ variant }) => names.has(variant.name));
     const rest = sides.filter((side) => !alone.includes(side));
-    return [...(rest.length === 0 ? [] : [rest]), ...alone.map((side) => [side])].map((some) => ({ ...group, sides: some }));
+    return [...(rest.length === 0 ? [] : [rest]), ...alone.map((side) => [side])].map((some) => ({
+      ...group,
+      sides: some,
+    }));
   });
 }
 
-function fitting(variants: readonly PlannedVariant[], { files, memoryBytes }: GroupLimits): Group[] {
+function fitting(
+  variants: readonly PlannedVariant[],
+  { files, memoryBytes }: GroupLimits,
+): Group[] {
   const groups: PlannedVariant[][] = [];
   let [filesLeft, bytesLeft] = [0, 0];
   for (const planned of variants) {
     const { connections } = planned.load;
     const bytes = baseBytes + connections * connectionBytes;
-    if (groups.length === 0 || groups.at(-1)?.length === mostTogether || connections > filesLeft || bytes > bytesLeft) {
+    if (
+      groups.length === 0 ||
+      groups.at(-1)?.length === mostTogether ||
+      connections > filesLeft ||
+      bytes > bytesLeft
+    ) {
       groups.push([]);
       [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
     }
@@ -73,6 +96,13 @@ export function portsTaken({ sides }: Group): [variant: string, why: string][] {
     if (server.name !== 'command' || server.port === undefined) return [];
     const other = taken.get(server.port);
     taken.set(server.port, other ?? name);
-    return other === undefined ? [] : [[name, `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`]];
+    return other === undefined
+      ? []
+      : [
+          [
+            name,
+            `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`,
+          ],
+        ];
   });
 }

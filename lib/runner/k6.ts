@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { k6Files, loadPlanVariable, type LoadPlan, type PhaseOutcome, type SideOptions } from '../k6/load-plan.ts';
+import {
+  k6Files,
+  loadPlanVariable,
+  type LoadPlan,
+  type PhaseOutcome,
+  type SideOptions,
+} from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startLogged, weighSession, withoutVariables } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
@@ -49,7 +55,10 @@ const k6GraceMs = 10_000;
 export class LoadFailure extends Error {}
 
 /** `outputHung`: k6 had to be ended after its load, whose outcomes are whole, since an output of its did not end: a database hangs. */
-export interface K6Outcome { outcomes: PhaseOutcome[]; outputHung: boolean }
+export interface K6Outcome {
+  outcomes: PhaseOutcome[];
+  outputHung: boolean;
+}
 
 /** How long k6 may take beyond its own limit, e.g. for a database that hangs. */
 const patienceSeconds = 30;
@@ -63,8 +72,11 @@ const flushMs = 5000;
  * @param watch called when k6 runs; what it returns is called once k6 has ended
  */
 export async function runK6(
-  start: () => Promise<RunningK6>, { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>, interrupt: Interrupt,
-  peerDied: Promise<string>, watch: (k6: RunningK6) => () => void,
+  start: () => Promise<RunningK6>,
+  { loadPlan, output }: Pick<K6Options, 'loadPlan' | 'output'>,
+  interrupt: Interrupt,
+  peerDied: Promise<string>,
+  watch: (k6: RunningK6) => () => void,
 ): Promise<K6Outcome> {
   interrupt.signal.throwIfAborted();
   const k6 = await start();
@@ -78,10 +90,21 @@ export async function runK6(
     interrupt.signal.throwIfAborted();
     const failure = await Promise.race([
       k6.exited.then(() => undefined),
-      ...(output === null ? [] : [endLingering(k6, over.signal, () => { outputHung = true; })]),
+      ...(output === null
+        ? []
+        : [
+            endLingering(k6, over.signal, () => {
+              outputHung = true;
+            }),
+          ]),
       peerDied,
-      once(interrupt.signal, 'abort', { signal: over.signal }).then(() => undefined, () => undefined),
-      delay((loadPlan.maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', { signal: over.signal }).catch(() => undefined),
+      once(interrupt.signal, 'abort', { signal: over.signal }).then(
+        () => undefined,
+        () => undefined,
+      ),
+      delay((loadPlan.maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', {
+        signal: over.signal,
+      }).catch(() => undefined),
     ]);
     if (failure !== undefined) throw new LoadFailure(failure);
     interrupt.signal.throwIfAborted();
@@ -98,7 +121,11 @@ export async function runK6(
 }
 
 /** Ends k6 when its load is over and its outputs do not end. Never resolves otherwise. */
-async function endLingering(k6: RunningK6, over: AbortSignal, hangs: () => void): Promise<undefined> {
+async function endLingering(
+  k6: RunningK6,
+  over: AbortSignal,
+  hangs: () => void,
+): Promise<undefined> {
   try {
     while (!isLoadOver(k6.files.console)) await delay(500, undefined, { signal: over });
     await delay(flushMs, undefined, { signal: over });
@@ -117,17 +144,27 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan } = options;
   const files = k6Files(folder);
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(loadPlan), null, 2)}\n`);
-  const child = await startLogged({
-    before: options.before,
-    command: options.binary,
-    args: k6Arguments(files, options.script, [
-      '--summary-export', join(folder, 'k6-summary.json'), ...(options.output?.out ?? []).flatMap((out) => ['--out', out]),
-    ]),
-    cpus: options.cpus,
-    cwd: folder,
-    // Variables of the person's shell would change the load or send the samples elsewhere.
-    env: { ...withoutVariables(process.env, 'K6_'), ...options.output?.env, ...ownVariables(loadPlan) },
-  }, files.log, 'w');
+  const child = await startLogged(
+    {
+      before: options.before,
+      command: options.binary,
+      args: k6Arguments(files, options.script, [
+        '--summary-export',
+        join(folder, 'k6-summary.json'),
+        ...(options.output?.out ?? []).flatMap((out) => ['--out', out]),
+      ]),
+      cpus: options.cpus,
+      cwd: folder,
+      // Variables of the person's shell would change the load or send the samples elsewhere.
+      env: {
+        ...withoutVariables(process.env, 'K6_'),
+        ...options.output?.env,
+        ...ownVariables(loadPlan),
+      },
+    },
+    files.log,
+    'w',
+  );
   if (options.goesFirst) await weighSession(child.pid, firstNice);
 
   return {
@@ -135,17 +172,31 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     exited: child.exited,
     stop: child.stop,
     files,
-    results: async (ended = false) => outcomesOf({ ...await child.exited, ended }, folder),
+    results: async (ended = false) => outcomesOf({ ...(await child.exited), ended }, folder),
   };
 }
 
 /** What every k6 is started with; `more` comes last, and holds where it says something else. */
-export function k6Arguments(files: RunningK6['files'], script: string, more: readonly string[]): string[] {
+export function k6Arguments(
+  files: RunningK6['files'],
+  script: string,
+  more: readonly string[],
+): string[] {
   return [
-    'run', '--quiet', '--no-color', '--log-format', 'raw', '--console-output', files.console, '--out', `json=${files.record}`,
+    'run',
+    '--quiet',
+    '--no-color',
+    '--log-format',
+    'raw',
+    '--console-output',
+    files.console,
+    '--out',
+    `json=${files.record}`,
     // No REST API: two k6 at a time would want the same port.
-    '--address', '',
-    ...more, script,
+    '--address',
+    '',
+    ...more,
+    script,
   ];
 }
 
@@ -153,7 +204,10 @@ export function k6Arguments(files: RunningK6['files'], script: string, more: rea
  * The outcomes of the phases by what a k6 left in its folder. Throws an Error with its error, or last line, when some are missing or it failed.
  * @param exit how it came to its end; `ended`: it was ended here, once its load was over
  */
-export async function outcomesOf({ code, signal, ended = false }: { code: number | null; signal: string | null; ended?: boolean }, folder: string): Promise<PhaseOutcome[]> {
+export async function outcomesOf(
+  { code, signal, ended = false }: { code: number | null; signal: string | null; ended?: boolean },
+  folder: string,
+): Promise<PhaseOutcome[]> {
   const files = k6Files(folder);
   const { phases, over } = readPhases(files.console);
   if ((code === 0 || ended) && over) return phases;
@@ -163,18 +217,26 @@ export async function outcomesOf({ code, signal, ended = false }: { code: number
   const lines = await lastLines(files.log);
   // A phase that fails does not fail k6, which sums up behind its error.
   const error = lines.find((line) => scriptError.test(line));
-  throw new Error(`k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`);
+  throw new Error(
+    `k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`,
+  );
 }
 
 /** Without credentials, and without ids of processes: when it is run again by hand, others may have them. */
 export function forKeeps(plan: LoadPlan): LoadPlan {
-  const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => (side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) });
-  return { ...plan, phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })) };
+  const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions =>
+    side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) };
+  return {
+    ...plan,
+    phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })),
+  };
 }
 
 /** The variables that k6 gets from here. */
 export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
-  const threads = Math.max(...loadPlan.phases.flatMap(({ sides }) => sides.map((side) => side.threads ?? 1)));
+  const threads = Math.max(
+    ...loadPlan.phases.flatMap(({ sides }) => sides.map((side) => side.threads ?? 1)),
+  );
   return {
     [loadPlanVariable]: JSON.stringify(loadPlan),
     K6_NO_USAGE_REPORT: 'true',

@@ -17,7 +17,10 @@ export interface LinkSampler {
 }
 
 /** Asks 10 times a second, until it is stopped or the link ends. Lateness begins anew after the warm-up, which the first packet begins. */
-export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number): LinkSampler {
+export function sampleLink(
+  network: Pick<Network, 'counts' | 'mark'>,
+  warmupSeconds: number,
+): LinkSampler {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
   let firstAtMs = Infinity;
@@ -32,7 +35,10 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
       if (over.signal.aborted) return;
       await delay(intervalMs, undefined, { signal: over.signal }).catch(() => undefined);
     }
-  })().then(() => undefined, (error: Error) => error);
+  })().then(
+    () => undefined,
+    (error: Error) => error,
+  );
   return {
     samples,
     stop() {
@@ -46,22 +52,31 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
  * What the network did in a phase: all of the report if the window is idle before. Otherwise counts are interpolated at the window's ends,
  * and lateness is that of the last sample in it. @param samples at least one, unless the window is idle before
  */
-export function networkUseBetween(samples: readonly LinkCounts[], report: LinkReport, { fromMs, toMs, idleBefore }: UsageWindow): NetworkUse {
-  const within = (of: (use: NetworkUse) => number): number => (
-    idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of)
-  );
-  const counted = <N extends string>(names: readonly N[], of: (use: NetworkUse) => Record<N, number>): Record<N, number> => (
-    byName(names, (name) => Math.round(within((use) => of(use)[name])))
-  );
-  const last = idleBefore ? report : samples.findLast(({ atMs }) => atMs <= toMs) ?? report;
+export function networkUseBetween(
+  samples: readonly LinkCounts[],
+  report: LinkReport,
+  { fromMs, toMs, idleBefore }: UsageWindow,
+): NetworkUse {
+  const within = (of: (use: NetworkUse) => number): number =>
+    idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
+  const counted = <N extends string>(
+    names: readonly N[],
+    of: (use: NetworkUse) => Record<N, number>,
+  ): Record<N, number> => byName(names, (name) => Math.round(within((use) => of(use)[name])));
+  const last = idleBefore ? report : (samples.findLast(({ atMs }) => atMs <= toMs) ?? report);
   return {
     ...byName(['toServer', 'toClient'], (direction): LinkTraffic => ({
       ...counted(['packets', 'bytes', 'delivered', 'dropped', 'lost'], (use) => use[direction]),
-      kinds: counted(Object.keys(report[direction].kinds) as PacketKind[], (use) => use[direction].kinds),
+      kinds: counted(
+        Object.keys(report[direction].kinds) as PacketKind[],
+        (use) => use[direction].kinds,
+      ),
       latenessMs: last[direction].latenessMs,
     })),
     retransmits: counted(['client', 'server'], ({ retransmits }) => retransmits),
     ...counted(['listenOverflows'], (use) => use),
-    linkCpuSeconds: byName(['toServer', 'toClient'], (direction) => within(({ linkCpuSeconds }) => linkCpuSeconds[direction])),
+    linkCpuSeconds: byName(['toServer', 'toClient'], (direction) =>
+      within(({ linkCpuSeconds }) => linkCpuSeconds[direction]),
+    ),
   };
 }

@@ -20,7 +20,8 @@ export function orderOfRound<T>(all: readonly T[], round: number, seed: string):
 /** Uniform numbers in [0, 1): FNV-1a of the seed (http://www.isthe.com/chongo/tech/comp/fnv/), then xorshift32 (Marsaglia 2003). */
 export function randomNumbers(seed: string): () => number {
   let state = 0x811c9dc5;
-  for (let index = 0; index < seed.length; index++) state = Math.imul(state ^ seed.charCodeAt(index), 0x01000193);
+  for (let index = 0; index < seed.length; index++)
+    state = Math.imul(state ^ seed.charCodeAt(index), 0x01000193);
   if (state === 0) state = 1;
   return () => {
     state ^= state << 13;

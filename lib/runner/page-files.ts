@@ -15,7 +15,10 @@ function digestOf(weights: PageWeights): string {
   return known;
 }
 
-const textOf = (weights: PageWeights): string => Object.entries(weights).map(([path, weight]) => `${path} ${weight}\n`).join('');
+const textOf = (weights: PageWeights): string =>
+  Object.entries(weights)
+    .map(([path, weight]) => `${path} ${weight}\n`)
+    .join('');
 
 /** All that makes a page what it is, to be compared as text: of a list its digest. */
 export function pageFacts({ weights, ...page }: Page): object {
@@ -24,21 +27,29 @@ export function pageFacts({ weights, ...page }: Page): object {
 
 /** Each once, by its digest. */
 function listsOf(scenario: Scenario): Map<string, PageWeights> {
-  return new Map(scenario.variants.flatMap((variant) => {
-    const { weights } = pageOf(scenario, variant);
-    return weights === undefined ? [] : [[digestOf(weights), weights] as const];
-  }));
+  return new Map(
+    scenario.variants.flatMap((variant) => {
+      const { weights } = pageOf(scenario, variant);
+      return weights === undefined ? [] : [[digestOf(weights), weights] as const];
+    }),
+  );
 }
 
 /** The name of the file that has the variant's pages; null where it has one page. */
 export function pageFileOf(scenario: Scenario, variant: Variant): string | null {
   const { weights } = pageOf(scenario, variant);
-  return weights === undefined ? null : fileName([...listsOf(scenario).keys()].indexOf(digestOf(weights)));
+  return weights === undefined
+    ? null
+    : fileName([...listsOf(scenario).keys()].indexOf(digestOf(weights)));
 }
 
 /** Writes the scenario's lists into the run's folder, in the form that --urls reads too. Throws the file system's error. */
 export async function writePageFiles(scenario: Scenario, folder: string): Promise<void> {
-  await Promise.all([...listsOf(scenario).values()].map((weights, index) => writeFile(join(folder, fileName(index)), textOf(weights))));
+  await Promise.all(
+    [...listsOf(scenario).values()].map((weights, index) =>
+      writeFile(join(folder, fileName(index)), textOf(weights)),
+    ),
+  );
 }
 
 function fileName(index: number): string {

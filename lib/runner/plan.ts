@@ -3,13 +3,37 @@ import os from 'node:os';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration, whole } from '../format.ts';
-import type { AlternateOptions, LoadOptions, LoadPlan, SearchPlan, SideOptions } from '../k6/load-plan.ts';
+import type {
+  AlternateOptions,
+  LoadOptions,
+  LoadPlan,
+  SearchPlan,
+  SideOptions,
+} from '../k6/load-plan.ts';
 import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load/fit.ts';
-import type { Arrivals, Page, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
+import type {
+  Arrivals,
+  Page,
+  Scenario,
+  ServerName,
+  ServerSpec,
+  Variant,
+} from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/url.ts';
-import { atRates, baselineName, fitVariantLoad, isConfigured, isOwn, isRunnable, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/variants.ts';
+import {
+  atRates,
+  baselineName,
+  fitVariantLoad,
+  isConfigured,
+  isOwn,
+  isRunnable,
+  networkOf,
+  pageOf,
+  programOf,
+  type RunnableVariant,
+} from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
@@ -19,7 +43,10 @@ import { pageFileOf } from './page-files.ts';
 import type { Group, Plan, PlanDraft, PlannedVariant } from './planned.ts';
 
 /** `within`: instead of the scenario's. */
-export interface PlanOptions extends Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>, Partial<Pick<Plan, 'sameWithin' | 'trustConfig'>> {
+export interface PlanOptions
+  extends
+    Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>,
+    Partial<Pick<Plan, 'sameWithin' | 'trustConfig'>> {
   /** Instead of the scenario's, or of the default; absent with `precision`. */
   rounds?: number;
   /** What the person has a run fail for: a plan with too few rounds for a verdict is refused. */
@@ -50,8 +77,14 @@ export const defaultSameWithin = 0.01;
  * fits into, or a plan that cannot come to the verdict that is asked about
  */
 export function makePlan(
-  asWritten: Scenario, asked: readonly Variant[], cores: Cores, options: PlanOptions,
-  limits: GroupLimits = { files: cores.generatorFiles?.most ?? hardFilesLimit(), memoryBytes: os.freemem() },
+  asWritten: Scenario,
+  asked: readonly Variant[],
+  cores: Cores,
+  options: PlanOptions,
+  limits: GroupLimits = {
+    files: cores.generatorFiles?.most ?? hardFilesLimit(),
+    memoryBytes: os.freemem(),
+  },
 ): PlanDraft {
   const { quick, exact, durationSeconds, rates } = options;
   const hosts = hostsOf(cores);
@@ -62,30 +95,79 @@ export function makePlan(
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => {
     const load = fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
-      generatorCores: generatorCores(cores), exact, quick, ...present({ durationSeconds, arrivals: options.arrivals, searched: within === undefined ? undefined : true }),
+      generatorCores: generatorCores(cores),
+      exact,
+      quick,
+      ...present({
+        durationSeconds,
+        arrivals: options.arrivals,
+        searched: within === undefined ? undefined : true,
+      }),
     });
     // As many threads on each host.
-    return { variant, load: { ...load, threads: hosts * Math.max(1, Math.floor(load.threads / hosts)) } };
+    return {
+      variant,
+      load: { ...load, threads: hosts * Math.max(1, Math.floor(load.threads / hosts)) },
+    };
   });
   const { serverFiles, generatorFiles } = cores;
-  for (const { variant: { name, server }, load: { connections } } of variants) {
+  for (const {
+    variant: { name, server },
+    load: { connections },
+  } of variants) {
     const needed = connections + otherFiles;
     // First whoever needs more: who raises the limit for one has raised it for both.
-    if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed) fileLimitFor(`${name}: ${server.name}`, server.fileLimit, connections, serverFiles?.most ?? limits.files, serverFiles?.host);
-    requireFiles(needed, limits.files, `${name}: ${connections} connections of the load generator need ${needed} open files`, generatorFiles?.host);
+    if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed)
+      fileLimitFor(
+        `${name}: ${server.name}`,
+        server.fileLimit,
+        connections,
+        serverFiles?.most ?? limits.files,
+        serverFiles?.host,
+      );
+    requireFiles(
+      needed,
+      limits.files,
+      `${name}: ${connections} connections of the load generator need ${needed} open files`,
+      generatorFiles?.host,
+    );
   }
-  const looks = options.precision !== undefined ? precisionLooks : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
+  const looks =
+    options.precision !== undefined
+      ? precisionLooks
+      : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {
     // What several hosts load together takes no turns: each would end its own at another time.
-    groups: hosts === 1 ? groupsOf(scenario, variants, limits) : variants.map((planned) => ({ sides: [planned] })),
-    scenario, shown, variants, cores, looks, rounds: looks.at(-1) as number, sameWithin: options.sameWithin ?? defaultSameWithin, quick, exact, trustConfig: options.trustConfig === true,
-    ...present({ maxTimeSeconds: options.maxTimeSeconds, precision: options.precision, metric: options.metric, within }),
+    groups:
+      hosts === 1
+        ? groupsOf(scenario, variants, limits)
+        : variants.map((planned) => ({ sides: [planned] })),
+    scenario,
+    shown,
+    variants,
+    cores,
+    looks,
+    rounds: looks.at(-1) as number,
+    sameWithin: options.sameWithin ?? defaultSameWithin,
+    quick,
+    exact,
+    trustConfig: options.trustConfig === true,
+    ...present({
+      maxTimeSeconds: options.maxTimeSeconds,
+      precision: options.precision,
+      metric: options.metric,
+      within,
+    }),
   };
   requireTime(draft);
   requireMetric(draft);
   requireShort(draft);
   requireSearchable(draft);
-  if (options.arrivals !== undefined && !variants.some(({ load }) => isAtRate(load))) throw new UserError(`--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`, 2);
+  if (options.arrivals !== undefined && !variants.some(({ load }) => isAtRate(load)))
+    throw new UserError(
+      `--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
+      2,
+    );
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
 }
@@ -98,7 +180,11 @@ function hostsOf({ generatorHosts }: Cores): number {
 function requireTime(draft: PlanDraft): void {
   const { maxTimeSeconds = Infinity } = draft;
   const needed = secondsPerRound(draft);
-  if (maxTimeSeconds < needed) throw new UserError(`--max-time ${duration(maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`, 2);
+  if (maxTimeSeconds < needed)
+    throw new UserError(
+      `--max-time ${duration(maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`,
+      2,
+    );
 }
 
 /** k6 gets the plan in an environment variable, which may have 128 KiB (MAX_ARG_STRLEN), and its name and tags are in that. */
@@ -107,39 +193,95 @@ const mostPlanBytes = 126_000;
 /** A body is in the plan once for each side and phase. */
 function requireShort({ scenario, cores, groups, within }: PlanDraft): void {
   for (const group of groups) {
-    const targets = group.sides.map(({ variant }) => ({ url: `https://127.0.0.1:65535${pageOf(scenario, variant).path}` }));
-    const bytes = Buffer.byteLength(JSON.stringify(loadPlanFor({ run: '', scenario, cores, ...present({ within }) }, group, 1, targets)));
+    const targets = group.sides.map(({ variant }) => ({
+      url: `https://127.0.0.1:65535${pageOf(scenario, variant).path}`,
+    }));
+    const bytes = Buffer.byteLength(
+      JSON.stringify(
+        loadPlanFor({ run: '', scenario, cores, ...present({ within }) }, group, 1, targets),
+      ),
+    );
     if (bytes <= mostPlanBytes) continue;
-    const who = group.sides.length === 1 ? (group.sides[0] as PlannedVariant).variant.name : `${group.sides.length} variants that take turns`;
-    throw new UserError(`the requests of ${who} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostPlanBytes)}: give a shorter body or fewer variants`, 2);
+    const who =
+      group.sides.length === 1
+        ? (group.sides[0] as PlannedVariant).variant.name
+        : `${group.sides.length} variants that take turns`;
+    throw new UserError(
+      `the requests of ${who} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostPlanBytes)}: give a shorter body or fewer variants`,
+      2,
+    );
   }
 }
 
 function requireMetric({ metric, variants }: PlanDraft): void {
   const open = variants.find(({ load }) => load.rate !== undefined);
-  if (metric === 'rps' && open !== undefined) throw new UserError(`--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`, 2);
-  const there = variants.flatMap(({ variant: { server } }) => (server.name === 'address' ? [server.origin] : []))[0];
-  if (metric === 'cpu' && there !== undefined) throw new UserError(`--metric cpu: how much CPU what runs at ${there} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`, 2);
+  if (metric === 'rps' && open !== undefined)
+    throw new UserError(
+      `--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`,
+      2,
+    );
+  const there = variants.flatMap(({ variant: { server } }) =>
+    server.name === 'address' ? [server.origin] : [],
+  )[0];
+  if (metric === 'cpu' && there !== undefined)
+    throw new UserError(
+      `--metric cpu: how much CPU what runs at ${there} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`,
+      2,
+    );
 }
 
 function requireSearchable({ scenario, variants, within, metric, cores }: PlanDraft): void {
   if (within === undefined) return;
   const hosts = hostsOf(cores);
-  if (hosts > 1) throw new UserError(`--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`, 2);
-  if (scenario.phases !== undefined) throw new UserError(`--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`, 2);
+  if (hosts > 1)
+    throw new UserError(
+      `--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`,
+      2,
+    );
+  if (scenario.phases !== undefined)
+    throw new UserError(
+      `--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`,
+      2,
+    );
   const other = variants.find(({ variant }) => (pageOf(scenario, variant).status ?? 200) >= 300);
-  if (other !== undefined) throw new UserError(`--within: ${other.variant.name} is to answer with ${pageOf(scenario, other.variant).status}, and a search takes what is answered with 2xx alone`, 2);
-  if (metric !== undefined) throw new UserError(`--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`, 2);
+  if (other !== undefined)
+    throw new UserError(
+      `--within: ${other.variant.name} is to answer with ${pageOf(scenario, other.variant).status}, and a search takes what is answered with 2xx alone`,
+      2,
+    );
+  if (metric !== undefined)
+    throw new UserError(
+      `--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`,
+      2,
+    );
 }
 
 function requireVerdict(draft: PlanDraft): void {
-  const { scenario: { alsoCompare = [] }, maxTimeSeconds = Infinity } = draft;
-  const isRun = (name: string | undefined): boolean => draft.variants.some(({ variant }) => variant.name === name);
-  const isCompared = draft.variants.some(({ variant }) => isRun(baselineName(draft.scenario, variant))) || alsoCompare.some(({ variant, against }) => isRun(variant) && isRun(against));
-  if (!isCompared) throw new UserError('--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants', 2);
-  if (draft.rounds < minimumRounds) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`, 2);
+  const {
+    scenario: { alsoCompare = [] },
+    maxTimeSeconds = Infinity,
+  } = draft;
+  const isRun = (name: string | undefined): boolean =>
+    draft.variants.some(({ variant }) => variant.name === name);
+  const isCompared =
+    draft.variants.some(({ variant }) => isRun(baselineName(draft.scenario, variant))) ||
+    alsoCompare.some(({ variant, against }) => isRun(variant) && isRun(against));
+  if (!isCompared)
+    throw new UserError(
+      '--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants',
+      2,
+    );
+  if (draft.rounds < minimumRounds)
+    throw new UserError(
+      `--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`,
+      2,
+    );
   const needed = estimatedSeconds(draft, minimumRounds);
-  if (maxTimeSeconds < needed) throw new UserError(`--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`, 2);
+  if (maxTimeSeconds < needed)
+    throw new UserError(
+      `--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`,
+      2,
+    );
 }
 
 /** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. @param scenario its name */
@@ -149,7 +291,13 @@ export function runName(scenario: string, startedAt: Date): string {
 
 /** Those that have to be on the machine, since nobody brings a build of them, each once. */
 export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
-  return [...new Set(servers.flatMap((server) => (isConfigured(server) && server.binary === undefined ? [server.name] : [])))];
+  return [
+    ...new Set(
+      servers.flatMap((server) =>
+        isConfigured(server) && server.binary === undefined ? [server.name] : [],
+      ),
+    ),
+  ];
 }
 
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */
@@ -162,11 +310,17 @@ const turnsPatience = 5;
 /** What Phase.expected is: the class of the page's status. None of a shipped server with 2xx: there 3xx succeeds too, as the articles count. */
 export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
   const { status = 200 } = pageOf(scenario, variant);
-  return status < 300 && !isOwn(variant.server) ? {} : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
+  return status < 300 && !isOwn(variant.server)
+    ? {}
+    : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
 }
 
 /** What is loaded: the page's URL, from which network namespace (absent: the machine's), and the server's processes, if they are here. */
-export interface Target { url: string; netns?: string | undefined; processes?: readonly number[] | undefined }
+export interface Target {
+  url: string;
+  netns?: string | undefined;
+  processes?: readonly number[] | undefined;
+}
 
 /**
  * What k6 gets for a group in one round.
@@ -174,14 +328,24 @@ export interface Target { url: string; netns?: string | undefined; processes?: r
  * @param from where the sides' searches begin
  */
 export function loadPlanFor(
-  plan: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>, { sides, sliceSeconds }: Group, round: number, targets: readonly Target[], from: readonly SearchStart[] = [],
+  plan: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>,
+  { sides, sliceSeconds }: Group,
+  round: number,
+  targets: readonly Target[],
+  from: readonly SearchStart[] = [],
 ): LoadPlan {
   const { scenario, within } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
   const search: SearchPlan | undefined = within && {
-    within, from, expected: sides.map(({ variant }) => expectedOf(scenario, variant)), stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
+    within,
+    from,
+    expected: sides.map(({ variant }) => expectedOf(scenario, variant)),
+    stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
   };
-  const longest = search !== undefined ? mostSteps * longestStepSeconds(sides) : sides.reduce((sum, side) => sum + longestSeconds(scenario, side), 0);
+  const longest =
+    search !== undefined
+      ? mostSteps * longestStepSeconds(sides)
+      : sides.reduce((sum, side) => sum + longestSeconds(scenario, side), 0);
   const pageFiles = sides.map(({ variant }) => pageFileOf(scenario, variant));
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load }, index): SideOptions => {
@@ -190,7 +354,12 @@ export function loadPlanFor(
         ...loadOptions(load, target, pageOf(scenario, variant)),
         ...(maySpin(plan.cores, load, target) ? { spin: true } : {}),
         ...(target.processes === undefined ? {} : { cpuOf: target.processes }),
-        tags: { variant: variant.name, server: programOf(variant.server), protocol: load.protocol, phase: String(number) },
+        tags: {
+          variant: variant.name,
+          server: programOf(variant.server),
+          protocol: load.protocol,
+          phase: String(number),
+        },
       };
     }),
     ...(sliceSeconds === undefined ? {} : { slice: goDuration(sliceSeconds) }),
@@ -201,58 +370,105 @@ export function loadPlanFor(
     tags: { run: plan.run, round: String(round) },
     maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
-    ...present({ pageFiles: pageFiles.every((file) => file === null) ? undefined : pageFiles, pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds, search }),
+    ...present({
+      pageFiles: pageFiles.every((file) => file === null) ? undefined : pageFiles,
+      pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds,
+      search,
+    }),
   };
 }
 
 /** Of one load phase, which is ended then. */
 function longestSeconds(scenario: Scenario, { variant, load }: PlannedVariant): number {
   const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
-  const seconds = durationSeconds === undefined ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant)) : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
+  const seconds =
+    durationSeconds === undefined
+      ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant))
+      : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
   return seconds + timeoutSeconds;
 }
 
 /** At the lowest rate a p99 takes 15 s, and no step waits for more than its time-out. */
 function longestStepSeconds(sides: readonly PlannedVariant[]): number {
-  return sides.reduce((sum, { load: { durationSeconds = 0, warmupSeconds, timeoutSeconds } }) => sum + Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds, 0);
+  return sides.reduce(
+    (sum, { load: { durationSeconds = 0, warmupSeconds, timeoutSeconds } }) =>
+      sum + Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds,
+    0,
+  );
 }
 
 /** Whether threads may spin: not where server or network need their cores, nor at a rate, where they would have to wait for their core. */
 function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
   const { threads } = load;
-  return !isAtRate(load) && netns === undefined && !sharesCores(cores) && threads <= generatorCores(cores);
+  return (
+    !isAtRate(load) &&
+    netns === undefined &&
+    !sharesCores(cores) &&
+    threads <= generatorCores(cores)
+  );
 }
 
 /** What the engine is asked for. `page`: the one at the target's `url`. */
-export function loadOptions(load: Load, { url, netns }: Pick<Target, 'url' | 'netns'>, page: Pick<Page, 'host'>): LoadOptions {
+export function loadOptions(
+  load: Load,
+  { url, netns }: Pick<Target, 'url' | 'netns'>,
+  page: Pick<Page, 'host'>,
+): LoadOptions {
   const { rate, arrivals, bucketSeconds, tls, method, body } = load;
   return {
     url,
     protocol: load.protocol,
     connections: load.connections,
-    ...present({ streams: load.streams === 1 ? undefined : load.streams, rate, arrivals, buckets: bucketSeconds?.map(goDuration), netns }),
+    ...present({
+      streams: load.streams === 1 ? undefined : load.streams,
+      rate,
+      arrivals,
+      buckets: bucketSeconds?.map(goDuration),
+      netns,
+    }),
     threads: load.threads,
     keepAlive: load.keepAlive,
     timeout: goDuration(load.timeoutSeconds),
-    ...(load.durationSeconds === undefined ? { requests: load.requests } : { duration: goDuration(load.durationSeconds) }),
+    ...(load.durationSeconds === undefined
+      ? { requests: load.requests }
+      : { duration: goDuration(load.durationSeconds) }),
     ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
     // The servers' certificates are made on this machine and nobody has signed them; those of addresses are not checked either.
-    ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true, ...tls, ...present({ serverName: serverNameOf(page.host) }) } } : {}),
+    ...(url.startsWith('https:')
+      ? {
+          tls: {
+            insecureSkipVerify: true,
+            ...tls,
+            ...present({ serverName: serverNameOf(page.host) }),
+          },
+        }
+      : {}),
     ...present({ method, headers: headersOf(load, page), body }),
   };
 }
 
 /** Of the load, and the page's host (:authority with HTTP/2) unless the load names one itself. */
 function headersOf({ headers }: Load, { host }: Pick<Page, 'host'>): Load['headers'] {
-  if (host === undefined || Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'host')) return headers;
+  if (
+    host === undefined ||
+    Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'host')
+  )
+    return headers;
   return { Host: host, ...headers };
 }
 
-const goUnits = [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]] as const;
+const goUnits = [
+  ['s', 1e9],
+  ['ms', 1e6],
+  ['us', 1e3],
+  ['ns', 1],
+] as const;
 
 /** Seconds as Go's time.ParseDuration reads them, to the nanosecond: whole numbers of the largest unit in which they are whole. */
 export function goDuration(seconds: number): string {
   const nanoseconds = Math.round(seconds * 1e9);
-  const [unit, size] = goUnits.find(([, size]) => nanoseconds % size === 0) as (typeof goUnits)[number];
+  const [unit, size] = goUnits.find(
+    ([, size]) => nanoseconds % size === 0,
+  ) as (typeof goUnits)[number];
   return `${nanoseconds / size}${unit}`;
 }

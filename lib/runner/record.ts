@@ -8,7 +8,8 @@ import { loadOverLine, phaseLinePrefix, type PhaseOutcome } from '../k6/load-pla
  * A second's samples: first the time under load, then the responses by class, at last the connections. k6 writes the keys in this
  * order; what does not look like it (half a line on a full disk) is passed over.
  */
-const sampleLine = /^\{"metric":"loadgen_(seconds|responses|connections)","type":"Point","data":\{.*?"value":([\d.e+-]+)/;
+const sampleLine =
+  /^\{"metric":"loadgen_(seconds|responses|connections)","type":"Point","data":\{.*?"value":([\d.e+-]+)/;
 
 /** A shorter rest of a second has too few responses to say how many there are in one. */
 const shortestSeconds = 0.1;
@@ -20,19 +21,21 @@ const shortestSeconds = 0.1;
  */
 export function watchConsole(file: string, over: (outcome: PhaseOutcome) => void): () => void {
   let seen = 0;
-  const watcher = ifThere(() => watch(path.dirname(file), (_, name) => {
-    if (name !== path.basename(file)) return;
-    const lines = linesOf(file);
-    for (; seen < lines.length; seen++) {
-      const line = lines[seen] as string;
-      try {
-        if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
-      } catch (error) {
-        // Half a line of a full disk: readPhases tells of it.
-        if (!(error instanceof SyntaxError)) throw error;
+  const watcher = ifThere(() =>
+    watch(path.dirname(file), (_, name) => {
+      if (name !== path.basename(file)) return;
+      const lines = linesOf(file);
+      for (; seen < lines.length; seen++) {
+        const line = lines[seen] as string;
+        try {
+          if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
+        } catch (error) {
+          // Half a line of a full disk: readPhases tells of it.
+          if (!(error instanceof SyntaxError)) throw error;
+        }
       }
-    }
-  }));
+    }),
+  );
   watcher?.on('error', () => watcher.close());
   return () => watcher?.close();
 }
@@ -62,7 +65,8 @@ export class RecordTail {
       const [, metric, value] = sampleLine.exec(line) ?? [];
       if (metric === 'seconds') [this.#seconds, this.#responses] = [Number(value), 0];
       else if (metric === 'responses') this.#responses += Number(value);
-      else if (metric === 'connections' && this.#seconds >= shortestSeconds) this.#rps = this.#responses / this.#seconds;
+      else if (metric === 'connections' && this.#seconds >= shortestSeconds)
+        this.#rps = this.#responses / this.#seconds;
     }
     return this.#rps;
   }
@@ -89,7 +93,10 @@ export class RecordTail {
 /** The outcomes of the phases, in order, from the script's console output, and whether they are all. None when the file is not there. */
 export function readPhases(file: string): { phases: PhaseOutcome[]; over: boolean } {
   const lines = linesOf(file);
-  return { phases: lines.filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn), over: lines.includes(loadOverLine) };
+  return {
+    phases: lines.filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn),
+    over: lines.includes(loadOverLine),
+  };
 }
 
 /** Whether the script has told the results of all phases. */

@@ -18,7 +18,10 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
 }
 
 /** Makes the run's folder in `out` and returns its path; a name that is taken gets a number. */
-export async function createRunFolder(out: string, run: string): Promise<{ run: string; folder: string }> {
+export async function createRunFolder(
+  out: string,
+  run: string,
+): Promise<{ run: string; folder: string }> {
   for (let number = 1; ; number++) {
     const name = number === 1 ? run : `${run}-${number}`;
     const folder = join(out, name);
@@ -50,12 +53,12 @@ const fullBelowBytes = 250e3;
 
 /** Whether the file system of a folder is; false where that cannot be told. */
 export async function isFull(folder: string): Promise<boolean> {
-  return await freeBytes(folder) < fullBelowBytes;
+  return (await freeBytes(folder)) < fullBelowBytes;
 }
 
 /** As folderError; if the file system of `folder` is full the line says so, since every part then fails in its own words. */
 export async function explainFailure(folder: string, error: unknown): Promise<unknown> {
-  return folderError(folder, await isFull(folder) ? { code: 'ENOSPC' } : error);
+  return folderError(folder, (await isFull(folder)) ? { code: 'ENOSPC' } : error);
 }
 
 /** The line for the person when the folder does not take what is written; errors about something else come back as they are. */
@@ -63,5 +66,9 @@ export function folderError(out: string, error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   const reason = writeReasons[code ?? ''];
   const elsewhere = path !== undefined && !path.startsWith(out) && !out.startsWith(path);
-  return reason === undefined || elsewhere ? error : new UserError(`cannot write results to ${out}: ${reason}; mend that or name another folder with --out`);
+  return reason === undefined || elsewhere
+    ? error
+    : new UserError(
+        `cannot write results to ${out}: ${reason}; mend that or name another folder with --out`,
+      );
 }

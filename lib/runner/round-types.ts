@@ -27,7 +27,11 @@ export interface RunElsewhere extends RunBase {
 
 export interface RunContext extends RunBase {
   /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
-  tools: { k6: string; delaylink: string | undefined; servers: Partial<Record<ServerName, string>> };
+  tools: {
+    k6: string;
+    delaylink: string | undefined;
+    servers: Partial<Record<ServerName, string>>;
+  };
   script: string;
   /** Where the servers are started; undefined: here. */
   host?: ServerHost | undefined;
@@ -38,7 +42,10 @@ export interface RunContext extends RunBase {
 }
 
 /** A server that was started to make the plan, in its folder of round 1, which goes on with it; and what it answered, all its pages together. */
-export interface BegunServer { server: RunningServer; answer: Answer }
+export interface BegunServer {
+  server: RunningServer;
+  answer: Answer;
+}
 
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;

@@ -24,7 +24,13 @@ export interface RunEvents {
    * `variants` are under load. `rps` of the last second of one of them, null before the first; `comparisons` of the rounds before;
    * `secondsLeft` until the next look at the verdicts or the end, estimated.
    */
-  load(what: { round: number; variants: readonly string[]; rps: number | null; comparisons: readonly Comparison[]; secondsLeft: number }): void;
+  load(what: {
+    round: number;
+    variants: readonly string[];
+    rps: number | null;
+    comparisons: readonly Comparison[];
+    secondsLeft: number;
+  }): void;
   /** A step of a search is over. */
   stepped(what: { round: number; steps: readonly SearchStep[] }): void;
   /** A variant of a round is over. */
@@ -54,7 +60,12 @@ export interface RunOutcome {
  * that fails is dropped for all variants and repeated under a number of its own, so that its samples do not mix with the dropped ones.
  * Never throws: what ended the run early is in the outcome.
  */
-export async function runRounds(context: RunContext | RunElsewhere, environment: Environment, events: RunEvents, startedAt: Date): Promise<RunOutcome> {
+export async function runRounds(
+  context: RunContext | RunElsewhere,
+  environment: Environment,
+  events: RunEvents,
+  startedAt: Date,
+): Promise<RunOutcome> {
   const { interrupt } = context;
   const alone = new Map(context.plan.groups.flatMap(portsTaken));
   const plan = { ...context.plan, groups: apart(context.plan.groups, new Set(alone.keys())) };
@@ -73,9 +84,14 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
   /** Of a search: those of the round under way. */
   let steps: SearchStep[] = [];
 
-  const resultNow = (state: Result['state']): Result => (
-    buildResult({ ...context, plan }, environment, { kept, notes, tried, unfinished: steps }, startedAt, state)
-  );
+  const resultNow = (state: Result['state']): Result =>
+    buildResult(
+      { ...context, plan },
+      environment,
+      { kept, notes, tried, unfinished: steps },
+      startedAt,
+      state,
+    );
 
   /** Returns whether it is news: a database that stays down says the same after every round. */
   function note(warning: Warning): boolean {
@@ -111,7 +127,11 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
     try {
       steps = [];
       const attempt: Omit<Attempt, 'onLoad'> = {
-        round: attempts, tried, ...(plan.within === undefined ? {} : { search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` } }),
+        round: attempts,
+        tried,
+        ...(plan.within === undefined
+          ? {}
+          : { search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` } }),
         onStep(more) {
           steps.push(...more);
           events.stepped({ round: place, steps: more });
@@ -124,7 +144,11 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
       failures = [];
       for (const [variant, { integrity, restless, alarm, lastWords, otherBodies }] of outcomes) {
         if (alarm !== undefined) note({ kind: 'server-alarm', variant, line: alarm });
-        if (lastWords !== undefined && !notes.some((one) => one.kind === 'log-of-failures' && one.variant === variant)) note({ kind: 'log-of-failures', variant, line: lastWords });
+        if (
+          lastWords !== undefined &&
+          !notes.some((one) => one.kind === 'log-of-failures' && one.variant === variant)
+        )
+          note({ kind: 'log-of-failures', variant, line: lastWords });
         if (otherBodies) note({ kind: 'other-bodies', variant });
         if (restless) note({ kind: 'link-not-at-rest', variant, round: attempts });
         for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });
@@ -134,21 +158,33 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
       if (!(error instanceof RoundFailure)) throw error;
       steps = [];
       failures.push(error);
-      if (failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing) throw new UserError(`round ${place} failed twice: ${error.message}`);
-      if (failures.length === triesOfDisturbed) throw new UserError(`round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${error.message}`);
+      if (failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing)
+        throw new UserError(`round ${place} failed twice: ${error.message}`);
+      if (failures.length === triesOfDisturbed)
+        throw new UserError(
+          `round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${error.message}`,
+        );
       return error;
     }
   }
 
   /** By variant, what was found in each round. */
   function ratesSoFar(): Map<string, number[]> {
-    return new Map(plan.variants.map(({ variant: { name } }) => [name, kept.flatMap(({ outcomes }) => outcomes.get(name)?.search?.found.rate ?? [])]));
+    return new Map(
+      plan.variants.map(({ variant: { name } }) => [
+        name,
+        kept.flatMap(({ outcomes }) => outcomes.get(name)?.search?.found.rate ?? []),
+      ]),
+    );
   }
 
   /** Whether a round more, after a pause, would probably not end in time. The first one has to be there in any case. */
   function timeIsOver(pauseMs = 0): boolean {
     const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
-    return kept.length > 0 && elapsedSeconds + pauseMs / 1000 + slowestSeconds > (plan.maxTimeSeconds ?? Infinity);
+    return (
+      kept.length > 0 &&
+      elapsedSeconds + pauseMs / 1000 + slowestSeconds > (plan.maxTimeSeconds ?? Infinity)
+    );
   }
 
   /** Looks at the verdicts, when it is time to and more rounds could follow: whether none is left open. */
@@ -158,13 +194,17 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
     const { comparisons } = resultNow('partial');
     const open = unsettled(comparisons, plan.precision ?? 0).map(({ variant }) => variant);
     if (open.length === 0) return true;
-    if (!timeIsOver()) events.undecided({ rounds: kept.length, variants: [...new Set(open)], next });
+    if (!timeIsOver())
+      events.undecided({ rounds: kept.length, variants: [...new Set(open)], next });
     return false;
   }
 
   /** Once all rounds are over: one more in the place of an outlier on which alone a verdict hangs. Where that fails the outlier stays. */
   async function repeatOutlier(): Promise<void> {
-    const outlier = kept.length < plan.rounds || timeIsOver() ? undefined : roundToRepeat(resultNow('partial').comparisons);
+    const outlier =
+      kept.length < plan.rounds || timeIsOver()
+        ? undefined
+        : roundToRepeat(resultNow('partial').comparisons);
     if (outlier === undefined) return;
     await save('partial', false);
     const index = kept.findIndex(({ round }) => round === outlier.round);
@@ -191,7 +231,8 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
         await repeatOutlier();
         break;
       }
-      const pauseMs = failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
+      const pauseMs =
+        failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
       if (timeIsOver(pauseMs)) {
         if (failure !== undefined) note({ kind: 'dropped', round: attempts, why: failure.message });
         note({ kind: 'time-over', rounds: kept.length, most: plan.rounds });
@@ -206,7 +247,10 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
       events.repeated({ round: kept.length + 1, why: failure.message });
       await delay(pauseMs, undefined, { signal: interrupt.signal });
     }
-    return { result: await save('complete', true), ...(interrupt.signal.aborted ? { ended: new Interrupted() } : {}) };
+    return {
+      result: await save('complete', true),
+      ...(interrupt.signal.aborted ? { ended: new Interrupted() } : {}),
+    };
   } catch (error) {
     const ended = interrupt.signal.aborted ? new Interrupted() : error;
     // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.
@@ -216,7 +260,13 @@ export async function runRounds(context: RunContext | RunElsewhere, environment:
 }
 
 /** One round: every group once. `place` counts kept rounds and decides the order. */
-async function runRound(context: RunContext | RunElsewhere, events: RunEvents, place: number, soFar: readonly Comparison[], attempt: Omit<Attempt, 'onLoad'>): Promise<Map<string, VariantRound>> {
+async function runRound(
+  context: RunContext | RunElsewhere,
+  events: RunEvents,
+  place: number,
+  soFar: readonly Comparison[],
+  attempt: Omit<Attempt, 'onLoad'>,
+): Promise<Map<string, VariantRound>> {
   const { plan } = context;
   const outcomes = new Map<string, VariantRound>();
   const order = orderOfRound(plan.groups, place, plan.run);
@@ -226,11 +276,14 @@ async function runRound(context: RunContext | RunElsewhere, events: RunEvents, p
     laterSeconds -= seconds;
     const variants = group.sides.map(({ variant }) => variant.name);
     const onLoad = (rps: number | null): void => {
-      const secondsLeft = laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000);
+      const secondsLeft =
+        laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000);
       events.load({ round: place, variants, rps, comparisons: soFar, secondsLeft });
     };
     onLoad(null);
-    const outcomesOfGroup = await ('runGroup' in context ? context.runGroup(group, index + 1, { ...attempt, onLoad }) : runGroup(context, group, index + 1, { ...attempt, onLoad }));
+    const outcomesOfGroup = await ('runGroup' in context
+      ? context.runGroup(group, index + 1, { ...attempt, onLoad })
+      : runGroup(context, group, index + 1, { ...attempt, onLoad }));
     for (const [variant, outcome] of outcomesOfGroup) {
       outcomes.set(variant, outcome);
       events.measured({ round: place, variant, outcome });

@@ -11,7 +11,9 @@ const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, 
 
 /** Writes lib/k6/main.ts with all that it imports, except for k6's own modules, to `file`. Throws the file system's error. */
 export async function compileScript(file: string): Promise<void> {
-  const { outputFiles: [script] } = await build({
+  const {
+    outputFiles: [script],
+  } = await build({
     entryPoints: [source],
     // Written below: esbuild would wrap what goes wrong into several lines of its own.
     write: false,

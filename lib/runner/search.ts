@@ -6,7 +6,13 @@ import { isKept, limitText, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
-import { highestRate, LimitSearch, lowestRate, stepsAround, type SearchStart } from '../k6/rate-search.ts';
+import {
+  highestRate,
+  LimitSearch,
+  lowestRate,
+  stepsAround,
+  type SearchStart,
+} from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { Disturbance } from './disturbance.ts';
@@ -15,16 +21,35 @@ import type { PlannedVariant } from './planned.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 
 /** A side's answer. `step`: the index of the phase that kept the limit at the rate nearest to it; `rate`, `atLeast` as in FoundRate, of this round. */
-export interface FoundInRound { step: number; rate: number; atLeast: boolean }
+export interface FoundInRound {
+  step: number;
+  rate: number;
+  atLeast: boolean;
+}
 
 /** The steps that a phase was, of those sides that were not done yet. @param names of the sides */
-export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[], within: Within, round: number): SearchStep[] {
+export function stepsIn(
+  { results, step }: PhaseOutcome,
+  names: readonly string[],
+  within: Within,
+  round: number,
+): SearchStep[] {
   return results.flatMap((result, side) => {
     const rate = step?.rates[side];
     if (rate === undefined || step?.tried[side] !== true) return [];
     const why = whyNotKept(result, rate, within);
     const { p50, p90, p99 } = result.latencyMs;
-    return [{ round, variant: names[side] as string, rate, made: roundRps([result]), latencyMs: { p50, p90, p99 }, kept: why === '', why }];
+    return [
+      {
+        round,
+        variant: names[side] as string,
+        rate,
+        made: roundRps([result]),
+        latencyMs: { p50, p90, p99 },
+        kept: why === '',
+        why,
+      },
+    ];
   });
 }
 
@@ -35,7 +60,13 @@ export function stepsIn({ results, step }: PhaseOutcome, names: readonly string[
  * @throws UserError where no rate kept the limit; a Disturbance where some did in earlier rounds, and where the steps did not suffice
  */
 export function foundIn(
-  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>, server: VariantResult['server'], phases: readonly Phase[], outcomes: readonly PhaseOutcome[], side: number, within: Within, cores: Cores,
+  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
+  server: VariantResult['server'],
+  phases: readonly Phase[],
+  outcomes: readonly PhaseOutcome[],
+  side: number,
+  within: Within,
+  cores: Cores,
   known: readonly number[],
 ): FoundInRound {
   const search = new LimitSearch({ rate: lowestRate, factor: 1, least: lowestRate }, within);
@@ -52,23 +83,32 @@ export function foundIn(
   if (kept.length === 0) {
     const why = last === undefined ? 'none was tried' : whyNotKept(last.phase, last.rate, within);
     const text = `${name}: ${limitText(within)} is not kept at ${whole(last?.rate ?? lowestRate)} requests/s`;
-    if (known.length > 0) throw new Disturbance(`${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`);
+    if (known.length > 0)
+      throw new Disturbance(
+        `${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`,
+      );
     throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
   }
   const { found } = search.rates;
   if (found === undefined) {
     const [from, to] = extent(kept.map(({ rate }) => rate)).map(whole);
-    throw new Disturbance(`${name}: the search did not come to an end in ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${from === to ? '' : `${from} to `}${to} requests/s, and ${last === undefined ? 'nothing broke it' : `last broken at ${whole(last.rate)}`}`);
+    throw new Disturbance(
+      `${name}: the search did not come to an end in ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${from === to ? '' : `${from} to `}${to} requests/s, and ${last === undefined ? 'nothing broke it' : `last broken at ${whole(last.rate)}`}`,
+    );
   }
   const distance = ({ rate }: { rate: number }): number => Math.abs(Math.log(rate / found));
-  const [nearest] = kept.toSorted((a, b) => distance(a) - distance(b)) as [typeof kept[number]];
+  const [nearest] = kept.toSorted((a, b) => distance(a) - distance(b)) as [(typeof kept)[number]];
   const around = tried.slice(-stepsAround).filter((one) => !one.kept);
   const beyond = around.filter(({ rate }) => rate >= found);
   const brokenBy = (beyond.length > 0 ? beyond : around).map(({ phase }) => phase);
   const alone = { round: 1, phases: brokenBy };
   const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
-  const wasGenerators = brokenBy.length === 0
-    || limitOf({ serverShare: serverShareOf(alone, { server, load }, all), generatorShare: generatorShareOf(alone, { server, load }, all) }) === 'generator';
+  const wasGenerators =
+    brokenBy.length === 0 ||
+    limitOf({
+      serverShare: serverShareOf(alone, { server, load }, all),
+      generatorShare: generatorShareOf(alone, { server, load }, all),
+    }) === 'generator';
   return { step: nearest.index, rate: found, atLeast: found === highestRate || wasGenerators };
 }
 
@@ -78,16 +118,35 @@ const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
 /** Of a round: what the rounds before found, by variant of the run, in requests/s, and the seed of what is drawn. */
-export interface SearchRound { known: ReadonlyMap<string, readonly number[]>; seed: string }
+export interface SearchRound {
+  known: ReadonlyMap<string, readonly number[]>;
+  seed: string;
+}
 
 /**
  * Where each variant's search begins: all at the same rate, below all limits. Where pauses blur the limit a search ends near its begin:
  * if it began at what the variant had found before, one bad round would draw the later ones along.
  */
-export function searchStarts(variants: readonly string[], { known, seed }: SearchRound): SearchStart[] {
+export function searchStarts(
+  variants: readonly string[],
+  { known, seed }: SearchRound,
+): SearchStart[] {
   const drawn = randomNumbers(seed)();
-  const middles = new Map([...known].flatMap(([variant, found]) => (found.length === 0 ? [] : [[variant, geometricMean(found)]])));
-  if (middles.size === 0) return variants.map(() => ({ rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)), factor: unknown.factor, least: lowestRate }));
+  const middles = new Map(
+    [...known].flatMap(([variant, found]) =>
+      found.length === 0 ? [] : [[variant, geometricMean(found)]],
+    ),
+  );
+  if (middles.size === 0)
+    return variants.map(() => ({
+      rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)),
+      factor: unknown.factor,
+      least: lowestRate,
+    }));
   const rate = extent(middles.values())[0] * (beneath.from + drawn * (beneath.to - beneath.from));
-  return variants.map((variant) => ({ rate, factor: beneath.factor, least: beneath.least * (middles.get(variant) ?? 0) }));
+  return variants.map((variant) => ({
+    rate,
+    factor: beneath.factor,
+    least: beneath.least * (middles.get(variant) ?? 0),
+  }));
 }

@@ -66,13 +66,20 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
     const wallAheadMs = clock.wallMs() - atMs;
     const own = readers.servers.map(({ usage, stoppedPid }, place) => {
       const used = usage();
-      return { ...used, stoppedPid: used.cpuSeconds === samples[place]?.at(-1)?.cpuSeconds ? stoppedPid() : undefined };
+      return {
+        ...used,
+        stoppedPid:
+          used.cpuSeconds === samples[place]?.at(-1)?.cpuSeconds ? stoppedPid() : undefined,
+      };
     });
     const shared = { atMs, wallAheadMs, serversCpuSeconds: total(own, cpuOf), ...readers.shared() };
     for (const [place, one] of own.entries()) samples[place]?.push({ ...shared, ...one });
   };
   take();
-  const timer = setInterval(take, Math.min(longestIntervalMs, intervalMsPerServer * readers.servers.length));
+  const timer = setInterval(
+    take,
+    Math.min(longestIntervalMs, intervalMsPerServer * readers.servers.length),
+  );
   let stopped = false;
   return {
     samplesOf: (place) => samples[place] as UsageSample[],
@@ -90,29 +97,64 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
  * @param used of all servers of the group
  * @param place of the server among them; where nothing was sampled of it, the samples are as they are
  */
-export function withServer(samples: readonly UsageSample[], used: readonly (readonly SampleThere[] | undefined)[], place: number): UsageSample[] {
+export function withServer(
+  samples: readonly UsageSample[],
+  used: readonly (readonly SampleThere[] | undefined)[],
+  place: number,
+): UsageSample[] {
   const theirs = used[place];
   if (theirs === undefined || theirs.length === 0) return [...samples];
-  const machines = theirs.flatMap(({ atMs, machine }) => (machine === undefined ? [] : [{ atMs, machine }]));
+  const machines = theirs.flatMap(({ atMs, machine }) =>
+    machine === undefined ? [] : [{ atMs, machine }],
+  );
   return samples.map((sample) => ({
-    ...sample, cpuSeconds: valueAt(theirs, sample.atMs, cpuOf), rssBytes: Math.round(valueAt(theirs, sample.atMs, ({ rssBytes }) => rssBytes)),
-    serversCpuSeconds: total(used, (one = []) => (one.length === 0 ? 0 : valueAt(one, sample.atMs, cpuOf))), machine: machineThere(machines, sample),
+    ...sample,
+    cpuSeconds: valueAt(theirs, sample.atMs, cpuOf),
+    rssBytes: Math.round(valueAt(theirs, sample.atMs, ({ rssBytes }) => rssBytes)),
+    serversCpuSeconds: total(used, (one = []) =>
+      one.length === 0 ? 0 : valueAt(one, sample.atMs, cpuOf),
+    ),
+    machine: machineThere(machines, sample),
   }));
 }
 
 /** The generator's cores are not there. */
-function machineThere(readings: readonly { atMs: number; machine: MachineReading }[], { atMs, machine: here }: UsageSample): MachineReading {
-  const { loadAverage, serverMhz } = (readings.findLast((one) => one.atMs <= atMs) ?? readings[0])?.machine ?? here;
-  const seconds = (part: keyof CoreSeconds): number => valueAt(readings, atMs, ({ machine }) => machine.server?.[part] ?? 0);
+function machineThere(
+  readings: readonly { atMs: number; machine: MachineReading }[],
+  { atMs, machine: here }: UsageSample,
+): MachineReading {
+  const { loadAverage, serverMhz } =
+    (readings.findLast((one) => one.atMs <= atMs) ?? readings[0])?.machine ?? here;
+  const seconds = (part: keyof CoreSeconds): number =>
+    valueAt(readings, atMs, ({ machine }) => machine.server?.[part] ?? 0);
   const isTold = readings.length > 0 && readings.every(({ machine }) => machine.server !== null);
-  return { server: isTold ? { processes: seconds('processes'), interrupts: seconds('interrupts'), steal: seconds('steal'), idle: seconds('idle') } : null, generator: here.generator, loadAverage, serverMhz };
+  return {
+    server: isTold
+      ? {
+          processes: seconds('processes'),
+          interrupts: seconds('interrupts'),
+          steal: seconds('steal'),
+          idle: seconds('idle'),
+        }
+      : null,
+    generator: here.generator,
+    loadAverage,
+    serverMhz,
+  };
 }
 
 /** Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
-export interface UsageWindow { fromMs: number; toMs: number; idleBefore: boolean }
+export interface UsageWindow {
+  fromMs: number;
+  toMs: number;
+  idleBefore: boolean;
+}
 
 /** The window of a phase. */
-export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load): UsageWindow {
+export function windowOf(
+  { monotonicMs: [fromMs, toMs] }: LoadResult,
+  { warmupSeconds }: Load,
+): UsageWindow {
   return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
 }
 
@@ -123,11 +165,18 @@ export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSe
  * at most what the server uses between two samples.
  * @param samples in order of time, around the window (gapIn says whether they are)
  */
-export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, idleBefore }: UsageWindow): { cpuSeconds: number; rssBytes: number } {
+export function usageBetween(
+  samples: readonly ServerSample[],
+  { fromMs, toMs, idleBefore }: UsageWindow,
+): { cpuSeconds: number; rssBytes: number } {
   const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
-  const begin = idleBefore ? cpuOf(samples.findLast((sample) => sample.atMs <= fromMs) ?? samples[0] as ServerSample) : valueAt(samples, fromMs, cpuOf);
+  const begin = idleBefore
+    ? cpuOf(samples.findLast((sample) => sample.atMs <= fromMs) ?? (samples[0] as ServerSample))
+    : valueAt(samples, fromMs, cpuOf);
   return {
-    cpuSeconds: cpuOf(samples.find((sample) => sample.atMs >= toMs) ?? samples.at(-1) as ServerSample) - begin,
+    cpuSeconds:
+      cpuOf(samples.find((sample) => sample.atMs >= toMs) ?? (samples.at(-1) as ServerSample)) -
+      begin,
     rssBytes: extent((inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes))[1],
   };
 }
@@ -135,13 +184,20 @@ export function usageBetween(samples: readonly ServerSample[], { fromMs, toMs, i
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
 
 /** The last sample before an instant, and the first one that is not; undefined where there is none. @param samples in order of time */
-function around<S extends { atMs: number }>(samples: readonly S[], atMs: number): [before: S | undefined, after: S | undefined] {
+function around<S extends { atMs: number }>(
+  samples: readonly S[],
+  atMs: number,
+): [before: S | undefined, after: S | undefined] {
   const next = samples.findIndex((sample) => sample.atMs >= atMs);
   return next === -1 ? [samples.at(-1), undefined] : [samples[next - 1], samples[next]];
 }
 
 /** A figure at an instant, on a straight line between the samples around it; outside of them that of the nearest one. */
-export function valueAt<S extends { atMs: number }>(samples: readonly S[], atMs: number, of: (sample: S) => number): number {
+export function valueAt<S extends { atMs: number }>(
+  samples: readonly S[],
+  atMs: number,
+  of: (sample: S) => number,
+): number {
   const [before, after] = around(samples, atMs);
   if (before === undefined || after === undefined) return of((before ?? after) as S);
   return of(before) + rate(before, after, of) * (atMs - before.atMs);

@@ -7,7 +7,13 @@ import { configOf, isOwn, networkOf, pageOf } from '../scenario/catalogue.ts';
 import { present } from '../present.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import type { Page } from '../scenario/model.ts';
-import { answerOfAll, isStarted, startServer, workersFor, type RunningServer } from '../servers/index.ts';
+import {
+  answerOfAll,
+  isStarted,
+  startServer,
+  workersFor,
+  type RunningServer,
+} from '../servers/index.ts';
 import { RoundFailure } from './disturbance.ts';
 import type { Group, PlannedVariant } from './planned.ts';
 import type { Attempt, BegunServer, RunContext, VariantRound } from './round-types.ts';
@@ -30,14 +36,27 @@ export function roundFolder(runFolder: string, round: number): string {
 }
 
 /** What the load asks of a server. */
-function askedOf({ plan: { scenario } }: RunContext, { variant, load }: PlannedVariant): { page: Page; protocol: Load['protocol']; request: Load; tls: Load['tls'] } {
+function askedOf(
+  { plan: { scenario } }: RunContext,
+  { variant, load }: PlannedVariant,
+): { page: Page; protocol: Load['protocol']; request: Load; tls: Load['tls'] } {
   return { page: pageOf(scenario, variant), protocol: load.protocol, request: load, tls: load.tls };
 }
 
 /** What the result says of a server. */
-export function serverFacts({ variant }: PlannedVariant, server: RunningServer): VariantRound['server'] {
+export function serverFacts(
+  { variant }: PlannedVariant,
+  server: RunningServer,
+): VariantRound['server'] {
   const { name, version, workers, redirections } = server;
-  return { name, version, workers, config: configOf(variant.server), redirections, ...(isStarted(server) || isHosted(server) ? {} : { atAddress: true }) };
+  return {
+    name,
+    version,
+    workers,
+    config: configOf(variant.server),
+    redirections,
+    ...(isStarted(server) || isHosted(server) ? {} : { atAddress: true }),
+  };
 }
 
 /**
@@ -45,15 +64,31 @@ export function serverFacts({ variant }: PlannedVariant, server: RunningServer):
  * of another group: they would disturb this one, or have a port of its.
  * @throws UserError where a server is started for the first time: its config, page, port or setting is not right; RoundFailure later
  */
-export async function openStages(context: RunContext, { sides }: Group, { round, tried }: Pick<Attempt, 'round' | 'tried'>): Promise<Stage[]> {
+export async function openStages(
+  context: RunContext,
+  { sides }: Group,
+  { round, tried }: Pick<Attempt, 'round' | 'tried'>,
+): Promise<Stage[]> {
   const isFirst = tried !== undefined && sides.some(({ variant }) => !tried.has(variant.name));
   const begun = new Map(context.begun);
   context.begun?.clear();
-  await Promise.all([...begun].map(([name, { server }]) => (sides.some(({ variant }) => variant.name === name) ? undefined : server.stop())));
-  const opened = await Promise.allSettled(sides.map(async (planned) => {
-    const { name } = planned.variant;
-    return openStage(context, planned, join(roundFolder(context.folder, round), name), begun.get(name), tried);
-  }));
+  await Promise.all(
+    [...begun].map(([name, { server }]) =>
+      sides.some(({ variant }) => variant.name === name) ? undefined : server.stop(),
+    ),
+  );
+  const opened = await Promise.allSettled(
+    sides.map(async (planned) => {
+      const { name } = planned.variant;
+      return openStage(
+        context,
+        planned,
+        join(roundFolder(context.folder, round), name),
+        begun.get(name),
+        tried,
+      );
+    }),
+  );
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const failed = opened.find((one) => one.status === 'rejected');
   if (failed === undefined) return stages;
@@ -72,7 +107,13 @@ export function asRoundFailure(error: unknown): never {
 }
 
 /** Opens the variant's network and starts its server, unless it has `begun`; notes it in `tried`. Nothing is left when it throws. */
-async function openStage(context: RunContext, planned: PlannedVariant, folder: string, begun: BegunServer | undefined, tried: Attempt['tried']): Promise<Stage> {
+async function openStage(
+  context: RunContext,
+  planned: PlannedVariant,
+  folder: string,
+  begun: BegunServer | undefined,
+  tried: Attempt['tried'],
+): Promise<Stage> {
   const { plan, tools, interrupt, host } = context;
   const { scenario, cores } = plan;
   const { name, server: serverSpec } = planned.variant;
@@ -80,7 +121,10 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
   let network: Network | null = null;
   let server = begun?.server;
   try {
-    network = spec === undefined ? null : await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
+    network =
+      spec === undefined
+        ? null
+        : await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
     server ??= await (host?.start ?? startServer)(serverSpec, {
       binaries: tools.servers,
       folder,
@@ -94,14 +138,22 @@ async function openStage(context: RunContext, planned: PlannedVariant, folder: s
     });
     if (tried?.has(name) === false) {
       const check = { ...askedOf(context, planned), anyLength: isOwn(serverSpec) || undefined };
-      const answer = begun?.answer ?? await answerOfAll(server, check, interrupt.signal, network?.server.enter);
-      tried.set(name, { server: serverFacts(planned, server), answer, settings: network?.settings ?? [] });
+      const answer =
+        begun?.answer ??
+        (await answerOfAll(server, check, interrupt.signal, network?.server.enter));
+      tried.set(name, {
+        server: serverFacts(planned, server),
+        answer,
+        settings: network?.settings ?? [],
+      });
     }
     const died = network === null ? server.died : Promise.race([server.died, network.died]);
     return { planned, server, network, died: died.then((how) => `${name}: ${how}`), stop };
   } catch (error) {
     await stop();
-    throw error instanceof UserError ? new UserError(`${name}: ${error.message}`, error.exitCode) : error;
+    throw error instanceof UserError
+      ? new UserError(`${name}: ${error.message}`, error.exitCode)
+      : error;
   }
 
   async function stop(): Promise<void> {

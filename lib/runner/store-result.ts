@@ -9,7 +9,15 @@ import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
-import { checkRounds, roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type RoundIntegrity } from '../store/index.ts';
+import {
+  checkRounds,
+  roundPoint,
+  runPoint,
+  sentencePoints,
+  serverSamplePoints,
+  tablePoints,
+  type RoundIntegrity,
+} from '../store/index.ts';
 import { quoteString } from '../store/line-protocol.ts';
 import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/catalogue.ts';
@@ -22,17 +30,45 @@ import type { Measurement } from './under-load.ts';
 
 /** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
 export async function storeSamples(
-  { store, plan }: RunBase, { variant }: PlannedVariant, round: number, { outputHung, samples, recordFile, unsent }: Measurement, requests: number,
+  { store, plan }: RunBase,
+  { variant }: PlannedVariant,
+  round: number,
+  { outputHung, samples, recordFile, unsent }: Measurement,
+  requests: number,
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
   const { url } = store.influx;
-  const [integrity] = (await checkRounds(store, plan.run, [{ variant: variant.name, round, recordFile, unsent, requests }])).integrity as [RoundIntegrity];
-  if (outputHung) integrity.problems.unshift(`InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`);
-  const tags = { run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), server: programOf(variant.server) };
+  const [integrity] = (
+    await checkRounds(store, plan.run, [
+      { variant: variant.name, round, recordFile, unsent, requests },
+    ])
+  ).integrity as [RoundIntegrity];
+  if (outputHung)
+    integrity.problems.unshift(
+      `InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`,
+    );
+  const tags = {
+    run: plan.run,
+    scenario: plan.scenario.name,
+    variant: variant.name,
+    round: String(round),
+    server: programOf(variant.server),
+  };
   // The clock did not step (clockStepIn): one difference holds for all.
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   if (variant.server.name === 'address') return integrity;
-  const problem = await written(store.writeOrKeep(serverSamplePoints(tags, samples.map(({ atMs, cpuSeconds, rssBytes }) => ({ atMs: atMs + wallAheadMs, cpuSeconds, rssBytes })))));
+  const problem = await written(
+    store.writeOrKeep(
+      serverSamplePoints(
+        tags,
+        samples.map(({ atMs, cpuSeconds, rssBytes }) => ({
+          atMs: atMs + wallAheadMs,
+          cpuSeconds,
+          rssBytes,
+        })),
+      ),
+    ),
+  );
   if (problem !== null) integrity.problems.push(problem);
   return integrity;
 }
@@ -50,37 +86,78 @@ async function written(work: Promise<unknown>): Promise<string | null> {
 
 /** Takes a round that another one has replaced out of those that count. Returns why it stays, in one line. */
 export async function forgetRound({ plan, store }: RunBase, round: number): Promise<string | null> {
-  return store === null ? null : written(store.query(`DELETE FROM "${benchRound.measurement}" WHERE "run" = ${quoteString(plan.run)} AND "round" = '${round}'`));
+  return store === null
+    ? null
+    : written(
+        store.query(
+          `DELETE FROM "${benchRound.measurement}" WHERE "run" = ${quoteString(plan.run)} AND "round" = '${round}'`,
+        ),
+      );
 }
 
 /**
  * Counts once more what the database holds of the rounds, and brings their integrity to it. Returns a line each on what was
  * not there any more.
  */
-export async function countAgain({ plan, store }: RunBase, kept: readonly KeptRound[]): Promise<string[]> {
-  const outcomes = kept.flatMap((one) => [...one.outcomes].map(([variant, outcome]) => ({ variant, round: one.round, outcome })));
+export async function countAgain(
+  { plan, store }: RunBase,
+  kept: readonly KeptRound[],
+): Promise<string[]> {
+  const outcomes = kept.flatMap((one) =>
+    [...one.outcomes].map(([variant, outcome]) => ({ variant, round: one.round, outcome })),
+  );
   if (store === null || outcomes.length === 0) return [];
-  const { integrity, uncounted } = await checkRounds(store, plan.run, outcomes.map(({ variant, round, outcome: { recordFile, requests, instances } }) => ({ variant, round, recordFile, requests, instances })), true);
+  const { integrity, uncounted } = await checkRounds(
+    store,
+    plan.run,
+    outcomes.map(({ variant, round, outcome: { recordFile, requests, instances } }) => ({
+      variant,
+      round,
+      recordFile,
+      requests,
+      instances,
+    })),
+    true,
+  );
   if (uncounted !== null) return [uncounted];
   for (const [index, now] of integrity.entries()) {
-    const { outcome } = outcomes[index] as typeof outcomes[number];
-    outcome.integrity = { ...now, backfilled: Math.min(now.requests, now.backfilled + (outcome.integrity?.backfilled ?? 0)) };
+    const { outcome } = outcomes[index] as (typeof outcomes)[number];
+    outcome.integrity = {
+      ...now,
+      backfilled: Math.min(now.requests, now.backfilled + (outcome.integrity?.backfilled ?? 0)),
+    };
   }
   const written = total(integrity, ({ backfilled }) => backfilled);
   const missing = written + total(integrity, ({ lost }) => lost);
-  return missing === 0 ? [] : [`InfluxDB lacked ${whole(missing)} of the run's requests when it was over: ${whole(written)} were written again from k6's record`];
+  return missing === 0
+    ? []
+    : [
+        `InfluxDB lacked ${whole(missing)} of the run's requests when it was over: ${whole(written)} were written again from k6's record`,
+      ];
 }
 
 /**
  * Writes the wide points: those of the newest round, the table's rows, the run's state and at its end what is said of it. Written again they replace
  * the ones before. Returns what the database would not take, in one line; the run goes on without it.
  */
-export async function storeResult(context: RunBase, result: Result, newest: KeptRound | undefined, ended: boolean): Promise<string | null> {
+export async function storeResult(
+  context: RunBase,
+  result: Result,
+  newest: KeptRound | undefined,
+  ended: boolean,
+): Promise<string | null> {
   const { plan, store } = context;
   if (store === null) return null;
   // Of a search that was ended in its first round there are steps.
   const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
-  return written(store.writeOrKeep([...(newest === undefined ? [] : roundPoints(plan, newest, result)), ...(hasTable ? tablePoints(result) : []), ...(ended ? sentencePoints(result, verdictSentences(result)) : []), runPoint(result, ended)]));
+  return written(
+    store.writeOrKeep([
+      ...(newest === undefined ? [] : roundPoints(plan, newest, result)),
+      ...(hasTable ? tablePoints(result) : []),
+      ...(ended ? sentencePoints(result, verdictSentences(result)) : []),
+      runPoint(result, ended),
+    ]),
+  );
 }
 
 function figureOf(metric: Metric, phase: Phase): number {
@@ -88,7 +165,11 @@ function figureOf(metric: Metric, phase: Phase): number {
   return metric === 'rps' ? roundRps([phase]) : serverCpuSecondsPerResponse([phase]);
 }
 
-function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, comparisons, search }: Result): string[] {
+function roundPoints(
+  plan: Plan,
+  { round, outcomes }: KeptRound,
+  { variants, comparisons, search }: Result,
+): string[] {
   const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
   return plan.variants.flatMap(({ variant, load }) => {
     const phases = phasesOf(variant.name);
@@ -97,19 +178,36 @@ function roundPoints(plan: Plan, { round, outcomes }: KeptRound, { variants, com
     const soFar = comparable(result, comparison) ? comparison : undefined;
     return phases.map((phase, index) => {
       const tags = {
-        run: plan.run, scenario: plan.scenario.name, variant: variant.name, round: String(round), phase: String(index + 1),
-        server: programOf(variant.server), protocol: load.protocol,
+        run: plan.run,
+        scenario: plan.scenario.name,
+        variant: variant.name,
+        round: String(round),
+        phase: String(index + 1),
+        server: programOf(variant.server),
+        protocol: load.protocol,
       };
       // Of a search it is that of the rates that were found: the step that is told of each side has another one.
-      const ratio = comparison && (search === undefined ? ratioOf(comparison, phase, index) : comparison.roundRatios[result.rounds.findIndex((one) => one.round === round)]);
+      const ratio =
+        comparison &&
+        (search === undefined
+          ? ratioOf(comparison, phase, index)
+          : comparison.roundRatios[result.rounds.findIndex((one) => one.round === round)]);
       const alone = { round, phases: [phase] };
-      const network = networkResult(result.network?.spec, [alone], usableCores(result, cores).server);
+      const network = networkResult(
+        result.network?.spec,
+        [alone],
+        usableCores(result, cores).server,
+      );
       const generatorShare = generatorShareOf(alone, result, cores);
       return roundPoint({ tags, ratio, soFar, generatorShare, network }, phase);
     });
   });
 
-  function ratioOf({ metric, baseline }: Comparison, phase: Phase, index: number): number | undefined {
+  function ratioOf(
+    { metric, baseline }: Comparison,
+    phase: Phase,
+    index: number,
+  ): number | undefined {
     const baselinePhase = phasesOf(baseline)[index];
     return baselinePhase && figureOf(metric, phase) / figureOf(metric, baselinePhase);
   }

@@ -23,7 +23,14 @@ import type { Group, Plan, PlannedVariant } from './planned.ts';
 import { RecordTail, watchConsole } from './record.ts';
 import type { Attempt, RunContext } from './round-types.ts';
 import { searchStarts, stepsIn } from './search.ts';
-import { sampleUsage, usageBetween, windowOf, withServer, type UsageSample, type UsageSampler } from './server-usage.ts';
+import {
+  sampleUsage,
+  usageBetween,
+  windowOf,
+  withServer,
+  type UsageSample,
+  type UsageSampler,
+} from './server-usage.ts';
 import { asRoundFailure, type Stage } from './stage.ts';
 
 /** What k6, a side's server and the link left to be put together; `outcomes` are of all sides. */
@@ -48,80 +55,166 @@ const mostWhereThreadsSleep = 10_000;
 const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
 
 /** Runs k6 against the group's servers, and samples what all use. Returns what it came to for each side. */
-export async function underLoad(context: RunContext, group: Group, stages: readonly Stage[], { round, search, onLoad, onStep }: Attempt, folder: string): Promise<Measurement[]> {
-  const { plan: { cores, scenario, within }, store, interrupt } = context;
+export async function underLoad(
+  context: RunContext,
+  group: Group,
+  stages: readonly Stage[],
+  { round, search, onLoad, onStep }: Attempt,
+  folder: string,
+): Promise<Measurement[]> {
+  const {
+    plan: { cores, scenario, within },
+    store,
+    interrupt,
+  } = context;
   const servers = stages.map(({ server }) => server);
   // Who has a network of the run's own is alone.
   const { network } = stages[0] as Stage;
   const throttling = watchThrottling();
   const { quotas } = throttling;
   let sampler: UsageSampler | undefined;
-  const hosted = await Promise.all(servers.map((server) => (isHosted(server) ? server.watch() : undefined)));
-  const link = network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
+  const hosted = await Promise.all(
+    servers.map((server) => (isHosted(server) ? server.watch() : undefined)),
+  );
+  const link =
+    network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
   const { generators = [] } = context;
   const what = {
     binary: context.tools.k6,
     script: context.script,
     folder,
-    loadPlan: loadPlanFor(context.plan, group, round, stages.map(({ planned: { variant }, server }) => (
-      { url: server.origin + pageOf(scenario, variant).path, netns: network?.client.netns, processes: isStarted(server) ? server.processes().map(Number) : undefined }
-    )), search === undefined ? [] : searchStarts(group.sides.map(({ variant }) => variant.name), search)),
+    loadPlan: loadPlanFor(
+      context.plan,
+      group,
+      round,
+      stages.map(({ planned: { variant }, server }) => ({
+        url: server.origin + pageOf(scenario, variant).path,
+        netns: network?.client.netns,
+        processes: isStarted(server) ? server.processes().map(Number) : undefined,
+      })),
+      search === undefined
+        ? []
+        : searchStarts(
+            group.sides.map(({ variant }) => variant.name),
+            search,
+          ),
+    ),
   };
   // k6 would wait for a database that hangs; its record is written to it once it is back. From another host it does not come there.
-  const output = generators.length === 0 && store !== null && await store.revive() ? store.k6Output() : null;
+  const output =
+    generators.length === 0 && store !== null && (await store.revive()) ? store.k6Output() : null;
   // What is due must not wait for the runner and the database, which share k6's cores. Whose cores are not known must not wait for k6,
   // and where its threads are awake all the time the runner would have to.
-  const goesFirst = search === undefined && !sharesCores(cores)
-    && group.sides.every(({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep)
-    && servers.every((server) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0);
-  const start = (): Promise<RunningK6> => (generators.length > 0 ? startK6There(generators, what) : startK6({ ...what, cpus: cores.generatorCpus, before: network?.client.enter, goesFirst, output }));
+  const goesFirst =
+    search === undefined &&
+    !sharesCores(cores) &&
+    group.sides.every(
+      ({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep,
+    ) &&
+    servers.every(
+      (server) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0,
+    );
+  const start = (): Promise<RunningK6> =>
+    generators.length > 0
+      ? startK6There(generators, what)
+      : startK6({
+          ...what,
+          cpus: cores.generatorCpus,
+          before: network?.client.enter,
+          goesFirst,
+          output,
+        });
   const isAtRate = search !== undefined || group.sides.some(({ load }) => load.rate !== undefined);
   // A closed load is as fast as the server: what its cores do between two requests is its own matter.
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
   const peerDied = Promise.race(stages.map(({ died }) => died));
-  const { outcomes, outputHung } = await runK6(start, { loadPlan: what.loadPlan, output }, interrupt, peerDied, (k6) => {
-    const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
-    const { ofLink, ofLinkToServer } = network === null ? onLoopback : {
-      ofLink: watchProcess(network.pid), ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
-    };
-    // Of another host's it cannot be told.
-    const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0) ? () => null : watchUpstreams(servers.flatMap(({ upstreams }) => upstreams), cores.serverCpus);
-    const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
-    const sampling = sampleUsage({
-      servers: servers.map((server) => (isStarted(server) ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) } : notSampled)),
-      shared() {
-        const { user, system } = process.cpuUsage();
-        const linkToServerCpuSeconds = ofLinkToServer();
-        return {
-          generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6, linkToServerCpuSeconds,
-          upstreamCpuSeconds: ofUpstreams(), throttling: throttling.read(), machine: ofMachine(),
-        };
-      },
+  const { outcomes, outputHung } = await runK6(
+    start,
+    { loadPlan: what.loadPlan, output },
+    interrupt,
+    peerDied,
+    (k6) => {
+      const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
+      const { ofLink, ofLinkToServer } =
+        network === null
+          ? onLoopback
+          : {
+              ofLink: watchProcess(network.pid),
+              ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
+            };
+      // Of another host's it cannot be told.
+      const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0)
+        ? () => null
+        : watchUpstreams(
+            servers.flatMap(({ upstreams }) => upstreams),
+            cores.serverCpus,
+          );
+      const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
+      const sampling = sampleUsage({
+        servers: servers.map((server) =>
+          isStarted(server)
+            ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) }
+            : notSampled,
+        ),
+        shared() {
+          const { user, system } = process.cpuUsage();
+          const linkToServerCpuSeconds = ofLinkToServer();
+          return {
+            generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6,
+            linkToServerCpuSeconds,
+            upstreamCpuSeconds: ofUpstreams(),
+            throttling: throttling.read(),
+            machine: ofMachine(),
+          };
+        },
+      });
+      sampler = sampling;
+      const unwatch =
+        within === undefined
+          ? undefined
+          : watchConsole(k6.files.console, (outcome) => {
+              onStep?.(
+                stepsIn(
+                  outcome,
+                  group.sides.map(({ variant }) => variant.name),
+                  within,
+                  round,
+                ),
+              );
+            });
+      const tail = new RecordTail(k6.files.record);
+      const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
+      return () => {
+        clearInterval(ticker);
+        unwatch?.();
+        sampling.stop();
+      };
+    },
+  )
+    .catch((error: unknown) => {
+      throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
+    })
+    .finally(() => {
+      letSleep?.();
+      return link?.stop();
     });
-    sampler = sampling;
-    const unwatch = within === undefined ? undefined : watchConsole(k6.files.console, (outcome) => {
-      onStep?.(stepsIn(outcome, group.sides.map(({ variant }) => variant.name), within, round));
-    });
-    const tail = new RecordTail(k6.files.record);
-    const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
-    return () => {
-      clearInterval(ticker);
-      unwatch?.();
-      sampling.stop();
-    };
-  }).catch((error: unknown) => {
-    throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
-  }).finally(() => {
-    letSleep?.();
-    return link?.stop();
-  });
   // The link's end, or an interrupt, has ended the load as well, and was told above.
   const failure = await link?.stop();
   if (failure !== undefined) asRoundFailure(failure);
-  const ofLink = network === null || link === null ? null : { samples: link.samples, report: await linkReport(network) };
+  const ofLink =
+    network === null || link === null
+      ? null
+      : { samples: link.samples, report: await linkReport(network) };
   const used = await Promise.all(hosted.map((end) => end?.()));
   return stages.map((_, side): Measurement => ({
-    results: outcomes.map(({ results }) => results[side] as LoadResult), outcomes, outputHung, samples: withServer(sampler?.samplesOf(side) ?? [], used, side), quotas, recordFile: k6Files(folder).record, unsent: output === null, link: ofLink,
+    results: outcomes.map(({ results }) => results[side] as LoadResult),
+    outcomes,
+    outputHung,
+    samples: withServer(sampler?.samplesOf(side) ?? [], used, side),
+    quotas,
+    recordFile: k6Files(folder).record,
+    unsent: output === null,
+    link: ofLink,
   }));
 }
 
@@ -130,13 +223,24 @@ async function linkReport(network: Network): Promise<LinkReport> {
   const report = await network.report().catch(asRoundFailure);
   const { deviceDrops } = report;
   if (deviceDrops === 0) return report;
-  throw new RoundFailure(`the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`);
+  throw new RoundFailure(
+    `the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`,
+  );
 }
 
 /** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
-export function phasesOf({ results, samples, link }: Measurement, { load, variant }: PlannedVariant, { scenario, cores }: Plan, server: RunningServer, othersAreKnown: boolean): Phase[] {
+export function phasesOf(
+  { results, samples, link }: Measurement,
+  { load, variant }: PlannedVariant,
+  { scenario, cores }: Plan,
+  server: RunningServer,
+  othersAreKnown: boolean,
+): Phase[] {
   const counts: NoiseCores = {
-    server: cores.serverCpus.length, generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0, shared: sharesCores(cores), interruptsApart: isHosted(server) ? undefined : interruptsApart(),
+    server: cores.serverCpus.length,
+    generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
+    shared: sharesCores(cores),
+    interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
   const isKnown = isStarted(server) || isHosted(server);
@@ -144,10 +248,13 @@ export function phasesOf({ results, samples, link }: Measurement, { load, varian
     const window = windowOf(result, load);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     return {
-      ...result, ...expectedOf(scenario, variant),
-      serverCpuSeconds: isKnown ? (serverCpu?.seconds ?? cpuSeconds) * shareOfTurns(result) : null, serverRssBytes: isKnown ? rssBytes : null,
+      ...result,
+      ...expectedOf(scenario, variant),
+      serverCpuSeconds: isKnown ? (serverCpu?.seconds ?? cpuSeconds) * shareOfTurns(result) : null,
+      serverRssBytes: isKnown ? rssBytes : null,
       idleCpuShare: serverCpu?.idleShare ?? null,
-      generatorCpuSeconds: result.cpuSeconds, noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
+      generatorCpuSeconds: result.cpuSeconds,
+      noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // In a network there is one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),
     };

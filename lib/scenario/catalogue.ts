@@ -12,7 +12,19 @@ import { loadModules } from './load-modules.ts';
 import { withOwnFiles } from './own-files.ts';
 import { isRunnable } from './variants.ts';
 
-export { baselineName, configOf, fitVariantLoad, isConfigured, isOwn, isRunnable, loadOf, networkOf, pageOf, programOf, type RunnableVariant } from './variants.ts';
+export {
+  baselineName,
+  configOf,
+  fitVariantLoad,
+  isConfigured,
+  isOwn,
+  isRunnable,
+  loadOf,
+  networkOf,
+  pageOf,
+  programOf,
+  type RunnableVariant,
+} from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 
@@ -22,7 +34,10 @@ export async function loadScenarios(): Promise<Scenario[]> {
 }
 
 async function shippedNames(): Promise<string[]> {
-  return (await readdir(scenariosFolder)).filter((file) => file.endsWith('.ts')).map((file) => path.basename(file, '.ts')).sort();
+  return (await readdir(scenariosFolder))
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => path.basename(file, '.ts'))
+    .sort();
 }
 
 const shippedFile = (name: string): string => path.join(scenariosFolder, `${name}.ts`);
@@ -31,7 +46,10 @@ const shippedFile = (name: string): string => path.join(scenariosFolder, `${name
 export async function findScenario(name: string): Promise<Scenario> {
   const isOwn = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
   const file = isOwn ? fromCallersFolder(name) : shippedFile(name);
-  if (!existsSync(file)) throw isOwn ? new UserError(`there is no scenario file ${file}`, 2) : unknownWord('scenario', name, await shippedNames());
+  if (!existsSync(file))
+    throw isOwn
+      ? new UserError(`there is no scenario file ${file}`, 2)
+      : unknownWord('scenario', name, await shippedNames());
   return (await loadScenarioFiles([file]))[0] as Scenario;
 }
 
@@ -44,15 +62,22 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   const known = scenario.variants.map((variant) => variant.name);
   const wanted = names.map((name) => name.trim());
   if (wanted.length === 0 || wanted.includes('')) {
-    throw new UserError(`--variants wants names with commas between them, of ${known.join(', ')}`, 2);
+    throw new UserError(
+      `--variants wants names with commas between them, of ${known.join(', ')}`,
+      2,
+    );
   }
   for (const name of wanted) {
     if (!known.includes(name)) throw unknownWord(`variant of ${scenario.name}`, name, known);
-    if (wanted.indexOf(name) !== wanted.lastIndexOf(name)) throw new UserError(`--variants names ${name} twice`, 2);
+    if (wanted.indexOf(name) !== wanted.lastIndexOf(name))
+      throw new UserError(`--variants names ${name} twice`, 2);
   }
   const found = scenario.variants.filter((variant) => wanted.includes(variant.name));
   if (!found.some(isRunnable)) {
-    throw new UserError(`--variants ${wanted.join(',')}: published only, so there is nothing to run; name another one too`, 2);
+    throw new UserError(
+      `--variants ${wanted.join(',')}: published only, so there is nothing to run; name another one too`,
+      2,
+    );
   }
   return found;
 }
@@ -74,6 +99,9 @@ function scenarioOf(module: unknown, folder: string): Scenario {
   let exported = (module as { default?: unknown }).default;
   // The default export of a CommonJS module is one level down.
   if (isObject(exported) && 'default' in exported) exported = exported.default;
-  if (isObject(exported) && 'variants' in exported) return withOwnFiles(defineScenario(exported as unknown as Scenario), folder);
-  throw new Error('it has no scenario as its default export: write "export default defineScenario({ … })"');
+  if (isObject(exported) && 'variants' in exported)
+    return withOwnFiles(defineScenario(exported as unknown as Scenario), folder);
+  throw new Error(
+    'it has no scenario as its default export: write "export default defineScenario({ … })"',
+  );
 }

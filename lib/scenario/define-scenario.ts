@@ -7,17 +7,29 @@ import { defaultTimeoutSeconds } from './load/fit.ts';
 import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
 import { isPath } from './own-files.ts';
 import { problemOfForm } from './schema.ts';
-import { baselineName, isConfigured, isOwn, isRunnable, loadOf, networkOf, pageOf } from './variants.ts';
+import {
+  baselineName,
+  isConfigured,
+  isOwn,
+  isRunnable,
+  loadOf,
+  networkOf,
+  pageOf,
+} from './variants.ts';
 import { isHttp2 } from './protocols.ts';
 
 /** Checks a scenario and returns it unchanged. Throws a UserError that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {
   const problem = problemOfForm(scenario) ?? problemOf(scenario);
-  if (problem !== undefined) throw new UserError(`scenario ${quotedUnlessName(String((scenario as Partial<Scenario> | null)?.name))}: ${problem}`);
+  if (problem !== undefined)
+    throw new UserError(
+      `scenario ${quotedUnlessName(String((scenario as Partial<Scenario> | null)?.name))}: ${problem}`,
+    );
   return scenario;
 }
 
-const quotedUnlessName = (text: string): string => (/^[a-z0-9-]+$/.test(text) ? text : JSON.stringify(text));
+const quotedUnlessName = (text: string): string =>
+  /^[a-z0-9-]+$/.test(text) ? text : JSON.stringify(text);
 
 /** What of its fields does not go together, the first such thing. */
 function problemOf(scenario: Scenario): string | undefined {
@@ -33,44 +45,66 @@ function problemOf(scenario: Scenario): string | undefined {
     if (found !== undefined) return `variant "${variant.name}" ${found}`;
   }
   if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
-  if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1) return 'has within, and phases.count: a search has load phases of its own';
+  if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1)
+    return 'has within, and phases.count: a search has load phases of its own';
   return problemOfFurtherComparisons(scenario);
 }
 
 /** What a variant may have instead of its scenario's. */
-function problemOfParts({ page, load, network }: Pick<Variant, 'page' | 'load' | 'network'>): string | undefined {
-  const problems = { page: page && problemOfPage(page), load: load && problemOfLoad(load), network: network && problemOfNetwork(network) };
+function problemOfParts({
+  page,
+  load,
+  network,
+}: Pick<Variant, 'page' | 'load' | 'network'>): string | undefined {
+  const problems = {
+    page: page && problemOfPage(page),
+    load: load && problemOfLoad(load),
+    network: network && problemOfNetwork(network),
+  };
   const [first] = Object.entries(present(problems));
   return first?.join(': ');
 }
 
 function problemOfPage({ docroot, path, host, weights = { [path]: 1 } }: Page): string | undefined {
-  if (docroot === '') return 'docroot is empty: name a folder of server-configs/www/, or a path such as ./www';
-  if (docroot !== undefined && !isPath(docroot) && docroot.includes('/')) return `docroot "${docroot}": write ./${docroot} for a folder beside the scenario`;
+  if (docroot === '')
+    return 'docroot is empty: name a folder of server-configs/www/, or a path such as ./www';
+  if (docroot !== undefined && !isPath(docroot) && docroot.includes('/'))
+    return `docroot "${docroot}": write ./${docroot} for a folder beside the scenario`;
   if (!Object.hasOwn(weights, path)) return `path "${path}" has to be one of weights`;
   for (const one of Object.keys(weights)) {
     if (!one.startsWith('/')) return `path "${one}" has to begin with /`;
-    if (/[\s#\0]/.test(one)) return `path "${one}" has a blank or a # in it: write it as %20 or %23`;
+    if (/[\s#\0]/.test(one))
+      return `path "${one}" has a blank or a # in it: write it as %20 or %23`;
   }
-  if (host !== undefined && !/^[^\s/\0]+$/.test(host)) return `host "${host}" has to be a name such as www.example.com`;
+  if (host !== undefined && !/^[^\s/\0]+$/.test(host))
+    return `host "${host}" has to be a name such as www.example.com`;
   return undefined;
 }
 
 function problemOfNetwork(network: NetworkSpec): string | undefined {
   for (const side of ['serverSettings', 'clientSettings'] as const) {
-    const unclear = network[side].find((file) => !isPath(file) && (file === '' || /\/|\.conf$/.test(file)));
-    if (unclear !== undefined) return `${side} "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/sysctl/ without .conf`;
+    const unclear = network[side].find(
+      (file) => !isPath(file) && (file === '' || /\/|\.conf$/.test(file)),
+    );
+    if (unclear !== undefined)
+      return `${side} "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/sysctl/ without .conf`;
   }
   return undefined;
 }
 
 /** Why a variant cannot run in this network, in words that follow its name; undefined when it can. */
-function problemInNetwork({ toServer, toClient }: NetworkSpec, server: ServerSpec, load: LoadProfile): string | undefined {
-  if (isOwn(server)) return 'is your own (asIs, a command or an address), and runs where it is: it must not have a network';
+function problemInNetwork(
+  { toServer, toClient }: NetworkSpec,
+  server: ServerSpec,
+  load: LoadProfile,
+): string | undefined {
+  if (isOwn(server))
+    return 'is your own (asIs, a command or an address), and runs where it is: it must not have a network';
   // A connection is made in one round trip and a request answered in another, and an attempt's time-out holds for both.
-  const needed = 2 * (toServer.delayMs + toClient.delayMs) / 1000;
+  const needed = (2 * (toServer.delayMs + toClient.delayMs)) / 1000;
   const { timeoutSeconds = defaultTimeoutSeconds } = load;
-  return needed < timeoutSeconds ? undefined
+  return needed < timeoutSeconds
+    ? undefined
     : `has a network whose delays take ${needed} s of the first request, and its load gives up after ${timeoutSeconds} s (timeoutSeconds)`;
 }
 
@@ -80,16 +114,21 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   const ownProblem = problemOfParts(variant);
   if (ownProblem !== undefined) return ownProblem;
   if (typeof server === 'string') {
-    if (server.trim() === '') return 'has an empty text as its server: write why nobody can run it here';
+    if (server.trim() === '')
+      return 'has an empty text as its server: write why nobody can run it here';
     if (published === undefined) return 'is published only, and has no published figures';
   } else {
     const load = loadOf(scenario, variant);
-    if (server.name === 'nghttpd' && !isHttp2(load.protocol)) return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
-    const problem = problemOfConfig(server, pageOf(scenario, variant)) ?? (network && problemInNetwork(network, server, load));
+    if (server.name === 'nghttpd' && !isHttp2(load.protocol))
+      return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
+    const problem =
+      problemOfConfig(server, pageOf(scenario, variant)) ??
+      (network && problemInNetwork(network, server, load));
     if (problem !== undefined) return problem;
   }
   const phases = scenario.phases?.count ?? 1;
-  if (phases > 1 && network !== undefined) return `has a network, and phases.count is ${phases}: in a network there is one load phase`;
+  if (phases > 1 && network !== undefined)
+    return `has a network, and phases.count is ${phases}: in a network there is one load phase`;
   if (published?.phases !== undefined && published.phases.length !== phases) {
     return `has published figures of ${published.phases.length} phases, not of ${phases}`;
   }
@@ -98,19 +137,28 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
 
 function problemOfConfig(server: ServerSpec, { docroot }: Page): string | undefined {
   if (!isConfigured(server)) {
-    if (docroot !== undefined) return `is ${server.name === 'command' ? 'a command' : 'an address'}: what it serves is its own, so its page must not have a docroot`;
-    return server.name === 'command' ? problemOfCommand(server.command) : problemOfOrigin(server.origin);
+    if (docroot !== undefined)
+      return `is ${server.name === 'command' ? 'a command' : 'an address'}: what it serves is its own, so its page must not have a docroot`;
+    return server.name === 'command'
+      ? problemOfCommand(server.command)
+      : problemOfOrigin(server.origin);
   }
   const { name, config, asIs } = server;
   if (asIs === undefined) {
-    if (config.length === 0) return `has no config: name files of server-configs/${name}/, the base first`;
+    if (config.length === 0)
+      return `has no config: name files of server-configs/${name}/, the base first`;
     const unclear = config.find((file) => !isPath(file) && /\/|\.conf$/.test(file));
-    if (unclear !== undefined) return `has the config "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/${name}/ without .conf`;
-    return docroot === undefined ? 'has a page without docroot: name a folder of server-configs/www/, or a path such as ./www' : undefined;
+    if (unclear !== undefined)
+      return `has the config "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/${name}/ without .conf`;
+    return docroot === undefined
+      ? 'has a page without docroot: name a folder of server-configs/www/, or a path such as ./www'
+      : undefined;
   }
   const [file, ...others] = config;
-  if (file === undefined || others.length > 0 || !isPath(file)) return 'is asIs: its config has to be one file, named by its path such as ./nginx.conf';
-  if (docroot !== undefined) return 'is asIs: what it serves is in its config, so its page must not have a docroot';
+  if (file === undefined || others.length > 0 || !isPath(file))
+    return 'is asIs: its config has to be one file, named by its path such as ./nginx.conf';
+  if (docroot !== undefined)
+    return 'is asIs: what it serves is in its config, so its page must not have a docroot';
   return undefined;
 }
 
@@ -125,11 +173,17 @@ function problemOfCommand(line: string): string | undefined {
 
 /** Of an address, what follows the variant's name. */
 function problemOfOrigin(origin: string): string | undefined {
-  const url = /^https?:\/\/[^/]/i.test(origin) && URL.canParse(origin) ? new URL(origin) : undefined;
-  if (url === undefined) return `has the address "${origin}": write one such as http://127.0.0.1:8080`;
-  if (url.port === '0') return `has the address "${origin}", whose port is 0: write the server's own`;
-  if (url.username !== '' || url.password !== '') return 'has an address with a user name in it: give a header, Authorization: Basic …';
-  return /^https?:\/\/[^/?#]+$/i.test(origin) ? undefined : `has the address "${origin}": write ${url.origin}, and what follows it as the page's path`;
+  const url =
+    /^https?:\/\/[^/]/i.test(origin) && URL.canParse(origin) ? new URL(origin) : undefined;
+  if (url === undefined)
+    return `has the address "${origin}": write one such as http://127.0.0.1:8080`;
+  if (url.port === '0')
+    return `has the address "${origin}", whose port is 0: write the server's own`;
+  if (url.username !== '' || url.password !== '')
+    return 'has an address with a user name in it: give a header, Authorization: Basic …';
+  return /^https?:\/\/[^/?#]+$/i.test(origin)
+    ? undefined
+    : `has the address "${origin}": write ${url.origin}, and what follows it as the page's path`;
 }
 
 function problemOfBaseline(scenario: Scenario, variant: Variant): string | undefined {
@@ -140,11 +194,16 @@ function problemOfBaseline(scenario: Scenario, variant: Variant): string | undef
 }
 
 /** Why nothing can be measured of one of these, behind what says of them; undefined where it can. */
-function whyNotMeasured({ variants }: Scenario, says: string, names: readonly string[]): string | undefined {
+function whyNotMeasured(
+  { variants }: Scenario,
+  says: string,
+  names: readonly string[],
+): string | undefined {
   for (const name of names) {
     const found = variants.find((one) => one.name === name);
     if (found === undefined) return `${says} "${name}", which is not there`;
-    if (!isRunnable(found)) return `${says} "${name}", which is published only: nothing here can be measured of it`;
+    if (!isRunnable(found))
+      return `${says} "${name}", which is published only: nothing here can be measured of it`;
   }
   return undefined;
 }
@@ -155,29 +214,50 @@ function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
     const why = whyNotMeasured(scenario, 'alsoCompare names', [variant, against]);
     if (why !== undefined) return why;
     if (variant === against) return `alsoCompare compares "${variant}" with itself`;
-    if (alsoCompare.filter((one) => one.variant === variant && one.against === against).length > 1) return `alsoCompare names "${variant}" against "${against}" twice`;
+    if (alsoCompare.filter((one) => one.variant === variant && one.against === against).length > 1)
+      return `alsoCompare names "${variant}" against "${against}" twice`;
   }
   return undefined;
 }
 
 /** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
-  const { protocol, requests, secondsHere, durationSeconds, streams, rate, arrivals, bucketSeconds, method, tls } = load;
+  const {
+    protocol,
+    requests,
+    secondsHere,
+    durationSeconds,
+    streams,
+    rate,
+    arrivals,
+    bucketSeconds,
+    method,
+    tls,
+  } = load;
   const http2 = isHttp2(protocol);
-  if ((requests === undefined) === (durationSeconds === undefined)) return 'one of requests and durationSeconds has to be set';
-  if (rate !== undefined && requests === undefined) return 'a rate goes with requests (rate times duration)';
+  if ((requests === undefined) === (durationSeconds === undefined))
+    return 'one of requests and durationSeconds has to be set';
+  if (rate !== undefined && requests === undefined)
+    return 'a rate goes with requests (rate times duration)';
   if (arrivals !== undefined && rate === undefined) return 'arrivals are those of a rate';
-  if (secondsHere !== undefined && (requests === undefined || rate !== undefined)) return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
-  if (!http2 && streams !== undefined && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
+  if (secondsHere !== undefined && (requests === undefined || rate !== undefined))
+    return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
+  if (!http2 && streams !== undefined && streams !== 1)
+    return `streams ${streams} need h2 or h2c, not ${protocol}`;
   if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';
   if (bucketSeconds !== undefined) {
     const ascending = bucketSeconds.every((end, index) => end > (bucketSeconds[index - 1] ?? 0));
-    if (bucketSeconds.length === 0 || !ascending) return 'bucketSeconds have to be ascending, and at least one';
+    if (bucketSeconds.length === 0 || !ascending)
+      return 'bucketSeconds have to be ascending, and at least one';
   }
-  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT')) return `method "${method}" has to be one such as GET or POST`;
-  const [problemOfHeaders] = Object.entries(load.headers ?? {}).flatMap(([name, value]) => problemOfHeader(name, value, protocol) ?? []);
+  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
+    return `method "${method}" has to be one such as GET or POST`;
+  const [problemOfHeaders] = Object.entries(load.headers ?? {}).flatMap(
+    ([name, value]) => problemOfHeader(name, value, protocol) ?? [],
+  );
   if (problemOfHeaders !== undefined) return `headers: ${problemOfHeaders}`;
   if (tls !== undefined && protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
-  if (tls?.minVersion === 'TLSv1.3' && tls.maxVersion === 'TLSv1.2') return 'tls: minVersion is above maxVersion';
+  if (tls?.minVersion === 'TLSv1.3' && tls.maxVersion === 'TLSv1.2')
+    return 'tls: minVersion is above maxVersion';
   return undefined;
 }

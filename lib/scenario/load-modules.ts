@@ -11,10 +11,21 @@ export async function loadModules(files: readonly string[]): Promise<unknown[]> 
   return inTemporaryFolder('bakeoff-scenario-', async (folder) => {
     const options = nodeModules(folder);
     const entryPoints = files.map((file, index) => ({ in: file, out: String(index) }));
-    await build({ ...options, entryPoints, plugins: [packages, ...options.plugins] }).catch(({ errors: [first] }: BuildFailure) => {
-      throw new Error(first === undefined ? 'it cannot be compiled' : `${first.text}${first.location === null ? '' : ` (line ${first.location.line})`}`);
-    });
-    return Promise.all(files.map((_, index) => import(pathToFileURL(path.join(folder, `${index}.mjs`)).href) as Promise<unknown>));
+    await build({ ...options, entryPoints, plugins: [packages, ...options.plugins] }).catch(
+      ({ errors: [first] }: BuildFailure) => {
+        throw new Error(
+          first === undefined
+            ? 'it cannot be compiled'
+            : `${first.text}${first.location === null ? '' : ` (line ${first.location.line})`}`,
+        );
+      },
+    );
+    return Promise.all(
+      files.map(
+        (_, index) =>
+          import(pathToFileURL(path.join(folder, `${index}.mjs`)).href) as Promise<unknown>,
+      ),
+    );
   });
 }
 
@@ -22,13 +33,26 @@ export async function loadModules(files: readonly string[]): Promise<unknown[]> 
 const packages: Plugin = {
   name: 'packages',
   setup(builder) {
-    builder.onResolve({ filter: /^server-bakeoff$/ }, () => ({ path: path.join(projectRoot, 'lib/index.ts') }));
-    builder.onResolve({ filter: /^[^./]/ }, async ({ path: name, kind, importer, resolveDir, pluginData }) => {
-      if (pluginData === resolved || kind === 'entry-point') return undefined;
-      const found = await builder.resolve(name, { kind, importer, resolveDir, pluginData: resolved });
-      if (found.external || !/\/node_modules\//.test(found.path)) return found;
-      return { path: kind === 'require-call' ? found.path : pathToFileURL(found.path).href, external: true };
-    });
+    builder.onResolve({ filter: /^server-bakeoff$/ }, () => ({
+      path: path.join(projectRoot, 'lib/index.ts'),
+    }));
+    builder.onResolve(
+      { filter: /^[^./]/ },
+      async ({ path: name, kind, importer, resolveDir, pluginData }) => {
+        if (pluginData === resolved || kind === 'entry-point') return undefined;
+        const found = await builder.resolve(name, {
+          kind,
+          importer,
+          resolveDir,
+          pluginData: resolved,
+        });
+        if (found.external || !/\/node_modules\//.test(found.path)) return found;
+        return {
+          path: kind === 'require-call' ? found.path : pathToFileURL(found.path).href,
+          external: true,
+        };
+      },
+    );
   },
 };
 

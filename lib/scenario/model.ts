@@ -102,7 +102,13 @@ export interface TlsOffer {
 }
 
 /** min · max · mean · sd · share within one sd, as h2load prints them; wrk leaves min out. */
-export interface PublishedDistribution { min?: number; mean: number; sd: number; max: number; withinSdPercent: number }
+export interface PublishedDistribution {
+  min?: number;
+  mean: number;
+  sd: number;
+  max: number;
+  withinSdPercent: number;
+}
 
 /** Figures that an article printed for one variant. Units are in the names; what it did not print is left out. */
 export interface Published {
@@ -202,7 +208,10 @@ export interface Page {
 }
 
 /** A limit of the latency: of so much of the requests, in milliseconds. */
-export interface Within { metric: 'p50' | 'p90' | 'p99'; ms: number }
+export interface Within {
+  metric: 'p50' | 'p90' | 'p99';
+  ms: number;
+}
 
 export interface Scenario {
   name: string;

@@ -13,24 +13,40 @@ export function isPath(name: string): boolean {
 
 /** The scenario with absolute paths, from its file's absolute `folder`. Throws Error for a file that is not there. */
 export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
-  const own = (name: string, kind: 'file' | 'folder', what: string): string => (isPath(name) ? found(folder, name, kind, what) : name);
-  const filesFrom = (names: readonly string[], what: string): string[] => names.map((name) => own(name, 'file', what));
+  const own = (name: string, kind: 'file' | 'folder', what: string): string =>
+    isPath(name) ? found(folder, name, kind, what) : name;
+  const filesFrom = (names: readonly string[], what: string): string[] =>
+    names.map((name) => own(name, 'file', what));
   const serverFrom = (server: ServerSpec, where: string): ServerSpec => {
-    if (isConfigured(server)) return { ...server, config: filesFrom(server.config, `${where}${server.name} config`) };
+    if (isConfigured(server))
+      return { ...server, config: filesFrom(server.config, `${where}${server.name} config`) };
     if (server.name === 'address' || server.folder === undefined) return server;
     return { ...server, folder: found(folder, server.folder, 'folder', `${where}command folder`) };
   };
-  const partsFrom = ({ page, network }: Pick<Variant, 'page' | 'network'>, where: string): Pick<Variant, 'page' | 'network'> => present({
-    page: page && { ...page, ...present({ docroot: page.docroot && own(page.docroot, 'folder', `${where}page: docroot`) }) },
-    network: network && {
-      ...network, ...byName(['serverSettings', 'clientSettings'], (side) => filesFrom(network[side], `${where}network: ${side}`)),
-    },
-  });
+  const partsFrom = (
+    { page, network }: Pick<Variant, 'page' | 'network'>,
+    where: string,
+  ): Pick<Variant, 'page' | 'network'> =>
+    present({
+      page: page && {
+        ...page,
+        ...present({
+          docroot: page.docroot && own(page.docroot, 'folder', `${where}page: docroot`),
+        }),
+      },
+      network: network && {
+        ...network,
+        ...byName(['serverSettings', 'clientSettings'], (side) =>
+          filesFrom(network[side], `${where}network: ${side}`),
+        ),
+      },
+    });
   const variantFrom = (variant: Variant): Variant => {
     const where = `variant "${variant.name}": `;
     return {
       ...variant,
-      server: typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where),
+      server:
+        typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where),
       ...partsFrom(variant, where),
     };
   };
@@ -41,6 +57,7 @@ function found(folder: string, name: string, kind: 'file' | 'folder', what: stri
   const full = path.resolve(folder, name);
   const there = statSync(full, { throwIfNoEntry: false });
   if (there === undefined) throw new Error(`${what} ${name}: there is no ${kind} ${full}`);
-  if (kind === 'folder' ? !there.isDirectory() : there.isDirectory()) throw new Error(`${what} ${name}: ${full} is no ${kind}`);
+  if (kind === 'folder' ? !there.isDirectory() : there.isDirectory())
+    throw new Error(`${what} ${name}: ${full} is no ${kind}`);
   return full;
 }

@@ -4,7 +4,9 @@ import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from 
 export type ServerOptions = Omit<ConfiguredServer, 'name' | 'config'>;
 
 type Composed = (config: readonly string[], options: ServerOptions) => ConfiguredServer;
-const composed = (name: ServerName): Composed => (config, options) => ({ name, config, ...options });
+const composed =
+  (name: ServerName): Composed =>
+  (config, options) => ({ name, config, ...options });
 
 /** An nginx whose config is composed of these files of `server-configs/nginx/` (without `.conf`), or of your own (./knob.conf), the base first. */
 export const nginx = composed('nginx');
@@ -16,7 +18,10 @@ export const h2o = composed('h2o');
 export const nghttpd = composed('nghttpd');
 
 /** A command of your own: `command('node server.js')`, `command('caddy file-server --listen 127.0.0.1:{port} --root www')`. */
-export function command(line: string, options: Omit<CommandServer, 'name' | 'command'> = {}): CommandServer {
+export function command(
+  line: string,
+  options: Omit<CommandServer, 'name' | 'command'> = {},
+): CommandServer {
   return { name: 'command', command: line, ...options };
 }
 

@@ -17,13 +17,23 @@ export const defaultPort = { http: 80, https: 443 } as const;
 /** `where` starts the message. Throws UserError (exit code 2) for what is no URL of http or https, and with a user name in it. */
 export function urlParts(text: string, where: string): UrlParts {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:\/\/[^/]/i.test(text)) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html`, 2);
-  if (url.username !== '' || url.password !== '') throw new UserError(`${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`, 2);
+  if (url === undefined || !/^https?:\/\/[^/]/i.test(text))
+    throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html`, 2);
+  if (url.username !== '' || url.password !== '')
+    throw new UserError(
+      `${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`,
+      2,
+    );
   const scheme = url.protocol === 'https:' ? 'https' : 'http';
   // URL leaves out the one that is the scheme's.
   const [, port] = /^[^:]+:\/\/[^/\\?#]*:(\d+)(?:[/\\?#]|$)/.exec(text) ?? [];
-  if (Number(port) === 0) throw new UserError(`${where}: ${text} has port 0, where nothing can listen: give the server's own`, 2);
-  const named = isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
+  if (Number(port) === 0)
+    throw new UserError(
+      `${where}: ${text} has port 0, where nothing can listen: give the server's own`,
+      2,
+    );
+  const named =
+    isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
   return {
     scheme,
     ...(named ? { host: url.host } : {}),
@@ -33,9 +43,18 @@ export function urlParts(text: string, where: string): UrlParts {
 }
 
 /** Of a URL, or of a path, which begins with /. `where` starts the message. Throws UserError (exit code 2) for what is neither. */
-export function pathOrUrl(text: string, where: string): UrlParts | { path: string; scheme?: never } {
-  if (!text.startsWith('/') && !text.includes('://')) throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`, 2);
-  return text.startsWith('/') ? { path: urlParts(`http://localhost${text}`, where).path } : urlParts(text, where);
+export function pathOrUrl(
+  text: string,
+  where: string,
+): UrlParts | { path: string; scheme?: never } {
+  if (!text.startsWith('/') && !text.includes('://'))
+    throw new UserError(
+      `${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`,
+      2,
+    );
+  return text.startsWith('/')
+    ? { path: urlParts(`http://localhost${text}`, where).path }
+    : urlParts(text, where);
 }
 
 /** The name that TLS asks for (SNI) where a request says this Host; undefined for an address, which is no name. */

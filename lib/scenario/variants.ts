@@ -3,10 +3,20 @@ import path from 'node:path';
 import { whole } from '../format.ts';
 import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
 import { commandWords } from './load/shell-words.ts';
-import type { ConfiguredServer, LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
+import type {
+  ConfiguredServer,
+  LoadProfile,
+  NetworkSpec,
+  Page,
+  Scenario,
+  ServerSpec,
+  Variant,
+} from './model.ts';
 
 /** A variant that can be measured here. */
-export interface RunnableVariant extends Variant { server: ServerSpec }
+export interface RunnableVariant extends Variant {
+  server: ServerSpec;
+}
 
 /** False for one whose figures are published only. */
 export function isRunnable(variant: Variant): variant is RunnableVariant {
@@ -32,7 +42,9 @@ export function configOf(server: ServerSpec): readonly string[] {
 /** What results call it: the server, a command's program, an address without its scheme. */
 export function programOf(server: ServerSpec): string {
   if (isConfigured(server)) return server.name;
-  return server.name === 'command' ? path.basename(commandWords(server.command, 0)[0] as string) : new URL(server.origin).host;
+  return server.name === 'command'
+    ? path.basename(commandWords(server.command, 0)[0] as string)
+    : new URL(server.origin).host;
 }
 
 /** The name of the variant that this one's ratio is taken against; undefined for a baseline. */
@@ -62,23 +74,39 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
   const profile = loadOf(scenario, variant);
   const load = fitLoad(profile, options);
   if (load.requests === undefined || load.rate !== undefined) return load;
-  const beside = scenario.variants.filter(isRunnable).map((one) => loadOf(scenario, one)).filter(({ requests }) => requests === profile.requests);
-  return { ...load, requests: Math.max(load.requests, ...beside.map((one) => fitLoad(one, options).requests ?? 0)) };
+  const beside = scenario.variants
+    .filter(isRunnable)
+    .map((one) => loadOf(scenario, one))
+    .filter(({ requests }) => requests === profile.requests);
+  return {
+    ...load,
+    requests: Math.max(load.requests, ...beside.map((one) => fitLoad(one, options).requests ?? 0)),
+  };
 }
 
 /** Of a load at a rate, as vegeta's -duration=10s; shortened as that is. */
 const secondsAtRate = 10;
 
 /** A sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at that rate. Published figures are left out. */
-export function atRates(scenario: Scenario, shown: readonly Variant[], rates: readonly number[]): Scenario {
+export function atRates(
+  scenario: Scenario,
+  shown: readonly Variant[],
+  rates: readonly number[],
+): Scenario {
   const { alsoCompare: _, within: __, ...rest } = scenario;
-  const variants = rates.flatMap((rate) => shown.filter(isRunnable).map((variant): Variant => {
-    const { published: ___, ...own } = variant;
-    const against = baselineName(scenario, variant);
-    return {
-      ...own, name: nameAt(variant.name, rate), series: variant.name, load: atRate(loadOf(scenario, variant), rate), against: against === undefined ? null : nameAt(against, rate),
-    };
-  }));
+  const variants = rates.flatMap((rate) =>
+    shown.filter(isRunnable).map((variant): Variant => {
+      const { published: ___, ...own } = variant;
+      const against = baselineName(scenario, variant);
+      return {
+        ...own,
+        name: nameAt(variant.name, rate),
+        series: variant.name,
+        load: atRate(loadOf(scenario, variant), rate),
+        against: against === undefined ? null : nameAt(against, rate),
+      };
+    }),
+  );
   return { ...rest, variants };
 }
 
@@ -87,6 +115,14 @@ export function nameAt(variant: string, rate: number): string {
   return `${variant}-at-${rate}`;
 }
 
-function atRate({ durationSeconds: _, secondsHere: __, ...profile }: LoadProfile, rate: number): LoadProfile {
-  return { ...profile, command: `${profile.command} at ${whole(rate)} requests/s`, rate, requests: Math.max(1, Math.round(rate * secondsAtRate)) };
+function atRate(
+  { durationSeconds: _, secondsHere: __, ...profile }: LoadProfile,
+  rate: number,
+): LoadProfile {
+  return {
+    ...profile,
+    command: `${profile.command} at ${whole(rate)} requests/s`,
+    rate,
+    requests: Math.max(1, Math.round(rate * secondsAtRate)),
+  };
 }

@@ -19,7 +19,10 @@ const renewMs = 30 * 24 * 3600 * 1000;
  * Both are in one file, so that they are replaced in one step. It is kept below `.bakeoff/` and made by openssl.
  * @throws UserError when it cannot be made, kept or read, or the signal's reason
  */
-export async function machineCertificate(signal: AbortSignal, machine: Machine = thisMachine()): Promise<string> {
+export async function machineCertificate(
+  signal: AbortSignal,
+  machine: Machine = thisMachine(),
+): Promise<string> {
   const folder = join(machine.bakeoffFolder, 'tls');
   const file = join(folder, 'localhost.pem');
   try {
@@ -27,11 +30,13 @@ export async function machineCertificate(signal: AbortSignal, machine: Machine =
     makeFolder(folder);
     await withLock(join(folder, 'lock'), signal, async () => {
       // Somebody else may have made it meanwhile.
-      if (!await isValid(file)) await make(file, machine, signal);
+      if (!(await isValid(file))) await make(file, machine, signal);
     });
   } catch (error) {
     if (signal.aborted || error instanceof UserError) throw error;
-    throw new UserError(`the certificate for TLS cannot be kept in ${folder}: ${(error as Error).message}; BAKEOFF_HOME names another folder`);
+    throw new UserError(
+      `the certificate for TLS cannot be kept in ${folder}: ${(error as Error).message}; BAKEOFF_HOME names another folder`,
+    );
   }
   return file;
 }
@@ -39,9 +44,22 @@ export async function machineCertificate(signal: AbortSignal, machine: Machine =
 /** The arguments with which openssl makes key and certificate, in one file. */
 export function certificateArgs(file: string): string[] {
   return [
-    'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-sha256', '-days', String(validDays),
-    '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1',
-    '-keyout', file, '-out', file,
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-sha256',
+    '-days',
+    String(validDays),
+    '-subj',
+    '/CN=localhost',
+    '-addext',
+    'subjectAltName=DNS:localhost,IP:127.0.0.1',
+    '-keyout',
+    file,
+    '-out',
+    file,
   ];
 }
 
@@ -53,8 +71,11 @@ async function isValid(file: string): Promise<boolean> {
   });
   try {
     const certificate = new X509Certificate(pem);
-    return certificate.checkPrivateKey(createPrivateKey(pem)) && Date.parse(certificate.validFrom) <= Date.now()
-      && Date.parse(certificate.validTo) > Date.now() + renewMs;
+    return (
+      certificate.checkPrivateKey(createPrivateKey(pem)) &&
+      Date.parse(certificate.validFrom) <= Date.now() &&
+      Date.parse(certificate.validTo) > Date.now() + renewMs
+    );
   } catch {
     return false;
   }
@@ -64,9 +85,16 @@ async function make(file: string, machine: Machine, signal: AbortSignal): Promis
   const { openssl } = await ensureTools(['openssl'], machine, signal);
   const unfinished = `${file}.unfinished`;
   await rm(unfinished, { force: true });
-  const { code, stderr } = await run({ command: openssl, args: certificateArgs(unfinished), env: machine.env, signal });
-  if (code !== 0 || !await isValid(unfinished)) {
-    throw new UserError(`${openssl} could not make a certificate (${lastLine(stderr) || 'it says nothing'}): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`);
+  const { code, stderr } = await run({
+    command: openssl,
+    args: certificateArgs(unfinished),
+    env: machine.env,
+    signal,
+  });
+  if (code !== 0 || !(await isValid(unfinished))) {
+    throw new UserError(
+      `${openssl} could not make a certificate (${lastLine(stderr) || 'it says nothing'}): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`,
+    );
   }
   await chmod(unfinished, 0o600);
   await rename(unfinished, file);

@@ -10,10 +10,15 @@ import { unknownWord } from '../nearest.ts';
 export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
 /** Config text and the name that its lines carry in the composed file. */
-export interface ConfigLayer { origin: string; text: string }
+export interface ConfigLayer {
+  origin: string;
+  text: string;
+}
 
 /** The same of a file, by its absolute path. */
-interface FileLayer extends ConfigLayer { file: string }
+interface FileLayer extends ConfigLayer {
+  file: string;
+}
 
 /** The longest configs are lists of addresses. */
 export const mostMegabytes = 32;
@@ -22,7 +27,10 @@ export const mostMegabytes = 32;
  * Reads files of `server-configs/<of>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read.
  * @param of sysctl: the kernel's settings
  */
-export function readLayers(of: ServerName | 'sysctl', names: readonly string[]): Promise<FileLayer[]> {
+export function readLayers(
+  of: ServerName | 'sysctl',
+  names: readonly string[],
+): Promise<FileLayer[]> {
   return Promise.all(names.map((name) => readLayer(of, name)));
 }
 
@@ -34,7 +42,8 @@ async function readLayer(of: string, name: string): Promise<FileLayer> {
     });
     return { file: name, origin: path.basename(name), text: bytes.toString('utf8') };
   }
-  if (name.includes('/')) throw new UserError(`${of} config ${name}: a config of your own is named by its absolute path`);
+  if (name.includes('/'))
+    throw new UserError(`${of} config ${name}: a config of your own is named by its absolute path`);
   const folder = path.join(shippedConfigs, of);
   const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
   if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);

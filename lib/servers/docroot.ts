@@ -1,5 +1,20 @@
 // The folders that servers serve.
-import { chmodSync, closeSync, constants, copyFileSync, fstatSync, lstatSync, mkdirSync, openSync, readdirSync, readlinkSync, realpathSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
@@ -26,7 +41,8 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
   }
   const folder = path.resolve(shippedPages, docroot);
   if (!path.isAbsolute(docroot)) {
-    if (docroot.includes('/')) throw new UserError(`docroot ${docroot}: a folder of your own is named by its absolute path`);
+    if (docroot.includes('/'))
+      throw new UserError(`docroot ${docroot}: a folder of your own is named by its absolute path`);
     const shipped = [...(await readdir(shippedPages)), generated];
     if (!shipped.includes(docroot)) throw unknownWord('docroot', docroot, shipped);
   }
@@ -51,8 +67,10 @@ function copyInto(root: string, target: string, place: string, folder: number): 
   for (const name of readdirSync(inFolder(folder, '.'))) {
     const [from, inner] = [inFolder(folder, name), path.join(place, name)];
     const found = lstatSync(from);
-    if (found.isSymbolicLink()) symlinkSync(linkWithin(root, inner, readlinkSync(from)), path.join(target, inner));
-    else if (found.isDirectory()) withFolder(from, (descriptor) => copyInto(root, target, inner, descriptor));
+    if (found.isSymbolicLink())
+      symlinkSync(linkWithin(root, inner, readlinkSync(from)), path.join(target, inner));
+    else if (found.isDirectory())
+      withFolder(from, (descriptor) => copyInto(root, target, inner, descriptor));
     else if (found.isFile()) copyFile(from, path.join(target, inner));
     else throw refused(root, inner, 'is neither a file nor a folder: take it out');
   }
@@ -65,10 +83,18 @@ function linkWithin(root: string, place: string, to: string): string {
   try {
     end = realpathSync(path.resolve(folder, to));
   } catch (error) {
-    throw refused(root, place, `is a link to ${to}, ${(error as NodeJS.ErrnoException).code === 'ELOOP' ? 'and so to itself' : 'which is not there'}: take it out`);
+    throw refused(
+      root,
+      place,
+      `is a link to ${to}, ${(error as NodeJS.ErrnoException).code === 'ELOOP' ? 'and so to itself' : 'which is not there'}: take it out`,
+    );
   }
   if (end !== root && !end.startsWith(`${root}/`)) {
-    throw refused(root, place, `is a link to ${end}, out of the docroot, where it would become readable for all: put a copy in its place, or take it out`);
+    throw refused(
+      root,
+      place,
+      `is a link to ${end}, out of the docroot, where it would become readable for all: put a copy in its place, or take it out`,
+    );
   }
   return path.relative(folder, end) || '.';
 }
@@ -84,9 +110,13 @@ function makeOpenFolder(folder: string): void {
 
 function copyFile(from: string, to: string): void {
   // It may have become a link or a pipe since it was looked at.
-  const descriptor = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const descriptor = openSync(
+    from,
+    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+  );
   try {
-    if (!fstatSync(descriptor).isFile()) throw new Error(`${path.basename(to)} changes while it is copied`);
+    if (!fstatSync(descriptor).isFile())
+      throw new Error(`${path.basename(to)} changes while it is copied`);
     copyFileSync(`/proc/self/fd/${descriptor}`, to);
     chmodSync(to, 0o644);
   } finally {
@@ -116,7 +146,21 @@ const pictures = `
 /** img.html, article 002's page: a heading, and an `<img>` for each picture of the data set. 525,304 bytes. */
 export function imagePage(): string {
   const tags = [...pictures.matchAll(/(\w+) (\d+)/g)].flatMap(([, category, count]) =>
-    Array.from({ length: Number(count) }, (_, index) =>
-      `<img src="101_ObjectCategories/${category}/image_${String(index + 1).padStart(4, '0')}.jpg">`));
-  return ['<html>', '<head>', '</head>', '<body>', '<h1>HTTP2 TEST</h1>', ...tags, '</body>', '</html>', ''].join('\n');
+    Array.from(
+      { length: Number(count) },
+      (_, index) =>
+        `<img src="101_ObjectCategories/${category}/image_${String(index + 1).padStart(4, '0')}.jpg">`,
+    ),
+  );
+  return [
+    '<html>',
+    '<head>',
+    '</head>',
+    '<body>',
+    '<h1>HTTP2 TEST</h1>',
+    ...tags,
+    '</body>',
+    '</html>',
+    '',
+  ].join('\n');
 }

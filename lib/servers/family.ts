@@ -19,11 +19,15 @@ export function groupOf(pid: number): string[] {
 
 /** The same, and all that have the command's mark. */
 export function familyOf(pid: number, mark: string): string[] {
-  return withDescendants(processIds('/proc').filter((one) => runs(one, pid) || (runs(one) && hasMark(one, mark))));
+  return withDescendants(
+    processIds('/proc').filter((one) => runs(one, pid) || (runs(one) && hasMark(one, mark))),
+  );
 }
 
 function withDescendants(roots: readonly string[]): string[] {
-  return [...new Set(roots.flatMap((root) => processTree('/proc', root)))].filter((one) => runs(one));
+  return [...new Set(roots.flatMap((root) => processTree('/proc', root)))].filter((one) =>
+    runs(one),
+  );
 }
 
 /** False of a process that hides its environment, or has written over it. */
@@ -35,9 +39,19 @@ function hasMark(pid: string, mark: string): boolean {
 export function writersOf(file: string): string[] {
   const real = ifThere(() => realpathSync(file));
   if (real === undefined) return [];
-  const mayWrite = (pid: string, descriptor: string): boolean => (parseInt(/^flags:\s*(\d+)/m.exec(textOf(`/proc/${pid}/fdinfo/${descriptor}`))?.[1] ?? '0', 8) & 3) !== 0;
-  return processIds('/proc').filter((pid) => pid !== String(process.pid) && runs(pid)
-    && namesIn(`/proc/${pid}/fd`).some((descriptor) => linkOf(`/proc/${pid}/fd/${descriptor}`) === real && mayWrite(pid, descriptor)));
+  const mayWrite = (pid: string, descriptor: string): boolean =>
+    (parseInt(/^flags:\s*(\d+)/m.exec(textOf(`/proc/${pid}/fdinfo/${descriptor}`))?.[1] ?? '0', 8) &
+      3) !==
+    0;
+  return processIds('/proc').filter(
+    (pid) =>
+      pid !== String(process.pid) &&
+      runs(pid) &&
+      namesIn(`/proc/${pid}/fd`).some(
+        (descriptor) =>
+          linkOf(`/proc/${pid}/fd/${descriptor}`) === real && mayWrite(pid, descriptor),
+      ),
+  );
 }
 
 /** Its input ends when the process that started it does. */
@@ -56,6 +70,12 @@ const killMarked = `
  * @returns ends the shell; may be called twice
  */
 export async function guardMarked(mark: string): Promise<() => Promise<void>> {
-  const { stop } = await startChild({ command: 'sh', args: ['-c', killMarked, mark], cwd: '/', env: { PATH: process.env.PATH }, stdio: ['pipe', 'ignore', 'ignore'] });
+  const { stop } = await startChild({
+    command: 'sh',
+    args: ['-c', killMarked, mark],
+    cwd: '/',
+    env: { PATH: process.env.PATH },
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   return () => stop(0);
 }

@@ -22,7 +22,10 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const tls = isMap(listen) && isMap(listen.get('ssl', true));
   // bakeoff chooses the user and the log, and needs no pid file.
   for (const name of ['pid-file', 'user', 'error-log']) config.delete(name);
-  mergeLayer(config, { origin: 'this machine', text: await machineLines(host, owner === config, tls, place) });
+  mergeLayer(config, {
+    origin: 'this machine',
+    text: await machineLines(host, owner === config, tls, place),
+  });
   return {
     text: composedOf(layers) + textOf(config),
     tls,
@@ -35,7 +38,10 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
 export function composeYaml(layers: readonly ConfigLayer[]): YAMLMap {
   const [base, ...knobs] = layers;
   const config = base === undefined ? undefined : parse(base);
-  if (config === undefined) throw new UserError(`h2o config ${base?.origin ?? ''}: is empty; the first one has to have hosts`);
+  if (config === undefined)
+    throw new UserError(
+      `h2o config ${base?.origin ?? ''}: is empty; the first one has to have hosts`,
+    );
   for (const knob of knobs) mergeLayer(config, knob);
   return config;
 }
@@ -74,36 +80,54 @@ function keyOf({ key }: Pair): string {
 function parse({ origin, text }: ConfigLayer): YAMLMap | undefined {
   const document = parseYaml(origin, text, 'core');
   if (document.contents === null) return undefined;
-  if (!isMap(document.contents)) throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
+  if (!isMap(document.contents))
+    throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
   visit(document.contents, {
     Pair: (_, { key }) => {
       // Comments above a blank line are about the file or the block.
-      if (isScalar(key) && key.commentBefore != null) key.commentBefore = key.commentBefore.split('\n\n').at(-1) as string;
+      if (isScalar(key) && key.commentBefore != null)
+        key.commentBefore = key.commentBefore.split('\n\n').at(-1) as string;
     },
   });
   return document.contents;
 }
 
 /** The only host, and the only `listen` with its owner: that host, or the config for all hosts. Others would serve the network. */
-function oneAddress(config: YAMLMap, names: readonly string[]): { host: string; owner: YAMLMap; listen: unknown } {
+function oneAddress(
+  config: YAMLMap,
+  names: readonly string[],
+): { host: string; owner: YAMLMap; listen: unknown } {
   const hosts = config.get('hosts', true);
   const pairs = isMap(hosts) ? hosts.items : [];
   const listens = [config, ...pairs.map(({ value }) => value)].filter(isMap).flatMap((owner) => {
     const listen = owner.get('listen', true);
-    return (isSeq(listen) ? listen.items : listen === undefined ? [] : [listen]).map((one) => ({ owner, listen: one }));
+    return (isSeq(listen) ? listen.items : listen === undefined ? [] : [listen]).map((one) => ({
+      owner,
+      listen: one,
+    }));
   });
   const [pair, address] = [pairs[0], listens[0]];
-  if (pair !== undefined && address !== undefined && pairs.length === 1 && listens.length === 1) return { host: keyOf(pair), ...address };
+  if (pair !== undefined && address !== undefined && pairs.length === 1 && listens.length === 1)
+    return { host: keyOf(pair), ...address };
   throw new UserError(
     `h2o config ${names.join(' + ')}: has ${pairs.length} hosts and ${listens.length} listen entries; keep one of each, bakeoff gives it its address`,
   );
 }
 
 /** The YAML of Place. @param shared whether `listen` is the one of all hosts */
-async function machineLines(host: string, shared: boolean, tls: boolean, place: Place): Promise<string> {
+async function machineLines(
+  host: string,
+  shared: boolean,
+  tls: boolean,
+  place: Place,
+): Promise<string> {
   const certificate = tls ? await place.certificateFile() : undefined;
   // No server can say whether our own certificate has been revoked.
-  const ssl = { 'certificate-file': certificate, 'key-file': certificate, 'ocsp-update-interval': 0 };
+  const ssl = {
+    'certificate-file': certificate,
+    'key-file': certificate,
+    'ocsp-update-interval': 0,
+  };
   const listen = { listen: { host: place.address, port: place.port, ...(tls ? { ssl } : {}) } };
   return stringify({
     // h2o's own default is a thread for each core of the machine, allowed or not.

@@ -20,11 +20,20 @@ const commandGraceMs = 5000;
  * its port) or all members are ended, and `cleanUp` runs. Configured servers pass TERM on to their workers; all members get it.
  * @param members finds the running processes of a command, which may have left its group
  */
-export function watchLifecycle(name: string, child: Child, logFile: string, cleanUp: () => void | Promise<void>, members?: () => number[]): Pick<RunningServer, 'died' | 'stop'> {
+export function watchLifecycle(
+  name: string,
+  child: Child,
+  logFile: string,
+  cleanUp: () => void | Promise<void>,
+  members?: () => number[],
+): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
   let ending: Promise<void> | undefined;
-  const endRest = (): Promise<void> => (ending ??= members === undefined
-    ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs) : endAll(members, commandGraceMs, 'SIGTERM'));
+  const endRest = (): Promise<void> =>
+    (ending ??=
+      members === undefined
+        ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs)
+        : endAll(members, commandGraceMs, 'SIGTERM'));
 
   const gone = child.exited.then(async (exit) => {
     const left = members?.() ?? [];
@@ -40,10 +49,15 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
   const died = new Promise<string>((resolve) => {
     void gone.then(async ({ code, signal, left }) => {
       if (stopping !== undefined) return;
-      if (left.length > 0 && code === 0) return resolve(`${name} (pid ${child.pid}) went on in the background (pid ${left.join(', ')}), and was ended: ${howToStay}`);
+      if (left.length > 0 && code === 0)
+        return resolve(
+          `${name} (pid ${child.pid}) went on in the background (pid ${left.join(', ')}), and was ended: ${howToStay}`,
+        );
       const last = lastWords(await lastLines(logFile), members === undefined ? 1 : wordsOfStranger);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
-      resolve(`${name} (pid ${child.pid}) ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`);
+      resolve(
+        `${name} (pid ${child.pid}) ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`,
+      );
     });
   });
 
@@ -56,7 +70,8 @@ export function watchLifecycle(name: string, child: Child, logFile: string, clea
   return { died, stop: () => (stopping ??= end()) };
 }
 
-export const howToStay = "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
+export const howToStay =
+  "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
 
 /** The last line of an unknown program need not be its reason. */
 const wordsOfStranger = 4;
@@ -68,7 +83,11 @@ function lastWords(lines: readonly string[], count: number): string {
 }
 
 /** Does work that needs the server. Throws UserError with its last words when it ends, or the signal's reason. */
-export async function whileItRuns<T>(died: Promise<string>, aborted: AbortSignal, work: (until: AbortSignal) => Promise<T>): Promise<T> {
+export async function whileItRuns<T>(
+  died: Promise<string>,
+  aborted: AbortSignal,
+  work: (until: AbortSignal) => Promise<T>,
+): Promise<T> {
   const over = new AbortController();
   const ended = died.then((line): never => {
     throw new UserError(line);
@@ -111,5 +130,10 @@ function groupIfThere(group: number): number[] {
 /** Whether a process runs, in that group. Ended ones may stay in the table for a while. */
 export function runs(pid: string, group?: number): boolean {
   const [state, , itsGroup] = statFields(`/proc/${pid}`) ?? [];
-  return state !== undefined && state !== 'Z' && state !== 'X' && (group === undefined || Number(itsGroup) === group);
+  return (
+    state !== undefined &&
+    state !== 'Z' &&
+    state !== 'X' &&
+    (group === undefined || Number(itsGroup) === group)
+  );
 }

@@ -16,8 +16,19 @@ export interface Flag {
 
 /** The short forms of nghttpd 1.0 to 1.52. */
 const longForms: Record<string, string> = {
-  a: 'address', D: 'daemon', V: 'verify-client', d: 'htdocs', v: 'verbose', c: 'header-table-size', p: 'push', b: 'padding',
-  m: 'max-concurrent-streams', n: 'workers', e: 'error-gzip', w: 'window-bits', W: 'connection-window-bits',
+  a: 'address',
+  D: 'daemon',
+  V: 'verify-client',
+  d: 'htdocs',
+  v: 'verbose',
+  c: 'header-table-size',
+  p: 'push',
+  b: 'padding',
+  m: 'max-concurrent-streams',
+  n: 'workers',
+  e: 'error-gzip',
+  w: 'window-bits',
+  W: 'connection-window-bits',
 };
 
 /** Lays the layers over each other, the first is the base: flags of a knob take the place of all earlier ones of their name. */
@@ -30,10 +41,12 @@ export function composeFlags(layers: readonly ConfigLayer[]): Flag[] {
 
 /** The composed file's text. A line that is not the base's names its file. */
 export function printFlags(flags: readonly Flag[], base: string): string {
-  return flags.map((flag) => {
-    const comments = flag.comments.map((comment) => `${comment}\n`).join('');
-    return `${comments}${wordOf(flag)}${flag.origin === base ? '' : `  # ${flag.origin}`}\n`;
-  }).join('');
+  return flags
+    .map((flag) => {
+      const comments = flag.comments.map((comment) => `${comment}\n`).join('');
+      return `${comments}${wordOf(flag)}${flag.origin === base ? '' : `  # ${flag.origin}`}\n`;
+    })
+    .join('');
 }
 
 export function wordOf({ name, value }: Flag): string {
@@ -46,10 +59,21 @@ function parse({ origin, text }: ConfigLayer): Flag[] {
   for (const [index, line] of text.split('\n').entries()) {
     const words = line.replace(/(^|\s)#.*/, '').trim();
     if (words !== '') {
-      const { short, long, value } = /^(?:-(?<short>\w)|--(?<long>[\w-]+))(?:(?:=|\s*)(?<value>\S.*))?$/.exec(words)?.groups ?? {};
+      const { short, long, value } =
+        /^(?:-(?<short>\w)|--(?<long>[\w-]+))(?:(?:=|\s*)(?<value>\S.*))?$/.exec(words)?.groups ??
+        {};
       const name = long ?? longForms[short ?? ''];
-      if (name === undefined) throw new UserError(`nghttpd config ${origin}:${index + 1}: "${words}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`);
-      flags.push({ name, ...(value === undefined ? {} : { value }), comments, origin, line: index + 1 });
+      if (name === undefined)
+        throw new UserError(
+          `nghttpd config ${origin}:${index + 1}: "${words}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
+        );
+      flags.push({
+        name,
+        ...(value === undefined ? {} : { value }),
+        comments,
+        origin,
+        line: index + 1,
+      });
       comments = [];
     } else if (line.trim() === '') {
       // Comments above a blank line are about the file.

@@ -16,13 +16,18 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const layers = await readLayers('nghttpd', names);
   const shipped = composeFlags(layers);
   if (shipped.some(({ name }) => name === 'daemon')) {
-    throw new UserError(`nghttpd config ${names.join(' + ')}: leave out --daemon, it would go on when bakeoff has ended`);
+    throw new UserError(
+      `nghttpd config ${names.join(' + ')}: leave out --daemon, it would go on when bakeoff has ended`,
+    );
   }
   const tls = !shipped.some(({ name }) => name === 'no-tls');
   const machine = `--address=${place.address}\n--workers=${place.workers}\n--htdocs=${place.docroot}\n`;
   const flags = composeFlags([...layers, { origin: 'this machine', text: machine }]);
   const certificate = tls ? await place.certificateFile() : undefined;
-  const words = [String(place.port), ...(certificate === undefined ? [] : [certificate, certificate])];
+  const words = [
+    String(place.port),
+    ...(certificate === undefined ? [] : [certificate, certificate]),
+  ];
   return {
     text: `${composedOf(layers)}${printFlags(flags, layers[0]?.origin ?? '')}# Port, key and certificate.\n${words.join(' ')}\n`,
     tls,

@@ -36,7 +36,8 @@ export function printConfig(directives: readonly Directive[], base: string, dept
       const comments = directive.comments.map((comment) => `${indent}${comment}\n`).join('');
       const words = asWritten(directive);
       const origin = directive.origin === base ? '' : `  # ${directive.origin}`;
-      if (directive.code !== undefined) return `${comments}${indent}${words} {${directive.code}}${origin}\n`;
+      if (directive.code !== undefined)
+        return `${comments}${indent}${words} {${directive.code}}${origin}\n`;
       if (directive.block === undefined) return `${comments}${indent}${words};${origin}\n`;
       return `${comments}${indent}${words} {${origin}\n${printConfig(directive.block, base, depth + 1)}${indent}}\n`;
     })
@@ -63,13 +64,18 @@ export function quoted(text: string): string {
 
 /** The same, in quotes only where it needs them. */
 export function asWord(text: string): string {
-  return /^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text ? text : quoted(text);
+  return /^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text
+    ? text
+    : quoted(text);
 }
 
 /** The value of a word: without quotes, escapes undone. */
 export function bareWord(word: string): string {
   const inner = /^(["'])(.*)\1$/s.exec(word)?.[2] ?? word;
-  return inner.replace(/\\(["'\\trn])/g, (_, escaped: string) => ({ t: '\t', r: '\r', n: '\n' })[escaped] ?? escaped);
+  return inner.replace(
+    /\\(["'\\trn])/g,
+    (_, escaped: string) => ({ t: '\t', r: '\r', n: '\n' })[escaped] ?? escaped,
+  );
 }
 
 /** Arguments that have nginx log to its standard error from its start: the build's own log may be closed to the server's user. */
@@ -79,7 +85,12 @@ export function logArgs({ version }: Build): string[] {
 
 /** The modules of a build that keep temporary files: each has a directive NAME_temp_path. */
 export function tempModules({ answer }: Build): string[] {
-  return ['client_body', ...['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter((module) => !answer.includes(`--without-http_${module}_module`))];
+  return [
+    'client_body',
+    ...['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter(
+      (module) => !answer.includes(`--without-http_${module}_module`),
+    ),
+  ];
 }
 
 function merge(base: readonly Directive[], layer: readonly Directive[]): Directive[] {
@@ -88,7 +99,14 @@ function merge(base: readonly Directive[], layer: readonly Directive[]): Directi
     if (later.length === 0) return [earlier];
     const isFirst = base.find((one) => takesPlace(one, earlier)) === earlier;
     if (earlier.block === undefined) return isFirst ? later : [];
-    return isFirst ? [{ ...earlier, block: later.reduce((inner, { block = [] }) => merge(inner, block), earlier.block) }] : [earlier];
+    return isFirst
+      ? [
+          {
+            ...earlier,
+            block: later.reduce((inner, { block = [] }) => merge(inner, block), earlier.block),
+          },
+        ]
+      : [earlier];
   });
   const fresh = layer.filter((one) => !base.some((earlier) => takesPlace(one, earlier)));
   // New directives stand after the last one without a block, new blocks at the end.
@@ -102,17 +120,23 @@ function isSimple(directive: Directive): boolean {
 
 /** Whether a directive replaces an earlier one, or a block goes into it: it has the same arguments. */
 function takesPlace(later: Directive, earlier: Directive): boolean {
-  return later.name === earlier.name && isSimple(later) === isSimple(earlier) && (isSimple(later) || later.args.join(' ') === earlier.args.join(' '));
+  return (
+    later.name === earlier.name &&
+    isSimple(later) === isSimple(earlier) &&
+    (isSimple(later) || later.args.join(' ') === earlier.args.join(' '))
+  );
 }
 
 /**
  * One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it; a bare one may
  * have `}` in it, which does not end it). Only these four are blanks: a no-break space is a part of a word.
  */
-const tokenPattern = /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
+const tokenPattern =
+  /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
 
 /** Comments and strings of Lua, and braces. */
-const luaPattern = /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
+const luaPattern =
+  /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
 
 /** The place of the brace that closes a Lua block whose text begins at `start`; -1 where none does. */
 function endOfLua(text: string, start: number): number {
@@ -169,7 +193,8 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       const name = bareWord(first);
       const directive: Directive = { name, args, comments, origin, line: begin };
       open.at(-1)?.push(directive);
-      if (++count > mostDirectives) fail(`has more than ${mostDirectives} directives, and bakeoff reads no longer ones`);
+      if (++count > mostDirectives)
+        fail(`has more than ${mostDirectives} directives, and bakeoff reads no longer ones`);
       last = directive;
       if (token === '{' && name.endsWith('_by_lua_block')) {
         const end = endOfLua(text, scanned);
@@ -179,7 +204,8 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
         scanned = tokens.lastIndex = end + 1;
       } else if (token === '{') {
         open.push((directive.block = []));
-        if (open.length > mostNested + 1) fail(`is nested more than ${mostNested} deep, and bakeoff reads no deeper ones`);
+        if (open.length > mostNested + 1)
+          fail(`is nested more than ${mostNested} deep, and bakeoff reads no deeper ones`);
       }
       words = [];
       comments = [];

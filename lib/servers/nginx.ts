@@ -3,7 +3,17 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/version.ts';
 import { composedOf, readLayers } from './config-layers.ts';
-import { bareWord, composeConfig, findDirectives, logArgs, parseConfig, printConfig, quoted, tempModules, type Directive } from './nginx-config.ts';
+import {
+  bareWord,
+  composeConfig,
+  findDirectives,
+  logArgs,
+  parseConfig,
+  printConfig,
+  quoted,
+  tempModules,
+  type Directive,
+} from './nginx-config.ts';
 import { adoptNginx } from './own/nginx.ts';
 import { readNginxConfig } from './own/nginx-includes.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
@@ -19,14 +29,22 @@ export const nginxKind: ServerKind = {
 /** Older ones have other directives than keepalive_requests and keepalive_timeout for HTTP/2. */
 const oldestHttp2 = '1.19.7';
 
-async function compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig> {
+async function compose(
+  names: readonly string[],
+  place: Place,
+  build: Build,
+): Promise<ComposedConfig> {
   const layers = await readLayers('nginx', names);
-  const shipped = composeConfig(await Promise.all(layers.map(({ file, text, origin }) => readNginxConfig(file, text, origin))));
+  const shipped = composeConfig(
+    await Promise.all(layers.map(({ file, text, origin }) => readNginxConfig(file, text, origin))),
+  );
   const listen = findDirectives(shipped, 'listen')[0]?.args.slice(1).map(bareWord) ?? [];
   const tls = listen.includes('ssl') || isOn(shipped, 'ssl');
   const http2 = listen.includes('http2') || isOn(shipped, 'http2');
   if (http2 && !atLeast(build.version, oldestHttp2)) {
-    throw new UserError(`nginx ${build.version} is too old for the HTTP/2 config ${names.join(' + ')}: set NGINX_BIN to nginx ${oldestHttp2} or newer`);
+    throw new UserError(
+      `nginx ${build.version} is too old for the HTTP/2 config ${names.join(' + ')}: set NGINX_BIN to nginx ${oldestHttp2} or newer`,
+    );
   }
   const machine = await machineLines(listen, tls, place, build);
   const config = composeConfig([shipped, parseConfig({ origin: 'this machine', text: machine })]);
@@ -41,7 +59,12 @@ async function compose(names: readonly string[], place: Place, build: Build): Pr
 }
 
 /** @param listen the parameters after the address */
-async function machineLines(listen: readonly string[], tls: boolean, place: Place, build: Build): Promise<string> {
+async function machineLines(
+  listen: readonly string[],
+  tls: boolean,
+  place: Place,
+  build: Build,
+): Promise<string> {
   const certificate = tls ? quoted(await place.certificateFile()) : '';
   return `
     # In the foreground, so that its end is seen.
@@ -53,7 +76,9 @@ async function machineLines(listen: readonly string[], tls: boolean, place: Plac
     # Starts, stops and crashes of workers; requests write nothing at this level.
     error_log stderr notice;
     http {
-      ${tempModules(build).map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`).join('\n')}
+      ${tempModules(build)
+        .map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`)
+        .join('\n')}
       server {
         listen ${[`${place.address}:${place.port}`, ...listen].join(' ')};
         ${tls ? `ssl_certificate ${certificate};\n ssl_certificate_key ${certificate};` : ''}

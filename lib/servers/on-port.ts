@@ -13,18 +13,26 @@ export class AddressInUse extends Error {}
  * @param startOn throws AddressInUse where another process has the port
  * @throws UserError where another one has the port that is wanted, or each of those tried
  */
-export async function onPort<T>(name: string, wanted: number | undefined, startOn: (at: Address) => Promise<T>, address = loopbackAddress): Promise<T> {
+export async function onPort<T>(
+  name: string,
+  wanted: number | undefined,
+  startOn: (at: Address) => Promise<T>,
+  address = loopbackAddress,
+): Promise<T> {
   const problem = wanted === undefined ? undefined : await portProblem({ address, port: wanted });
-  if (problem !== undefined && problem.code !== 'EADDRINUSE') throw new UserError(`${name} cannot listen on port ${wanted}: ${problem.message}`);
+  if (problem !== undefined && problem.code !== 'EADDRINUSE')
+    throw new UserError(`${name} cannot listen on port ${wanted}: ${problem.message}`);
   for (let tries = 1; ; tries++) {
-    const at = { address, port: wanted ?? await freePort(address) };
+    const at = { address, port: wanted ?? (await freePort(address)) };
     try {
       if (problem !== undefined) throw new AddressInUse();
       return await startOn(at);
     } catch (error) {
       if (!(error instanceof AddressInUse)) throw error;
-      if (wanted !== undefined || tries === portTries) throw new UserError(`port ${at.port} of ${address} is in use: end what listens there, or take another port`);
+      if (wanted !== undefined || tries === portTries)
+        throw new UserError(
+          `port ${at.port} of ${address} is in use: end what listens there, or take another port`,
+        );
     }
   }
 }
-

@@ -8,7 +8,10 @@ import { processIds, socketsOf } from '../proc.ts';
 import { textOf } from '../read-if-there.ts';
 
 /** `address`: IPv4, as 127.0.0.1. */
-export interface Address { address: string; port: number }
+export interface Address {
+  address: string;
+  port: number;
+}
 
 /** This machine alone reaches it. */
 export const loopbackAddress = '127.0.0.1';
@@ -41,12 +44,20 @@ export async function freePort(address = loopbackAddress): Promise<number> {
     const port = randomInt(ownPorts.first, ownPorts.last + 1);
     const problem = await portProblem({ address, port });
     if (problem === undefined) return port;
-    if (tried === portsTried) throw problem.code === 'EADDRINUSE' ? new UserError(`none of ${portsTried} ports of ${address} from ${ownPortsText} is free: end what has them (ss -tlnp)`) : problem;
+    if (tried === portsTried)
+      throw problem.code === 'EADDRINUSE'
+        ? new UserError(
+            `none of ${portsTried} ports of ${address} from ${ownPortsText} is free: end what has them (ss -tlnp)`,
+          )
+        : problem;
   }
 }
 
 /** Why nothing can listen there (code EADDRINUSE, EACCES, …); undefined when a server can. */
-export async function portProblem({ address, port }: Address): Promise<NodeJS.ErrnoException | undefined> {
+export async function portProblem({
+  address,
+  port,
+}: Address): Promise<NodeJS.ErrnoException | undefined> {
   const server = createServer().listen(port, address);
   try {
     await once(server, 'listening');
@@ -67,7 +78,13 @@ const portLimitMs = 10_000;
  * @param command what the process runs, for the message
  * @throws UserError when it does not within the limit, or this user may not see whether it does; the signal's reason
  */
-export async function untilItHasThePort(pid: number, at: Address, command: string, signal: AbortSignal, limitMs = portLimitMs): Promise<void> {
+export async function untilItHasThePort(
+  pid: number,
+  at: Address,
+  command: string,
+  signal: AbortSignal,
+  limitMs = portLimitMs,
+): Promise<void> {
   const deadline = performance.now() + limitMs;
   while (!listensOn(pid, at)) {
     signal.throwIfAborted();
@@ -77,7 +94,12 @@ export async function untilItHasThePort(pid: number, at: Address, command: strin
 }
 
 /** Why a process does not have a port, where another one answers. */
-export function noPort(pid: number, { address, port }: Address, command: string, limitMs: number): string {
+export function noPort(
+  pid: number,
+  { address, port }: Address,
+  command: string,
+  limitMs: number,
+): string {
   const who = `${command} (pid ${pid})`;
   try {
     readdirSync(`/proc/${pid}/fd`);
@@ -99,24 +121,33 @@ export function isAt(one: Address, { address, port }: Address): boolean {
 }
 
 /** A TCP socket that listens: its address as people write it, 127.0.0.1 or ::1. */
-export interface Listening extends Address { inode: string }
+export interface Listening extends Address {
+  inode: string;
+}
 
 /** Those of a process, in its own network. */
 export function listeningOf(pid: number | string): Listening[] {
   const own = new Set(socketsOf(`/proc/${pid}`));
-  return own.size === 0 ? [] : listeningSockets(`/proc/${pid}`).filter(({ inode }) => own.has(inode));
+  return own.size === 0
+    ? []
+    : listeningSockets(`/proc/${pid}`).filter(({ inode }) => own.has(inode));
 }
 
 /** @throws UserError where others can reach what listens, with what to do about it */
 export function requireLoopback(found: readonly Listening[], who: string, whatToDo: string): void {
   const open = found.find(({ address }) => !/^127\.|^::1$/.test(address));
-  if (open !== undefined) throw new UserError(`${who} listens on ${hostAndPort(open)}, where others on the network can reach it: ${whatToDo}`);
+  if (open !== undefined)
+    throw new UserError(
+      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: ${whatToDo}`,
+    );
 }
 
 /** The ids of the processes with a socket that listens there, in this network. */
 export function holdersOf(at: Address): string[] {
   const inode = listeningSockets('/proc/self').find((one) => isAt(one, at))?.inode;
-  return inode === undefined ? [] : processIds('/proc').filter((pid) => socketsOf(`/proc/${pid}`).includes(inode));
+  return inode === undefined
+    ? []
+    : processIds('/proc').filter((pid) => socketsOf(`/proc/${pid}`).includes(inode));
 }
 
 /** As URLs have it. */
@@ -126,19 +157,27 @@ export function hostAndPort({ address, port }: Address): string {
 
 /** The kernel writes addresses as words of 32 bits in its own order of bytes. */
 function addressText(hex: string): string {
-  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => [...Buffer.from(word, 'hex').reverse()]);
+  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => [
+    ...Buffer.from(word, 'hex').reverse(),
+  ]);
   const [mapped, last] = [bytes.slice(0, -4), bytes.slice(-4)];
   if (mapped.every((byte, index) => byte === (index < 10 ? 0 : 0xff))) return last.join('.');
-  const words = Array.from({ length: 8 }, (_, index) => ((bytes[2 * index] as number) * 256 + (bytes[2 * index + 1] as number)).toString(16));
+  const words = Array.from({ length: 8 }, (_, index) =>
+    ((bytes[2 * index] as number) * 256 + (bytes[2 * index + 1] as number)).toString(16),
+  );
   return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
 }
 
 /** All of a network, by the kernel's lists. `folder`: of the proc file system, or of a process in it. None where they cannot be read. */
 export function listeningSockets(folder: string): Listening[] {
   const listening = '0A';
-  return ['tcp', 'tcp6'].flatMap((list) => textOf(`${folder}/net/${list}`).split('\n')).flatMap((line) => {
-    const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
-    const [address = '', hexPort = ''] = local.split(':');
-    return state === listening ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }] : [];
-  });
+  return ['tcp', 'tcp6']
+    .flatMap((list) => textOf(`${folder}/net/${list}`).split('\n'))
+    .flatMap((line) => {
+      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+      const [address = '', hexPort = ''] = local.split(':');
+      return state === listening
+        ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }]
+        : [];
+    });
 }

@@ -9,8 +9,11 @@ declare const readyCheck: ReadyCheck;
 
 // Who started it ends it where that is over before.
 const { signal } = new AbortController();
-const outcome = await waitUntilServing(readyCheck, signal).then((answer): ReadyAnswer => ({ answer }), (error: unknown): ReadyAnswer => {
-  if (error instanceof UserError) return { problem: error.message };
-  throw error;
-});
+const outcome = await waitUntilServing(readyCheck, signal).then(
+  (answer): ReadyAnswer => ({ answer }),
+  (error: unknown): ReadyAnswer => {
+    if (error instanceof UserError) return { problem: error.message };
+    throw error;
+  },
+);
 console.log(JSON.stringify(outcome));

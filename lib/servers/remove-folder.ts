@@ -1,5 +1,17 @@
 // Removes folders by descriptor: who may write in them, or beside them, cannot have anything else removed instead.
-import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, rmdirSync, unlinkSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmdirSync,
+  unlinkSync,
+  type Stats,
+} from 'node:fs';
 import path from 'node:path';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
@@ -69,10 +81,19 @@ export function nameOfProcess(prefix: string, pid = process.pid): string {
 }
 
 /** Removes folders of processes that have ended, nameOfProcess(prefix)…, if `mayGo` says so of the opened folder. */
-export function removeLeftOvers(folder: string, prefix: string, mayGo: (found: Stats) => boolean): void {
+export function removeLeftOvers(
+  folder: string,
+  prefix: string,
+  mayGo: (found: Stats) => boolean,
+): void {
   for (const name of readdirSync(folder)) {
     const pid = /^\d+-(\d+)-/.exec(name.slice(prefix.length))?.[1];
-    if (pid === undefined || !name.startsWith(nameOfProcess(prefix, Number(pid))) || existsSync(`/proc/${pid}`)) continue;
+    if (
+      pid === undefined ||
+      !name.startsWith(nameOfProcess(prefix, Number(pid))) ||
+      existsSync(`/proc/${pid}`)
+    )
+      continue;
     try {
       removeFolder(path.join(folder, name), mayGo);
     } catch {

@@ -8,13 +8,20 @@ import { run } from '../setup/run.ts';
 export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
   const found = await lookUp('passwd', 'nobody');
-  if (found === undefined) throw new UserError(`${server} runs as the user nobody, which is not there: create it, or start bakeoff without root`);
+  if (found === undefined)
+    throw new UserError(
+      `${server} runs as the user nobody, which is not there: create it, or start bakeoff without root`,
+    );
   const user: RunAs = { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
   if (!isHere('uid', user.uid) || !isHere('gid', user.gid)) {
-    throw new UserError(`${server} runs as the user nobody, which this user namespace does not have: start bakeoff outside of it, where you are not root`);
+    throw new UserError(
+      `${server} runs as the user nobody, which this user namespace does not have: start bakeoff outside of it, where you are not root`,
+    );
   }
   if (!mayBecomeAnother()) {
-    throw new UserError(`${server} runs as the user nobody, whom root may not become here: give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`);
+    throw new UserError(
+      `${server} runs as the user nobody, whom root may not become here: give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`,
+    );
   }
   return user;
 }
@@ -23,13 +30,18 @@ export async function unprivilegedUser(server: string): Promise<RunAs | undefine
 const needed = [0n, 6n, 7n];
 
 function mayBecomeAnother(): boolean {
-  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 'ff'}`);
-  return needed.every((bit) => (effective >> bit & 1n) === 1n);
+  const effective = BigInt(
+    `0x${/^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 'ff'}`,
+  );
+  return needed.every((bit) => ((effective >> bit) & 1n) === 1n);
 }
 
 /** Whether there can be such a user or group here: a user namespace may have root alone. */
 function isHere(kind: 'uid' | 'gid', id: number): boolean {
-  return readFileSync(`/proc/self/${kind}_map`, 'utf8').trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  return readFileSync(`/proc/self/${kind}_map`, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
     .some(([first = 0, , count = 0]) => id >= first && id < first + count);
 }
 
@@ -43,7 +55,10 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
   const asked = `${user.uid}:${user.gid} ${binary}`;
   if (runnable.has(asked)) return;
   const { code } = await run({ command: 'test', args: ['-x', binary], user });
-  if (code !== 0) throw new UserError(`${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`);
+  if (code !== 0)
+    throw new UserError(
+      `${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
+    );
   runnable.add(asked);
 }
 
@@ -61,11 +76,13 @@ export async function serviceUser(name: string, group?: string): Promise<RunAs |
   const [uid, ownGid] = [Number(user[2]), Number(user[3])];
   if (uid === 0) return 'no server needs to be root here';
   if (!webUsers.includes(name)) return `${name} is none that web servers run as`;
-  if (group === undefined) return ownGid === 0 ? `${name} is in the group root` : { name, uid, gid: ownGid };
+  if (group === undefined)
+    return ownGid === 0 ? `${name} is in the group root` : { name, uid, gid: ownGid };
   const found = await lookUp('group', group);
   if (found === undefined) return `the group ${group} is not there`;
   const [gid, members = ''] = [Number(found[2]), found[3]];
-  if (gid === 0 || (gid !== ownGid && !members.split(',').includes(name))) return `${name} is not in the group ${group}`;
+  if (gid === 0 || (gid !== ownGid && !members.split(',').includes(name)))
+    return `${name} is not in the group ${group}`;
   return { name, uid, gid };
 }
 
@@ -76,7 +93,14 @@ async function lookUp(database: 'passwd' | 'group', name: string): Promise<strin
   const asked = `${database} ${name}`;
   const known = entries.get(asked);
   if (known !== undefined) return known;
-  const { code, stdout } = await run({ command: 'getent', args: [database, name], limit: { seconds: 30, words: `getent ${database} ${name} does not end: what this machine has its users from does not answer` } });
+  const { code, stdout } = await run({
+    command: 'getent',
+    args: [database, name],
+    limit: {
+      seconds: 30,
+      words: `getent ${database} ${name} does not end: what this machine has its users from does not answer`,
+    },
+  });
   if (code !== 0) return undefined;
   const entry = stdout.trim().split(':');
   entries.set(asked, entry);

@@ -1,5 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, chownSync, closeSync, constants, existsSync, fstatSync, mkdirSync, openSync, readFileSync, readdirSync, realpathSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -38,7 +52,14 @@ export async function makeScratch(docroot: string | undefined) {
   const { mode, dev } = statSync(place);
   // Not where anyone may rename others' folders: one of ours may have been put in place of another.
   if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) {
-    removeLeftOvers(place, prefix, (found) => found.uid === process.geteuid?.() && modes.includes(found.mode & 0o7777) && found.dev === dev);
+    removeLeftOvers(
+      place,
+      prefix,
+      (found) =>
+        found.uid === process.geteuid?.() &&
+        modes.includes(found.mode & 0o7777) &&
+        found.dev === dev,
+    );
   }
   const folder = await temporaryFolder();
   const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
@@ -79,21 +100,28 @@ export async function makeScratch(docroot: string | undefined) {
      */
     handOver(file: string, own?: string): string {
       const known = [...original].find(([, name]) => name === file)?.[0];
-      if (known !== undefined || process.geteuid?.() !== 0 || isOpenToAll(file)) return known ?? file;
+      if (known !== undefined || process.geteuid?.() !== 0 || isOpenToAll(file))
+        return known ?? file;
       // So that the server says that it is not there, not that the folder is closed.
       if (!existsSync(file)) return placeFor(file);
       const content = contentOf(file);
-      return content === undefined || !(isPem.test(content.toString('latin1')) || (own !== undefined && isIn(own, file))) ? file : keep(file, content);
+      return content === undefined ||
+        !(isPem.test(content.toString('latin1')) || (own !== undefined && isIn(own, file)))
+        ? file
+        : keep(file, content);
     },
     /** Gives the server's user its files, which were closed to others; undefined: the server is not another user. */
     giveTo(user: RunAs | undefined): void {
-      if (user !== undefined) for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))]) chownSync(file, user.uid, user.gid);
+      if (user !== undefined)
+        for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))])
+          chownSync(file, user.uid, user.gid);
       for (const inner of [kept, folder]) chmodSync(inner, 0o711);
     },
     /** Removes the files that were handed over and kept, once the server has read them: it could be made to serve them. */
     forget: () => removeFolder(kept),
     /** A server's words, with the original paths of these files. */
-    withOwnPaths: (said: string): string => [...original].reduce((text, [file, name]) => text.replaceAll(file, name), said),
+    withOwnPaths: (said: string): string =>
+      [...original].reduce((text, [file, name]) => text.replaceAll(file, name), said),
   };
 }
 
@@ -119,14 +147,18 @@ function isOpen(file: string, right: number): boolean {
 /** Whether every user may pass through a folder and those above it. */
 function letsAllIn(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
-  return real !== undefined && isOpen(real, 0o001) && (real === '/' || letsAllIn(path.dirname(real)));
+  return (
+    real !== undefined && isOpen(real, 0o001) && (real === '/' || letsAllIn(path.dirname(real)))
+  );
 }
 
 function contentOf(file: string): Buffer | undefined {
   const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const found = fstatSync(descriptor);
-    return found.isFile() && found.size <= mostHandedOverBytes ? readFileSync(descriptor) : undefined;
+    return found.isFile() && found.size <= mostHandedOverBytes
+      ? readFileSync(descriptor)
+      : undefined;
   } finally {
     closeSync(descriptor);
   }

@@ -84,7 +84,9 @@ export interface StartOptions {
 }
 
 /** A server's address in a network of the run's own, where nothing else listens. `enter` goes before a command: `nsenter …  --`. */
-export interface ServerSide extends Address { enter: readonly string[] }
+export interface ServerSide extends Address {
+  enter: readonly string[];
+}
 
 /** Values of the machine and the run, which are laid over a config. All paths are absolute. The server's log is its standard error. */
 export interface Place extends Address {
@@ -131,7 +133,8 @@ export interface ComposedConfig {
 export type UpstreamAddress = { port: number } | { socket: string };
 
 /** A person's own, made to run here. */
-export interface AdoptedConfig extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
+export interface AdoptedConfig
+  extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
   /** The user that it names, if it may have that one; absent: the place's user. */
   user?: RunAs | undefined;
   /** The names that it serves at the port, as the config has them. */
@@ -157,4 +160,7 @@ export interface ServerKind {
 }
 
 /** What a binary said of itself. */
-export interface Build { version: string; answer: string }
+export interface Build {
+  version: string;
+  answer: string;
+}

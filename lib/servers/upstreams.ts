@@ -9,17 +9,25 @@ import { processTree, statFields, watchTasks } from './usage.ts';
  * `cpus` since the first call: what a task used counts for the core that it was last on, which is exact for pinned tasks. null
  * where nobody listens there in this network, or it is another user's. Never throws. @param proc where the proc file system is mounted
  */
-export function watchUpstreams(addresses: readonly UpstreamAddress[], cpus: readonly number[], proc = '/proc'): () => number | null {
+export function watchUpstreams(
+  addresses: readonly UpstreamAddress[],
+  cpus: readonly number[],
+  proc = '/proc',
+): () => number | null {
   if (addresses.length === 0) return () => 0;
   const listeners = listenersOn(addresses, proc);
   if (listeners === undefined) return () => null;
-  const tasks = watchTasks(() => [...new Set(listeners.flatMap((pid) => startedBy(proc, pid)))], proc);
+  const tasks = watchTasks(
+    () => [...new Set(listeners.flatMap((pid) => startedBy(proc, pid)))],
+    proc,
+  );
   let isFirst = true;
   let sum = 0;
   return () => {
     for (const [task, seconds] of tasks()) {
       // proc(5): field 39 of stat; the first of these here is its third.
-      if (!isFirst && seconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN))) sum += seconds;
+      if (!isFirst && seconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN)))
+        sum += seconds;
     }
     isFirst = false;
     return sum;
@@ -34,10 +42,19 @@ function startedBy(proc: string, pid: string): string[] {
 
 /** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
-  const inodes = addresses.map((address) => ('socket' in address ? listeningAt(address.socket, proc)
-    : listeningSockets(proc).filter(({ port }) => port === address.port).map(({ inode }) => inode)));
+  const inodes = addresses.map((address) =>
+    'socket' in address
+      ? listeningAt(address.socket, proc)
+      : listeningSockets(proc)
+          .filter(({ port }) => port === address.port)
+          .map(({ inode }) => inode),
+  );
   const wanted = new Set(inodes.flat());
-  const holders = processIds(proc).map((pid) => ({ pid, held: socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode)) })).filter(({ held }) => held.length > 0);
+  const holders = processIds(proc)
+    .map((pid) => ({ pid, held: socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode)) }))
+    .filter(({ held }) => held.length > 0);
   const isHeld = new Set(holders.flatMap(({ held }) => held));
-  return inodes.every((some) => some.length > 0 && some.every((inode) => isHeld.has(inode))) ? holders.map(({ pid }) => pid) : undefined;
+  return inodes.every((some) => some.length > 0 && some.every((inode) => isHeld.has(inode)))
+    ? holders.map(({ pid }) => pid)
+    : undefined;
 }

@@ -21,7 +21,11 @@ const clockTicksPerSecond = 100;
  * @param proc where the proc file system is mounted
  * @param lookUp gives the processes, where they are not the tree alone
  */
-export function watchUsage(rootPid: number, proc = '/proc', lookUp = () => processTree(proc, String(rootPid))): () => TreeUsage {
+export function watchUsage(
+  rootPid: number,
+  proc = '/proc',
+  lookUp = () => processTree(proc, String(rootPid)),
+): () => TreeUsage {
   let cpuSeconds = 0;
   let rssBytes = 0;
   const tasks = watchTasks(() => {
@@ -43,7 +47,8 @@ export function watchTasks(lookUp: () => string[], proc: string): () => Map<stri
   return () => {
     const nowMs = performance.now();
     if (nowMs - refreshedAtMs >= refreshMs) {
-      for (const task of lookUp().flatMap((pid) => tasksOf(proc, pid))) lastSeen.set(task, lastSeen.get(task) ?? 0);
+      for (const task of lookUp().flatMap((pid) => tasksOf(proc, pid)))
+        lastSeen.set(task, lastSeen.get(task) ?? 0);
       refreshedAtMs = nowMs;
     }
     const used = new Map<string, number>();
@@ -74,14 +79,17 @@ export function watchProcess(pid: number, proc = '/proc'): () => number {
 export function processTree(proc: string, root: string): string[] {
   const children = childrenByTask(proc, root) === undefined ? childrenByParent(proc) : undefined;
   const tree = [root];
-  for (const pid of tree) tree.push(...(children === undefined ? childrenByTask(proc, pid) : children.get(pid)) ?? []);
+  for (const pid of tree)
+    tree.push(...((children === undefined ? childrenByTask(proc, pid) : children.get(pid)) ?? []));
   return tree;
 }
 
 /** From the kernel's own list; undefined where it was built without one (CONFIG_PROC_CHILDREN) or the process is gone. */
 function childrenByTask(proc: string, pid: string): string[] | undefined {
   const lists = tasksOf(proc, pid).flatMap((task) => readIfThere(`${task}/children`) ?? []);
-  return lists.length === 0 ? undefined : lists.flatMap((list) => list.split(' ')).filter((child) => child.trim() !== '');
+  return lists.length === 0
+    ? undefined
+    : lists.flatMap((list) => list.split(' ')).filter((child) => child.trim() !== '');
 }
 
 function childrenByParent(proc: string): Map<string, string[]> {
@@ -95,7 +103,9 @@ function childrenByParent(proc: string): Map<string, string[]> {
 
 /** The first process of the tree that somebody stopped: by a signal (state T), or with a debugger (t). */
 export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
-  const stopped = processTree(proc, String(rootPid)).find((pid) => /^[Tt]$/.test(statFields(`${proc}/${pid}`)?.[0] ?? ''));
+  const stopped = processTree(proc, String(rootPid)).find((pid) =>
+    /^[Tt]$/.test(statFields(`${proc}/${pid}`)?.[0] ?? ''),
+  );
   return stopped === undefined ? undefined : Number(stopped);
 }
 
@@ -112,7 +122,9 @@ function taskCpuSeconds(task: string): number | undefined {
 
 function statCpuSeconds(folder: string): number | undefined {
   const fields = statFields(folder);
-  return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+  return fields === undefined
+    ? undefined
+    : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
 
 /** The fields of a stat file after the command name (which may itself hold spaces and brackets): state, ppid, pgrp, … utime at 11. */

@@ -14,7 +14,8 @@ import { lastLine, run, type Finished } from './run.ts';
 
 const lockPatienceSeconds = 120;
 // Asked of our own apt-get only, which hands its environment down: one that a killed bakeoff leaves behind does nothing.
-const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
+const policy =
+  '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 
 /**
  * Installs tools as root, and says beforehand which packages that takes. One bakeoff at a time does this; `stillMissing` is
@@ -22,7 +23,11 @@ const policy = '#!/bin/sh\n# Placed by bakeoff while it installs packages, so th
  * Throws UserError with apt's own error line when it fails. On `signal` apt ends as on Ctrl-C: at once while it
  * downloads, after the packages are set up otherwise; the rejection, with the signal's reason, comes when it has ended.
  */
-export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, machine: Machine, signal: AbortSignal): Promise<void> {
+export async function aptInstall(
+  stillMissing: () => Promise<PackagedTool[]>,
+  machine: Machine,
+  signal: AbortSignal,
+): Promise<void> {
   await withLock(join(machine.systemRoot, 'run/bakeoff-apt.lock'), signal, async () => {
     const tools = await stillMissing();
     if (tools.length === 0) return;
@@ -30,10 +35,16 @@ export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, ma
     const env = aptEnvironment(machine);
     const update = await aptGet(['update'], env, signal);
     const install = async (...options: string[]): Promise<string> => {
-      const finished = await aptGet(['install', '-y', '--no-install-recommends', '--no-remove', ...options, ...packages], env, signal);
+      const finished = await aptGet(
+        ['install', '-y', '--no-install-recommends', '--no-remove', ...options, ...packages],
+        env,
+        signal,
+      );
       if (finished.code === 0) return finished.stdout;
       const cause = errorLine(update.code === 0 ? finished.stderr : update.stderr);
-      throw new UserError(`apt-get could not install ${packages.join(', ')}: ${cause}; by hand: apt-get update && apt-get install ${packages.join(' ')}`);
+      throw new UserError(
+        `apt-get could not install ${packages.join(', ')}: ${cause}; by hand: apt-get update && apt-get install ${packages.join(' ')}`,
+      );
     };
     const added = newPackages(await install('--simulate'));
     machine.progress.print(announcement(tools, packages, added));
@@ -54,9 +65,20 @@ export async function aptInstall(stillMissing: () => Promise<PackagedTool[]>, ma
 }
 
 /** Which packages are installed, and why, in one line. `added`: all that are new. */
-function announcement(tools: readonly PackagedTool[], packages: readonly string[], added: readonly string[]): string {
+function announcement(
+  tools: readonly PackagedTool[],
+  packages: readonly string[],
+  added: readonly string[],
+): string {
   const others = added.filter((name) => !packages.includes(name)).length;
-  const all = [...packages, ...(others === 0 ? [] : [`${others} ${others === 1 ? 'package' : 'packages'} that ${packages.length === 1 ? 'it needs' : 'these need'}`])];
+  const all = [
+    ...packages,
+    ...(others === 0
+      ? []
+      : [
+          `${others} ${others === 1 ? 'package' : 'packages'} that ${packages.length === 1 ? 'it needs' : 'these need'}`,
+        ]),
+  ];
   return `apt-get installs ${enumeration(all)}, since ${enumeration(tools)} ${tools.length === 1 ? 'is' : 'are'} missing; no service of theirs is started or enabled; --no-install forbids it`;
 }
 
@@ -79,17 +101,35 @@ function aptEnvironment(machine: Machine): NodeJS.ProcessEnv {
 }
 
 /** Runs apt-get; waits for other users of its locks, the ones it does not wait for itself included. */
-async function aptGet(args: readonly string[], env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<Finished> {
+async function aptGet(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<Finished> {
   const deadline = performance.now() + lockPatienceSeconds * 1000;
   for (;;) {
     const finished = await run({
       command: 'apt-get',
-      args: ['-qq', '-o', `DPkg::Lock::Timeout=${lockPatienceSeconds}`, '-o', 'APT::Update::Error-Mode=any', '-o', 'DPkg::Options::=--force-confold', ...args],
+      args: [
+        '-qq',
+        '-o',
+        `DPkg::Lock::Timeout=${lockPatienceSeconds}`,
+        '-o',
+        'APT::Update::Error-Mode=any',
+        '-o',
+        'DPkg::Options::=--force-confold',
+        ...args,
+      ],
       env,
       signal,
       stopWith: 'SIGINT',
     });
-    if (finished.code === 0 || !finished.stderr.includes('Could not get lock') || performance.now() > deadline) return finished;
+    if (
+      finished.code === 0 ||
+      !finished.stderr.includes('Could not get lock') ||
+      performance.now() > deadline
+    )
+      return finished;
     // An abort ends the wait; the next turn rejects with its reason.
     await sleep(1000, undefined, { signal }).catch(() => undefined);
   }
@@ -97,17 +137,30 @@ async function aptGet(args: readonly string[], env: NodeJS.ProcessEnv, signal: A
 
 /** apt's last error line that names a cause rather than sums up. */
 export function errorLine(stderr: string): string {
-  const errors = stderr.split('\n').filter((line) => line.startsWith('E: ')).map((line) => line.slice(3).trim());
-  const summaries = /^(Some index files|Unable to fetch some|Unable to lock|Can not write log|Sub-process)/;
-  return errors.filter((line) => !summaries.test(line)).at(-1) ?? errors.at(-1) ?? (lastLine(stderr) || 'it gave no reason');
+  const errors = stderr
+    .split('\n')
+    .filter((line) => line.startsWith('E: '))
+    .map((line) => line.slice(3).trim());
+  const summaries =
+    /^(Some index files|Unable to fetch some|Unable to lock|Can not write log|Sub-process)/;
+  return (
+    errors.filter((line) => !summaries.test(line)).at(-1) ??
+    errors.at(-1) ??
+    (lastLine(stderr) || 'it gave no reason')
+  );
 }
 
 /** Takes the services of these packages, as far as they are installed, out of the machine's start. */
 async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   if (packages.length === 0) return;
   const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });
-  const services = stdout.split('\n').filter((path) => /^\/etc\/init\.d\/[^/]+$|^(\/usr)?\/lib\/systemd\/system\/[^/@]+\.service$/.test(path))
+  const services = stdout
+    .split('\n')
+    .filter((path) =>
+      /^\/etc\/init\.d\/[^/]+$|^(\/usr)?\/lib\/systemd\/system\/[^/@]+\.service$/.test(path),
+    )
     .map((path) => basename(path, '.service'));
   // update-rc.d, which every Debian has, also unlinks the systemd unit of that name, with and without systemctl.
-  for (const service of new Set(services)) await run({ command: 'update-rc.d', args: [service, 'disable'], env });
+  for (const service of new Set(services))
+    await run({ command: 'update-rc.d', args: [service, 'disable'], env });
 }

@@ -4,10 +4,15 @@ import { fileURLToPath } from 'node:url';
 /**
  * @param values what the source declares and does not define, by name
  */
-export async function bundledForNode(source: URL, values: Readonly<Record<string, unknown>>): Promise<string> {
+export async function bundledForNode(
+  source: URL,
+  values: Readonly<Record<string, unknown>>,
+): Promise<string> {
   // Not in what is made: the agent has no packages beside it, and makes nothing.
   const { build } = await import('esbuild');
-  const { outputFiles: [bundled] } = await build({
+  const {
+    outputFiles: [bundled],
+  } = await build({
     entryPoints: [fileURLToPath(source)],
     write: false,
     bundle: true,
@@ -16,9 +21,13 @@ export async function bundledForNode(source: URL, values: Readonly<Record<string
     format: 'esm',
     target: 'node20',
     external: ['esbuild'],
-    define: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)])),
+    define: Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
+    ),
     // What is CommonJS in it asks for Node's own modules by this name.
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+    banner: {
+      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
+    },
     logLevel: 'silent',
   });
   return bundled?.text ?? '';

@@ -1,7 +1,17 @@
 // The k6 binary: stock k6 with the module k6/x/loadgen in it, built once from xk6-loadgen/ and kept under a hash of what
 // it was built from; beside it delaylink, which holds networks.
 import { createHash } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { filesBelow, makeFolder, requireSpace } from '../folders.ts';
 import { UserError } from '../errors.ts';
@@ -16,7 +26,11 @@ const buildsKept = 2;
 /** The programs, twice over, and what Go's linker writes meanwhile. */
 const buildBytes = 300e6;
 
-export interface Go { binary: string; version: string; architecture: string }
+export interface Go {
+  binary: string;
+  version: string;
+  architecture: string;
+}
 
 /** What Go is run with: the module alone, by the Go that is there (it would download another, or hang at it). */
 export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
@@ -25,18 +39,26 @@ export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 
 /** The first Go that is new enough for xk6-loadgen/go.mod. Throws UserError when there is none. */
 export async function findGo(machine: Machine): Promise<Go> {
-  const needed = /^go\s+(\S+)/m.exec(await readFile(join(machine.k6Sources, 'go.mod'), 'utf8'))?.[1] ?? '1';
+  const needed =
+    /^go\s+(\S+)/m.exec(await readFile(join(machine.k6Sources, 'go.mod'), 'utf8'))?.[1] ?? '1';
   const tooOld: string[] = [];
   for (const binary of await findAll('go', machine)) {
     // In a folder without go.mod: an old Go refuses to say anything next to a newer one's.
-    const answer = await run({ command: binary, args: ['env', 'GOVERSION', 'GOARCH'], cwd: '/', env: goEnvironment(machine.env) });
+    const answer = await run({
+      command: binary,
+      args: ['env', 'GOVERSION', 'GOARCH'],
+      cwd: '/',
+      env: goEnvironment(machine.env),
+    });
     const [version, architecture] = answer.stdout.trim().split('\n');
     if (answer.code !== 0 || version === undefined || architecture === undefined) continue;
     if (atLeast(version, needed)) return { binary, version, architecture };
     tooOld.push(`${binary} is ${version}`);
   }
   const found = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
-  throw new UserError(`${found}: k6 is built with Go ${needed} or newer, get it from https://go.dev/dl/, or set K6_BIN to a k6 with k6/x/loadgen in it`);
+  throw new UserError(
+    `${found}: k6 is built with Go ${needed} or newer, get it from https://go.dev/dl/, or set K6_BIN to a k6 with k6/x/loadgen in it`,
+  );
 }
 
 /** Where the binary for the present sources and this Go lies, or will lie. */
@@ -53,17 +75,20 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
 /** Path of the delaylink that was built with this k6; undefined where there is none beside a k6 of the person's own. */
 export async function delaylinkBeside(k6: string): Promise<string | undefined> {
   const path = join(dirname(k6), 'delaylink');
-  return await isExecutableFile(path) ? path : undefined;
+  return (await isExecutableFile(path)) ? path : undefined;
 }
 
 /** Beside the programs: how many bytes each has, by name. Written when they are whole and on the disk. */
 const sizesFile = 'sizes.json';
 
 /** The path of the k6 of the present sources, and how to build it where it is not there. Throws UserError as findGo. */
-export async function lookForK6(machine: Machine): Promise<{ path: string; build?: (signal: AbortSignal) => Promise<void> }> {
+export async function lookForK6(
+  machine: Machine,
+): Promise<{ path: string; build?: (signal: AbortSignal) => Promise<void> }> {
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
-  if (!await isWholeBuild(path)) return { path, build: (signal) => buildK6(machine, go, path, signal) };
+  if (!(await isWholeBuild(path)))
+    return { path, build: (signal) => buildK6(machine, go, path, signal) };
   // When it was last used decides about its removal, and is its owner's to say.
   await utimes(path, new Date(), new Date()).catch(() => undefined);
   return { path };
@@ -73,9 +98,17 @@ export async function lookForK6(machine: Machine): Promise<{ path: string; build
 async function isWholeBuild(k6: string): Promise<boolean> {
   const folder = dirname(k6);
   try {
-    const sizes = Object.entries(JSON.parse(await readFile(join(folder, sizesFile), 'utf8')) as Record<string, number>);
-    const whole = await Promise.all(sizes.map(async ([name, size]) => await isExecutableFile(join(folder, name)) && (await stat(join(folder, name))).size === size));
-    return whole.every(Boolean) && await isExecutableFile(k6);
+    const sizes = Object.entries(
+      JSON.parse(await readFile(join(folder, sizesFile), 'utf8')) as Record<string, number>,
+    );
+    const whole = await Promise.all(
+      sizes.map(
+        async ([name, size]) =>
+          (await isExecutableFile(join(folder, name))) &&
+          (await stat(join(folder, name))).size === size,
+      ),
+    );
+    return whole.every(Boolean) && (await isExecutableFile(k6));
   } catch {
     return false;
   }
@@ -83,10 +116,16 @@ async function isWholeBuild(k6: string): Promise<boolean> {
 
 /** Makes sure that the programs run where they will lie, and outlast a crash, and notes their sizes. */
 async function finishBuild(programs: string, signal: AbortSignal): Promise<void> {
-  const { code, stdout, stderr } = await run({ command: join(programs, 'k6'), args: ['version'], signal });
+  const { code, stdout, stderr } = await run({
+    command: join(programs, 'k6'),
+    args: ['version'],
+    signal,
+  });
   if (code !== 0) {
     const said = cause(stderr || stdout) || `it ended with code ${code}`;
-    throw new UserError(`k6 was built and does not run in ${dirname(dirname(programs))}: ${said}; if programs may not run there (noexec), name another folder in BAKEOFF_HOME`);
+    throw new UserError(
+      `k6 was built and does not run in ${dirname(dirname(programs))}: ${said}; if programs may not run there (noexec), name another folder in BAKEOFF_HOME`,
+    );
   }
   const sizes: Record<string, number> = {};
   for (const name of await readdir(programs)) {
@@ -103,7 +142,9 @@ async function finishBuild(programs: string, signal: AbortSignal): Promise<void>
 
 /** What only tests read, fuzzing's finds among it, and what people read is not in the binary. */
 function isBuiltFrom(file: string): boolean {
-  return !file.endsWith('_test.go') && !file.endsWith('.md') && !file.split(sep).includes('testdata');
+  return (
+    !file.endsWith('_test.go') && !file.endsWith('.md') && !file.split(sep).includes('testdata')
+  );
 }
 
 /**
@@ -112,20 +153,38 @@ function isBuiltFrom(file: string): boolean {
  * one's result.
  * Throws UserError with Go's last line when the build fails.
  */
-async function buildK6(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
+async function buildK6(
+  machine: Machine,
+  go: Go,
+  target: string,
+  signal: AbortSignal,
+): Promise<void> {
   const cache = join(machine.bakeoffFolder, 'k6');
   try {
     makeFolder(cache);
     await withLock(join(cache, 'lock'), signal, () => build(machine, go, target, cache, signal));
   } catch (error) {
     if (signal.aborted || error instanceof UserError) throw error;
-    throw new UserError(`k6 cannot be kept in ${cache}: ${(error as Error).message}; BAKEOFF_HOME names another folder`);
+    throw new UserError(
+      `k6 cannot be kept in ${cache}: ${(error as Error).message}; BAKEOFF_HOME names another folder`,
+    );
   }
 }
 
-async function build(machine: Machine, go: Go, target: string, cache: string, signal: AbortSignal): Promise<void> {
+async function build(
+  machine: Machine,
+  go: Go,
+  target: string,
+  cache: string,
+  signal: AbortSignal,
+): Promise<void> {
   if (await isWholeBuild(target)) return;
-  await requireSpace(cache, buildBytes, 'k6, while it is built,', 'name another folder in BAKEOFF_HOME');
+  await requireSpace(
+    cache,
+    buildBytes,
+    'k6, while it is built,',
+    'name another folder in BAKEOFF_HOME',
+  );
   // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
   const unfinished = join(cache, 'unfinished');
   await rm(unfinished, { recursive: true, force: true });
@@ -139,7 +198,10 @@ async function build(machine: Machine, go: Go, target: string, cache: string, si
       env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
       signal,
     });
-    if (built.code !== 0) throw new UserError(`k6 could not be built from ${machine.k6Sources}: ${cause(built.stderr)}`);
+    if (built.code !== 0)
+      throw new UserError(
+        `k6 could not be built from ${machine.k6Sources}: ${cause(built.stderr)}`,
+      );
     await finishBuild(programs, signal);
     // What is there is not whole.
     await rm(dirname(target), { recursive: true, force: true });
@@ -151,12 +213,29 @@ async function build(machine: Machine, go: Go, target: string, cache: string, si
 }
 
 function cause(said: string): string {
-  return causeLine(said.split('\n').map((line) => line.trim()).filter((line) => line !== '')) ?? '';
+  return (
+    causeLine(
+      said
+        .split('\n')
+        .map((line) => line.trim())
+        .filter((line) => line !== ''),
+    ) ?? ''
+  );
 }
 
 async function removeOldBuilds(cache: string): Promise<void> {
-  const folders = (await readdir(cache, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => join(cache, entry.name));
-  const builds = await Promise.all(folders.map(async (folder) => ({ folder, time: await stat(join(folder, 'k6')).then((file) => file.mtimeMs, () => 0) })));
+  const folders = (await readdir(cache, { withFileTypes: true }))
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => join(cache, entry.name));
+  const builds = await Promise.all(
+    folders.map(async (folder) => ({
+      folder,
+      time: await stat(join(folder, 'k6')).then(
+        (file) => file.mtimeMs,
+        () => 0,
+      ),
+    })),
+  );
   builds.sort((a, b) => b.time - a.time);
   await Promise.all(builds.slice(buildsKept).map(({ folder }) => rm(folder, { recursive: true })));
 }

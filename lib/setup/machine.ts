@@ -55,7 +55,10 @@ export async function isExecutableFile(path: string): Promise<boolean> {
 
 /** Absolute paths of all executables of that name, in the order in which they are searched. */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
-  const folders = [...(machine.env.PATH ?? '').split(':').filter((folder) => folder.startsWith('/')), ...machine.extraFolders];
+  const folders = [
+    ...(machine.env.PATH ?? '').split(':').filter((folder) => folder.startsWith('/')),
+    ...machine.extraFolders,
+  ];
   const paths = [...new Set(folders)].map((folder) => join(folder, command));
   const executable = await Promise.all(paths.map(isExecutableFile));
   return paths.filter((_, index) => executable[index]);

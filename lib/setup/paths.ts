@@ -13,9 +13,11 @@ const isInstalled = projectRoot.split(sep).includes('node_modules');
  * use that). An installed package keeps it per person, as the XDG base directory specification has it, so that all of their
  * projects share one k6 and one history.
  */
-export const bakeoffFolder = process.env.BAKEOFF_HOME ? fromCallersFolder(process.env.BAKEOFF_HOME)
-  : isInstalled ? resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff')
-  : resolve(projectRoot, '.bakeoff');
+export const bakeoffFolder = process.env.BAKEOFF_HOME
+  ? fromCallersFolder(process.env.BAKEOFF_HOME)
+  : isInstalled
+    ? resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff')
+    : resolve(projectRoot, '.bakeoff');
 
 /**
  * A path as the person wrote it, made absolute. The checkout's own `npm run` starts us in its folder and says in INIT_CWD
@@ -23,10 +25,12 @@ export const bakeoffFolder = process.env.BAKEOFF_HOME ? fromCallersFolder(proces
  */
 export function fromCallersFolder(path: string): string {
   const folder = process.cwd();
-  return resolve(folder === projectRoot ? process.env.INIT_CWD ?? folder : folder, path);
+  return resolve(folder === projectRoot ? (process.env.INIT_CWD ?? folder) : folder, path);
 }
 
 /** A command as the person types it: `npm run scenario --` in the checkout, `npx bakeoff scenario` where the package put its link. */
 export function typed(command: string): string {
-  return basename(process.argv[1] ?? '') === 'bakeoff' ? `npx bakeoff ${command}` : `npm run ${command} --`;
+  return basename(process.argv[1] ?? '') === 'bakeoff'
+    ? `npx bakeoff ${command}`
+    : `npm run ${command} --`;
 }

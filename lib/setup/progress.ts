@@ -8,9 +8,17 @@ export interface Step {
   result(what: string): void;
 }
 
-export interface ProgressStream { write(text: string): unknown; isTTY?: boolean; columns?: number }
+export interface ProgressStream {
+  write(text: string): unknown;
+  isTTY?: boolean;
+  columns?: number;
+}
 
-interface RunningStep { name: string; what: string; startedAt: number }
+interface RunningStep {
+  name: string;
+  what: string;
+  startedAt: number;
+}
 
 export class Progress {
   readonly #stream: ProgressStream;
@@ -34,7 +42,9 @@ export class Progress {
           running.what = now;
           this.#announce(running);
         },
-        result: (text) => { outcome = text; },
+        result: (text) => {
+          outcome = text;
+        },
       });
     } catch (error) {
       outcome = 'failed';
@@ -60,7 +70,8 @@ export class Progress {
     if (!this.#stream.isTTY) return;
     // A line that wraps would be erased only in part; some terminals say 0.
     const width = (this.#stream.columns || 80) - 1;
-    for (const step of this.#running) this.#stream.write(`${`${step.name}: ${step.what} … ${elapsed(step)}`.slice(0, width)}\n`);
+    for (const step of this.#running)
+      this.#stream.write(`${`${step.name}: ${step.what} … ${elapsed(step)}`.slice(0, width)}\n`);
     this.#drawnLines = this.#running.size;
     if (this.#running.size > 0) this.#timer ??= setInterval(() => this.#draw(''), 1000).unref();
     else {

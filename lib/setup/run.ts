@@ -21,13 +21,21 @@ const graceMs = 5000;
 /** In characters, on both streams: a string has room for half a billion. */
 const mostOutput = 128e6;
 
-export interface Finished { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
+export interface Finished {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
 
 /** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped, and with `limit`'s words. */
 export async function run(options: RunOptions): Promise<Finished> {
   const { signal: abort, stopWith = 'SIGTERM', input, limit, started, ...rest } = options;
   abort?.throwIfAborted();
-  const child = await startChild({ ...rest, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+  const child = await startChild({
+    ...rest,
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  });
   started?.(child.pid);
   let killing: NodeJS.Timeout | undefined;
   const stop = (): void => {
@@ -41,10 +49,13 @@ export async function run(options: RunOptions): Promise<Finished> {
     child.process.stderr?.destroy();
   };
   let endless = false;
-  const timer = limit === undefined ? undefined : setTimeout(() => {
-    endless = true;
-    kill();
-  }, limit.seconds * 1000);
+  const timer =
+    limit === undefined
+      ? undefined
+      : setTimeout(() => {
+          endless = true;
+          kill();
+        }, limit.seconds * 1000);
   abort?.addEventListener('abort', stop);
   // The abort may have come while the child was starting.
   if (abort?.aborted) stop();
@@ -58,9 +69,16 @@ export async function run(options: RunOptions): Promise<Finished> {
     kill();
     return true;
   };
-  child.process.stdout?.setEncoding('utf8').on('data', (text: string) => { if (!isTooMuch(text)) stdout += text; });
-  child.process.stderr?.setEncoding('utf8').on('data', (text: string) => { if (!isTooMuch(text)) stderr += text; });
-  const [exit] = await Promise.all([child.exited, new Promise((resolve) => child.process.once('close', resolve))]);
+  child.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    if (!isTooMuch(text)) stdout += text;
+  });
+  child.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    if (!isTooMuch(text)) stderr += text;
+  });
+  const [exit] = await Promise.all([
+    child.exited,
+    new Promise((resolve) => child.process.once('close', resolve)),
+  ]);
   abort?.removeEventListener('abort', stop);
   clearTimeout(timer);
   clearTimeout(killing);

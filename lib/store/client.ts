@@ -40,7 +40,10 @@ const linesPerRequest = 5000;
  * @param token of INFLUX_TOKEN; used when the URL names no credentials
  */
 export function parseInfluxUrl(text: string, token?: string): Influx {
-  const wrong = new UserError('--influx takes a URL such as http://localhost:8086, with user:password@ or token@ before the host where one is needed (a % in them is written %25, an @ %40)', 2);
+  const wrong = new UserError(
+    '--influx takes a URL such as http://localhost:8086, with user:password@ or token@ before the host where one is needed (a % in them is written %25, an @ %40)',
+    2,
+  );
   let url: URL;
   let credentials: Influx['credentials'];
   try {
@@ -73,14 +76,24 @@ export const pingTimeoutMs = 2000;
 export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promise<string> {
   const { response } = await request(influx, 'GET', '/ping', { timeoutMs });
   const version = response.headers.get('X-Influxdb-Version');
-  if (version === null) throw new InfluxError(`what answers at ${influx.url} is not InfluxDB: check --influx`, response.status);
+  if (version === null)
+    throw new InfluxError(
+      `what answers at ${influx.url} is not InfluxDB: check --influx`,
+      response.status,
+    );
   return version.replace(/^v/, '');
 }
 
 /** Whether it gives a sign of life soon, and answers a query: some that hang over queries answer a ping all the same. */
 export function answers(influx: Influx): Promise<boolean> {
-  const asked = request(influx, 'POST', '/query', { body: new URLSearchParams({ q: 'SHOW DATABASES' }), timeoutMs: pingTimeoutMs });
-  return Promise.all([ping(influx, pingTimeoutMs), asked]).then(() => true, () => false);
+  const asked = request(influx, 'POST', '/query', {
+    body: new URLSearchParams({ q: 'SHOW DATABASES' }),
+    timeoutMs: pingTimeoutMs,
+  });
+  return Promise.all([ping(influx, pingTimeoutMs), asked]).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Runs one InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */
@@ -88,10 +101,21 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   const form = new URLSearchParams({ db: influx.database, q: influxql });
   const { response, text } = await request(influx, 'POST', '/query', { body: form });
   if (!response.ok) throw failure(influx, response, text);
-  const answer = parsed(influx, response, text) as { error?: string; results?: { error?: string; partial?: boolean; series?: (Omit<Series, 'values'> & Partial<Series>)[] }[] };
+  const answer = parsed(influx, response, text) as {
+    error?: string;
+    results?: {
+      error?: string;
+      partial?: boolean;
+      series?: (Omit<Series, 'values'> & Partial<Series>)[];
+    }[];
+  };
   const result = answer.results?.[0];
-  const error = answer.error ?? result?.error ?? (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
-  if (error !== undefined) throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
+  const error =
+    answer.error ??
+    result?.error ??
+    (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
+  if (error !== undefined)
+    throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
   // InfluxDB leaves `values` out where there are none.
   return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
@@ -100,12 +124,20 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
 export async function organizationId(influx: Influx): Promise<string> {
   // 2.x takes a token as a password only where it speaks as 1.x.
   const token = `Token ${influx.credentials?.password ?? ''}`;
-  const { response, text } = await request(influx, 'GET', `/api/v2/buckets?${new URLSearchParams({ name: influx.database })}`, { authorization: token });
+  const { response, text } = await request(
+    influx,
+    'GET',
+    `/api/v2/buckets?${new URLSearchParams({ name: influx.database })}`,
+    { authorization: token },
+  );
   if (!response.ok) throw failure(influx, response, text);
   const { buckets = [] } = parsed(influx, response, text) as { buckets?: { orgID: string }[] };
   const [first, second] = buckets;
   if (first !== undefined && second === undefined) return first.orgID;
-  throw new InfluxError(`InfluxDB at ${influx.url} shows this token ${buckets.length === 0 ? 'no bucket' : `${buckets.length} buckets`} ${influx.database}: give the token of one organization that has it`, response.status);
+  throw new InfluxError(
+    `InfluxDB at ${influx.url} shows this token ${buckets.length === 0 ? 'no bucket' : `${buckets.length} buckets`} ${influx.database}: give the token of one organization that has it`,
+    response.status,
+  );
 }
 
 /** Writes lines of line protocol, in requests of at most 5000, smaller ones when the server finds them too large. Throws an InfluxError. */
@@ -126,8 +158,14 @@ async function writeBatch(influx: Influx, lines: readonly string[]): Promise<voi
 }
 
 async function request(
-  influx: Influx, method: string, path: string,
-  { body, authorization = basicAuthorization(influx), timeoutMs = requestTimeoutMs }: { body?: string | URLSearchParams; authorization?: string | undefined; timeoutMs?: number },
+  influx: Influx,
+  method: string,
+  path: string,
+  {
+    body,
+    authorization = basicAuthorization(influx),
+    timeoutMs = requestTimeoutMs,
+  }: { body?: string | URLSearchParams; authorization?: string | undefined; timeoutMs?: number },
 ): Promise<{ response: Response; text: string }> {
   try {
     const response = await fetch(influx.url + path, {
@@ -139,12 +177,17 @@ async function request(
     });
     return { response, text: await response.text() };
   } catch (error) {
-    throw new InfluxError(`InfluxDB at ${influx.url} does not answer (${reasonOf(error, timeoutMs)})`, null);
+    throw new InfluxError(
+      `InfluxDB at ${influx.url} does not answer (${reasonOf(error, timeoutMs)})`,
+      null,
+    );
   }
 }
 
 function basicAuthorization({ credentials }: Influx): string | undefined {
-  return credentials === null ? undefined : `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`;
+  return credentials === null
+    ? undefined
+    : `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`;
 }
 
 /** fetch hides what happened in the cause, and that in an AggregateError when a name has several addresses. */
@@ -163,16 +206,28 @@ function parsed(influx: Influx, response: Response, text: string): object {
   } catch {
     // Said below.
   }
-  throw new InfluxError(`what answers at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`, response.status);
+  throw new InfluxError(
+    `what answers at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`,
+    response.status,
+  );
 }
 
 function failure(influx: Influx, response: Response, text: string): InfluxError {
   const { status } = response;
   if (status === 401) {
-    const what = influx.credentials === null ? 'wants a user name and password, or a token' : 'refuses the user name and password, or the token';
-    return new InfluxError(`InfluxDB at ${influx.url} ${what}: give them in --influx (http://user:password@host:port, http://token@host:port) or in INFLUX_TOKEN`, status);
+    const what =
+      influx.credentials === null
+        ? 'wants a user name and password, or a token'
+        : 'refuses the user name and password, or the token';
+    return new InfluxError(
+      `InfluxDB at ${influx.url} ${what}: give them in --influx (http://user:password@host:port, http://token@host:port) or in INFLUX_TOKEN`,
+      status,
+    );
   }
-  return new InfluxError(`InfluxDB at ${influx.url}: ${detail(text) ?? response.statusText} (status ${status})`, status);
+  return new InfluxError(
+    `InfluxDB at ${influx.url}: ${detail(text) ?? response.statusText} (status ${status})`,
+    status,
+  );
 }
 
 function detail(text: string): string | undefined {

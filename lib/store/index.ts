@@ -2,4 +2,11 @@
 export { parseInfluxUrl, type Influx } from './client.ts';
 export { openStore, type Store } from './influxd.ts';
 export { checkRounds, type RoundIntegrity } from './integrity.ts';
-export { roundPoint, runPoint, sentencePoints, serverSamplePoints, tablePoints, type ServerSample } from './points.ts';
+export {
+  roundPoint,
+  runPoint,
+  sentencePoints,
+  serverSamplePoints,
+  tablePoints,
+  type ServerSample,
+} from './points.ts';

@@ -2,7 +2,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { typed } from '../setup/paths.ts';
-import { answers, InfluxError, parseInfluxUrl, ping, pingTimeoutMs, query, writeLines, type Influx, type Series } from './client.ts';
+import {
+  answers,
+  InfluxError,
+  parseInfluxUrl,
+  ping,
+  pingTimeoutMs,
+  query,
+  writeLines,
+  type Influx,
+  type Series,
+} from './client.ts';
 import { chooseK6Output, type K6Output } from './k6-output.ts';
 import { quoteIdentifier } from './line-protocol.ts';
 import { startLocalInfluxd, type LocalInfluxd, type LocalOptions } from './local.ts';
@@ -47,7 +57,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const influx = parseInfluxUrl(url, process.env['INFLUX_TOKEN']);
     return await storeOn(influx, await prepare(influx, purpose === 'run'), null, retryForMs);
   }
-  const local = await startLocalInfluxd({ ...options, influxdBinary: options.influxdBinary ?? 'influxd', purpose });
+  const local = await startLocalInfluxd({
+    ...options,
+    influxdBinary: options.influxdBinary ?? 'influxd',
+    purpose,
+  });
   try {
     return await storeOn(local.influx, await prepare(local.influx, true), local, retryForMs);
   } catch (error) {
@@ -63,9 +77,14 @@ async function prepare(influx: Influx, mayMake: boolean): Promise<string> {
   const databases = await query(influx, 'SHOW DATABASES');
   if (databases.some((series) => series.values.some(([value]) => value === name))) return version;
   if (!version.startsWith('1.')) {
-    throw new UserError(`InfluxDB ${version} at ${influx.url} shows this token no bucket ${name}: make it (influx bucket create --name ${name}), or give a token that may read and write it`);
+    throw new UserError(
+      `InfluxDB ${version} at ${influx.url} shows this token no bucket ${name}: make it (influx bucket create --name ${name}), or give a token that may read and write it`,
+    );
   }
-  if (!mayMake) throw new UserError(`InfluxDB ${version} at ${influx.url} has no database ${name} yet: run a scenario into it first (${typed('scenario')} NAME --influx URL)`);
+  if (!mayMake)
+    throw new UserError(
+      `InfluxDB ${version} at ${influx.url} has no database ${name} yet: run a scenario into it first (${typed('scenario')} NAME --influx URL)`,
+    );
   try {
     await query(influx, `CREATE DATABASE ${quoteIdentifier(name)}`);
   } catch (error) {
@@ -78,7 +97,12 @@ async function prepare(influx: Influx, mayMake: boolean): Promise<string> {
 /** For how long a database that hung is let alone. */
 const silenceMs = 30_000;
 
-async function storeOn(influx: Influx, version: string, local: LocalInfluxd | null, retryForMs = 10_000): Promise<Store> {
+async function storeOn(
+  influx: Influx,
+  version: string,
+  local: LocalInfluxd | null,
+  retryForMs = 10_000,
+): Promise<Store> {
   const k6Output = await chooseK6Output(influx, version);
   let silentUntilMs = 0;
   let kept: readonly string[] = [];
@@ -88,7 +112,10 @@ async function storeOn(influx: Influx, version: string, local: LocalInfluxd | nu
     const askedAtMs = performance.now();
     const there = await (local === null ? answers(influx) : local.revive());
     // Timers may be a little early.
-    silentUntilMs = !there && performance.now() - askedAtMs >= 0.9 * pingTimeoutMs ? performance.now() + silenceMs : 0;
+    silentUntilMs =
+      !there && performance.now() - askedAtMs >= 0.9 * pingTimeoutMs
+        ? performance.now() + silenceMs
+        : 0;
     return there;
   }
 
@@ -99,14 +126,17 @@ async function storeOn(influx: Influx, version: string, local: LocalInfluxd | nu
   async function persistently<T>(operation: () => Promise<T>): Promise<T> {
     const deadline = performance.now() + retryForMs;
     for (let waitMs = 100, tries = 1; ; waitMs = Math.min(2 * waitMs, 2000), tries++) {
-      if (performance.now() < silentUntilMs) throw new InfluxError(`InfluxDB at ${influx.url} does not answer: it hangs`, null);
+      if (performance.now() < silentUntilMs)
+        throw new InfluxError(`InfluxDB at ${influx.url} does not answer: it hangs`, null);
       try {
         return await operation();
       } catch (error) {
         if (!(error instanceof InfluxError) || !error.transient) throw error;
         if (tries > 1 && performance.now() + waitMs > deadline) {
           const failure = local?.failure() ?? null;
-          throw failure === null ? error : new InfluxError(`${error.message}; ${failure}`, error.status);
+          throw failure === null
+            ? error
+            : new InfluxError(`${error.message}; ${failure}`, error.status);
         }
       }
       await revive();

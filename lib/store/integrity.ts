@@ -23,7 +23,9 @@ interface RoundToCheck {
 }
 
 /** `problems`: one line each for the person; empty when all is stored. */
-export interface RoundIntegrity extends Integrity { problems: string[] }
+export interface RoundIntegrity extends Integrity {
+  problems: string[];
+}
 
 /** Requests in the database, by variant, round and generator. */
 type Held = readonly { tags: Readonly<Record<string, string>>; requests: number }[];
@@ -38,12 +40,19 @@ const pointsPerWrite = 5000;
  * @returns for each round requests (as given), stored (of them, by query), backfilled (missing at first, there now), lost (missing
  *   still). `uncounted` says why the database could not be asked at all.
  */
-export async function checkRounds(store: Store, run: string, rounds: readonly RoundToCheck[], anew = false): Promise<{ integrity: RoundIntegrity[]; uncounted: string | null }> {
+export async function checkRounds(
+  store: Store,
+  run: string,
+  rounds: readonly RoundToCheck[],
+  anew = false,
+): Promise<{ integrity: RoundIntegrity[]; uncounted: string | null }> {
   let [before, after, failure]: [Held | null, Held, string | null] = [null, [], null];
   try {
     await store.revive(anew);
     before = after = await heldOf(store, run);
-    const records = new Set(rounds.flatMap((round) => (lackOf(round, after) > 0 ? round.recordFile ?? [] : [])));
+    const records = new Set(
+      rounds.flatMap((round) => (lackOf(round, after) > 0 ? (round.recordFile ?? []) : [])),
+    );
     for (const file of records) await writeAgain(store, file);
     if (records.size > 0) after = await heldOf(store, run);
   } catch (error) {
@@ -52,24 +61,53 @@ export async function checkRounds(store: Store, run: string, rounds: readonly Ro
   const integrity = rounds.map((round): RoundIntegrity => {
     const { variant, requests, unsent = false, instances = [] } = round;
     const stored = requestsIn(after, round);
-    const lacks = instances.map((made, index) => Math.max(0, made - requestsIn(after, round, index + 1)));
+    const lacks = instances.map((made, index) =>
+      Math.max(0, made - requestsIn(after, round, index + 1)),
+    );
     // One generator's loss is not made good by what another has beyond its own.
-    const lost = Math.max(lackOf(round, after), total(lacks, (lack) => lack));
+    const lost = Math.max(
+      lackOf(round, after),
+      total(lacks, (lack) => lack),
+    );
     const label = `${variant}, round ${round.round}`;
-    const of = lacks.flatMap((lack, index) => (lack > 0 ? [`${whole(lack)} of generator ${index + 1}`] : []));
+    const of = lacks.flatMap((lack, index) =>
+      lack > 0 ? [`${whole(lack)} of generator ${index + 1}`] : [],
+    );
     // Of one that cannot be asked, all rounds say the same.
-    const problems = before === null ? [failure as string] : [
-      ...(stored > requests ? [`InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`] : []),
-      ...(lost > 0 ? [`InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${of.length === 0 ? '' : ` (${of.join(', ')})`}${failure === null ? '' : `: ${failure}`}`] : []),
-    ];
-    return { requests, stored, backfilled: unsent || before === null ? 0 : lackOf(round, before) - lackOf(round, after), lost, problems };
+    const problems =
+      before === null
+        ? [failure as string]
+        : [
+            ...(stored > requests
+              ? [
+                  `InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`,
+                ]
+              : []),
+            ...(lost > 0
+              ? [
+                  `InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${of.length === 0 ? '' : ` (${of.join(', ')})`}${failure === null ? '' : `: ${failure}`}`,
+                ]
+              : []),
+          ];
+    return {
+      requests,
+      stored,
+      backfilled: unsent || before === null ? 0 : lackOf(round, before) - lackOf(round, after),
+      lost,
+      problems,
+    };
   });
   return { integrity, uncounted: before === null ? failure : null };
 }
 
 async function heldOf(store: Store, run: string): Promise<Held> {
-  const series = await store.query(`SELECT SUM("value") FROM "loadgen_requests" WHERE "run" = ${quoteString(run)} GROUP BY "variant", "round", "instance_id"`);
-  return series.map(({ tags = {}, columns, values }) => ({ tags, requests: Number(values[0]?.[columns.indexOf('sum')]) || 0 }));
+  const series = await store.query(
+    `SELECT SUM("value") FROM "loadgen_requests" WHERE "run" = ${quoteString(run)} GROUP BY "variant", "round", "instance_id"`,
+  );
+  return series.map(({ tags = {}, columns, values }) => ({
+    tags,
+    requests: Number(values[0]?.[columns.indexOf('sum')]) || 0,
+  }));
 }
 
 async function writeAgain(store: Store, recordFile: string): Promise<void> {
@@ -86,7 +124,12 @@ async function writeAgain(store: Store, recordFile: string): Promise<void> {
 
 /** @param instance whose; undefined: of all */
 function requestsIn(held: Held, { variant, round }: RoundToCheck, instance?: number): number {
-  const ofRound = held.filter(({ tags }) => tags['variant'] === variant && tags['round'] === String(round) && (instance === undefined || tags['instance_id'] === String(instance)));
+  const ofRound = held.filter(
+    ({ tags }) =>
+      tags['variant'] === variant &&
+      tags['round'] === String(round) &&
+      (instance === undefined || tags['instance_id'] === String(instance)),
+  );
   return total(ofRound, ({ requests }) => requests);
 }
 

@@ -22,9 +22,15 @@ const outputs = ['influxdb', 'xk6-influxdb'];
  * @param version of the database, as ping() says
  * @throws UserError for an output that there is not; InfluxError when the organization cannot be found out
  */
-export async function chooseK6Output(influx: Influx, version: string, wanted: string | undefined = process.env[outputVariable]): Promise<() => K6Output> {
+export async function chooseK6Output(
+  influx: Influx,
+  version: string,
+  wanted: string | undefined = process.env[outputVariable],
+): Promise<() => K6Output> {
   if (wanted !== undefined && wanted !== '' && !outputs.includes(wanted)) {
-    throw new UserError(`${outputVariable}=${wanted} is no output of k6 that bakeoff knows: set it to ${outputs.join(' or ')}, or unset it`);
+    throw new UserError(
+      `${outputVariable}=${wanted} is no output of k6 that bakeoff knows: set it to ${outputs.join(' or ')}, or unset it`,
+    );
   }
   if (wanted !== 'xk6-influxdb' || version.startsWith('1.')) return () => ownOutput(influx);
   const organization = await organizationId(influx);

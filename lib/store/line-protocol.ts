@@ -15,14 +15,19 @@ export function line(
   let head = plain(measurement).replaceAll(/[, ]/g, '\\$&');
   for (const key of Object.keys(tags).sort()) {
     const value = tags[key];
-    if (value !== undefined && value !== '' && key !== '') head += `,${escapeTag(key)}=${escapeTag(value)}`;
+    if (value !== undefined && value !== '' && key !== '')
+      head += `,${escapeTag(key)}=${escapeTag(value)}`;
   }
   const parts: string[] = [];
   for (const [key, value] of Object.entries(fields)) {
-    if (typeof value === 'string') parts.push(`${escapeTag(key)}="${value.replaceAll(/["\\]/g, '\\$&')}"`);
-    else if (typeof value === 'number' && Number.isFinite(value)) parts.push(`${escapeTag(key)}=${value}`);
+    if (typeof value === 'string')
+      parts.push(`${escapeTag(key)}="${value.replaceAll(/["\\]/g, '\\$&')}"`);
+    else if (typeof value === 'number' && Number.isFinite(value))
+      parts.push(`${escapeTag(key)}=${value}`);
   }
-  return parts.length === 0 ? '' : `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
+  return parts.length === 0
+    ? ''
+    : `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
 }
 
 /** Nanoseconds since 1970 of an instant in milliseconds since 1970 (fractions count) or in ISO 8601. */

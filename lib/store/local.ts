@@ -83,11 +83,17 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
         return;
       }
       const address = addressIn(textOf(join(folder, logName)));
-      const found: Influx = { ...influx, url: `http://${address}`, credentials: { user, password: textOf(passwordFile(folder)) } };
+      const found: Influx = {
+        ...influx,
+        url: `http://${address}`,
+        credentials: { user, password: textOf(passwordFile(folder)) },
+      };
       // Who else has come to have its port is not told the password.
       const lastPid = holderOf(folder);
-      const listens = address !== undefined && listensOn(lastPid, { address: loopbackAddress, port: Number(address.split(':')[1]) });
-      if (listens && await isReady(found)) {
+      const listens =
+        address !== undefined &&
+        listensOn(lastPid, { address: loopbackAddress, port: Number(address.split(':')[1]) });
+      if (listens && (await isReady(found))) {
         child = null;
         pid = lastPid;
         Object.assign(influx, found);
@@ -98,25 +104,31 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
       // One that lives and does not listen is still starting.
       const starts = address === undefined || (!listens && existsSync(`/proc/${lastPid}`));
       if (performance.now() - beganAtMs > (starts ? startTimeoutMs : endTimeoutMs)) {
-        throw new UserError(`influxd${holder(join(folder, lockName))} uses ${folder} and does not answer: end it, then start again`);
+        throw new UserError(
+          `influxd${holder(join(folder, lockName))} uses ${folder} and does not answer: end it, then start again`,
+        );
       }
     }
   }
 
   /** After its files were deleted, influxd goes on and answers from memory. */
   function keepsData(): boolean {
-    return holderOf(folder) === pid && ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name)));
+    return (
+      holderOf(folder) === pid &&
+      ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name)))
+    );
   }
 
   async function revive(): Promise<boolean> {
     if (stopped) return false;
     // One that is busy gets a second chance.
-    if (keepsData() && (await answers(influx) || await answers(influx))) return true;
+    if (keepsData() && ((await answers(influx)) || (await answers(influx)))) return true;
     try {
       if (child !== null) {
         await Promise.race([child.stop(1000), delay(5000, undefined, { ref: false })]);
         // It waits for a disk that does not answer.
-        if (!child.hasExited()) throw new UserError(`influxd (process ${child.pid}) hangs and cannot be ended`);
+        if (!child.hasExited())
+          throw new UserError(`influxd (process ${child.pid}) hangs and cannot be ended`);
       }
       await startOrJoin(true);
       failure = null;
@@ -127,12 +139,17 @@ export async function startLocalInfluxd(options: LocalOptions): Promise<LocalInf
     }
   }
 
-  await startOrJoin(false, options.signal).catch((error: unknown) => { throw fileError(error, folder); });
+  await startOrJoin(false, options.signal).catch((error: unknown) => {
+    throw fileError(error, folder);
+  });
   return {
     influx,
     pid: () => pid,
     failure: () => failure,
-    revive: () => (reviving ??= revive().finally(() => { reviving = null; })),
+    revive: () =>
+      (reviving ??= revive().finally(() => {
+        reviving = null;
+      })),
     stop: async () => {
       stopped = true;
       await reviving;
@@ -152,13 +169,17 @@ function holderOf(folder: string): number {
 
 /** Returns whether influxd accepts the password and has the database. */
 async function isReady(influx: Influx): Promise<boolean> {
-  if (!await answers(influx)) return false;
+  if (!(await answers(influx))) return false;
   const databases = await query(influx, 'SHOW DATABASES').catch(() => []);
   return databases.some(({ values }) => values.some(([name]) => name === database));
 }
 
 /** Starts influxd at its last address, which other processes may still use, or on any free port. It takes over the lock. */
-async function launchInfluxd(options: LocalOptions, lock: number, again: boolean): Promise<{ child: Child; influx: Influx }> {
+async function launchInfluxd(
+  options: LocalOptions,
+  lock: number,
+  again: boolean,
+): Promise<{ child: Child; influx: Influx }> {
   const { folder } = options;
   const logFile = join(folder, logName);
   const anyPort = '127.0.0.1:0';
@@ -166,20 +187,36 @@ async function launchInfluxd(options: LocalOptions, lock: number, again: boolean
   try {
     // influxd makes this folder with its first points only, so until then it would look deleted.
     makeFolder(join(folder, 'wal'));
-    if (!existsSync(passwordFile(folder))) writeFileSync(passwordFile(folder), randomBytes(24).toString('base64url'), { mode: 0o600, flush: true });
+    if (!existsSync(passwordFile(folder)))
+      writeFileSync(passwordFile(folder), randomBytes(24).toString('base64url'), {
+        mode: 0o600,
+        flush: true,
+      });
     if (!again) writeFileSync(logFile, '');
     let started = await launch(options, lock, lastAddress).catch((error: unknown) => {
-      if (lastAddress === anyPort || options.signal?.aborted || !messageOf(error).includes(' bind: ')) throw error;
+      if (
+        lastAddress === anyPort ||
+        options.signal?.aborted ||
+        !messageOf(error).includes(' bind: ')
+      )
+        throw error;
       return launch(options, lock, anyPort);
     });
     if (started.damaged !== undefined) {
       // influxd has truncated the file, but would write on behind its old end. Its next start would then discard all new points.
       await started.child.stop(10_000);
-      if (!again) console.error(`InfluxDB found ${started.damaged} damaged, as after a crash: the newest figures of earlier runs may be lost`);
+      if (!again)
+        console.error(
+          `InfluxDB found ${started.damaged} damaged, as after a crash: the newest figures of earlier runs may be lost`,
+        );
       started = await launch(options, lock, started.address);
     }
     const { child, address } = started;
-    const influx: Influx = { url: `http://${address}`, database, credentials: { user, password: readFileSync(passwordFile(folder), 'utf8') } };
+    const influx: Influx = {
+      url: `http://${address}`,
+      database,
+      credentials: { user, password: readFileSync(passwordFile(folder), 'utf8') },
+    };
     await makeUserAndDatabase(influx, folder).catch(async (error: unknown) => {
       await child.stop(10_000);
       throw error;
@@ -196,26 +233,41 @@ async function launchInfluxd(options: LocalOptions, lock: number, again: boolean
 async function makeUserAndDatabase(influx: Influx, folder: string): Promise<void> {
   const password = influx.credentials?.password ?? '';
   try {
-    await query(influx, `CREATE USER ${quoteIdentifier(user)} WITH PASSWORD ${quoteString(password)} WITH ALL PRIVILEGES`);
+    await query(
+      influx,
+      `CREATE USER ${quoteIdentifier(user)} WITH PASSWORD ${quoteString(password)} WITH ALL PRIVILEGES`,
+    );
     await query(influx, `CREATE DATABASE ${quoteIdentifier(database)}`);
   } catch (error) {
-    if (!(error instanceof InfluxError) || (error.status !== 401 && error.status !== 403)) throw error;
-    throw new UserError(`influxd does not take the password in ${passwordFile(folder)} (status ${error.status}): put back the one that its data was made with, or move ${folder} away to begin anew`);
+    if (!(error instanceof InfluxError) || (error.status !== 401 && error.status !== 403))
+      throw error;
+    throw new UserError(
+      `influxd does not take the password in ${passwordFile(folder)} (status ${error.status}): put back the one that its data was made with, or move ${folder} away to begin anew`,
+    );
   }
 }
 
 /** Starts influxd, which takes over the lock, and returns once it listens. `damaged` is a file that it had to truncate. */
-async function launch(options: LocalOptions, lock: number, address: string): Promise<{ child: Child; address: string; damaged: string | undefined }> {
+async function launch(
+  options: LocalOptions,
+  lock: number,
+  address: string,
+): Promise<{ child: Child; address: string; damaged: string | undefined }> {
   const { influxdBinary, folder, cpus, signal } = options;
   const [configFile, logFile] = [join(folder, 'influxd.conf'), join(folder, logName)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, address));
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
-  const child = await startLogged({ command: influxdBinary, args: ['run', '-config', configFile], cwd: folder, cpus, env }, logFile, 'a', lock);
+  const child = await startLogged(
+    { command: influxdBinary, args: ['run', '-config', configFile], cwd: folder, cpus, env },
+    logFile,
+    'a',
+    lock,
+  );
   try {
     writeHolder(lock, child.pid);
-    return { child, ...await listening(child, logFile, logStart, signal) };
+    return { child, ...(await listening(child, logFile, logStart, signal)) };
   } catch (error) {
     await child.stop(1000);
     throw error;
@@ -227,24 +279,39 @@ function addressIn(log: string): string | undefined {
 }
 
 /** Waits for what influxd's own log says, its address among it: it picks a free port itself, so nobody can take it in between. */
-async function listening(child: Child, logFile: string, logStart: number, signal: AbortSignal | undefined): Promise<{ address: string; damaged: string | undefined }> {
+async function listening(
+  child: Child,
+  logFile: string,
+  logStart: number,
+  signal: AbortSignal | undefined,
+): Promise<{ address: string; damaged: string | undefined }> {
   const deadline = performance.now() + startTimeoutMs;
   for (;;) {
     signal?.throwIfAborted();
     if (child.hasExited()) {
       const lines = await lastLines(logFile, logStart);
       // A failed start ends in a plain line such as "run: open server: …".
-      const complaint = lines.findLast((text) => !text.startsWith('ts=') || / lvl=(error|fatal) /.test(text)) ?? lines.at(-1);
+      const complaint =
+        lines.findLast((text) => !text.startsWith('ts=') || / lvl=(error|fatal) /.test(text)) ??
+        lines.at(-1);
       // With a full disk it cannot write its last words either.
-      const reason = complaint ?? (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word');
+      const reason =
+        complaint ??
+        (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word');
       throw new UserError(`influxd does not start: ${reason} (its log: ${logFile})`);
     }
     const log = readFileSync(logFile).subarray(logStart).toString();
     const address = addressIn(log);
-    if (address !== undefined && await answers({ url: `http://${address}`, database, credentials: null })) {
+    if (
+      address !== undefined &&
+      (await answers({ url: `http://${address}`, database, credentials: null }))
+    ) {
       return { address, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(log)?.[1] };
     }
-    if (performance.now() > deadline) throw new UserError(`influxd did not listen within ${startTimeoutMs / 1000} s (its log: ${logFile})`);
+    if (performance.now() > deadline)
+      throw new UserError(
+        `influxd did not listen within ${startTimeoutMs / 1000} s (its log: ${logFile})`,
+      );
     await delay(20);
   }
 }

@@ -11,26 +11,58 @@ import { bucketLabel } from '../format.ts';
 import type { Phase, Result } from '../result/result.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
-  benchBucket, benchComparison, benchCurve, benchPhase, benchRound, benchRun, benchSentence, benchStreams, intervalOf, serverCpu, serverRss,
-  type Measurement, type RoundRow, type RunRow, type Written,
+  benchBucket,
+  benchComparison,
+  benchCurve,
+  benchPhase,
+  benchRound,
+  benchRun,
+  benchSentence,
+  benchStreams,
+  intervalOf,
+  serverCpu,
+  serverRss,
+  type Measurement,
+  type RoundRow,
+  type RunRow,
+  type Written,
 } from './schema.ts';
 
 type Tags<M extends Measurement> = Readonly<Record<M['tags'][number], string | undefined>>;
 
 /** Type-checks a point against its measurement: every tag of the catalogue, no other, and what its fields are made of. */
-function pointOf<M extends Measurement, Row>(measurement: M & Written<Row>, tags: Tags<NoInfer<M>>, row: NoInfer<Row>, timestampNs: bigint): string {
-  const fields = Object.entries(measurement.fields as Written<Row>['fields']).map(([name, { of }]) => [name, of(row)]);
-  return line(measurement.measurement, tags, Object.fromEntries(fields) as Record<string, number | string | null | undefined>, timestampNs);
+function pointOf<M extends Measurement, Row>(
+  measurement: M & Written<Row>,
+  tags: Tags<NoInfer<M>>,
+  row: NoInfer<Row>,
+  timestampNs: bigint,
+): string {
+  const fields = Object.entries(measurement.fields as Written<Row>['fields']).map(
+    ([name, { of }]) => [name, of(row)],
+  );
+  return line(
+    measurement.measurement,
+    tags,
+    Object.fromEntries(fields) as Record<string, number | string | null | undefined>,
+    timestampNs,
+  );
 }
 
 /** A server's usage at an instant; as lib/servers' usage() gives it. */
-export interface ServerSample { atMs: number; cpuSeconds: number; rssBytes: number }
+export interface ServerSample {
+  atMs: number;
+  cpuSeconds: number;
+  rssBytes: number;
+}
 
 /**
  * server_rss for every sample and server_cpu for every one but the first.
  * @param samples of one server, in order of time; `atMs` since 1970, `cpuSeconds` since the server's start
  */
-export function serverSamplePoints(tags: Tags<typeof serverCpu>, samples: readonly ServerSample[]): string[] {
+export function serverSamplePoints(
+  tags: Tags<typeof serverCpu>,
+  samples: readonly ServerSample[],
+): string[] {
   const lines: string[] = [];
   let before: ServerSample | undefined;
   for (const sample of samples) {
@@ -46,8 +78,19 @@ export function serverSamplePoints(tags: Tags<typeof serverCpu>, samples: readon
 }
 
 /** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
-export function roundPoint({ tags, ...known }: Omit<RoundRow, 'phase' | 'phases' | 'label'> & { tags: Tags<typeof benchRound> }, phase: Phase): string {
-  return pointOf(benchRound, tags, { ...known, phase, phases: [phase], label: `round ${tags.round}: ${tags.variant}` }, toNanoseconds(phase.startedAt));
+export function roundPoint(
+  {
+    tags,
+    ...known
+  }: Omit<RoundRow, 'phase' | 'phases' | 'label'> & { tags: Tags<typeof benchRound> },
+  phase: Phase,
+): string {
+  return pointOf(
+    benchRound,
+    tags,
+    { ...known, phase, phases: [phase], label: `round ${tags.round}: ${tags.variant}` },
+    toNanoseconds(phase.startedAt),
+  );
 }
 
 /**
@@ -61,9 +104,18 @@ export function tablePoints(result: Result): string[] {
   const comparisons = result.variants.map((variant, position) => {
     const comparison = comparisonOf(result, variant.name);
     const tags = {
-      run, scenario, variant: variant.name, server: variant.server?.name, version: variant.server?.version, baseline: comparison?.baseline,
-      metric: comparison === undefined || comparison.metric === 'rps' ? undefined : metricNames[comparison.metric],
-      within: search === undefined || variant.server === null ? undefined : limitText(search.within),
+      run,
+      scenario,
+      variant: variant.name,
+      server: variant.server?.name,
+      version: variant.server?.version,
+      baseline: comparison?.baseline,
+      metric:
+        comparison === undefined || comparison.metric === 'rps'
+          ? undefined
+          : metricNames[comparison.metric],
+      within:
+        search === undefined || variant.server === null ? undefined : limitText(search.within),
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;
     // What an earlier round had is not left standing beside a ratio that is none any more.
@@ -71,20 +123,53 @@ export function tablePoints(result: Result): string[] {
     const cpuInterval = variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined;
     const found = search?.found.find((one) => one.variant === variant.name);
     const phases = variant.rounds.flatMap((round) => round.phases);
-    const row = { position, result, variant, comparison, measured, interval, cpuInterval, found, network: variant.network, phases };
+    const row = {
+      position,
+      result,
+      variant,
+      comparison,
+      measured,
+      interval,
+      cpuInterval,
+      found,
+      network: variant.network,
+      phases,
+    };
     return pointOf(benchComparison, tags, row, start + BigInt(position));
   });
-  const phases = result.variants.flatMap((variant, position) => phasePairs(variant).map((pair) => ({ variant, position, ...pair })));
-  const tagsOf = ({ variant, phase }: typeof phases[number]) => ({ run, scenario, variant: variant.name, phase: String(phase), server: variant.server?.name });
+  const phases = result.variants.flatMap((variant, position) =>
+    phasePairs(variant).map((pair) => ({ variant, position, ...pair })),
+  );
+  const tagsOf = ({ variant, phase }: (typeof phases)[number]) => ({
+    run,
+    scenario,
+    variant: variant.name,
+    phase: String(phase),
+    server: variant.server?.name,
+  });
   return [
     ...comparisons,
-    ...phases.map((row, index) => pointOf(benchPhase, { ...tagsOf(row), protocol: row.variant.load.protocol }, row, start + BigInt(index))),
+    ...phases.map((row, index) =>
+      pointOf(
+        benchPhase,
+        { ...tagsOf(row), protocol: row.variant.load.protocol },
+        row,
+        start + BigInt(index),
+      ),
+    ),
     ...phases.flatMap((row) => {
       // As measured, or as published where nothing was measured.
       const [inArticle, here] = [publishedBuckets(row.published), row.measured?.buckets ?? []];
       return (here.length > 0 ? here : inArticle).map((bucket, position) => {
-        const [published, measured] = [inArticle, here].map((buckets) => buckets.find((one) => sameBucket(one, bucket)));
-        return pointOf(benchBucket, { ...tagsOf(row), bucket: bucketLabel(bucket) }, { position, bucket, published, measured }, start + BigInt(position));
+        const [published, measured] = [inArticle, here].map((buckets) =>
+          buckets.find((one) => sameBucket(one, bucket)),
+        );
+        return pointOf(
+          benchBucket,
+          { ...tagsOf(row), bucket: bucketLabel(bucket) },
+          { position, bucket, published, measured },
+          start + BigInt(position),
+        );
       });
     }),
     ...streamPoints(result, start),
@@ -94,37 +179,74 @@ export function tablePoints(result: Result): string[] {
 
 function streamPoints(result: Result, start: bigint): string[] {
   const sweep = streamSweep(result);
-  return (sweep?.curve ?? []).map(({ variant, rps }, index) => pointOf(
-    benchStreams,
-    { run: result.run, scenario: result.scenario, variant: variant.name, server: variant.server?.name, streams: String(streamsOf(variant)) },
-    { rps, http1Rps: sweep?.line.rps },
-    start + BigInt(index),
-  ));
+  return (sweep?.curve ?? []).map(({ variant, rps }, index) =>
+    pointOf(
+      benchStreams,
+      {
+        run: result.run,
+        scenario: result.scenario,
+        variant: variant.name,
+        server: variant.server?.name,
+        streams: String(streamsOf(variant)),
+      },
+      { rps, http1Rps: sweep?.line.rps },
+      start + BigInt(index),
+    ),
+  );
 }
 
 /** A later round adds to some of the curves: a point's time depends on no other curve than its own. */
 function curvePoints(result: Result, start: bigint): string[] {
   const { run, scenario, variants } = result;
   const names = variants.map(({ name, series }) => series ?? name);
-  return curvesOf(result).flatMap(({ name, points }) => points.map((point, position) => pointOf(
-    benchCurve, { run, scenario, variant: name }, { position, ...point }, start + BigInt(position * names.length + names.indexOf(name)),
-  )));
+  return curvesOf(result).flatMap(({ name, points }) =>
+    points.map((point, position) =>
+      pointOf(
+        benchCurve,
+        { run, scenario, variant: name },
+        { position, ...point },
+        start + BigInt(position * names.length + names.indexOf(name)),
+      ),
+    ),
+  );
 }
 
 /** The bench_sentence points. A run that goes on has others after each round, so they are written once, at its end. */
 export function sentencePoints(
-  { run, scenario, startedAt, warnings }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>, found: readonly { kind: string; text: string }[],
+  {
+    run,
+    scenario,
+    startedAt,
+    warnings,
+  }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>,
+  found: readonly { kind: string; text: string }[],
 ): string[] {
   const lines = [...found, ...warnings.map((text) => ({ kind: 'warning', text }))];
-  return lines.map(({ kind, text }, index) => pointOf(benchSentence, { run, scenario, kind }, { text }, toNanoseconds(startedAt) + BigInt(index)));
+  return lines.map(({ kind, text }, index) =>
+    pointOf(
+      benchSentence,
+      { run, scenario, kind },
+      { text },
+      toNanoseconds(startedAt) + BigInt(index),
+    ),
+  );
 }
 
-type RunState = Omit<RunRow, 'ended'> & Pick<Result, 'run' | 'scenario' | 'endedAt' | 'comparisons' | 'search'>;
+type RunState = Omit<RunRow, 'ended'> &
+  Pick<Result, 'run' | 'scenario' | 'endedAt' | 'comparisons' | 'search'>;
 
 /** The bench_run point of a run that goes on, or has ended. Written again it replaces the fields of the one before: its time is the run's start. */
 export function runPoint(state: RunState, hasEnded: boolean): string {
   const { run, scenario, comparisons, search, startedAt, endedAt } = state;
   // It is a band around ratios of requests/s.
-  const noiseFloor = search === undefined && comparisons.every(({ metric }) => metric === 'rps') ? state.noiseFloor : null;
-  return pointOf(benchRun, { run, scenario }, { ...state, noiseFloor, ended: hasEnded ? Date.parse(endedAt) : null }, toNanoseconds(startedAt));
+  const noiseFloor =
+    search === undefined && comparisons.every(({ metric }) => metric === 'rps')
+      ? state.noiseFloor
+      : null;
+  return pointOf(
+    benchRun,
+    { run, scenario },
+    { ...state, noiseFloor, ended: hasEnded ? Date.parse(endedAt) : null },
+    toNanoseconds(startedAt),
+  );
 }

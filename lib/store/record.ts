@@ -16,7 +16,10 @@ interface RecordedPoint {
 
 /** Reads the samples of a file, by its name or opened, in the order in which k6 made them. Throws the file system's error when there is no such file. */
 export async function* readRecord(file: string | Readable): AsyncGenerator<RecordedPoint> {
-  for await (const text of createInterface({ input: typeof file === 'string' ? createReadStream(file) : file, crlfDelay: Infinity })) {
+  for await (const text of createInterface({
+    input: typeof file === 'string' ? createReadStream(file) : file,
+    crlfDelay: Infinity,
+  })) {
     const point = parsePoint(text);
     if (point !== null) yield point;
   }
@@ -24,14 +27,24 @@ export async function* readRecord(file: string | Readable): AsyncGenerator<Recor
 
 /** Null for what is not a sample: k6 describes each metric once, and a killed k6 leaves half a line at the end. */
 export function parsePoint(text: string): RecordedPoint | null {
-  let sample: { type?: string; metric?: string; data?: { time?: string; value?: number; tags?: Record<string, string> | null } };
+  let sample: {
+    type?: string;
+    metric?: string;
+    data?: { time?: string; value?: number; tags?: Record<string, string> | null };
+  };
   try {
     sample = JSON.parse(text) as typeof sample;
   } catch {
     return null;
   }
   const { type, metric, data } = sample;
-  if (type !== 'Point' || metric === undefined || typeof data?.value !== 'number' || data.time === undefined) return null;
+  if (
+    type !== 'Point' ||
+    metric === undefined ||
+    typeof data?.value !== 'number' ||
+    data.time === undefined
+  )
+    return null;
   const timestampNs = parseGoTime(data.time);
   if (timestampNs === null) return null;
   const point: RecordedPoint = { metric, tags: {}, fields: {}, value: data.value, timestampNs };

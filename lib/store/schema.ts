@@ -5,12 +5,28 @@ import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio } from '../analysis/comparisons.ts';
 import type { CurvePoint } from '../analysis/curve.ts';
 import { delayText } from '../analysis/network.ts';
-import { headerSavingsPercent, responsesOf, serverCpuSecondsPerResponse, successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import {
+  headerSavingsPercent,
+  responsesOf,
+  serverCpuSecondsPerResponse,
+  successRatioOf,
+  wholeRounds,
+} from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { markedVerdict } from '../analysis/verdict.ts';
 import { times } from '../format.ts';
 import type { NetworkResult } from '../result/network.ts';
-import type { BucketShare, Comparison, ErrorCause, FoundRate, LoadResult, Phase, PhaseResult, Result, VariantResult } from '../result/result.ts';
+import type {
+  BucketShare,
+  Comparison,
+  ErrorCause,
+  FoundRate,
+  LoadResult,
+  Phase,
+  PhaseResult,
+  Result,
+  VariantResult,
+} from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 
 export const database = 'bakeoff';
@@ -23,17 +39,48 @@ export interface Measurement {
 
 /** One that bakeoff writes: `of` says what a field holds of what a point is made of. */
 export interface Written<Row> extends Measurement {
-  fields: Readonly<Record<string, Figure<Row> | { unit: 'text'; of: (row: Row) => string | null | undefined }>>;
+  fields: Readonly<
+    Record<string, Figure<Row> | { unit: 'text'; of: (row: Row) => string | null | undefined }>
+  >;
 }
 
-interface Figure<Row> { unit: Unit; of: (row: Row) => number | null | undefined }
+interface Figure<Row> {
+  unit: Unit;
+  of: (row: Row) => number | null | undefined;
+}
 
 type Unit =
-  | 'requests' | 'responses' | 'errors' | 'rounds' | 'connections' | 'packets' | 'requests/s' | 'errors/million'
-  | 'bytes' | 'bytes/s' | 's' | 'ms' | 'µs' | 'ms since 1970' | 'MHz' | 'cores' | 'ratio' | 'number';
+  | 'requests'
+  | 'responses'
+  | 'errors'
+  | 'rounds'
+  | 'connections'
+  | 'packets'
+  | 'requests/s'
+  | 'errors/million'
+  | 'bytes'
+  | 'bytes/s'
+  | 's'
+  | 'ms'
+  | 'µs'
+  | 'ms since 1970'
+  | 'MHz'
+  | 'cores'
+  | 'ratio'
+  | 'number';
 
 /** Tags that every loadgen_* sample carries beside its metric's own ones; `instance_id` where several generators make a load together. */
-const sampleTags = ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol', 'instance', 'instance_id'] as const;
+const sampleTags = [
+  'run',
+  'scenario',
+  'variant',
+  'round',
+  'phase',
+  'server',
+  'protocol',
+  'instance',
+  'instance_id',
+] as const;
 
 /** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, whose figure is the field `value`. */
 export const loadgenMeasurements: readonly Measurement[] = metrics.map((metric) => ({
@@ -58,8 +105,14 @@ export const serverRss = {
 
 /** Of a network of the run's own, so left out on loopback: of one round, or the medians over the rounds. */
 export const networkFields = {
-  packets_to_server_per_request: { unit: 'packets', of: ({ network }) => network?.packetsPerRequest.toServer },
-  packets_to_client_per_request: { unit: 'packets', of: ({ network }) => network?.packetsPerRequest.toClient },
+  packets_to_server_per_request: {
+    unit: 'packets',
+    of: ({ network }) => network?.packetsPerRequest.toServer,
+  },
+  packets_to_client_per_request: {
+    unit: 'packets',
+    of: ({ network }) => network?.packetsPerRequest.toClient,
+  },
   // Of the packets that came to the link, what the queue's limit dropped.
   dropped_to_server_share: { unit: 'ratio', of: ({ network }) => network?.droppedShare.toServer },
   dropped_to_client_share: { unit: 'ratio', of: ({ network }) => network?.droppedShare.toClient },
@@ -74,8 +127,14 @@ export const networkFields = {
 } as const satisfies Written<{ network?: NetworkResult | null | undefined }>['fields'];
 
 /** Attempts without a response by their cause, over all of the phases; without a phase nothing was counted. */
-function errorsBy(cause: ErrorCause): Figure<{ phases: readonly Pick<LoadResult, 'errorCauses'>[] }> {
-  return { unit: 'errors', of: ({ phases }) => (phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause])) };
+function errorsBy(
+  cause: ErrorCause,
+): Figure<{ phases: readonly Pick<LoadResult, 'errorCauses'>[] }> {
+  return {
+    unit: 'errors',
+    of: ({ phases }) =>
+      phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]),
+  };
 }
 
 export const errorCauseFields = {
@@ -111,7 +170,10 @@ export const benchRound = {
   fields: {
     measured_rps: { unit: 'requests/s', of: ({ phase }) => phase.rps },
     ratio: { unit: 'ratio', of: ({ ratio }) => ratio },
-    ratio_so_far: { unit: 'ratio', of: ({ soFar }) => (soFar && hasRatio(soFar) ? soFar.ratio : undefined) },
+    ratio_so_far: {
+      unit: 'ratio',
+      of: ({ soFar }) => (soFar && hasRatio(soFar) ? soFar.ratio : undefined),
+    },
     ci_low: { unit: 'ratio', of: ({ soFar }) => soFar && intervalOf(soFar)?.[0] },
     ci_high: { unit: 'ratio', of: ({ soFar }) => soFar && intervalOf(soFar)?.[1] },
     label: { unit: 'text', of: ({ label }) => label },
@@ -120,8 +182,14 @@ export const benchRound = {
     errors: { unit: 'errors', of: ({ phase }) => phase.errors.total },
     ...errorCauseFields,
     success_ratio: { unit: 'ratio', of: ({ phases }) => successRatioOf(phases) },
-    server_cpu_micros_per_request: { unit: 'µs', of: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6 },
-    generator_cpu_micros_per_request: { unit: 'µs', of: ({ phase }) => (phase.generatorCpuSeconds / responsesOf(phase)) * 1e6 },
+    server_cpu_micros_per_request: {
+      unit: 'µs',
+      of: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6,
+    },
+    generator_cpu_micros_per_request: {
+      unit: 'µs',
+      of: ({ phase }) => (phase.generatorCpuSeconds / responsesOf(phase)) * 1e6,
+    },
     p50_ms: { unit: 'ms', of: ({ phase }) => phase.latencyMs.p50 },
     p99_ms: { unit: 'ms', of: ({ phase }) => phase.latencyMs.p99 },
     max_ms: { unit: 'ms', of: ({ phase }) => phase.latencyMs.max },
@@ -132,7 +200,10 @@ export const benchRound = {
     send_delay_p99_ms: { unit: 'ms', of: ({ phase }) => phase.sendDelayMs.p99 },
     unsent: { unit: 'requests', of: ({ phase }) => phase.unsent },
     header_bytes: { unit: 'bytes', of: ({ phase }) => phase.bytes.headers },
-    header_savings: { unit: 'ratio', of: ({ phase }) => asShare(headerSavingsPercent(phase.bytes)) },
+    header_savings: {
+      unit: 'ratio',
+      of: ({ phase }) => asShare(headerSavingsPercent(phase.bytes)),
+    },
     body_bytes: { unit: 'bytes', of: ({ phase }) => phase.bytes.body },
     total_bytes: { unit: 'bytes', of: ({ phase }) => phase.bytes.received },
     server_rss_bytes: { unit: 'bytes', of: ({ phase }) => phase.serverRssBytes },
@@ -149,7 +220,10 @@ export const benchRound = {
 } as const satisfies Written<RoundRow>;
 
 /** One round has no interval: what stands there has no width, and says nothing of how sure the ratio is. */
-export function intervalOf({ roundRatios, ci95 }: Pick<Comparison, 'roundRatios' | 'ci95'>): [number, number] | undefined {
+export function intervalOf({
+  roundRatios,
+  ci95,
+}: Pick<Comparison, 'roundRatios' | 'ci95'>): [number, number] | undefined {
   return roundRatios.length > 1 ? ci95 : undefined;
 }
 
@@ -195,11 +269,24 @@ export const benchComparison = {
     ci_low: { unit: 'ratio', of: ({ interval }) => interval?.[0] },
     ci_high: { unit: 'ratio', of: ({ interval }) => interval?.[1] },
     // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
-    effect: { unit: 'text', of: ({ measured, interval }) => measured && (hasRatio(measured) ? times(measured.ratio, interval) : '–') },
-    verdict: { unit: 'text', of: ({ comparison, result }) => comparison && markedVerdict(comparison, result) },
-    why: { unit: 'text', of: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly },
+    effect: {
+      unit: 'text',
+      of: ({ measured, interval }) =>
+        measured && (hasRatio(measured) ? times(measured.ratio, interval) : '–'),
+    },
+    verdict: {
+      unit: 'text',
+      of: ({ comparison, result }) => comparison && markedVerdict(comparison, result),
+    },
+    why: {
+      unit: 'text',
+      of: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
+    },
     // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
-    rounds_needed: { unit: 'rounds', of: ({ measured }) => measured && (measured.roundsNeeded ?? 0) },
+    rounds_needed: {
+      unit: 'rounds',
+      of: ({ measured }) => measured && (measured.roundsNeeded ?? 0),
+    },
     looks: { unit: 'text', of: ({ result }) => result.looks.join(', ') },
     outliers: { unit: 'text', of: ({ measured }) => measured?.outliers.join(', ') },
     cpu_ratio: { unit: 'ratio', of: ({ comparison }) => comparison?.cpu?.ratio },
@@ -209,25 +296,44 @@ export const benchComparison = {
     note: { unit: 'text', of: ({ variant }) => variant.note },
     rounds: { unit: 'rounds', of: ({ variant }) => variant.rounds.length },
     requests: { unit: 'requests', of: ({ phases }) => total(phases, (phase) => phase.requests) },
-    published_errors_per_million: { unit: 'errors/million', of: ({ variant }) => variant.published?.errorsPerMillion },
+    published_errors_per_million: {
+      unit: 'errors/million',
+      of: ({ variant }) => variant.published?.errorsPerMillion,
+    },
     errors_per_million: { unit: 'errors/million', of: ({ variant }) => variant.errorsPerMillion },
     ...errorCauseFields,
     success_ratio: { unit: 'ratio', of: ({ variant }) => variant.successRatio },
-    server_cpu_micros_per_request: { unit: 'µs', of: ({ variant }) => variant.serverCpuMicrosPerRequest?.median },
+    server_cpu_micros_per_request: {
+      unit: 'µs',
+      of: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
+    },
     p50_ms: { unit: 'ms', of: ({ variant }) => variant.latencyMs?.p50 },
     p99_ms: { unit: 'ms', of: ({ variant }) => variant.latencyMs?.p99 },
     max_ms: { unit: 'ms', of: ({ variant }) => variant.latencyMs?.max },
-    header_bytes_per_request: { unit: 'bytes', of: ({ phases }) => total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf) },
-    total_bytes_per_request: { unit: 'bytes', of: ({ phases }) => total(phases, ({ bytes }) => bytes.received) / total(phases, responsesOf) },
+    header_bytes_per_request: {
+      unit: 'bytes',
+      of: ({ phases }) => total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf),
+    },
+    total_bytes_per_request: {
+      unit: 'bytes',
+      of: ({ phases }) => total(phases, ({ bytes }) => bytes.received) / total(phases, responsesOf),
+    },
     server_share: { unit: 'ratio', of: ({ variant }) => variant.serverShare },
     generator_share: { unit: 'ratio', of: ({ variant }) => variant.generatorShare },
-    published_packets_per_request: { unit: 'packets', of: ({ variant }) => variant.published?.packetsPerRequest },
+    published_packets_per_request: {
+      unit: 'packets',
+      of: ({ variant }) => variant.published?.packetsPerRequest,
+    },
     ...networkFields,
   },
 } as const satisfies Written<ComparisonRow>;
 
 /** A load phase of a variant: what the article has of it, and what was measured here. */
-interface PhaseRow { position: number; published: Published | undefined; measured: PhaseResult | undefined }
+interface PhaseRow {
+  position: number;
+  published: Published | undefined;
+  measured: PhaseResult | undefined;
+}
 
 /** The parts of a distribution as h2load prints them. */
 const distributionParts = ['min', 'max', 'mean', 'sd', 'within_sd'] as const;
@@ -235,15 +341,38 @@ export type DistributionPart = (typeof distributionParts)[number];
 
 /** The fields of one line of h2load's table, e.g. connect_ms_mean, and what the article printed, published_connect_ms_mean. */
 function distributionFields<Prefix extends string>(
-  prefix: Prefix, unit: Unit, figures: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps' | 'perThreadRps',
-): Readonly<Record<`${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`, Figure<PhaseRow>>> {
-  const entries = distributionParts.flatMap((part): [string, Figure<PhaseRow>][] => (part === 'within_sd' ? [
-    [`${prefix}_${part}`, { unit: 'ratio', of: ({ measured }) => measured?.[figures].withinSd }],
-    [`published_${prefix}_${part}`, { unit: 'ratio', of: ({ published }) => asShare(published?.[figures]?.withinSdPercent) }],
-  ] : [
-    [`${prefix}_${part}`, { unit, of: ({ measured }) => measured?.[figures][part] }],
-    [`published_${prefix}_${part}`, { unit, of: ({ published }) => published?.[figures]?.[part] }],
-  ]));
+  prefix: Prefix,
+  unit: Unit,
+  figures: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps' | 'perThreadRps',
+): Readonly<
+  Record<
+    `${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`,
+    Figure<PhaseRow>
+  >
+> {
+  const entries = distributionParts.flatMap((part): [string, Figure<PhaseRow>][] =>
+    part === 'within_sd'
+      ? [
+          [
+            `${prefix}_${part}`,
+            { unit: 'ratio', of: ({ measured }) => measured?.[figures].withinSd },
+          ],
+          [
+            `published_${prefix}_${part}`,
+            {
+              unit: 'ratio',
+              of: ({ published }) => asShare(published?.[figures]?.withinSdPercent),
+            },
+          ],
+        ]
+      : [
+          [`${prefix}_${part}`, { unit, of: ({ measured }) => measured?.[figures][part] }],
+          [
+            `published_${prefix}_${part}`,
+            { unit, of: ({ published }) => published?.[figures]?.[part] },
+          ],
+        ],
+  );
   return Object.fromEntries(entries) as ReturnType<typeof distributionFields<Prefix>>;
 }
 
@@ -263,14 +392,23 @@ export const benchPhase = {
     responses_4xx: { unit: 'responses', of: ({ measured }) => measured?.responses['4xx'] },
     errors: { unit: 'errors', of: ({ measured }) => measured?.errors.total },
     unsent: { unit: 'requests', of: ({ measured }) => measured?.unsent },
-    published_bytes_per_second: { unit: 'bytes/s', of: ({ published }) => published?.transferBytesPerSecond },
+    published_bytes_per_second: {
+      unit: 'bytes/s',
+      of: ({ published }) => published?.transferBytesPerSecond,
+    },
     bytes_per_second: { unit: 'bytes/s', of: ({ measured }) => measured?.receivedBytesPerSecond },
     published_total_bytes: { unit: 'bytes', of: ({ published }) => published?.receivedBytes },
     total_bytes: { unit: 'bytes', of: ({ measured }) => measured?.bytes.received },
     published_header_bytes: { unit: 'bytes', of: ({ published }) => published?.headerBytes },
     header_bytes: { unit: 'bytes', of: ({ measured }) => measured?.bytes.headers },
-    published_header_savings: { unit: 'ratio', of: ({ published }) => asShare(published?.headerSavingsPercent) },
-    header_savings: { unit: 'ratio', of: ({ measured }) => asShare(measured?.headerSavingsPercent) },
+    published_header_savings: {
+      unit: 'ratio',
+      of: ({ published }) => asShare(published?.headerSavingsPercent),
+    },
+    header_savings: {
+      unit: 'ratio',
+      of: ({ measured }) => asShare(measured?.headerSavingsPercent),
+    },
     published_body_bytes: { unit: 'bytes', of: ({ published }) => published?.bodyBytes },
     body_bytes: { unit: 'bytes', of: ({ measured }) => measured?.bytes.body },
     ...distributionFields('request_ms', 'ms', 'latencyMs'),
@@ -296,7 +434,12 @@ function tlsText(tls: LoadResult['tls'] | undefined): string | null {
 }
 
 /** A latency bucket: its ends, and what the article and this run have of it. */
-interface BucketRow { position: number; bucket: BucketShare; published: BucketShare | undefined; measured: BucketShare | undefined }
+interface BucketRow {
+  position: number;
+  bucket: BucketShare;
+  published: BucketShare | undefined;
+  measured: BucketShare | undefined;
+}
 
 /** One point per variant, load phase and latency bucket of a run, in the buckets' order; only where the load asks for buckets. */
 export const benchBucket = {
@@ -350,7 +493,10 @@ export const benchSentence = {
 } as const satisfies Written<{ text: string }>;
 
 /** A run as it is now. `ended` in milliseconds since 1970; null while it goes on, and for ever when the runner was killed. */
-export interface RunRow extends Pick<Result, 'title' | 'startedAt' | 'state' | 'integrity' | 'noiseFloor'> {
+export interface RunRow extends Pick<
+  Result,
+  'title' | 'startedAt' | 'state' | 'integrity' | 'noiseFloor'
+> {
   variants: readonly Pick<VariantResult, 'published' | 'rounds'>[];
   ended: number | null;
 }
@@ -377,9 +523,25 @@ export const benchRun = {
     noise_low: { unit: 'ratio', of: ({ noiseFloor }) => noiseFloor && 1 / noiseFloor.ratio },
     noise_high: { unit: 'ratio', of: ({ noiseFloor }) => noiseFloor?.ratio },
     // Where no article has figures of the run: tables leave out the columns whose names begin so.
-    unpublished: { unit: 'text', of: ({ variants }) => (variants.every(({ published }) => published === null) ? 'published' : null) },
+    unpublished: {
+      unit: 'text',
+      of: ({ variants }) =>
+        variants.every(({ published }) => published === null) ? 'published' : null,
+    },
   },
 } as const satisfies Written<RunRow>;
 
 /** All that bakeoff's dashboards may ask for. */
-export const measurements: readonly Measurement[] = [...loadgenMeasurements, serverCpu, serverRss, benchRound, benchComparison, benchPhase, benchBucket, benchStreams, benchCurve, benchSentence, benchRun];
+export const measurements: readonly Measurement[] = [
+  ...loadgenMeasurements,
+  serverCpu,
+  serverRss,
+  benchRound,
+  benchComparison,
+  benchPhase,
+  benchBucket,
+  benchStreams,
+  benchCurve,
+  benchSentence,
+  benchRun,
+];

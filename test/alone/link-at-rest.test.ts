@@ -10,9 +10,17 @@ test('a link at rest takes 100 ms to the server, and less than 102 there and bac
   const impossible = await whyNoNetworks();
   if (impossible !== undefined) context.skip(impossible);
   const { k6 } = await ensureTools(['k6']);
-  const binary = await delaylinkBeside(k6) ?? expect.fail('there is no delaylink beside k6');
+  const binary = (await delaylinkBeside(k6)) ?? expect.fail('there is no delaylink beside k6');
   const link = await openNetwork({
-    binary, spec: { toServer: { delayMs: 100 }, toClient: { delayMs: 0 }, serverSettings: [], clientSettings: [] }, cores: { serverCpus: [availableParallelism() - 1], generatorCpus: [0] }, interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
+    binary,
+    spec: {
+      toServer: { delayMs: 100 },
+      toClient: { delayMs: 0 },
+      serverSettings: [],
+      clientSettings: [],
+    },
+    cores: { serverCpus: [availableParallelism() - 1], generatorCpus: [0] },
+    interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
   });
   onTestFinished(link.stop);
   // Other work on this machine may disturb a series, but not each.
@@ -21,13 +29,17 @@ test('a link at rest takes 100 ms to the server, and less than 102 there and bac
     const { answers } = await datagrams(link, { count: 100, batch: 1, everyMs: 10 });
     expect(answers).toHaveLength(100);
     expect(Math.min(...answers.map(({ toServerMs }) => toServerMs))).toBeGreaterThanOrEqual(100);
-    const roundTripsMs = answers.map(({ toServerMs, toClientMs }) => toServerMs + toClientMs).sort((a, b) => a - b);
+    const roundTripsMs = answers
+      .map(({ toServerMs, toClientMs }) => toServerMs + toClientMs)
+      .sort((a, b) => a - b);
     expect(roundTripsMs[0]).toBeLessThan(102);
     p99Ms = roundTripsMs[98] as number;
   }
   const { toServer, toClient, quiet, deviceDrops } = await link.report();
   expect({ quiet, deviceDrops }).toEqual({ quiet: true, deviceDrops: 0 });
-  expect([toServer.delivered, toServer.kinds.other, toClient.packets, toClient.delivered]).toEqual(Array(4).fill(toServer.packets));
+  expect([toServer.delivered, toServer.kinds.other, toClient.packets, toClient.delivered]).toEqual(
+    Array(4).fill(toServer.packets),
+  );
   if (p99Ms >= 102 && (loadavg()[0] as number) > availableParallelism()) {
     const reason = `this machine is busy (load average ${loadavg()[0]?.toFixed(1)}): p99 ${p99Ms.toFixed(1)} ms`;
     console.warn(`SKIPPED, the round trip's p99 on a link at rest: ${reason}`);

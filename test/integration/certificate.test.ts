@@ -1,7 +1,15 @@
 // The certificate, made by the real openssl.
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
@@ -10,9 +18,12 @@ import { realPath, script, testMachine, type TestMachine } from '../fixtures/mac
 
 const never = new AbortController().signal;
 
-beforeAll(async () => { await ensureTools(['openssl']); }, 120_000);
+beforeAll(async () => {
+  await ensureTools(['openssl']);
+}, 120_000);
 
-const machineWith = (...commands: string[]): TestMachine => testMachine({ commands: ['flock', ...commands] });
+const machineWith = (...commands: string[]): TestMachine =>
+  testMachine({ commands: ['flock', ...commands] });
 const folderOf = (machine: TestMachine): string => join(machine.bakeoffFolder, 'tls');
 
 test('it is made once: RSA 2048, self-signed, for this machine alone, for the owner alone', async () => {
@@ -42,21 +53,32 @@ test('it is made once: RSA 2048, self-signed, for this machine alone, for the ow
 
 test('first uses at the same time get the same one', async () => {
   const machine = machineWith();
-  script(machine, 'openssl', `echo made >>${machine.folder}/made; exec ${realPath('openssl')} "$@"`);
-  const files = await Promise.all(Array.from({ length: 5 }, async () => readFileSync(await machineCertificate(never, machine), 'utf8')));
+  script(
+    machine,
+    'openssl',
+    `echo made >>${machine.folder}/made; exec ${realPath('openssl')} "$@"`,
+  );
+  const files = await Promise.all(
+    Array.from({ length: 5 }, async () =>
+      readFileSync(await machineCertificate(never, machine), 'utf8'),
+    ),
+  );
   expect(new Set(files).size).toBe(1);
   expect(readFileSync(join(machine.folder, 'made'), 'utf8')).toBe('made\n');
 });
 
 test.each([
   ['that is about to end', (file: string) => makeFor(file, ['-days', '29'])],
-  ['of another key', (file: string) => {
-    makeFor(file, ['-days', '3650']);
-    const [own = ''] = /-----BEGIN CERTIFICATE-----[^]*/.exec(readFileSync(file, 'utf8')) ?? [];
-    makeFor(file, ['-days', '3650']);
-    const [key = ''] = /^[^]*-----END PRIVATE KEY-----\n/.exec(readFileSync(file, 'utf8')) ?? [];
-    writeFileSync(file, key + own);
-  }],
+  [
+    'of another key',
+    (file: string) => {
+      makeFor(file, ['-days', '3650']);
+      const [own = ''] = /-----BEGIN CERTIFICATE-----[^]*/.exec(readFileSync(file, 'utf8')) ?? [];
+      makeFor(file, ['-days', '3650']);
+      const [key = ''] = /^[^]*-----END PRIVATE KEY-----\n/.exec(readFileSync(file, 'utf8')) ?? [];
+      writeFileSync(file, key + own);
+    },
+  ],
   ['that is damaged', (file: string) => writeFileSync(file, 'half a')],
 ])('one %s is replaced', async (_, put) => {
   const machine = machineWith('openssl');
@@ -68,32 +90,63 @@ test.each([
   const before = readFileSync(file, 'utf8');
   expect(await machineCertificate(never, machine)).toBe(file);
   expect(readFileSync(file, 'utf8')).not.toBe(before);
-  expect(Date.parse(new X509Certificate(readFileSync(file)).validTo) - Date.now()).toBeGreaterThan(3649 * 24 * 3600 * 1000);
+  expect(Date.parse(new X509Certificate(readFileSync(file)).validTo) - Date.now()).toBeGreaterThan(
+    3649 * 24 * 3600 * 1000,
+  );
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(existsSync(`${file}.unfinished`)).toBe(false);
 });
 
 function makeFor(file: string, days: string[]): void {
   rmSync(file, { force: true });
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...days, '-subj', '/CN=localhost', '-keyout', file, '-out', file], { stdio: 'ignore' });
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      ...days,
+      '-subj',
+      '/CN=localhost',
+      '-keyout',
+      file,
+      '-out',
+      file,
+    ],
+    { stdio: 'ignore' },
+  );
 }
 
 test('a folder that cannot be made, and a file that cannot be read, are named in one line', async () => {
   const machine = machineWith('openssl');
   writeFileSync(machine.bakeoffFolder, 'a file');
   await expect(machineCertificate(never, machine)).rejects.toThrow(
-    new RegExp(`^the certificate for TLS cannot be kept in ${folderOf(machine)}: ENOTDIR[^\\n]*; BAKEOFF_HOME names another folder$`));
+    new RegExp(
+      `^the certificate for TLS cannot be kept in ${folderOf(machine)}: ENOTDIR[^\\n]*; BAKEOFF_HOME names another folder$`,
+    ),
+  );
   rmSync(machine.bakeoffFolder);
   mkdirSync(join(folderOf(machine), 'localhost.pem'), { recursive: true });
-  await expect(machineCertificate(never, machine)).rejects.toThrow(/^the certificate for TLS cannot be kept in [^\n]*: EISDIR[^\n]*; BAKEOFF_HOME names another folder$/);
+  await expect(machineCertificate(never, machine)).rejects.toThrow(
+    /^the certificate for TLS cannot be kept in [^\n]*: EISDIR[^\n]*; BAKEOFF_HOME names another folder$/,
+  );
 });
 
 test('openssl that is missing or fails is one line', async () => {
-  await expect(machineCertificate(never, machineWith())).rejects.toThrow('openssl is missing: get it from https://www.openssl.org, or set OPENSSL_BIN to its path');
+  await expect(machineCertificate(never, machineWith())).rejects.toThrow(
+    'openssl is missing: get it from https://www.openssl.org, or set OPENSSL_BIN to its path',
+  );
   const machine = machineWith();
-  const failing = script(machine, 'openssl', 'echo first >&2; echo "req: Unknown option: -addext" >&2; exit 1');
+  const failing = script(
+    machine,
+    'openssl',
+    'echo first >&2; echo "req: Unknown option: -addext" >&2; exit 1',
+  );
   await expect(machineCertificate(never, machine)).rejects.toThrow(
-    `${failing} could not make a certificate (req: Unknown option: -addext): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`);
+    `${failing} could not make a certificate (req: Unknown option: -addext): set OPENSSL_BIN to OpenSSL 1.1.1 or newer`,
+  );
   expect(readdirSync(folderOf(machine))).toEqual(['lock']);
 });
 
@@ -102,7 +155,13 @@ test('an abort ends the wait for one that is being made', async () => {
   script(machine, 'openssl', 'exec sleep 60');
   const controller = new AbortController();
   // Either of them may be the first to end.
-  const both = Promise.allSettled([machineCertificate(controller.signal, machine), machineCertificate(controller.signal, machine)]);
+  const both = Promise.allSettled([
+    machineCertificate(controller.signal, machine),
+    machineCertificate(controller.signal, machine),
+  ]);
   controller.abort(new Error('enough'));
-  expect(await both).toMatchObject([{ status: 'rejected', reason: { message: 'enough' } }, { status: 'rejected', reason: { message: 'enough' } }]);
+  expect(await both).toMatchObject([
+    { status: 'rejected', reason: { message: 'enough' } },
+    { status: 'rejected', reason: { message: 'enough' } },
+  ]);
 });

@@ -42,23 +42,45 @@ beforeEach(async () => {
   });
 });
 
-async function start(spec: CommandServer, options: Partial<StartOptions> = {}): Promise<StartedServer> {
-  const started = await startServer({ folder: files, ...spec }, { binaries: {}, folder: path.join(files, 'round'), cpus: [0], workers: 1, page: { path: '/' }, ...options });
+async function start(
+  spec: CommandServer,
+  options: Partial<StartOptions> = {},
+): Promise<StartedServer> {
+  const started = await startServer(
+    { folder: files, ...spec },
+    {
+      binaries: {},
+      folder: path.join(files, 'round'),
+      cpus: [0],
+      workers: 1,
+      page: { path: '/' },
+      ...options,
+    },
+  );
   onTestFinished(started.stop);
   return started;
 }
 
 /** Why it does not start; whatever it names by its id has ended then. */
 async function refusal(line: string, options: Partial<CommandServer> = {}): Promise<string> {
-  const said = await start(command(line, options)).then(() => expect.fail(`${line} was started`), (error: Error) => error.message);
-  for (const [, pids = ''] of said.matchAll(/\(pid ([\d, ]+)\)/g)) for (const pid of pids.split(', ')) expect(isRunning(Number(pid)), `${pid} of: ${said}`).toBe(false);
+  const said = await start(command(line, options)).then(
+    () => expect.fail(`${line} was started`),
+    (error: Error) => error.message,
+  );
+  for (const [, pids = ''] of said.matchAll(/\(pid ([\d, ]+)\)/g))
+    for (const pid of pids.split(', '))
+      expect(isRunning(Number(pid)), `${pid} of: ${said}`).toBe(false);
   return said.replaceAll(/\(pid [\d, ]+\)/g, '(pid N)');
 }
 
 /** Starts a program with an empty environment that has neither this process nor a group in common with anything here, and returns its id. */
 async function orphan(cwd: string, ...line: readonly string[]): Promise<number> {
-  const shell = spawn('sh', ['-c', 'env -i "$@" > /dev/null 2>&1 & echo $!', 'sh', ...line], { cwd, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
-  const [said] = await once(shell.stdout, 'data') as [Buffer];
+  const shell = spawn('sh', ['-c', 'env -i "$@" > /dev/null 2>&1 & echo $!', 'sh', ...line], {
+    cwd,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [said] = (await once(shell.stdout, 'data')) as [Buffer];
   const pid = Number(said);
   onTestFinished(() => void process.kill(pid, 'SIGKILL'));
   return pid;
@@ -73,7 +95,11 @@ describe('a command', () => {
     ['that takes its time, and listens for an administrator first', 'node late.cjs'],
   ])('%s', async (_, line) => {
     const { name, version, origin, answer, pid, stop } = await start(command(line));
-    expect({ name, version, answer }).toMatchObject({ name: line.split(' ')[0], version: '', answer: { status: 200, bytes: 2, type: 'text/plain', encoding: '' } });
+    expect({ name, version, answer }).toMatchObject({
+      name: line.split(' ')[0],
+      version: '',
+      answer: { status: 200, bytes: 2, type: 'text/plain', encoding: '' },
+    });
     expect(await (await fetch(origin)).text()).toBe('hi');
     await stop();
     expect(isRunning(pid)).toBe(false);
@@ -87,10 +113,20 @@ describe('a command', () => {
 
   it('runs in its folder on its cores, as who starts it, with temporary files of its own that go with it', async () => {
     const { origin, pid, stop } = await start(command('node server.cjs'));
-    const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as { env: Record<string, string>; folder: string };
-    expect([folder, env['HOME'], env['PORT']]).toEqual([files, process.env['HOME'], new URL(origin).port]);
+    const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as {
+      env: Record<string, string>;
+      folder: string;
+    };
+    expect([folder, env['HOME'], env['PORT']]).toEqual([
+      files,
+      process.env['HOME'],
+      new URL(origin).port,
+    ]);
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    expect([/^Cpus_allowed_list:\t(.*)$/m.exec(status)?.[1], /^Uid:\t(\d+)/m.exec(status)?.[1]]).toEqual(['0', String(process.getuid?.())]);
+    expect([
+      /^Cpus_allowed_list:\t(.*)$/m.exec(status)?.[1],
+      /^Uid:\t(\d+)/m.exec(status)?.[1],
+    ]).toEqual(['0', String(process.getuid?.())]);
     expect(existsSync(env['TMPDIR'] as string)).toBe(true);
     await stop();
     expect(existsSync(env['TMPDIR'] as string)).toBe(false);
@@ -98,8 +134,12 @@ describe('a command', () => {
 
   it('has the port that it has fixed', async () => {
     const port = await freePort();
-    expect((await start(command(`node server.cjs 127.0.0.1 ${port}`, { port }))).origin).toBe(`http://127.0.0.1:${port}`);
-    expect(await refusal(`node server.cjs 127.0.0.1 ${port}`, { port })).toBe(`port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`);
+    expect((await start(command(`node server.cjs 127.0.0.1 ${port}`, { port }))).origin).toBe(
+      `http://127.0.0.1:${port}`,
+    );
+    expect(await refusal(`node server.cjs 127.0.0.1 ${port}`, { port })).toBe(
+      `port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`,
+    );
   });
 
   it('is ended with what has left its group, session and tree', async () => {
@@ -119,11 +159,23 @@ describe('a command', () => {
 
   it('that never has its port is told so, and none is tried again', async () => {
     const port = await freePort();
-    const starting = start(command('sleep 300', { port }), { readyLimitMs: 2000 }).then(() => expect.fail(), (error: Error) => error.message);
+    const starting = start(command('sleep 300', { port }), { readyLimitMs: 2000 }).then(
+      () => expect.fail(),
+      (error: Error) => error.message,
+    );
     // The port is looked at before.
-    await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), { timeout: 10_000 });
-    await listening(createServer((_, response) => response.end('hi')), port);
-    expect(await starting).toMatch(new RegExp(`^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 2 s, where somebody else answers: `));
+    await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), {
+      timeout: 10_000,
+    });
+    await listening(
+      createServer((_, response) => response.end('hi')),
+      port,
+    );
+    expect(await starting).toMatch(
+      new RegExp(
+        `^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 2 s, where somebody else answers: `,
+      ),
+    );
   }, 60_000);
 
   it('has time to end in order, in a shell too, and is told so once', async () => {
@@ -133,17 +185,38 @@ describe('a command', () => {
   });
 
   it('is ended as a whole when bakeoff is killed before the load', async () => {
-    const options: StartOptions = { binaries: {}, folder: path.join(files, 'round'), cpus: [0], workers: 1, page: { path: '/' } };
+    const options: StartOptions = {
+      binaries: {},
+      folder: path.join(files, 'round'),
+      cpus: [0],
+      workers: 1,
+      page: { path: '/' },
+    };
     const spec = { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files };
-    const { process: runner, stdout, stderr } = startNode(['--import', 'tsx', '--input-type=module', '-e', `
+    const {
+      process: runner,
+      stdout,
+      stderr,
+    } = startNode(
+      [
+        '--import',
+        'tsx',
+        '--input-type=module',
+        '-e',
+        `
       import { startServer } from './lib/servers/index.ts';
       await startServer(${JSON.stringify(spec)}, ${JSON.stringify(options)});
       console.log('started');
       setInterval(() => undefined, 1000);
-    `], process.env);
+    `,
+      ],
+      process.env,
+    );
     await vi.waitFor(() => expect(stdout(), stderr()).toBe('started\n'), { timeout: 30_000 });
     const all = descendants(runner.pid as number).filter(({ command: name }) => name !== 'esbuild');
-    onTestFinished(() => { for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL'); });
+    onTestFinished(() => {
+      for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL');
+    });
     expect(all.map(({ command: name }) => name)).toContain('node');
     runner.kill('SIGKILL');
     await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), { timeout: 20_000 });
@@ -175,25 +248,76 @@ describe('a command', () => {
   });
 
   it('answers with the status that is expected', async () => {
-    expect((await start(command('node server.cjs'), { page: { path: '/lost', status: 404 } })).answer.status).toBe(404);
-    await expect(start(command('node server.cjs'), { page: { path: '/', status: 404 } })).rejects.toThrow(/answers with status 200: give a page that it answers with 404 \(--url; in a scenario page\.path\), or expect this one \(--status 200; in a scenario page\.status\)$/);
+    expect(
+      (await start(command('node server.cjs'), { page: { path: '/lost', status: 404 } })).answer
+        .status,
+    ).toBe(404);
+    await expect(
+      start(command('node server.cjs'), { page: { path: '/', status: 404 } }),
+    ).rejects.toThrow(
+      /answers with status 200: give a page that it answers with 404 \(--url; in a scenario page\.path\), or expect this one \(--status 200; in a scenario page\.status\)$/,
+    );
   });
 
   it.each<[string, string, RegExp]>([
-    ['ends at once', 'node broken.cjs', /^node \(pid N\) ended with code 1; its log ends: (?:.* \| )?Error: the database is not there$/],
+    [
+      'ends at once',
+      'node broken.cjs',
+      /^node \(pid N\) ended with code 1; its log ends: (?:.* \| )?Error: the database is not there$/,
+    ],
     ['ends at once, in order', 'true', /^true \(pid N\) ended with code 0$/],
-    ['listens for all', 'node server.cjs 0.0.0.0', /^node \(pid N\) listens on 0\.0\.0\.0:\d+, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127\.0\.0\.1:\{port\}, /],
-    ['listens for all in IPv6', 'node server.cjs ::', /^node \(pid N\) listens on \[::\]:\d+, where others/],
-    ['listens on another port', 'node server.cjs 127.0.0.1 0', /^node \(pid N\) listens on 127\.0\.0\.1:(\d+), and not on 127\.0\.0\.1:\d+: write \{port\} where its port belongs \(PORT in its environment says it too\), or say which port it has fixed \(--port \1; in a scenario port: \1\)$/],
-    ['listens on another address', 'node server.cjs ::1', /^node \(pid N\) listens on \[::1\]:(\d+), and not on 127\.0\.0\.1:\1: write 127\.0\.0\.1 where its address belongs$/],
-    ['goes to the background of its shell', `sh -c 'node server.cjs &'`, /^sh \(pid N\) went on in the background \(pid N\), and was ended: keep it in the foreground, such as /],
-    ['goes to a session of its own', `sh -c 'setsid -f node server.cjs'`, /^sh \(pid N\) went on in the background \(pid N\)/],
-    ['is not there', 'no-such-server', /^there is no program no-such-server on PATH: install it, or write its path \(\.\/no-such-server\)$/],
-    ['is no program', './server.cjs', /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/],
-    ['needs a shell', 'node server.cjs | tee log', /^the command: \| needs a shell: write sh -c '…'$/],
-  ])('that %s is refused, and nothing is left of it', async (_, line, why) => {
-    expect(await refusal(line)).toMatch(why);
-  }, 30_000);
+    [
+      'listens for all',
+      'node server.cjs 0.0.0.0',
+      /^node \(pid N\) listens on 0\.0\.0\.0:\d+, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127\.0\.0\.1:\{port\}, /,
+    ],
+    [
+      'listens for all in IPv6',
+      'node server.cjs ::',
+      /^node \(pid N\) listens on \[::\]:\d+, where others/,
+    ],
+    [
+      'listens on another port',
+      'node server.cjs 127.0.0.1 0',
+      /^node \(pid N\) listens on 127\.0\.0\.1:(\d+), and not on 127\.0\.0\.1:\d+: write \{port\} where its port belongs \(PORT in its environment says it too\), or say which port it has fixed \(--port \1; in a scenario port: \1\)$/,
+    ],
+    [
+      'listens on another address',
+      'node server.cjs ::1',
+      /^node \(pid N\) listens on \[::1\]:(\d+), and not on 127\.0\.0\.1:\1: write 127\.0\.0\.1 where its address belongs$/,
+    ],
+    [
+      'goes to the background of its shell',
+      `sh -c 'node server.cjs &'`,
+      /^sh \(pid N\) went on in the background \(pid N\), and was ended: keep it in the foreground, such as /,
+    ],
+    [
+      'goes to a session of its own',
+      `sh -c 'setsid -f node server.cjs'`,
+      /^sh \(pid N\) went on in the background \(pid N\)/,
+    ],
+    [
+      'is not there',
+      'no-such-server',
+      /^there is no program no-such-server on PATH: install it, or write its path \(\.\/no-such-server\)$/,
+    ],
+    [
+      'is no program',
+      './server.cjs',
+      /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/,
+    ],
+    [
+      'needs a shell',
+      'node server.cjs | tee log',
+      /^the command: \| needs a shell: write sh -c '…'$/,
+    ],
+  ])(
+    'that %s is refused, and nothing is left of it',
+    async (_, line, why) => {
+      expect(await refusal(line)).toMatch(why);
+    },
+    30_000,
+  );
 });
 
 describe('an address', () => {
@@ -201,10 +325,19 @@ describe('an address', () => {
     const origin = `http://127.0.0.1:${await listening(createServer((_, response) => response.end('hello')))}`;
     const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };
     const found = await startServer(address(origin), options);
-    expect(found).toMatchObject({ name: new URL(origin).host, version: '', origin, answer: { status: 200, bytes: 5 } });
+    expect(found).toMatchObject({
+      name: new URL(origin).host,
+      version: '',
+      origin,
+      answer: { status: 200, bytes: 5 },
+    });
     expect(found).not.toHaveProperty('pid');
     await found.stop();
     expect(await (await fetch(origin)).text()).toBe('hello');
-    await expect(startServer(address(`http://127.0.0.1:${await freePort()}`), options)).rejects.toThrow(/did not answer over http\/1\.1: .*ECONNREFUSED \S+: start what is to listen there$/);
+    await expect(
+      startServer(address(`http://127.0.0.1:${await freePort()}`), options),
+    ).rejects.toThrow(
+      /did not answer over http\/1\.1: .*ECONNREFUSED \S+: start what is to listen there$/,
+    );
   });
 });

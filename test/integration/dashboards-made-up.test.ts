@@ -7,7 +7,14 @@ import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
-import { expectedBuckets, expectedIntervals, expectedLinkRounds, expectedPhaseRows, expectedRows, type Cell } from '../dashboard-figures.ts';
+import {
+  expectedBuckets,
+  expectedIntervals,
+  expectedLinkRounds,
+  expectedPhaseRows,
+  expectedRows,
+  type Cell,
+} from '../dashboard-figures.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
@@ -28,7 +35,11 @@ describe('a run of every scenario', () => {
 
   beforeAll(async () => {
     scenarios = await shippedScenarios();
-    for (const [index, scenario] of scenarios.entries()) results.set(scenario.name, await storeResult(database.store, await madeUpRun(scenario, startedAtMs + 600_000 * index)));
+    for (const [index, scenario] of scenarios.entries())
+      results.set(
+        scenario.name,
+        await storeResult(database.store, await madeUpRun(scenario, startedAtMs + 600_000 * index)),
+      );
   });
 
   function resultOf(scenario: string): Result {
@@ -39,7 +50,9 @@ describe('a run of every scenario', () => {
 
   it('is offered by every dashboard that can show it', async () => {
     const all = scenarios.map(({ name }) => name);
-    const overHttp2 = all.filter((name) => resultOf(name).variants.some(({ load }) => load.protocol === 'h2'));
+    const overHttp2 = all.filter((name) =>
+      resultOf(name).variants.some(({ load }) => load.protocol === 'h2'),
+    );
     const any = resultOf('aa');
     // Each ran after the one before it.
     expect(await database.choices('comparison', 'scenario', any)).toEqual(all.toReversed());
@@ -50,66 +63,128 @@ describe('a run of every scenario', () => {
     expect(await database.choices('live', 'scenario', any)).toEqual([]);
   });
 
-  it.each(['comparison', 'http2', 'history'] as const)('has an answer to every query of %s, or a panel that says why not', async (name) => {
-    const offered = await database.choices(name, 'scenario', resultOf('aa'));
-    for (const scenario of offered) {
-      const result = resultOf(scenario);
-      // The runs of the control lie within the history's range.
-      const range = name === 'history' ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' } : {};
-      const empty = await emptyPanels(name, { ...result, ...range });
-      expect([scenario, empty.map(({ id }) => id)]).toEqual([scenario, notApplicable(name, result)]);
-      for (const { title, noValue } of empty) expect(noValue, title).toMatch(/\.$/);
-    }
-  });
+  it.each(['comparison', 'http2', 'history'] as const)(
+    'has an answer to every query of %s, or a panel that says why not',
+    async (name) => {
+      const offered = await database.choices(name, 'scenario', resultOf('aa'));
+      for (const scenario of offered) {
+        const result = resultOf(scenario);
+        // The runs of the control lie within the history's range.
+        const range =
+          name === 'history'
+            ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' }
+            : {};
+        const empty = await emptyPanels(name, { ...result, ...range });
+        expect([scenario, empty.map(({ id }) => id)]).toEqual([
+          scenario,
+          notApplicable(name, result),
+        ]);
+        for (const { title, noValue } of empty) expect(noValue, title).toMatch(/\.$/);
+      }
+    },
+  );
 
   it.each([1, 4, 16])('shows the values of result.json in panel %i of Comparison', async (id) => {
-    for (const result of results.values()) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
+    for (const result of results.values())
+      expect(await database.rows('comparison', id, result)).toEqual(
+        expectedRows(columnsOf('comparison', id), result),
+      );
   });
 
   it('says on top what the report says, of comparisons that have no row too, and then what warns', async () => {
     for (const result of results.values()) {
-      expect((await database.rows('comparison', 31, result)).map(({ kind, text }) => [kind, text]))
-        .toEqual([...verdictSentences(result).map(({ kind, text }) => [kind, text]), ...result.warnings.map((text) => ['warning', text])]);
+      expect(
+        (await database.rows('comparison', 31, result)).map(({ kind, text }) => [kind, text]),
+      ).toEqual([
+        ...verdictSentences(result).map(({ kind, text }) => [kind, text]),
+        ...result.warnings.map((text) => ['warning', text]),
+      ]);
     }
-    const quick = await storeResult(database.store, { ...resultOf('nginx-tcp-nopush'), scenario: 'quick', run: 'quick', warnings: ['quick run with short rounds: a first look, not a measurement'] });
-    expect((await database.rows('comparison', 31, quick)).at(-1)).toEqual({ text: quick.warnings[0], kind: 'warning' });
-    const kinds = async (scenario: string): Promise<Set<Cell | undefined>> => new Set((await database.rows('comparison', 31, resultOf(scenario))).map(({ kind }) => kind));
-    expect(await kinds('nginx-tuning-under-delay')).toEqual(new Set(['faster, delay not held', 'faster', 'warning']));
+    const quick = await storeResult(database.store, {
+      ...resultOf('nginx-tcp-nopush'),
+      scenario: 'quick',
+      run: 'quick',
+      warnings: ['quick run with short rounds: a first look, not a measurement'],
+    });
+    expect((await database.rows('comparison', 31, quick)).at(-1)).toEqual({
+      text: quick.warnings[0],
+      kind: 'warning',
+    });
+    const kinds = async (scenario: string): Promise<Set<Cell | undefined>> =>
+      new Set((await database.rows('comparison', 31, resultOf(scenario))).map(({ kind }) => kind));
+    expect(await kinds('nginx-tuning-under-delay')).toEqual(
+      new Set(['faster, delay not held', 'faster', 'warning']),
+    );
     // A config against itself has no verdict that anybody would go by, and a noise floor.
     expect(await kinds('aa')).toEqual(new Set(['found']));
-    expect((await database.rows('comparison', 31, resultOf('aa'))).map(({ text }) => text)).toContainEqual(expect.stringMatching(/^Noise floor: with \d+ such rounds /));
+    expect(
+      (await database.rows('comparison', 31, resultOf('aa'))).map(({ text }) => text),
+    ).toContainEqual(expect.stringMatching(/^Noise floor: with \d+ such rounds /));
   });
 
-  it.each([1, 2, 4, 5, 6, 7, 8])('shows what h2load prints, a row per variant and phase, in panel %i of HTTP/2', async (id) => {
-    for (const scenario of await database.choices('http2', 'scenario', resultOf('aa'))) {
-      expect(await database.rows('http2', id, resultOf(scenario))).toEqual(expectedPhaseRows(columnsOf('http2', id), resultOf(scenario)));
-    }
-    const rounds = (await database.rows('http2', id, resultOf('nghttpd-img'))).map(({ variant, phase: number }) => `${variant} ${number}`);
-    expect(rounds.slice(0, 3)).toEqual(['nghttpd-1024 1', 'nghttpd-1024 2', 'nghttpd-1024 3']);
-  });
+  it.each([1, 2, 4, 5, 6, 7, 8])(
+    'shows what h2load prints, a row per variant and phase, in panel %i of HTTP/2',
+    async (id) => {
+      for (const scenario of await database.choices('http2', 'scenario', resultOf('aa'))) {
+        expect(await database.rows('http2', id, resultOf(scenario))).toEqual(
+          expectedPhaseRows(columnsOf('http2', id), resultOf(scenario)),
+        );
+      }
+      const rounds = (await database.rows('http2', id, resultOf('nghttpd-img'))).map(
+        ({ variant, phase: number }) => `${variant} ${number}`,
+      );
+      expect(rounds.slice(0, 3)).toEqual(['nghttpd-1024 1', 'nghttpd-1024 2', 'nghttpd-1024 3']);
+    },
+  );
 
-  it('shows the article\'s success ratios beside those measured', async () => {
+  it("shows the article's success ratios beside those measured", async () => {
     const rows = await database.rows('http2', 1, resultOf('nghttpd-img'));
-    expect(rows.filter(({ variant }) => variant === 'nghttpd-1024').map(({ published_success_ratio: published, success_ratio: measured }) => [published, measured]))
-      .toEqual([[1, 1], [0.153_86, 1], [0.552_72, 1]]);
+    expect(
+      rows
+        .filter(({ variant }) => variant === 'nghttpd-1024')
+        .map(({ published_success_ratio: published, success_ratio: measured }) => [
+          published,
+          measured,
+        ]),
+    ).toEqual([
+      [1, 1],
+      [0.153_86, 1],
+      [0.552_72, 1],
+    ]);
   });
 
   it('shows the sweep of streams beside HTTP/1.1, most streams first, equal to result.json', async () => {
     const sweep = resultOf('h2-stream-sweep');
-    const rps = (name: string): number | undefined => sweep.variants.find((variant) => variant.name === name)?.rps?.median;
-    expect(await database.rows('http2', 10, sweep)).toEqual([100, 50, 20, 10, 5, 2, 1].map((streams) => (
-      { streams: String(streams), measured_rps: rps(`streams-${streams}`), http1_rps: rps('nginx-http1') }
-    )));
+    const rps = (name: string): number | undefined =>
+      sweep.variants.find((variant) => variant.name === name)?.rps?.median;
+    expect(await database.rows('http2', 10, sweep)).toEqual(
+      [100, 50, 20, 10, 5, 2, 1].map((streams) => ({
+        streams: String(streams),
+        measured_rps: rps(`streams-${streams}`),
+        http1_rps: rps('nginx-http1'),
+      })),
+    );
   });
 
-  it('shows a histogram of each server, in the article\'s buckets', async () => {
+  it("shows a histogram of each server, in the article's buckets", async () => {
     const rate = resultOf('h2o-vs-nginx-h2-rate');
     expect(await database.choices('http2', 'variant', rate)).toEqual(['h2o', 'nginx']);
-    expect(await database.choices('http2', 'variant', resultOf('http1-vs-h2-small-file'))).toEqual([]);
+    expect(await database.choices('http2', 'variant', resultOf('http1-vs-h2-small-file'))).toEqual(
+      [],
+    );
     for (const variant of rate.variants) {
       const rows = await database.rows('http2', 3, { ...rate, variant: variant.name });
       expect(rows.map(({ bucket }) => bucket)).toEqual([
-        '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
+        '0–150 µs',
+        '150–300 µs',
+        '300–450 µs',
+        '450–600 µs',
+        '600–750 µs',
+        '750–900 µs',
+        '900 µs–1 ms',
+        '1–2 ms',
+        '2–5 ms',
+        'over 5 ms',
       ]);
       expect(rows.map(({ bucket: _, ...figures }) => figures)).toEqual(expectedBuckets(variant));
     }
@@ -117,14 +192,29 @@ describe('a run of every scenario', () => {
 
   it('shows what is published only in the tables, with its ratio and the reason', async () => {
     const small = resultOf('http1-vs-h2-small-file');
-    const spdy = (rows: Record<string, Cell>[]): Record<string, Cell> | undefined => rows.find(({ variant }) => variant === 'nginx-spdy');
-    expect(spdy(await database.rows('comparison', 1, small))).toMatchObject({ published_rps: 77_331, published_ratio: 77_331 / 44_326, measured_rps: null, effect: null });
-    expect(spdy(await database.rows('http2', 2, small))).toMatchObject({ published_header_bytes: 1_511_000, header_bytes: null });
+    const spdy = (rows: Record<string, Cell>[]): Record<string, Cell> | undefined =>
+      rows.find(({ variant }) => variant === 'nginx-spdy');
+    expect(spdy(await database.rows('comparison', 1, small))).toMatchObject({
+      published_rps: 77_331,
+      published_ratio: 77_331 / 44_326,
+      measured_rps: null,
+      effect: null,
+    });
+    expect(spdy(await database.rows('http2', 2, small))).toMatchObject({
+      published_header_bytes: 1_511_000,
+      header_bytes: null,
+    });
   });
 
   it('leaves out of the tables what no article published', async () => {
-    const left = await Promise.all(scenarios.map(({ name }) => database.choices('comparison', 'unpublished', resultOf(name))));
-    expect(left).toEqual(scenarios.map(({ name }) => (resultOf(name).variants.some(({ published }) => published !== null) ? [] : ['published'])));
+    const left = await Promise.all(
+      scenarios.map(({ name }) => database.choices('comparison', 'unpublished', resultOf(name))),
+    );
+    expect(left).toEqual(
+      scenarios.map(({ name }) =>
+        resultOf(name).variants.some(({ published }) => published !== null) ? [] : ['published'],
+      ),
+    );
     expect(left.flat().length).toBeGreaterThan(0);
     expect(left.flat().length).toBeLessThan(scenarios.length);
   });
@@ -133,51 +223,95 @@ describe('a run of every scenario', () => {
     const ladder = resultOf('h2o-vs-nginx');
     const compared = ladder.variants.slice(1);
     expect(await database.intervals(ladder)).toEqual(expectedIntervals(ladder));
-    expect(await database.choices('comparison', 'compared', ladder)).toEqual(compared.map(({ name }) => name));
+    expect(await database.choices('comparison', 'compared', ladder)).toEqual(
+      compared.map(({ name }) => name),
+    );
     for (const { name } of compared) {
       const comparison = ladder.comparisons.find(({ variant }) => variant === name);
-      const [ratios = [], intervals = []] = await database.panel('comparison', 23, { ...ladder, variant: name });
+      const [ratios = [], intervals = []] = await database.panel('comparison', 23, {
+        ...ladder,
+        variant: name,
+      });
       const rows = ratios.flatMap((answer) => answer.rows);
       expect(rows.map(({ ratio }) => ratio)).toEqual(comparison?.roundRatios);
       expect(rows.at(-1)).toMatchObject({ ratio_so_far: comparison?.ratio });
-      expect(intervals.flatMap((answer) => answer.rows)).toEqual([{ time: rows.at(-1)?.['time'], ci_low: comparison?.ci95[0], ci_high: comparison?.ci95[1] }]);
+      expect(intervals.flatMap((answer) => answer.rows)).toEqual([
+        { time: rows.at(-1)?.['time'], ci_low: comparison?.ci95[0], ci_high: comparison?.ci95[1] },
+      ]);
     }
   });
 
-  it.each(['nginx-tuning-under-delay', 'nginx-tuning-queue-limit'])('shows what went over the links of %s, a row per variant in its order, and per round', async (name) => {
-    const result = resultOf(name);
-    const rows = await database.rows('comparison', 24, result);
-    expect(rows).toEqual(expectedRows(columnsOf('comparison', 24), result));
-    expect(rows.map(({ delay }) => delay)).toEqual(result.variants.map((_, index) => (index % 2 === 0 ? 'held' : `not held: p99 +${138 + index} ms`)));
-    expect(new Set(rows.map(({ dropped_to_server_share: dropped }) => dropped)).size).toBe(rows.length);
-    const rounds = await database.rows('comparison', 26, result);
-    expect(rounds).toEqual(expectedLinkRounds(columnsOf('comparison', 26), result));
-    expect(rounds).toHaveLength(6 * rows.length);
-  });
+  it.each(['nginx-tuning-under-delay', 'nginx-tuning-queue-limit'])(
+    'shows what went over the links of %s, a row per variant in its order, and per round',
+    async (name) => {
+      const result = resultOf(name);
+      const rows = await database.rows('comparison', 24, result);
+      expect(rows).toEqual(expectedRows(columnsOf('comparison', 24), result));
+      expect(rows.map(({ delay }) => delay)).toEqual(
+        result.variants.map((_, index) =>
+          index % 2 === 0 ? 'held' : `not held: p99 +${138 + index} ms`,
+        ),
+      );
+      expect(new Set(rows.map(({ dropped_to_server_share: dropped }) => dropped)).size).toBe(
+        rows.length,
+      );
+      const rounds = await database.rows('comparison', 26, result);
+      expect(rounds).toEqual(expectedLinkRounds(columnsOf('comparison', 26), result));
+      expect(rounds).toHaveLength(6 * rows.length);
+    },
+  );
 
   it('marks verdicts of rows of which the delay was not held', async () => {
     const delayed = resultOf('nginx-tuning-under-delay');
-    expect((await database.rows('comparison', 1, delayed)).map(({ variant, verdict }) => [variant, verdict])).toEqual([
-      ['untuned', null], ['accept-mutex-delay', 'faster, delay not held'], ['tcp-nopush', 'faster'], ['access-log-off', 'faster, delay not held'], ['kernel-settings', 'faster'],
+    expect(
+      (await database.rows('comparison', 1, delayed)).map(({ variant, verdict }) => [
+        variant,
+        verdict,
+      ]),
+    ).toEqual([
+      ['untuned', null],
+      ['accept-mutex-delay', 'faster, delay not held'],
+      ['tcp-nopush', 'faster'],
+      ['access-log-off', 'faster, delay not held'],
+      ['kernel-settings', 'faster'],
     ]);
-    expect(new Set((await database.rows('history', 6, delayed)).map(({ verdict }) => verdict))).toEqual(new Set([null, 'faster', 'faster, delay not held']));
+    expect(
+      new Set((await database.rows('history', 6, delayed)).map(({ verdict }) => verdict)),
+    ).toEqual(new Set([null, 'faster', 'faster, delay not held']));
   });
 
   it('shows why attempts failed, published beside measured', async () => {
     const delayed = resultOf('nginx-tuning-under-delay');
     const rows = await database.rows('comparison', 25, delayed);
     expect(rows).toEqual(expectedRows(columnsOf('comparison', 25), delayed));
-    expect(rows.map(({ published_errors_per_million: published, errors_refused: refused, errors_other: other }) => [published, refused, other])).toEqual([
-      [363, 12, 0], [357, 12, 6], [174, 12, 12], [711, 12, 18], [558, 12, 24],
+    expect(
+      rows.map(
+        ({
+          published_errors_per_million: published,
+          errors_refused: refused,
+          errors_other: other,
+        }) => [published, refused, other],
+      ),
+    ).toEqual([
+      [363, 12, 0],
+      [357, 12, 6],
+      [174, 12, 12],
+      [711, 12, 18],
+      [558, 12, 24],
     ]);
   });
 
   it('shows the noise floor over the history as a band, from the control run on', async () => {
     const control = resultOf('aa');
-    const range = { ...resultOf('nginx-tcp-nopush'), startedAt: '2026-02-03T00:00:00.000Z', endedAt: '2026-02-03T09:00:00.000Z' };
+    const range = {
+      ...resultOf('nginx-tcp-nopush'),
+      startedAt: '2026-02-03T00:00:00.000Z',
+      endedAt: '2026-02-03T09:00:00.000Z',
+    };
     const [ratios = [], high = [], low = []] = await database.panel('history', 1, range);
     expect(ratios.map(({ rows }) => rows.length)).toEqual([1]);
-    const ends = (answers: typeof high): Cell[] => (answers[0]?.rows ?? []).map(({ last }) => last ?? null);
+    const ends = (answers: typeof high): Cell[] =>
+      (answers[0]?.rows ?? []).map(({ last }) => last ?? null);
     const { ratio = NaN } = control.noiseFloor ?? {};
     // By the hour: the run is of 04:05.
     expect(ends(high)).toEqual([null, null, null, null, ratio, ratio, ratio, ratio, ratio, ratio]);
@@ -187,46 +321,88 @@ describe('a run of every scenario', () => {
 
 describe('what k6 made second by second', () => {
   const startMs = Date.parse('2026-02-05T06:07:08.000Z');
-  const choice = { scenario: 'seconds', run: 'seconds', startedAt: new Date(startMs).toISOString(), endedAt: new Date(startMs + 60_000).toISOString() };
-  const label = 'run=seconds,scenario=seconds,round=1,phase=1,server=nginx,protocol=http/1.1,instance=x';
+  const choice = {
+    scenario: 'seconds',
+    run: 'seconds',
+    startedAt: new Date(startMs).toISOString(),
+    endedAt: new Date(startMs + 60_000).toISOString(),
+  };
+  const label =
+    'run=seconds,scenario=seconds,round=1,phase=1,server=nginx,protocol=http/1.1,instance=x';
 
   /** A sample as the engine makes it: its counts, and the time under load that it covers. */
-  function sample(variant: string, atSeconds: number, seconds: number, { good, bad, reset, received }: Record<'good' | 'bad' | 'reset' | 'received', number>, generator?: number): string[] {
+  function sample(
+    variant: string,
+    atSeconds: number,
+    seconds: number,
+    { good, bad, reset, received }: Record<'good' | 'bad' | 'reset' | 'received', number>,
+    generator?: number,
+  ): string[] {
     const at = BigInt(startMs + atSeconds * 1000) * 1_000_000n;
     const tags = `variant=${variant},${label}${generator === undefined ? '' : `,instance_id=${generator}`}`;
     return [
       `loadgen_connections,${tags} value=50 ${at}`,
-      `loadgen_seconds,${tags} value=${seconds} ${at}`, `loadgen_requests,${tags} value=${good + bad + reset} ${at}`,
-      `loadgen_responses,class=2xx,${tags} value=${good} ${at}`, `loadgen_responses,class=5xx,${tags} value=${bad} ${at}`,
-      `loadgen_errors,kind=read,${tags} value=${reset} ${at}`, `loadgen_bytes,direction=received,part=body,${tags} value=${received} ${at}`,
+      `loadgen_seconds,${tags} value=${seconds} ${at}`,
+      `loadgen_requests,${tags} value=${good + bad + reset} ${at}`,
+      `loadgen_responses,class=2xx,${tags} value=${good} ${at}`,
+      `loadgen_responses,class=5xx,${tags} value=${bad} ${at}`,
+      `loadgen_errors,kind=read,${tags} value=${reset} ${at}`,
+      `loadgen_bytes,direction=received,part=body,${tags} value=${received} ${at}`,
     ];
   }
 
-  beforeAll(() => database.store.write([
-    // Three seconds and a half of an even load.
-    ...[1, 2, 3].flatMap((at) => sample('even', at, 1, { good: 90_000, bad: 10_000, reset: 5000, received: 1e9 })),
-    ...sample('even', 3.5, 0.5, { good: 45_000, bad: 5000, reset: 2500, received: 5e8 }),
-    // A load of a quarter of a second.
-    ...sample('short', 10.25, 0.25, { good: 25_000, bad: 0, reset: 0, received: 2.5e8 }),
-    // Two sides that take turns within the same second.
-    ...sample('one', 21, 0.6, { good: 60_000, bad: 0, reset: 0, received: 6e8 }), ...sample('other', 21, 0.4, { good: 20_000, bad: 0, reset: 0, received: 2e8 }),
-    // Two generators that make a load together, each with half of it.
-    ...[1, 2].flatMap((generator) => sample('halves', 31, 1, { good: 30_000, bad: 0, reset: 0, received: 3e8 }, generator)),
-  ]));
+  beforeAll(() =>
+    database.store.write([
+      // Three seconds and a half of an even load.
+      ...[1, 2, 3].flatMap((at) =>
+        sample('even', at, 1, { good: 90_000, bad: 10_000, reset: 5000, received: 1e9 }),
+      ),
+      ...sample('even', 3.5, 0.5, { good: 45_000, bad: 5000, reset: 2500, received: 5e8 }),
+      // A load of a quarter of a second.
+      ...sample('short', 10.25, 0.25, { good: 25_000, bad: 0, reset: 0, received: 2.5e8 }),
+      // Two sides that take turns within the same second.
+      ...sample('one', 21, 0.6, { good: 60_000, bad: 0, reset: 0, received: 6e8 }),
+      ...sample('other', 21, 0.4, { good: 20_000, bad: 0, reset: 0, received: 2e8 }),
+      // Two generators that make a load together, each with half of it.
+      ...[1, 2].flatMap((generator) =>
+        sample('halves', 31, 1, { good: 30_000, bad: 0, reset: 0, received: 3e8 }, generator),
+      ),
+    ]),
+  );
 
-  it.each([['live', 1], ['comparison', 3]] as const)('is the rate that was measured, in %s panel %i: no dip at the end, no short load too low, none of the failures', async (name, id) => {
-    const [lines = []] = await database.panel(name, id, choice);
-    expect(Object.fromEntries(lines.map(({ tags, rows }) => [tags?.['variant'], rows.map(({ value }) => value)]))).toEqual({
-      even: [100_000, 100_000, 100_000], short: [100_000], one: [100_000], other: [50_000], halves: [60_000],
-    });
-  });
+  it.each([
+    ['live', 1],
+    ['comparison', 3],
+  ] as const)(
+    'is the rate that was measured, in %s panel %i: no dip at the end, no short load too low, none of the failures',
+    async (name, id) => {
+      const [lines = []] = await database.panel(name, id, choice);
+      expect(
+        Object.fromEntries(
+          lines.map(({ tags, rows }) => [tags?.['variant'], rows.map(({ value }) => value)]),
+        ),
+      ).toEqual({
+        even: [100_000, 100_000, 100_000],
+        short: [100_000],
+        one: [100_000],
+        other: [50_000],
+        halves: [60_000],
+      });
+    },
+  );
 
   it('is per second under load, whatever is counted', async () => {
     const [errors = [], answers = []] = await database.panel('live', 5, choice);
-    const figures = ([line]: typeof errors): Cell[] => (line?.rows ?? []).map(({ value }) => value ?? null);
-    expect([figures(errors), figures(answers)]).toEqual([[5000, 5000, 5000, 0, 0, 0], [10_000, 10_000, 10_000, 0, 0, 0]]);
+    const figures = ([line]: typeof errors): Cell[] =>
+      (line?.rows ?? []).map(({ value }) => value ?? null);
+    expect([figures(errors), figures(answers)]).toEqual([
+      [5000, 5000, 5000, 0, 0, 0],
+      [10_000, 10_000, 10_000, 0, 0, 0],
+    ]);
     const [connections = []] = await database.panel('live', 6, choice);
-    expect(connections.find(({ tags }) => tags?.['variant'] === 'halves')?.rows.map(({ sum }) => sum)).toEqual([100]);
+    expect(
+      connections.find(({ tags }) => tags?.['variant'] === 'halves')?.rows.map(({ sum }) => sum),
+    ).toEqual([100]);
     const [bytes = []] = await database.panel('live', 7, choice);
     expect(figures(bytes)).toEqual([1e9, 1e9, 1e9, 1e9, 8e8, 6e8]);
   });
@@ -235,7 +411,10 @@ describe('what k6 made second by second', () => {
 describe('runs of one scenario', () => {
   const older = madeUpResult('2026-01-31T23-59-59-made-up', '2026-01-31T23:59:59.000Z', '1.22.1');
   const newer = madeUpResult('2026-02-01T00-00-00-made-up', '2026-02-01T00:00:00.000Z', '1.30.0');
-  const other = { ...madeUpResult('2026-03-01T00-00-00-another', '2026-03-01T00:00:00.000Z', '1.22.1'), scenario: 'another' };
+  const other = {
+    ...madeUpResult('2026-03-01T00-00-00-another', '2026-03-01T00:00:00.000Z', '1.22.1'),
+    scenario: 'another',
+  };
 
   beforeAll(async () => {
     for (const result of [newer, other, older]) await storeResult(database.store, result);
@@ -243,21 +422,46 @@ describe('runs of one scenario', () => {
 
   it('are offered by every dashboard, the newest first', async () => {
     for (const name of ['comparison', 'history'] as const) {
-      expect(await database.choices(name, 'scenario', newer)).toEqual(expect.arrayContaining(['another', 'made-up']));
+      expect(await database.choices(name, 'scenario', newer)).toEqual(
+        expect.arrayContaining(['another', 'made-up']),
+      );
       expect(await database.choices(name, 'run', newer)).toEqual([newer.run, older.run]);
       expect(await database.choices(name, 'run', other)).toEqual([other.run]);
     }
   });
 
-  it.each([1, 4, 16])('are shown each by itself in panel %i, a row per variant in the order of the scenario', async (id) => {
-    for (const result of [older, newer]) expect(await database.rows('comparison', id, result)).toEqual(expectedRows(columnsOf('comparison', id), result));
-  });
+  it.each([1, 4, 16])(
+    'are shown each by itself in panel %i, a row per variant in the order of the scenario',
+    async (id) => {
+      for (const result of [older, newer])
+        expect(await database.rows('comparison', id, result)).toEqual(
+          expectedRows(columnsOf('comparison', id), result),
+        );
+    },
+  );
 
   it('show failures of those variants that have some, here or in the article', async () => {
     const rows = await database.rows('comparison', 25, newer);
-    expect(rows).toEqual(expectedRows(columnsOf('comparison', 25), newer, newer.variants.filter(({ name }) => name !== 'knob')));
-    expect(rows.map(({ variant, published_errors_per_million: published, errors_reset: reset, errors_short: short, errors_refused: refused }) => [variant, published, reset, short, refused])).toEqual([
-      ['workers', null, 4, 3, 0], ['gone', 363, null, null, null],
+    expect(rows).toEqual(
+      expectedRows(
+        columnsOf('comparison', 25),
+        newer,
+        newer.variants.filter(({ name }) => name !== 'knob'),
+      ),
+    );
+    expect(
+      rows.map(
+        ({
+          variant,
+          published_errors_per_million: published,
+          errors_reset: reset,
+          errors_short: short,
+          errors_refused: refused,
+        }) => [variant, published, reset, short, refused],
+      ),
+    ).toEqual([
+      ['workers', null, 4, 3, 0],
+      ['gone', 363, null, null, null],
     ]);
   });
 
@@ -267,29 +471,47 @@ describe('runs of one scenario', () => {
 
   it.each(['comparison', 'history'] as const)('are listed in %s, newest first', async (name) => {
     const list = { comparison: 5, history: 7 }[name];
-    expect((await database.rows(name, list, newer)).map((row) => row['run'])).toEqual([newer.run, older.run]);
+    expect((await database.rows(name, list, newer)).map((row) => row['run'])).toEqual([
+      newer.run,
+      older.run,
+    ]);
   });
 
   it('are points of a line each, one per version of the server, in History', async () => {
     const [answers = []] = await database.panel('history', 2, newer);
-    expect(answers.map(({ tags, rows }) => [tags?.['variant'], tags?.['version'], rows.length])).toEqual([
-      ['knob', '1.22.1', 1], ['knob', '1.30.0', 1], ['workers', '1.22.1', 1], ['workers', '1.30.0', 1],
+    expect(
+      answers.map(({ tags, rows }) => [tags?.['variant'], tags?.['version'], rows.length]),
+    ).toEqual([
+      ['knob', '1.22.1', 1],
+      ['knob', '1.30.0', 1],
+      ['workers', '1.22.1', 1],
+      ['workers', '1.30.0', 1],
     ]);
     const rows = await database.rows('history', 6, newer);
-    expect(rows.map(({ run, variant, version }) => [run, variant, version])).toEqual([newer, older].flatMap(({ run, variants }) => (
-      variants.toReversed().map(({ name, server }) => [run, name, server?.version])
-    )));
+    expect(rows.map(({ run, variant, version }) => [run, variant, version])).toEqual(
+      [newer, older].flatMap(({ run, variants }) =>
+        variants.toReversed().map(({ name, server }) => [run, name, server?.version]),
+      ),
+    );
   });
 });
 
 /** The panels of a dashboard that have nothing to show of a run. */
-async function emptyPanels(name: DashboardName, result: Result): Promise<{ id: number; title: string; noValue: string | undefined }[]> {
+async function emptyPanels(
+  name: DashboardName,
+  result: Result,
+): Promise<{ id: number; title: string; noValue: string | undefined }[]> {
   const empty: { id: number; title: string; noValue: string | undefined }[] = [];
   for (const { id, title, repeat, fieldConfig } of panelsOf(dashboardOf(name))) {
     // Without any value of its variable Grafana shows one panel, of none.
     const values = repeat === undefined ? [''] : await database.choices(name, repeat, result);
-    const choices = (values.length === 0 ? [''] : values).map((variant): Choice => ({ ...result, variant }));
-    const rows = (await Promise.all(choices.map((choice) => database.panel(name, id, choice)))).flat(2).flatMap((answer) => answer.rows);
+    const choices = (values.length === 0 ? [''] : values).map((variant): Choice => ({
+      ...result,
+      variant,
+    }));
+    const rows = (await Promise.all(choices.map((choice) => database.panel(name, id, choice))))
+      .flat(2)
+      .flatMap((answer) => answer.rows);
     if (rows.length === 0) empty.push({ id, title, noValue: fieldConfig.defaults.noValue });
   }
   return empty;
@@ -297,35 +519,83 @@ async function emptyPanels(name: DashboardName, result: Result): Promise<{ id: n
 
 /** Ids of the panels that have nothing to show of a scenario's run, in their order. */
 function notApplicable(name: DashboardName, result: Result): number[] {
-  const compared = result.comparisons.some((one) => comparable(result.variants.find((variant) => variant.name === one.variant), one));
+  const compared = result.comparisons.some((one) =>
+    comparable(
+      result.variants.find((variant) => variant.name === one.variant),
+      one,
+    ),
+  );
   const counted = result.variants.some(({ phases }) => (phases[0]?.buckets ?? []).length > 0);
   const linked = result.variants.some(({ network }) => network !== null);
-  const failed = result.variants.some(({ errorsPerMillion, published }) => (errorsPerMillion ?? 0) > 0 || (published?.errorsPerMillion ?? 0) > 0);
-  const swept = new Set(result.variants.filter(({ load, rounds }) => load.protocol === 'h2' && rounds.length > 0).map(({ load }) => load.streams)).size > 2;
+  const failed = result.variants.some(
+    ({ errorsPerMillion, published }) =>
+      (errorsPerMillion ?? 0) > 0 || (published?.errorsPerMillion ?? 0) > 0,
+  );
+  const swept =
+    new Set(
+      result.variants
+        .filter(({ load, rounds }) => load.protocol === 'h2' && rounds.length > 0)
+        .map(({ load }) => load.streams),
+    ).size > 2;
   switch (name) {
     // Nothing of these runs was measured second by second, as panel 3 has it.
-    case 'comparison': return [
-      ...(verdictSentences(result).length + result.warnings.length > 0 ? [] : [31]), ...(compared ? [] : [23]), 3,
-      // They are about what --within and --rates do.
-      28, 29, 30, ...(failed ? [] : [25]), ...(linked ? [] : [24, 26]),
-    ];
-    case 'http2': return [...(counted ? [] : [3]), ...(swept ? [] : [10])];
+    case 'comparison':
+      return [
+        ...(verdictSentences(result).length + result.warnings.length > 0 ? [] : [31]),
+        ...(compared ? [] : [23]),
+        3,
+        // They are about what --within and --rates do.
+        28,
+        29,
+        30,
+        ...(failed ? [] : [25]),
+        ...(linked ? [] : [24, 26]),
+      ];
+    case 'http2':
+      return [...(counted ? [] : [3]), ...(swept ? [] : [10])];
     // The ratios' panel has the noise floor in any case.
-    default: return [];
+    default:
+      return [];
   }
 }
 
 /** A run of a baseline with errors, a variant, and one that is published only; names in no alphabetical order. */
 function madeUpResult(run: string, startedAt: string, version: string): Result {
   const failing = phase({
-    requests: 3000, seconds: 1, rps: 3000, startedAt,
+    requests: 3000,
+    seconds: 1,
+    rps: 3000,
+    startedAt,
     responses: { '2xx': 2990, '3xx': 0, '4xx': 0, '5xx': 3 },
     errors: { connect: 0, tls: 0, read: 7, write: 0, timeout: 0, protocol: 0, total: 7 },
     errorCauses: { addressNotAvailable: 0, refused: 0, reset: 4, timedOut: 0, short: 3, other: 0 },
   });
-  const server = { name: 'nginx', version, workers: 1, config: ['base'], redirections: [] } satisfies VariantResult['server'];
-  const knob = { ...openFileCache, name: 'knob', server, note: 'it\'s "the" knob, \\ and all', rounds: [{ round: 1, phases: [phase({ requests: 40_005, startedAt })] }] };
-  return madeUp([
-    { ...workers, server, rounds: [{ round: 1, phases: [failing] }] }, knob, { ...openFileCache, server, name: 'gone', published: { rps: 700_324.14, errorsPerMillion: 363 }, rounds: [] },
-  ], { run, scenario: 'made-up', title: 'Made up', startedAt, endedAt: startedAt });
+  const server = {
+    name: 'nginx',
+    version,
+    workers: 1,
+    config: ['base'],
+    redirections: [],
+  } satisfies VariantResult['server'];
+  const knob = {
+    ...openFileCache,
+    name: 'knob',
+    server,
+    note: 'it\'s "the" knob, \\ and all',
+    rounds: [{ round: 1, phases: [phase({ requests: 40_005, startedAt })] }],
+  };
+  return madeUp(
+    [
+      { ...workers, server, rounds: [{ round: 1, phases: [failing] }] },
+      knob,
+      {
+        ...openFileCache,
+        server,
+        name: 'gone',
+        published: { rps: 700_324.14, errorsPerMillion: 363 },
+        rounds: [],
+      },
+    ],
+    { run, scenario: 'made-up', title: 'Made up', startedAt, endedAt: startedAt },
+  );
 }

@@ -13,15 +13,27 @@ async function goPackage(text: string): Promise<GoPackage> {
   const module = newFolder();
   mkdirSync(join(module, 'engine'));
   writeFileSync(join(module, 'go.mod'), 'module tiny\n\ngo 1.21\n');
-  writeFileSync(join(module, 'engine/engine_test.go'), `package engine\n\nimport "testing"\n\n${text}`);
+  writeFileSync(
+    join(module, 'engine/engine_test.go'),
+    `package engine\n\nimport "testing"\n\n${text}`,
+  );
   const go = await findGo(thisMachine());
-  return { command: go.binary, module, folder: './engine', flags: ['-trimpath', '-buildvcs=false'], env: goEnvironment(process.env) };
+  return {
+    command: go.binary,
+    module,
+    folder: './engine',
+    flags: ['-trimpath', '-buildvcs=false'],
+    env: goEnvironment(process.env),
+  };
 }
 
-const target = (name: string, body: string): string => `func ${name}(f *testing.F) {\n\tf.Add([]byte("seed"))\n\tf.Fuzz(func(t *testing.T, in []byte) {\n\t\t${body}\n\t})\n}\n`;
+const target = (name: string, body: string): string =>
+  `func ${name}(f *testing.F) {\n\tf.Add([]byte("seed"))\n\tf.Fuzz(func(t *testing.T, in []byte) {\n\t\t${body}\n\t})\n}\n`;
 
 test('each target is found and fuzzed; an input that fails is kept and named', async () => {
-  const engine = await goPackage(`${target('FuzzGood', '_ = in')}\n${target('FuzzBad', 'if len(in) > 9 { t.Fatal("too long") }')}\nfunc TestOther(t *testing.T) {}\n`);
+  const engine = await goPackage(
+    `${target('FuzzGood', '_ = in')}\n${target('FuzzBad', 'if len(in) > 9 { t.Fatal("too long") }')}\nfunc TestOther(t *testing.T) {}\n`,
+  );
   expect((await fuzzTargets(engine)).targets).toEqual(['FuzzGood', 'FuzzBad']);
   expect(await fuzz('FuzzGood', 1, engine)).toMatchObject({ passed: 1, failed: 0 });
   expect(existsSync(join(engine.module, 'engine/testdata'))).toBe(false);
@@ -34,8 +46,15 @@ test('each target is found and fuzzed; an input that fails is kept and named', a
 
 test('a package that does not compile fails, and says why', async () => {
   const broken = await goPackage('func FuzzOne(f *testing.F) { undefinedName() }\n');
-  expect(await fuzzTargets(broken)).toEqual({ targets: [], output: expect.stringContaining('undefined: undefinedName') });
-  expect(await fuzz('FuzzOne', 1, broken)).toMatchObject({ passed: 0, failed: 1, output: expect.stringContaining('undefined: undefinedName') });
+  expect(await fuzzTargets(broken)).toEqual({
+    targets: [],
+    output: expect.stringContaining('undefined: undefinedName'),
+  });
+  expect(await fuzz('FuzzOne', 1, broken)).toMatchObject({
+    passed: 0,
+    failed: 1,
+    output: expect.stringContaining('undefined: undefinedName'),
+  });
 });
 
 test("Go's late end of the time is no failure, and anything beside it is one", async () => {
@@ -44,9 +63,21 @@ test("Go's late end of the time is no failure, and anything beside it is one", a
     writeFileSync(script, `#!/bin/sh\ncat <<'END'\n${text}END\nexit 1\n`, { mode: 0o755 });
     return fuzz('FuzzOne', 1, { command: script, module: tmpdir(), folder: './engine', flags: [] });
   };
-  const late = 'fuzz: elapsed: 3s, execs: 40304 (0/sec), new interesting: 104 (total: 108)\n--- FAIL: FuzzOne (3.20s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\ttiny/engine\t3.202s\n';
+  const late =
+    'fuzz: elapsed: 3s, execs: 40304 (0/sec), new interesting: 104 (total: 108)\n--- FAIL: FuzzOne (3.20s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\ttiny/engine\t3.202s\n';
   expect(await printed(late)).toMatchObject({ passed: 1 });
-  expect(await printed(late.replace('FAIL\nexit', '    \n    Failing input written to testdata/fuzz/FuzzOne/1\nFAIL\nexit'))).toMatchObject({ passed: 0 });
-  expect(await printed(late.replace('    context', '    fuzz_test.go:9: context'))).toMatchObject({ passed: 0 });
-  expect(await printed(late.replace('FAIL\nexit', '    fuzz_test.go:9: more\nFAIL\nexit'))).toMatchObject({ passed: 0 });
+  expect(
+    await printed(
+      late.replace(
+        'FAIL\nexit',
+        '    \n    Failing input written to testdata/fuzz/FuzzOne/1\nFAIL\nexit',
+      ),
+    ),
+  ).toMatchObject({ passed: 0 });
+  expect(await printed(late.replace('    context', '    fuzz_test.go:9: context'))).toMatchObject({
+    passed: 0,
+  });
+  expect(
+    await printed(late.replace('FAIL\nexit', '    fuzz_test.go:9: more\nFAIL\nexit')),
+  ).toMatchObject({ passed: 0 });
 });

@@ -18,35 +18,57 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const shown = result([workers, openFileCache]);
-const older = result([workers, openFileCache], { run: '2026-11-19T08-15-30-nginx-open-file-cache' });
+const older = result([workers, openFileCache], {
+  run: '2026-11-19T08-15-30-nginx-open-file-cache',
+});
 
 /** It would be taken before Docker is. */
-const hasGrafana = await find('grafana', thisMachine()) !== undefined || await find('grafana-server', thisMachine()) !== undefined;
+const hasGrafana =
+  (await find('grafana', thisMachine())) !== undefined ||
+  (await find('grafana-server', thisMachine())) !== undefined;
 
 const home = useHome(['influxd']);
 beforeAll(async () => {
-  const store = await openStore({ influxdBinary: home.env['INFLUXD_BIN'] as string, folder: join(home.folder, 'influxdb') });
+  const store = await openStore({
+    influxdBinary: home.env['INFLUXD_BIN'] as string,
+    folder: join(home.folder, 'influxdb'),
+  });
   for (const one of [shown, older]) await store.write([...tablePoints(one), runPoint(one, true)]);
   await store.close();
 }, 120_000);
 
 /** Only what is named is there, not this machine's own Grafana or Docker. */
-function start(args: readonly string[], grafana: FakeGrafana | null, env: Readonly<Record<string, string>> = {}): ScenarioRun {
-  return startCommand(['grafana', ...args], { ...home.env, ...(grafana && { GRAFANA_HOME: grafana.home }), ...env });
+function start(
+  args: readonly string[],
+  grafana: FakeGrafana | null,
+  env: Readonly<Record<string, string>> = {},
+): ScenarioRun {
+  return startCommand(['grafana', ...args], {
+    ...home.env,
+    ...(grafana && { GRAFANA_HOME: grafana.home }),
+    ...env,
+  });
 }
 
 async function announced(command: ScenarioRun): Promise<void> {
-  await vi.waitFor(() => {
-    if (command.hasEnded()) throw new Error(command.stderr());
-    expect(command.stdout()).toContain('Ctrl-C ends it.');
-  }, { timeout: 30_000, interval: 50 });
+  await vi.waitFor(
+    () => {
+      if (command.hasEnded()) throw new Error(command.stderr());
+      expect(command.stdout()).toContain('Ctrl-C ends it.');
+    },
+    { timeout: 30_000, interval: 50 },
+  );
 }
 
 it('shows the newest run at its time, gives a free port, and ends all with Ctrl-C', async () => {
   // Whether it was free or not, it is taken now.
   const squatter = createServer().listen(3000, '127.0.0.1');
-  await Promise.race([once(squatter, 'listening'), once(squatter, 'error').catch(() => {})]).catch(() => {});
-  onTestFinished(() => { squatter.close(); });
+  await Promise.race([once(squatter, 'listening'), once(squatter, 'error').catch(() => {})]).catch(
+    () => {},
+  );
+  onTestFinished(() => {
+    squatter.close();
+  });
   const grafana = fakeGrafana();
   const command = start([], grafana, { GF_SERVER_HTTP_ADDR: '0.0.0.0' });
   await announced(command);
@@ -55,8 +77,12 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
   expect(Number(port)).toBeGreaterThan(3000);
   const [taken, address, runLine, live, admin] = command.stdout().split('\n');
   expect(taken).toBe(`Port 3000 is taken, this is ${port}.`);
-  expect(address).toBe(`Grafana: ${origin}/d/bakeoff-comparison?var-scenario=nginx-open-file-cache&var-run=${shown.run}&from=${Date.parse(shown.startedAt)}&to=${Date.parse(shown.endedAt)}`);
-  expect(runLine).toBe(`  It shows ${shown.run}, the newest run; the list at its end has the others.`);
+  expect(address).toBe(
+    `Grafana: ${origin}/d/bakeoff-comparison?var-scenario=nginx-open-file-cache&var-run=${shown.run}&from=${Date.parse(shown.startedAt)}&to=${Date.parse(shown.endedAt)}`,
+  );
+  expect(runLine).toBe(
+    `  It shows ${shown.run}, the newest run; the list at its end has the others.`,
+  );
   expect(live).toBe(`  A run while it goes on: ${origin}/d/bakeoff-live`);
   const passwordFile = join(home.folder, 'grafana/data/admin-password');
   const logIn = `  Log in as admin with ${readFileSync(passwordFile, 'utf8')} (kept in ${passwordFile})`;
@@ -64,20 +90,47 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
   expect((await fetch(`${origin}/api/health`)).status).toBe(200);
 
   const { args, env, cpus, pid } = grafana.started();
-  expect(args).toEqual(['server', '--homepath', grafana.home, '--config', join(home.folder, 'grafana/grafana.ini')]);
+  expect(args).toEqual([
+    'server',
+    '--homepath',
+    grafana.home,
+    '--config',
+    join(home.folder, 'grafana/grafana.ini'),
+  ]);
   expect(Object.keys(env).filter((name) => name.startsWith('GF_'))).toEqual([]);
-  expect(cpus).not.toBe(/^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
+  expect(cpus).not.toBe(
+    /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1],
+  );
 
   // All of its threads come after a run's.
-  expect(new Set(readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread))))).toEqual(new Set([19]));
+  expect(
+    new Set(readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread)))),
+  ).toEqual(new Set([19]));
   const session = `/proc/${pid}/autogroup`;
   expect(existsSync(session) ? readFileSync(session, 'utf8') : '').toMatch(/^$| nice 19$/m);
 
   // What it provisions is what it has started: an InfluxDB with these runs.
-  const { datasources: [source] } = parse(readFileSync(join(home.folder, 'grafana/provisioning/datasources/bakeoff.yaml'), 'utf8')) as { datasources: [{ url: string; basicAuthUser: string; jsonData: { dbName: string }; secureJsonData: { basicAuthPassword: string } }] };
+  const {
+    datasources: [source],
+  } = parse(
+    readFileSync(join(home.folder, 'grafana/provisioning/datasources/bakeoff.yaml'), 'utf8'),
+  ) as {
+    datasources: [
+      {
+        url: string;
+        basicAuthUser: string;
+        jsonData: { dbName: string };
+        secureJsonData: { basicAuthPassword: string };
+      },
+    ];
+  };
   const query = `${source.url}/query?${new URLSearchParams({ db: source.jsonData.dbName, q: 'SELECT "run" FROM (SELECT "run", "title" FROM "bench_run")' })}`;
   expect((await fetch(query)).status).toBe(401);
-  const answer = await fetch(query, { headers: { Authorization: `Basic ${btoa(`${source.basicAuthUser}:${source.secureJsonData.basicAuthPassword}`)}` } });
+  const answer = await fetch(query, {
+    headers: {
+      Authorization: `Basic ${btoa(`${source.basicAuthUser}:${source.secureJsonData.basicAuthPassword}`)}`,
+    },
+  });
   expect(await answer.text()).toContain(shown.run);
 
   command.kill('SIGINT');
@@ -96,7 +149,11 @@ it('shows the newest run at its time, gives a free port, and ends all with Ctrl-
 it('ends at the first Ctrl-C also while influxd starts', async () => {
   const folder = newFolder();
   const [influxd, pidFile] = [join(folder, 'influxd'), join(folder, 'pid')];
-  writeFileSync(influxd, `#!/bin/sh\n[ "$1" = run ] || exec '${home.env['INFLUXD_BIN']}' "$@"\necho $$ >'${pidFile}.new' && mv '${pidFile}.new' '${pidFile}'\nexec sleep 1000\n`, { mode: 0o755 });
+  writeFileSync(
+    influxd,
+    `#!/bin/sh\n[ "$1" = run ] || exec '${home.env['INFLUXD_BIN']}' "$@"\necho $$ >'${pidFile}.new' && mv '${pidFile}.new' '${pidFile}'\nexec sleep 1000\n`,
+    { mode: 0o755 },
+  );
   const command = start([], fakeGrafana(), { BAKEOFF_HOME: folder, INFLUXD_BIN: influxd });
   const waits = { timeout: 30_000, interval: 50 };
   await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), waits);
@@ -112,20 +169,30 @@ it('goes on when a run has come and gone', async () => {
   await announced(command);
   const { url } = run.influx;
   await run.close();
-  await vi.waitFor(async () => expect((await fetch(`${url}/ping`)).status).toBe(204), { timeout: 15_000, interval: 100 });
+  await vi.waitFor(async () => expect((await fetch(`${url}/ping`)).status).toBe(204), {
+    timeout: 15_000,
+    interval: 100,
+  });
   expect(command.hasEnded()).toBe(false);
   command.kill('SIGINT');
   expect(await command.ended).toBe(0);
 });
 
 it('runs once in its folder, which nothing removes meanwhile', async () => {
-  const { influx: { url, credentials } } = await storeOf(home);
-  const influx = Object.assign(new URL(url), { username: credentials?.user, password: credentials?.password }).href;
+  const {
+    influx: { url, credentials },
+  } = await storeOf(home);
+  const influx = Object.assign(new URL(url), {
+    username: credentials?.user,
+    password: credentials?.password,
+  }).href;
   const command = start(['--influx', influx], fakeGrafana());
   await announced(command);
   const second = start(['--influx', influx], fakeGrafana());
   expect(await second.ended).toBe(1);
-  expect(lastLine(second)).toBe(`Grafana runs in ${join(home.folder, 'grafana')} already (process ${command.pid}): look there, or end it`);
+  expect(lastLine(second)).toBe(
+    `Grafana runs in ${join(home.folder, 'grafana')} already (process ${command.pid}): look there, or end it`,
+  );
   // As `npm run clean` asks.
   expect(await lockFile(join(home.folder, 'grafana/lock'))).toBeNull();
   command.kill('SIGINT');
@@ -135,7 +202,9 @@ it('runs once in its folder, which nothing removes meanwhile', async () => {
 it('says so in a line when Grafana does not start, or ends', async () => {
   const failing = start([], fakeGrafana(), { FAKE_GRAFANA: 'fails' });
   expect(await failing.ended).toBe(1);
-  expect(lastLine(failing)).toBe(`Grafana does not start: logger=server level=error msg="Server shutdown" error="database is locked" (its log: ${join(home.folder, 'grafana/grafana.log')})`);
+  expect(lastLine(failing)).toBe(
+    `Grafana does not start: logger=server level=error msg="Server shutdown" error="database is locked" (its log: ${join(home.folder, 'grafana/grafana.log')})`,
+  );
 
   const grafana = fakeGrafana();
   const command = start([], grafana);
@@ -148,7 +217,11 @@ it('says so in a line when Grafana does not start, or ends', async () => {
 it('says in a line what is wrong with an InfluxDB, before Grafana is started', async () => {
   const grafana = fakeGrafana();
   const cases: [url: string, message: RegExp, code: number][] = [
-    [`http://127.0.0.1:${await closedPort()}`, /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ does not answer \(.*ECONNREFUSED.*\)\n$/, 1],
+    [
+      `http://127.0.0.1:${await closedPort()}`,
+      /^InfluxDB at http:\/\/127\.0\.0\.1:\d+ does not answer \(.*ECONNREFUSED.*\)\n$/,
+      1,
+    ],
     ['8086', /^--influx takes a URL such as .*\n$/, 2],
   ];
   const commands = cases.map(([url]) => start(['--influx', url], grafana, { INFLUX_TOKEN: '' }));
@@ -161,33 +234,46 @@ it('says in a line what is wrong with an InfluxDB, before Grafana is started', a
   expect(existsSync(join(grafana.home, 'started.json'))).toBe(false);
 });
 
-it.skipIf(hasGrafana)('runs the image of the compose file where Docker works, with the same files at the same places', async () => {
-  const grafana = fakeGrafana();
-  const folder = join(grafana.home, 'path');
-  mkdirSync(folder);
-  // Docker's own flags, the image, and what is given to Grafana.
-  writeFileSync(join(folder, 'docker'), `#!/bin/sh
+it.skipIf(hasGrafana)(
+  'runs the image of the compose file where Docker works, with the same files at the same places',
+  async () => {
+    const grafana = fakeGrafana();
+    const folder = join(grafana.home, 'path');
+    mkdirSync(folder);
+    // Docker's own flags, the image, and what is given to Grafana.
+    writeFileSync(
+      join(folder, 'docker'),
+      `#!/bin/sh
 [ "$1" = info ] && exit 0
 echo "$@" >'${grafana.home}/docker-args'
 while [ "\${1#grafana/}" = "$1" ]; do shift; done
 [ "$2 $3 $4 $5" = "server --homepath /usr/share/grafana --config" ] || exit 1
 exec '${grafana.home}/bin/grafana' server --homepath '${grafana.home}' --config "$6"
-`, { mode: 0o755 });
-  const command = start([], null, { PATH: `${folder}:${process.env['PATH']}`, GRAFANA_HOME: '' });
-  await announced(command);
-  const given = readFileSync(join(grafana.home, 'docker-args'), 'utf8');
-  const files = join(home.folder, 'grafana');
-  expect(given).toMatch(/^run --rm --init --network host --cpuset-cpus [\d,]+ --user \d+:\d+ /);
-  expect(given).toContain(` --volume ${files}:${files} --volume ${projectRoot}/dashboards:${projectRoot}/dashboards:ro `);
-  expect(given).toMatch(/ grafana\/grafana:\d+\.\d+\.\d+ server /);
-  command.kill('SIGINT');
-  expect(await command.ended).toBe(0);
-  expect(isRunning(grafana.started().pid)).toBe(false);
-});
+`,
+      { mode: 0o755 },
+    );
+    const command = start([], null, { PATH: `${folder}:${process.env['PATH']}`, GRAFANA_HOME: '' });
+    await announced(command);
+    const given = readFileSync(join(grafana.home, 'docker-args'), 'utf8');
+    const files = join(home.folder, 'grafana');
+    expect(given).toMatch(/^run --rm --init --network host --cpuset-cpus [\d,]+ --user \d+:\d+ /);
+    expect(given).toContain(
+      ` --volume ${files}:${files} --volume ${projectRoot}/dashboards:${projectRoot}/dashboards:ro `,
+    );
+    expect(given).toMatch(/ grafana\/grafana:\d+\.\d+\.\d+ server /);
+    command.kill('SIGINT');
+    expect(await command.ended).toBe(0);
+    expect(isRunning(grafana.started().pid)).toBe(false);
+  },
+);
 
 it('refuses words that it does not know, and a folder without a Grafana', async () => {
   const empty = join(home.folder, 'tls-or-nothing');
-  const commands = [start(['aa'], null), start(['--inflix', 'x'], null), start([], null, { GRAFANA_HOME: empty })];
+  const commands = [
+    start(['aa'], null),
+    start(['--inflix', 'x'], null),
+    start([], null, { GRAFANA_HOME: empty }),
+  ];
   expect(await Promise.all(commands.map(({ ended }) => ended))).toEqual([2, 2, 1]);
   expect(commands.map((command) => command.stderr().trim())).toEqual([
     'grafana takes no name, and got aa: pick the run in the dashboards',
@@ -197,13 +283,15 @@ it('refuses words that it does not know, and a folder without a Grafana', async 
 });
 
 it('leaves nothing running', () => {
-  const left = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(home.folder);
-    } catch {
-      return false;
-    }
-  });
+  const left = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(home.folder);
+      } catch {
+        return false;
+      }
+    });
   expect(left).toEqual([]);
 });
 

@@ -12,7 +12,13 @@ import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { imagesPage, titleOf, useServers } from '../fixtures/servers.ts';
 
-interface Load { url: string; requests: number; connections: number; streams: number; curves?: string[] }
+interface Load {
+  url: string;
+  requests: number;
+  connections: number;
+  streams: number;
+  curves?: string[];
+}
 
 /** What a generator counted of a load: bytes of HTTP/2, status codes, TLS as negotiated, and when it ran. */
 interface Counted {
@@ -27,22 +33,32 @@ interface Counted {
 
 const test = useServers();
 let tools: Record<'k6' | 'h2load', string>;
-beforeAll(async () => { tools = await ensureTools(['k6', 'h2load']); }, 300_000);
+beforeAll(async () => {
+  tools = await ensureTools(['k6', 'h2load']);
+}, 300_000);
 
 const tuned = nginx(['h2-tuned'], { workers: 2 });
-const servers = [nginx(['h2'], { workers: 1 }), h2o(['h2'], { workers: 1 }), nghttpd(['h2', 'streams-1024'], { workers: 1 })];
-const titled = (specs: readonly ConfiguredServer[]): [string, ConfiguredServer][] => specs.map((spec) => [titleOf(spec), spec]);
+const servers = [
+  nginx(['h2'], { workers: 1 }),
+  h2o(['h2'], { workers: 1 }),
+  nghttpd(['h2', 'streams-1024'], { workers: 1 }),
+];
+const titled = (specs: readonly ConfiguredServer[]): [string, ConfiguredServer][] =>
+  specs.map((spec) => [titleOf(spec), spec]);
 
-it.each(titled([tuned, ...servers]))('%s: one stream and several, more than it allows, shares that differ, a page that is not there', async (_, spec) => {
-  const { origin } = await test.start(spec, { workers: 2 });
-  await compare(spec, [
-    { url: `${origin}/`, requests: 1000, connections: 10, streams: 1 },
-    { url: `${origin}/`, requests: 10_003, connections: 7, streams: 33 },
-    // h2o and nginx by itself allow fewer.
-    { url: `${origin}/`, requests: 6000, connections: 4, streams: 200 },
-    { url: `${origin}/not-there`, requests: 500, connections: 5, streams: 5 },
-  ]);
-});
+it.each(titled([tuned, ...servers]))(
+  '%s: one stream and several, more than it allows, shares that differ, a page that is not there',
+  async (_, spec) => {
+    const { origin } = await test.start(spec, { workers: 2 });
+    await compare(spec, [
+      { url: `${origin}/`, requests: 1000, connections: 10, streams: 1 },
+      { url: `${origin}/`, requests: 10_003, connections: 7, streams: 33 },
+      // h2o and nginx by itself allow fewer.
+      { url: `${origin}/`, requests: 6000, connections: 4, streams: 200 },
+      { url: `${origin}/not-there`, requests: 500, connections: 5, streams: 5 },
+    ]);
+  },
+);
 
 it.each(titled(servers))('%s: bodies of many frames', async (_, spec) => {
   const { origin } = await test.start(spec, { page: imagesPage });
@@ -55,7 +71,9 @@ it.each(titled(servers))('%s: bodies of many frames', async (_, spec) => {
 describe('the only curve that is offered', () => {
   it.each(titled(servers.slice(0, 2)))('is negotiated by both with %s', async (_, spec) => {
     const { origin } = await test.start(spec);
-    const [engine] = await compare(spec, [{ url: `${origin}/`, requests: 100, connections: 10, streams: 1, curves: ['P-384'] }]);
+    const [engine] = await compare(spec, [
+      { url: `${origin}/`, requests: 100, connections: 10, streams: 1, curves: ['P-384'] },
+    ]);
     expect(engine?.tls).toContain(' P-384 ');
   });
 });
@@ -70,12 +88,15 @@ async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<
     const what = `${load.requests} of ${load.url} on ${load.connections} connections, ${load.streams} streams`;
     expect.soft(result.errors.total + result.inFlight, what).toBe(0);
     expect.soft(engine.data, `${what}: data`).toBe(h2load.data);
-    expect.soft(engine.total - engine.headers, `${what}: data and all that is neither data nor headers`).toBe(h2load.total - h2load.headers);
+    expect
+      .soft(engine.total - engine.headers, `${what}: data and all that is neither data nor headers`)
+      .toBe(h2load.total - h2load.headers);
     expect.soft(engine.statuses, `${what}: status codes`).toEqual(h2load.statuses);
     expect.soft(engine.tls, `${what}: TLS`).toBe(h2load.tls);
     expectSameHeaders(spec, load, engine, h2load, what);
     // h2load prints no decoded size, but what it saved of it. The date is as long at all times.
-    const savedOf = (headers: number): string => (100 * (1 - headers / result.bytes.headersDecoded)).toFixed(2);
+    const savedOf = (headers: number): string =>
+      (100 * (1 - headers / result.bytes.headersDecoded)).toFixed(2);
     expect.soft(savedOf(h2load.headers), `${what}: header savings`).toBe(savings);
     return engine;
   });
@@ -86,33 +107,61 @@ async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<
  * equal unless one date takes more bytes than another. h2o and nghttpd spell it out in a connection's first response, and
  * again in the first after each change, once a second: instead of 1 byte it takes 2 and the date's own.
  */
-function expectSameHeaders(spec: ConfiguredServer, load: Load, engine: Counted, h2load: Counted, what: string): void {
+function expectSameHeaders(
+  spec: ConfiguredServer,
+  load: Load,
+  engine: Counted,
+  h2load: Counted,
+  what: string,
+): void {
   const lengths = [engine, h2load].flatMap(datesSeen).map(huffmanBytes);
   const shortest = Math.min(...lengths);
   // Mostly 0: it depends on the day.
   const spread = Math.max(...lengths) - shortest;
   const more = h2load.headers - engine.headers;
   if (spec.name === 'nginx') {
-    expect.soft(Math.abs(more), `${what}: header bytes`).toBeLessThanOrEqual(spread * load.requests);
+    expect
+      .soft(Math.abs(more), `${what}: header bytes`)
+      .toBeLessThanOrEqual(spread * load.requests);
     return;
   }
-  const most = ({ startedMs, endedMs }: Counted): number => load.connections * (Math.floor((endedMs - startedMs) / 1000) + 1);
+  const most = ({ startedMs, endedMs }: Counted): number =>
+    load.connections * (Math.floor((endedMs - startedMs) / 1000) + 1);
   const changes = Math.round(more / (shortest + 1));
-  expect.soft(changes, `${what}: changes of the date that h2load saw and the engine did not`).toBeGreaterThanOrEqual(-most(engine));
-  expect.soft(changes, `${what}: changes of the date that h2load saw and the engine did not`).toBeLessThanOrEqual(most(h2load));
+  expect
+    .soft(changes, `${what}: changes of the date that h2load saw and the engine did not`)
+    .toBeGreaterThanOrEqual(-most(engine));
+  expect
+    .soft(changes, `${what}: changes of the date that h2load saw and the engine did not`)
+    .toBeLessThanOrEqual(most(h2load));
   const spelledOut = load.connections + most(engine) + most(h2load);
-  expect.soft(Math.abs(more - changes * (shortest + 1)), `${what}: header bytes, but for changes of the date`).toBeLessThanOrEqual(spread * spelledOut);
+  expect
+    .soft(
+      Math.abs(more - changes * (shortest + 1)),
+      `${what}: header bytes, but for changes of the date`,
+    )
+    .toBeLessThanOrEqual(spread * spelledOut);
 }
 
 /** As in headers. A server may have the second before the first one still. */
 function datesSeen({ startedMs, endedMs }: Counted): string[] {
   const first = Math.floor(startedMs / 1000) - 1;
-  return Array.from({ length: Math.floor(endedMs / 1000) - first + 1 }, (_, index) => new Date((first + index) * 1000).toUTCString());
+  return Array.from({ length: Math.floor(endedMs / 1000) - first + 1 }, (_, index) =>
+    new Date((first + index) * 1000).toUTCString(),
+  );
 }
 
 /** With HPACK's Huffman code (RFC 7541, appendix B), as far as dates need it. */
 function huffmanBytes(date: string): number {
-  const bits = [...date].map((character) => /[012aceiost]/.test(character) ? 5 : /[ 3-9Abdfghlmnpru]/.test(character) ? 6 : character === ',' ? 8 : 7);
+  const bits = [...date].map((character) =>
+    /[012aceiost]/.test(character)
+      ? 5
+      : /[ 3-9Abdfghlmnpru]/.test(character)
+        ? 6
+        : character === ','
+          ? 8
+          : 7,
+  );
   return Math.ceil(bits.reduce<number>((sum, length) => sum + length, 0) / 8);
 }
 
@@ -120,9 +169,23 @@ async function engineResults(loads: readonly Load[]): Promise<LoadResult[]> {
   const folder = await mkdtemp(path.join(test.folder, 'k6-'));
   const script = path.join(folder, 'script.js');
   await compileScript(script);
-  const phases = loads.map(({ curves = [], ...load }) => ({ sides: [{ ...load, protocol: 'h2' as const, timeout: '60s', tls: { insecureSkipVerify: true, curves } }] }));
+  const phases = loads.map(({ curves = [], ...load }) => ({
+    sides: [
+      {
+        ...load,
+        protocol: 'h2' as const,
+        timeout: '60s',
+        tls: { insecureSkipVerify: true, curves },
+      },
+    ],
+  }));
   const k6 = await startK6({
-    binary: tools.k6, script, folder, cpus: [0], output: null, loadPlan: { scenario: 'h2load', tags: {}, maxDurationSeconds: 100, phases },
+    binary: tools.k6,
+    script,
+    folder,
+    cpus: [0],
+    output: null,
+    loadPlan: { scenario: 'h2load', tags: {}, maxDurationSeconds: 100, phases },
   });
   return (await k6.results()).flatMap(({ results }) => results);
 }
@@ -139,17 +202,41 @@ function countedByEngine({ bytes, responses, tls, startedAt, endedAt }: LoadResu
   };
 }
 
-function countedByH2load({ url, requests, connections, streams, curves }: Load): Counted & { savings: string } {
+function countedByH2load({
+  url,
+  requests,
+  connections,
+  streams,
+  curves,
+}: Load): Counted & { savings: string } {
   const startedMs = Date.now();
-  const output = execFileSync(tools.h2load, [
-    ...['-t', '1', '-n', String(requests), '-c', String(connections), '-m', String(streams)], ...(curves === undefined ? [] : [`--groups=${curves.join(':')}`]), url,
-  ], { encoding: 'utf8', timeout: 60_000 });
+  const output = execFileSync(
+    tools.h2load,
+    [
+      ...['-t', '1', '-n', String(requests), '-c', String(connections), '-m', String(streams)],
+      ...(curves === undefined ? [] : [`--groups=${curves.join(':')}`]),
+      url,
+    ],
+    { encoding: 'utf8', timeout: 60_000 },
+  );
   const endedMs = Date.now();
-  const figures = (pattern: RegExp): number[] => (pattern.exec(output) ?? expect.fail(output)).slice(1).map(Number);
-  const [total = NaN, headers = NaN, data = NaN] = figures(/^traffic: .*\((\d+)\) total, .*\((\d+)\) headers .*\((\d+)\) data$/m);
-  const [ok = NaN, redirected = NaN, refused = NaN, failed = NaN] = figures(/^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$/m);
+  const figures = (pattern: RegExp): number[] =>
+    (pattern.exec(output) ?? expect.fail(output)).slice(1).map(Number);
+  const [total = NaN, headers = NaN, data = NaN] = figures(
+    /^traffic: .*\((\d+)\) total, .*\((\d+)\) headers .*\((\d+)\) data$/m,
+  );
+  const [ok = NaN, redirected = NaN, refused = NaN, failed = NaN] = figures(
+    /^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$/m,
+  );
   const savings = /space savings ([\d.]+)%/.exec(output)?.[1] ?? expect.fail(output);
   return {
-    total, headers, data, savings, startedMs, endedMs, statuses: { '2xx': ok, '3xx': redirected, '4xx': refused, '5xx': failed }, tls: readH2load(output).tls,
+    total,
+    headers,
+    data,
+    savings,
+    startedMs,
+    endedMs,
+    statuses: { '2xx': ok, '3xx': redirected, '4xx': refused, '5xx': failed },
+    tls: readH2load(output).tls,
   };
 }

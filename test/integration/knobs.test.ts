@@ -26,13 +26,25 @@ async function ownConfig(server: ServerName): Promise<string> {
 }
 
 describe.each<ServerName>(['nginx', 'h2o', 'nghttpd'])('%s', (server) => {
-  it.for(readKnobs(server).flatMap((knob) => candidatesOf(knob, 1)))('accepts $name alone, and serves its page with it', async ({ laid, knob }, { skip }) => {
-    const binaries = await ensureTools([server]);
-    const { stdout, stderr } = await run({ command: binaries[server], args: server === 'nginx' ? ['-V'] : ['--help'] });
-    const needed = server === 'nghttpd' ? /^--[\w-]+/.exec(laid.lines)?.[0] : knob.where?.build;
-    skip(needed !== undefined && !`${stdout}${stderr}`.includes(needed), `this build is without ${needed}`);
-    const own = await readOwnConfig(await ownConfig(server));
-    const { answer } = await test.start({ name: server, config: [own.file], workers: own.workers, asIs: { laid: [laid] } }, { folder: path.join(test.folder, 'run'), workers: 1, page });
-    expect(answer.bytes).toBe(6);
-  });
+  it.for(readKnobs(server).flatMap((knob) => candidatesOf(knob, 1)))(
+    'accepts $name alone, and serves its page with it',
+    async ({ laid, knob }, { skip }) => {
+      const binaries = await ensureTools([server]);
+      const { stdout, stderr } = await run({
+        command: binaries[server],
+        args: server === 'nginx' ? ['-V'] : ['--help'],
+      });
+      const needed = server === 'nghttpd' ? /^--[\w-]+/.exec(laid.lines)?.[0] : knob.where?.build;
+      skip(
+        needed !== undefined && !`${stdout}${stderr}`.includes(needed),
+        `this build is without ${needed}`,
+      );
+      const own = await readOwnConfig(await ownConfig(server));
+      const { answer } = await test.start(
+        { name: server, config: [own.file], workers: own.workers, asIs: { laid: [laid] } },
+        { folder: path.join(test.folder, 'run'), workers: 1, page },
+      );
+      expect(answer.bytes).toBe(6);
+    },
+  );
 });

@@ -10,7 +10,14 @@ import { listensOn } from '../../lib/servers/ports.ts';
 import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { run } from '../../lib/setup/run.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { atClient, datagrams, holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
+import {
+  atClient,
+  datagrams,
+  holdersOf,
+  namespaceAt,
+  ownNetwork,
+  whyNoNetworks,
+} from '../fixtures/networks.ts';
 import { ownConfig } from '../fixtures/own-files.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import { useServers } from '../fixtures/servers.ts';
@@ -24,14 +31,23 @@ let delaylink = '';
 let impossible: string | undefined;
 beforeAll(async () => {
   impossible = await whyNoNetworks();
-  delaylink = await delaylinkBeside((await ensureTools(['k6'])).k6) ?? expect.fail('there is no delaylink beside k6');
+  delaylink =
+    (await delaylinkBeside((await ensureTools(['k6'])).k6)) ??
+    expect.fail('there is no delaylink beside k6');
 }, 300_000);
-beforeEach((context) => { if (impossible !== undefined) context.skip(impossible); });
+beforeEach((context) => {
+  if (impossible !== undefined) context.skip(impossible);
+});
 
-async function open(spec: Partial<NetworkSpec>, signal = new AbortController().signal): Promise<Network> {
+async function open(
+  spec: Partial<NetworkSpec>,
+  signal = new AbortController().signal,
+): Promise<Network> {
   const network = await openNetwork({
-    binary: delaylink, spec: { toServer: atOnce, toClient: atOnce, serverSettings: [], clientSettings: [], ...spec },
-    cores: { serverCpus: [0], generatorCpus: [0] }, interrupt: { signal, guard: () => () => undefined },
+    binary: delaylink,
+    spec: { toServer: atOnce, toClient: atOnce, serverSettings: [], clientSettings: [], ...spec },
+    cores: { serverCpus: [0], generatorCpus: [0] },
+    interrupt: { signal, guard: () => () => undefined },
   });
   onTestFinished(async () => {
     await network.stop();
@@ -41,35 +57,70 @@ async function open(spec: Partial<NetworkSpec>, signal = new AbortController().s
 }
 
 /** What a file says at one side. */
-const readAt = async (enter: readonly string[], file: string): Promise<string> => (await run({ before: enter, command: 'cat', args: [file] })).stdout;
+const readAt = async (enter: readonly string[], file: string): Promise<string> =>
+  (await run({ before: enter, command: 'cat', args: [file] })).stdout;
 
 describe('a network', () => {
-  it('has its kernel settings, names those that do not hold, and leaves this machine\'s alone', async () => {
+  it("has its kernel settings, names those that do not hold, and leaves this machine's alone", async () => {
     const before = ownNetwork();
-    const network = await open({ serverSettings: ['centos-7', 'article'], clientSettings: ['generator'] });
+    const network = await open({
+      serverSettings: ['centos-7', 'article'],
+      clientSettings: ['generator'],
+    });
     const file = '/proc/sys/net/core/somaxconn';
-    expect([await readAt(network.server.enter, file), await readAt(atClient(network), file)]).toEqual(['32768\n', await readFile(file, 'utf8')]);
+    expect([
+      await readAt(network.server.enter, file),
+      await readAt(atClient(network), file),
+    ]).toEqual(['32768\n', await readFile(file, 'utf8')]);
     const ports = '/proc/sys/net/ipv4/ip_local_port_range';
-    expect([await readAt(network.server.enter, ports), await readAt(atClient(network), ports)]).toEqual(['1024\t65535\n', '1024\t65535\n']);
+    expect([
+      await readAt(network.server.enter, ports),
+      await readAt(atClient(network), ports),
+    ]).toEqual(['1024\t65535\n', '1024\t65535\n']);
     expect(await readAt(network.server.enter, '/proc/sys/net/ipv4/tcp_timestamps')).toBe('0\n');
     const { settings } = network;
-    expect(settings.filter(({ problem }) => problem !== undefined).map(({ side, name }) => `${side} ${name}`)).toEqual(
-      expect.arrayContaining(['server net.core.netdev_max_backlog', 'server net.ipv4.tcp_tw_recycle', 'server net.core.rmem_max', 'server net.core.wmem_max']),
+    expect(
+      settings
+        .filter(({ problem }) => problem !== undefined)
+        .map(({ side, name }) => `${side} ${name}`),
+    ).toEqual(
+      expect.arrayContaining([
+        'server net.core.netdev_max_backlog',
+        'server net.ipv4.tcp_tw_recycle',
+        'server net.core.rmem_max',
+        'server net.core.wmem_max',
+      ]),
     );
-    expect(settings.find(({ name }) => name === 'net.core.somaxconn')).toEqual({ side: 'server', name: 'net.core.somaxconn', value: '32768' });
+    expect(settings.find(({ name }) => name === 'net.core.somaxconn')).toEqual({
+      side: 'server',
+      name: 'net.core.somaxconn',
+      value: '32768',
+    });
     expect(ownNetwork()).toEqual(before);
     await network.stop();
     expect(ownNetwork()).toEqual(before);
   });
 
   it('is gone when it is stopped, however often, and when its link is killed', async () => {
-    for (const end of [(network: Network) => Promise.all([network.stop(), network.stop()]), async ({ pid, died }: Network) => {
-      process.kill(pid, 'SIGKILL');
-      expect(await died).toMatch(new RegExp(`^the link \\(.*delaylink, pid ${pid}\\) ended by SIGKILL$`));
-    }]) {
+    for (const end of [
+      (network: Network) => Promise.all([network.stop(), network.stop()]),
+      async ({ pid, died }: Network) => {
+        process.kill(pid, 'SIGKILL');
+        expect(await died).toMatch(
+          new RegExp(`^the link \\(.*delaylink, pid ${pid}\\) ended by SIGKILL$`),
+        );
+      },
+    ]) {
       const network = await open({});
-      const namespaces = [network.client.netns, `/proc/${network.pid}/ns/net`, ...await readdir(`/proc/${network.pid}/fd`).then((files) => files.map((one) => `/proc/${network.pid}/fd/${one}`))]
-        .map(namespaceAt).filter((name) => name.startsWith('net:') && name !== namespaceAt('/proc/self/ns/net'));
+      const namespaces = [
+        network.client.netns,
+        `/proc/${network.pid}/ns/net`,
+        ...(await readdir(`/proc/${network.pid}/fd`).then((files) =>
+          files.map((one) => `/proc/${network.pid}/fd/${one}`),
+        )),
+      ]
+        .map(namespaceAt)
+        .filter((name) => name.startsWith('net:') && name !== namespaceAt('/proc/self/ns/net'));
       expect(new Set(namespaces).size).toBe(2);
       expect(holdersOf(namespaces)).toEqual([String(network.pid)]);
       await end(network);
@@ -80,11 +131,15 @@ describe('a network', () => {
 
   it('refuses a bad file of settings with its line', async () => {
     const file = await ownConfig('net.core.somaxconn = 5\nnet.core.somaxconn 6\n');
-    await expect(open({ serverSettings: [file] })).rejects.toThrow(/own\.conf, line 2: "net.core.somaxconn 6" is no kernel setting/);
+    await expect(open({ serverSettings: [file] })).rejects.toThrow(
+      /own\.conf, line 2: "net.core.somaxconn 6" is no kernel setting/,
+    );
   });
 
   it('is not opened after a signal', async () => {
-    await expect(open({}, AbortSignal.abort(new Error('asked to end')))).rejects.toThrow('asked to end');
+    await expect(open({}, AbortSignal.abort(new Error('asked to end')))).rejects.toThrow(
+      'asked to end',
+    );
   });
 });
 
@@ -93,16 +148,26 @@ describe('a link', () => {
     const network = await open({ toServer: { delayMs: 30 }, toClient: { delayMs: 80 } });
     const { answers } = await datagrams(network, { count: 20, batch: 1, everyMs: 5 });
     expect(answers).toHaveLength(20);
-    const least = (of: keyof (typeof answers)[number]): number => Math.min(...answers.map((answer) => answer[of]));
-    expect([Math.floor(least('toServerMs') / 10), Math.floor(least('toClientMs') / 10)]).toEqual([3, 8]);
+    const least = (of: keyof (typeof answers)[number]): number =>
+      Math.min(...answers.map((answer) => answer[of]));
+    expect([Math.floor(least('toServerMs') / 10), Math.floor(least('toClientMs') / 10)]).toEqual([
+      3, 8,
+    ]);
   });
 
   it('loses the share that is asked for, and counts it as the sides do', async () => {
     const network = await open({ toClient: { delayMs: 1, lossShare: 0.25 } });
     const { answers, atServer } = await datagrams(network, { count: 400, batch: 20, everyMs: 4 });
     const { toServer, toClient } = await network.report();
-    expect([toServer.packets, toServer.delivered, toServer.lost, atServer]).toEqual([400, 400, 0, 400]);
-    expect([toClient.packets, toClient.delivered, toClient.lost, toClient.dropped]).toEqual([400, answers.length, 400 - answers.length, 0]);
+    expect([toServer.packets, toServer.delivered, toServer.lost, atServer]).toEqual([
+      400, 400, 0, 400,
+    ]);
+    expect([toClient.packets, toClient.delivered, toClient.lost, toClient.dropped]).toEqual([
+      400,
+      answers.length,
+      400 - answers.length,
+      0,
+    ]);
     // 100 lost, within five standard deviations.
     expect(answers.length).toBeGreaterThan(256);
     expect(answers.length).toBeLessThan(344);
@@ -114,13 +179,16 @@ describe('a link', () => {
     const network = await open({ toServer: { delayMs: 500, queuePackets: 10 } });
     const { answers, atServer } = await datagrams(network, { count: 50, batch: 50, everyMs: 0 });
     const { toServer, toClient } = await network.report();
-    expect([toServer.packets, toServer.dropped, toServer.delivered, atServer]).toEqual([50, 40, 10, 10]);
+    expect([toServer.packets, toServer.dropped, toServer.delivered, atServer]).toEqual([
+      50, 40, 10, 10,
+    ]);
     expect([toClient.packets, toClient.dropped, answers.length]).toEqual([10, 0, 10]);
   });
 });
 
 describe('a server', () => {
-  const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) => servers.start(spec, { network: network.server, ...options });
+  const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) =>
+    servers.start(spec, { network: network.server, ...options });
 
   it('answers in its network alone, over the link, is watched as on loopback, and leaves nothing of it', async () => {
     const network = await open({ toServer: { delayMs: 20 } });
@@ -130,7 +198,15 @@ describe('a server', () => {
     expect((await network.report()).toServer.packets).toBe(0);
     expect(await readFile(`/proc/${server.pid}/comm`, 'utf8')).toBe('nginx\n');
     expect(server.usage().rssBytes).toBeGreaterThan(1_000_000);
-    const page = await run({ before: atClient(network), command: process.execPath, args: ['-e', 'fetch(process.argv[1]).then((a) => a.text()).then((text) => console.log(text.length))', `${server.origin}/`] });
+    const page = await run({
+      before: atClient(network),
+      command: process.execPath,
+      args: [
+        '-e',
+        'fetch(process.argv[1]).then((a) => a.text()).then((text) => console.log(text.length))',
+        `${server.origin}/`,
+      ],
+    });
     expect(page).toMatchObject({ code: 0, stdout: '612\n' });
     const { toServer, toClient } = await network.report();
     expect([toServer.kinds.syn, toClient.kinds.synAck]).toEqual([1, 1]);
@@ -148,20 +224,48 @@ describe('a server', () => {
   it('writes what its config names without a path beside nothing that stays', async () => {
     const network = await open({});
     const log = await ownConfig('http { access_log requests.log; }');
-    const server = await startIn(network, nginx(['base', log], { workers: 1 }), { folder: path.join(servers.folder, 'relative') });
+    const server = await startIn(network, nginx(['base', log], { workers: 1 }), {
+      folder: path.join(servers.folder, 'relative'),
+    });
     const [scratch] = await servers.scratchFolders();
     const written = path.join(servers.folder, scratch ?? '', 'temp/requests.log');
-    await vi.waitFor(async () => expect(await readFile(written, 'utf8')).toContain('bakeoff-ready'), soon);
+    await vi.waitFor(
+      async () => expect(await readFile(written, 'utf8')).toContain('bakeoff-ready'),
+      soon,
+    );
     await server.stop();
     expect(await servers.scratchFolders()).toEqual([]);
-    expect((await readdir(path.join(servers.folder, 'relative'))).sort()).toEqual(['error.log', 'nginx.conf']);
+    expect((await readdir(path.join(servers.folder, 'relative'))).sort()).toEqual([
+      'error.log',
+      'nginx.conf',
+    ]);
   });
 
   it.each<[string, () => Promise<ConfiguredServer>, Partial<StartOptions>, RegExp]>([
-    ['a page that is not there', async () => base, { page: { docroot: 'nginx', path: '/none', bodyBytes: 5 } }, /^http:\/\/198\.19\.0\.1:8080\/none answers with status 404 instead of 200/],
-    ['a page of another length', async () => base, { page: { docroot: 'nginx', path: '/', bodyBytes: 5 } }, /answers with 612 bytes instead of 5/],
-    ['a protocol that it does not speak', async () => base, { protocol: 'h2' }, /has no TLS: choose a config with it/],
-    ['a config that it does not accept', async () => nginx(['base', await ownConfig('http { nonsense on; }')], { workers: 1 }), {}, /^nginx does not accept its config .*\n.*unknown directive "nonsense"/],
+    [
+      'a page that is not there',
+      async () => base,
+      { page: { docroot: 'nginx', path: '/none', bodyBytes: 5 } },
+      /^http:\/\/198\.19\.0\.1:8080\/none answers with status 404 instead of 200/,
+    ],
+    [
+      'a page of another length',
+      async () => base,
+      { page: { docroot: 'nginx', path: '/', bodyBytes: 5 } },
+      /answers with 612 bytes instead of 5/,
+    ],
+    [
+      'a protocol that it does not speak',
+      async () => base,
+      { protocol: 'h2' },
+      /has no TLS: choose a config with it/,
+    ],
+    [
+      'a config that it does not accept',
+      async () => nginx(['base', await ownConfig('http { nonsense on; }')], { workers: 1 }),
+      {},
+      /^nginx does not accept its config .*\n.*unknown directive "nonsense"/,
+    ],
   ])('is refused as on loopback for %s', async (_, spec, options, line) => {
     const network = await open({});
     await expect(startIn(network, await spec(), options)).rejects.toThrow(line);
@@ -174,7 +278,8 @@ describe('a server', () => {
     const slow = nginx(['base', await ownConfig('http { limit_rate 1; }')], { workers: 1 });
     const checks = () => descendants(process.pid).filter(({ command }) => command === 'node');
     const before = new Set(checks().map(({ pid }) => pid));
-    const nginxOf = () => descendants(process.pid).find(({ command }) => command === 'nginx')?.pid ?? expect.fail();
+    const nginxOf = () =>
+      descendants(process.pid).find(({ command }) => command === 'nginx')?.pid ?? expect.fail();
     for (const end of ['signal', 'kill']) {
       const interrupt = new AbortController();
       const starting = startIn(network, slow, { signal: interrupt.signal });
@@ -186,7 +291,9 @@ describe('a server', () => {
       }, soon);
       if (end === 'signal') interrupt.abort(new Error('asked to end'));
       else process.kill(nginxOf(), 'SIGKILL');
-      await expect(starting).rejects.toThrow(end === 'signal' ? 'asked to end' : /^nginx \(pid \d+\) ended by SIGKILL/);
+      await expect(starting).rejects.toThrow(
+        end === 'signal' ? 'asked to end' : /^nginx \(pid \d+\) ended by SIGKILL/,
+      );
       await vi.waitFor(() => expect(stillRunning(check)).toEqual([]), soon);
     }
   });

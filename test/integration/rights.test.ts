@@ -15,85 +15,150 @@ const nobody = 65_534;
 /** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
 async function rightsOf(server: StartedServer): Promise<string[]> {
   const wanted = /^(?:Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs):/;
-  return Promise.all(processesOf(server).map(async (pid) =>
-    (await readFile(`/proc/${pid}/status`, 'utf8')).split('\n').filter((line) => wanted.test(line)).map((line) => line.replace(/\s+/g, ' ').trim()).join('; ')));
+  return Promise.all(
+    processesOf(server).map(async (pid) =>
+      (await readFile(`/proc/${pid}/status`, 'utf8'))
+        .split('\n')
+        .filter((line) => wanted.test(line))
+        .map((line) => line.replace(/\s+/g, ' ').trim())
+        .join('; '),
+    ),
+  );
 }
 
 const none = '0000000000000000';
 const lowPorts = '0000000000000400';
-const noRights = (uid: number, ofFile = none): string => `Uid:${` ${uid}`.repeat(4)}; Gid:${` ${uid}`.repeat(4)}; Groups:; CapInh: ${none}; CapPrm: ${ofFile}; CapEff: ${ofFile}; CapBnd: ${lowPorts}; CapAmb: ${none}; NoNewPrivs: 1`;
+const noRights = (uid: number, ofFile = none): string =>
+  `Uid:${` ${uid}`.repeat(4)}; Gid:${` ${uid}`.repeat(4)}; Groups:; CapInh: ${none}; CapPrm: ${ofFile}; CapEff: ${ofFile}; CapBnd: ${lowPorts}; CapAmb: ${none}; NoNewPrivs: 1`;
 
 async function pem(): Promise<Buffer> {
   return readFile(await machineCertificate(new AbortController().signal));
 }
 
 const configs = {
-  nginx: (lines = '', main = ''): string => `${main}\nevents {}\nhttp { server { listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key a.pem; root www; ${lines} } }`,
-  h2o: (): string => 'listen: {port: 443, ssl: {certificate-file: a.pem, key-file: a.pem}}\nhosts:\n  a:\n    paths:\n      /: {file.dir: www}\n',
+  nginx: (lines = '', main = ''): string =>
+    `${main}\nevents {}\nhttp { server { listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key a.pem; root www; ${lines} } }`,
+  h2o: (): string =>
+    'listen: {port: 443, ssl: {certificate-file: a.pem, key-file: a.pem}}\nhosts:\n  a:\n    paths:\n      /: {file.dir: www}\n',
   nghttpd: (): string => '--htdocs=www\n8443 a.pem a.pem\n',
 };
 
 /** A config beside its page and its key, which only root may read. */
 async function ownFolder(config: string, www = 'www'): Promise<{ folder: string; file: string }> {
-  const folder = await ownFiles({ 'own.conf': config.replace('root www', 'root WWW'), [`${www}/index.html`]: 'hello', 'a.pem': await pem() });
-  await writeFile(path.join(folder, 'own.conf'), (await readFile(path.join(folder, 'own.conf'), 'utf8')).replace('WWW', path.join(folder, www)));
+  const folder = await ownFiles({
+    'own.conf': config.replace('root www', 'root WWW'),
+    [`${www}/index.html`]: 'hello',
+    'a.pem': await pem(),
+  });
+  await writeFile(
+    path.join(folder, 'own.conf'),
+    (await readFile(path.join(folder, 'own.conf'), 'utf8')).replace('WWW', path.join(folder, www)),
+  );
   await chmod(path.join(folder, 'a.pem'), 0o600);
   return { folder, file: path.join(folder, 'own.conf') };
 }
 
 describe.runIf(process.getuid?.() === 0)('started by root', () => {
-  it.each(servers)('%s runs as nobody, with all its processes, and cannot get more', async (_, spec) => {
-    const server = await test.start(spec, { workers: 2 });
-    expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
-  });
+  it.each(servers)(
+    '%s runs as nobody, with all its processes, and cannot get more',
+    async (_, spec) => {
+      const server = await test.start(spec, { workers: 2 });
+      expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
+    },
+  );
 
-  it.each([['nginx', configs.nginx()], ['h2o', configs.h2o()], ['nghttpd', configs.nghttpd()]])("%s with a person's own config does so too, with a key that only root may read, and nothing of it stays", async (_, config) => {
-    const { folder, file } = await ownFolder(config);
-    const server = await startOwn(file);
-    expect(server.answer.bytes).toBe('hello'.length);
-    expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
-    const [scratch] = await test.scratchFolders();
-    // Neither the key nor the config is below what the server could be made to serve.
-    expect(execFileSync('find', [path.join(test.folder, scratch as string), '-name', '*.pem', '-o', '-name', '*.conf'], { encoding: 'utf8' })).toBe('');
-    const closed = server.redirections.filter((line) => line.endsWith('→ a copy for its start, since it is closed to nobody'));
-    expect(closed.length > 0 || server.name === 'nghttpd').toBe(true);
-    expect((await readFile(path.join(folder, 'a.pem'))).equals(await pem())).toBe(true);
-    await server.stop();
-  });
+  it.each([
+    ['nginx', configs.nginx()],
+    ['h2o', configs.h2o()],
+    ['nghttpd', configs.nghttpd()],
+  ])(
+    "%s with a person's own config does so too, with a key that only root may read, and nothing of it stays",
+    async (_, config) => {
+      const { folder, file } = await ownFolder(config);
+      const server = await startOwn(file);
+      expect(server.answer.bytes).toBe('hello'.length);
+      expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
+      const [scratch] = await test.scratchFolders();
+      // Neither the key nor the config is below what the server could be made to serve.
+      expect(
+        execFileSync(
+          'find',
+          [path.join(test.folder, scratch as string), '-name', '*.pem', '-o', '-name', '*.conf'],
+          { encoding: 'utf8' },
+        ),
+      ).toBe('');
+      const closed = server.redirections.filter((line) =>
+        line.endsWith('→ a copy for its start, since it is closed to nobody'),
+      );
+      expect(closed.length > 0 || server.name === 'nghttpd').toBe(true);
+      expect((await readFile(path.join(folder, 'a.pem'))).equals(await pem())).toBe(true);
+      await server.stop();
+    },
+  );
 
-  it.skipIf(spawnSync('setcap', ['-h']).error !== undefined)('runs one whose file may listen on low ports', async () => {
-    const [, spec] = servers[0] as (typeof servers)[number];
-    const binary = path.join(await ownFiles({ nginx: await readFile(test.binaries.nginx) }), 'nginx');
-    await chmod(binary, 0o755);
-    execFileSync('setcap', ['cap_net_bind_service+ep', binary]);
-    expect([...new Set(await rightsOf(await test.start({ ...spec, binary })))]).toEqual([noRights(nobody, lowPorts)]);
-  });
+  it.skipIf(spawnSync('setcap', ['-h']).error !== undefined)(
+    'runs one whose file may listen on low ports',
+    async () => {
+      const [, spec] = servers[0] as (typeof servers)[number];
+      const binary = path.join(
+        await ownFiles({ nginx: await readFile(test.binaries.nginx) }),
+        'nginx',
+      );
+      await chmod(binary, 0o755);
+      execFileSync('setcap', ['cap_net_bind_service+ep', binary]);
+      expect([...new Set(await rightsOf(await test.start({ ...spec, binary })))]).toEqual([
+        noRights(nobody, lowPorts),
+      ]);
+    },
+  );
 
   it("keeps root's environment from the server, but for what it may need", async () => {
     vi.stubEnv('INFLUX_TOKEN', 'hunter2');
     vi.stubEnv('MALLOC_ARENA_MAX', '3');
     const [, spec] = servers[3] as (typeof servers)[number];
-    const names = (await readFile(`/proc/${(await test.start(spec)).pid}/environ`, 'latin1')).split('\0').map((line) => line.split('=')[0]);
+    const names = (await readFile(`/proc/${(await test.start(spec)).pid}/environ`, 'latin1'))
+      .split('\0')
+      .map((line) => line.split('=')[0]);
     expect(names).toEqual(expect.arrayContaining(['PATH', 'MALLOC_ARENA_MAX']));
     expect(names).not.toContain('INFLUX_TOKEN');
     expect(names).not.toContain('HOME');
   });
 
   it.each([
-    [['unshare', '-r'], 'nginx runs as the user nobody, which this user namespace does not have: start bakeoff outside of it, where you are not root'],
-    [['setpriv', '--bounding-set=-setuid'], 'nginx runs as the user nobody, whom root may not become here: give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user'],
+    [
+      ['unshare', '-r'],
+      'nginx runs as the user nobody, which this user namespace does not have: start bakeoff outside of it, where you are not root',
+    ],
+    [
+      ['setpriv', '--bounding-set=-setuid'],
+      'nginx runs as the user nobody, whom root may not become here: give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user',
+    ],
     [['setpriv', '--bounding-set=-setpcap'], 'nobody'],
   ])('says in one line why it cannot run as nobody: %j', ([command = '', flag = ''], line) => {
-    const script = "import { unprivilegedUser } from './lib/servers/rights.ts'; unprivilegedUser('nginx').then(({ name }) => console.log(name), ({ message }) => console.log(message));";
-    const words = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module', '-e', script];
+    const script =
+      "import { unprivilegedUser } from './lib/servers/rights.ts'; unprivilegedUser('nginx').then(({ name }) => console.log(name), ({ message }) => console.log(message));";
+    const words = [
+      flag,
+      process.execPath,
+      '--import',
+      'tsx/esm',
+      '--input-type=module',
+      '-e',
+      script,
+    ];
     expect(execFileSync(command, words, { encoding: 'utf8' }).trim()).toBe(line);
   });
 
-  it.each(['user root;', 'user root root;', 'user nobody root;', 'user sync;', 'user daemon;'])('nginx does not become whom a config names by "%s"', async (line) => {
-    const server = await startOwn((await ownFolder(configs.nginx('', line))).file);
-    expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
-    expect(server.redirections.join('\n')).toMatch(new RegExp(`^${line.slice(0, -1)} → nobody, since `, 'm'));
-  });
+  it.each(['user root;', 'user root root;', 'user nobody root;', 'user sync;', 'user daemon;'])(
+    'nginx does not become whom a config names by "%s"',
+    async (line) => {
+      const server = await startOwn((await ownFolder(configs.nginx('', line))).file);
+      expect([...new Set(await rightsOf(server))]).toEqual([noRights(nobody)]);
+      expect(server.redirections.join('\n')).toMatch(
+        new RegExp(`^${line.slice(0, -1)} → nobody, since `, 'm'),
+      );
+    },
+  );
 
   it('is told where its binary is closed to nobody', async () => {
     const [, spec] = servers[0] as (typeof servers)[number];
@@ -111,22 +176,36 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     const folder = await ownFiles({});
     await chmod(folder, 0o777);
     const binary = path.join(folder, 'nginx');
-    await writeFile(binary, `#!/bin/sh\ncase "$*" in -V) ;; *) id -u >>${folder}/users; cat /proc/self/status | grep -c "NoNewPrivs:.1" >>${folder}/users;; esac\nexec ${test.binaries.nginx} "$@"\n`);
+    await writeFile(
+      binary,
+      `#!/bin/sh\ncase "$*" in -V) ;; *) id -u >>${folder}/users; cat /proc/self/status | grep -c "NoNewPrivs:.1" >>${folder}/users;; esac\nexec ${test.binaries.nginx} "$@"\n`,
+    );
     await chmod(binary, 0o755);
     await (await test.start({ ...spec, binary })).stop();
-    expect((await readFile(path.join(folder, 'users'), 'utf8')).trim().split('\n')).toEqual(['65534', '1', '65534', '1']);
+    expect((await readFile(path.join(folder, 'users'), 'utf8')).trim().split('\n')).toEqual([
+      '65534',
+      '1',
+      '65534',
+      '1',
+    ]);
   });
 
-  it.each([['nginx', configs.nginx()], ['h2o', configs.h2o()]])('%s says in one line whose rights a page is closed to', async (_, config) => {
+  it.each([
+    ['nginx', configs.nginx()],
+    ['h2o', configs.h2o()],
+  ])('%s says in one line whose rights a page is closed to', async (_, config) => {
     const { folder, file } = await ownFolder(config);
     await chmod(path.join(folder, 'www'), 0o700);
-    expect(await refusal(startOwn(file))).toMatch(/^https:\S+ answers with status 403: it runs as the user nobody here, for whom all folders above the page have to be open \(chmod o\+x\) and the page readable \(chmod o\+r\); or give a page /);
+    expect(await refusal(startOwn(file))).toMatch(
+      /^https:\S+ answers with status 403: it runs as the user nobody here, for whom all folders above the page have to be open \(chmod o\+x\) and the page readable \(chmod o\+r\); or give a page /,
+    );
   });
 
   it('does not read for a config what is closed to others, unless it is beside it', async () => {
     const secret = path.join(await ownFiles({ secret: 'X-Secret: hunter2' }), 'secret');
     await chmod(secret, 0o600);
-    const h2o = (name: string): string => `listen: 80\nheader.add: !file ${name}\nhosts:\n  a:\n    paths:\n      /: {file.dir: www}\n`;
+    const h2o = (name: string): string =>
+      `listen: 80\nheader.add: !file ${name}\nhosts:\n  a:\n    paths:\n      /: {file.dir: www}\n`;
     const of = async (text: string): Promise<string> => {
       const { folder, file } = await ownFolder(text);
       await symlink(secret, path.join(folder, 'link'));
@@ -135,8 +214,12 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
       return file;
     };
     for (const name of [secret, 'link']) {
-      expect(await refusal(startOwn(await of(h2o(name))))).toMatch(/own\.conf:2: includes \S+, which is closed to others, and not beside the config: put a copy beside it, or open it to others$/);
-      expect(await refusal(startOwn(await of(configs.nginx(`\ninclude ${name};`))))).toMatch(/own\.conf:4: includes \S+, which is closed to others, /);
+      expect(await refusal(startOwn(await of(h2o(name))))).toMatch(
+        /own\.conf:2: includes \S+, which is closed to others, and not beside the config: put a copy beside it, or open it to others$/,
+      );
+      expect(await refusal(startOwn(await of(configs.nginx(`\ninclude ${name};`))))).toMatch(
+        /own\.conf:4: includes \S+, which is closed to others, /,
+      );
     }
     await (await startOwn(await of(h2o('sub/mine')))).stop();
   });
@@ -144,7 +227,9 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
   it('does not run code of a config, unless it is trusted, and then as nobody', async () => {
     const ruby = `listen: 80\nhosts:\n  a:\n    paths:\n      /:\n        mruby.handler: |\n          Proc.new { |env| [200, {}, ["ok"]] }\n`;
     const { file } = await ownFolder(ruby);
-    expect(await refusal(startOwn(file))).toBe(`${file}:6: mruby.handler runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
+    expect(await refusal(startOwn(file))).toBe(
+      `${file}:6: mruby.handler runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`,
+    );
     const module = await ownFolder(configs.nginx('', 'load_module /tmp/evil.so;'));
     expect(await refusal(startOwn(module.file))).toMatch(/own\.conf:1: load_module runs code /);
     const server = await startOwn(file, { trustConfig: true });

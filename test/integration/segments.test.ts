@@ -3,7 +3,12 @@ import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { phaseBeginsLine, type LoadOptions, type LoadPlan } from '../../lib/k6/load-plan.ts';
-import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from '../../lib/runner/instances.ts';
+import {
+  dividedPlan,
+  instanceArguments,
+  mergeInstances,
+  type InstanceEnd,
+} from '../../lib/runner/instances.ts';
 import { startK6, type RunningK6 } from '../../lib/runner/k6.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { compileScript } from '../../lib/runner/script.ts';
@@ -27,45 +32,89 @@ beforeAll(async () => {
 const aheadMs = 8000;
 const apartMs = 2500;
 
-const planOf = (load: LoadOptions): LoadPlan => ({ scenario: 'segments', tags: { run: 'one', round: '1' }, maxDurationSeconds: 30, phases: [{ sides: [load], seed: 3 }] });
+const planOf = (load: LoadOptions): LoadPlan => ({
+  scenario: 'segments',
+  tags: { run: 'one', round: '1' },
+  maxDurationSeconds: 30,
+  phases: [{ sides: [load], seed: 3 }],
+});
 
-interface Instances { plan: LoadPlan; all: readonly RunningK6[]; ends(): Promise<InstanceEnd[]> }
+interface Instances {
+  plan: LoadPlan;
+  all: readonly RunningK6[];
+  ends(): Promise<InstanceEnd[]>;
+}
 
 /** A k6 that gets these words besides. They come last, and hold where they say something else. */
 async function k6With(words: readonly string[], folder: string): Promise<string> {
   const file = path.join(folder, 'k6');
-  await writeFile(file, `#!/bin/sh\nexec '${k6}' "$@" ${words.map((word) => `'${word}'`).join(' ')}\n`, { mode: 0o755 });
+  await writeFile(
+    file,
+    `#!/bin/sh\nexec '${k6}' "$@" ${words.map((word) => `'${word}'`).join(' ')}\n`,
+    { mode: 0o755 },
+  );
   return file;
 }
 
 /** @param more of an instance, from 1 */
-async function start(load: LoadOptions, instances: number, more: (instance: number) => readonly string[] = () => [], beginsInMs = aheadMs): Promise<Instances> {
+async function start(
+  load: LoadOptions,
+  instances: number,
+  more: (instance: number) => readonly string[] = () => [],
+  beginsInMs = aheadMs,
+): Promise<Instances> {
   const plan = dividedPlan(planOf(load), instances, Date.now() + beginsInMs);
-  const all = await Promise.all(Array.from({ length: instances }, async (_, index) => {
-    const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
-    const binary = await k6With([...instanceArguments(index + 1, instances), ...more(index + 1)], folder);
-    const running = await startK6({ binary, script, folder, cpus: [1], loadPlan: plan, output: null });
-    onTestFinished(() => running.stop(0));
-    return running;
-  }));
+  const all = await Promise.all(
+    Array.from({ length: instances }, async (_, index) => {
+      const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
+      const binary = await k6With(
+        [...instanceArguments(index + 1, instances), ...more(index + 1)],
+        folder,
+      );
+      const running = await startK6({
+        binary,
+        script,
+        folder,
+        cpus: [1],
+        loadPlan: plan,
+        output: null,
+      });
+      onTestFinished(() => running.stop(0));
+      return running;
+    }),
+  );
   return {
-    plan, all,
-    ends: () => Promise.all(all.map((one) => one.results().then((phases): InstanceEnd => ({ phases }), (error: Error) => ({ failure: error.message })))),
+    plan,
+    all,
+    ends: () =>
+      Promise.all(
+        all.map((one) =>
+          one.results().then(
+            (phases): InstanceEnd => ({ phases }),
+            (error: Error) => ({ failure: error.message }),
+          ),
+        ),
+      ),
   };
 }
 
-const resultsOf = (ends: readonly InstanceEnd[]): LoadResult[] => ends.map((end) => {
-  if ('failure' in end) throw new Error(end.failure);
-  return end.phases[0]?.results[0] as LoadResult;
-});
+const resultsOf = (ends: readonly InstanceEnd[]): LoadResult[] =>
+  ends.map((end) => {
+    if ('failure' in end) throw new Error(end.failure);
+    return end.phases[0]?.results[0] as LoadResult;
+  });
 
 /** Each one's result, and that of all. */
-async function made({ plan, ends }: Instances): Promise<{ each: LoadResult[]; together: LoadResult }> {
+async function made({
+  plan,
+  ends,
+}: Instances): Promise<{ each: LoadResult[]; together: LoadResult }> {
   const all = await ends();
   return { each: resultsOf(all), together: mergeInstances(all, plan)[0]?.results[0] as LoadResult };
 }
 
-const valuesIn = ({ histogram }: LoadResult['latencyMs']): number => histogram.reduce((sum, [, count]) => sum + count, 0);
+const valuesIn = ({ histogram }: LoadResult['latencyMs']): number =>
+  histogram.reduce((sum, [, count]) => sum + count, 0);
 
 /** Requests in the samples, by run, round and instance. */
 async function storedIn(recordFile: string): Promise<Record<string, number>> {
@@ -81,7 +130,11 @@ async function storedIn(recordFile: string): Promise<Record<string, number>> {
 /** Those of a rate that were due. */
 const due = ({ requests, inFlight, unsent }: LoadResult): number => requests + inFlight + unsent;
 
-const isUp = (port: number): Promise<void> => vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/v1/status`)).status).toBe(200), { timeout: aheadMs });
+const isUp = (port: number): Promise<void> =>
+  vi.waitFor(
+    async () => expect((await fetch(`http://127.0.0.1:${port}/v1/status`)).status).toBe(200),
+    { timeout: aheadMs },
+  );
 
 describe('a load of several k6', () => {
   test('with a count makes what one makes', async () => {
@@ -90,8 +143,14 @@ describe('a load of several k6', () => {
     const load = { url: `${origin}/`, connections: 31, requests: 2003, buckets: ['1s'] };
     const ports = await Promise.all([1, 2, 3].map(() => freePort()));
     const started = await Promise.all([
-      start(load, 1), start(load, 2),
-      start(load, 3, (instance) => [`--address=127.0.0.1:${ports[instance - 1]}`, '--paused', '--tag', 'testrun_name=segments']),
+      start(load, 1),
+      start(load, 2),
+      start(load, 3, (instance) => [
+        `--address=127.0.0.1:${ports[instance - 1]}`,
+        '--paused',
+        '--tag',
+        'testrun_name=segments',
+      ]),
     ]);
     // One after the other, and none begins before the others.
     for (const port of ports) await isUp(port);
@@ -103,7 +162,9 @@ describe('a load of several k6', () => {
     expect(three?.each.map(({ requests }) => requests)).toEqual([668, 668, 667]);
     expect(three?.each.map(({ connectMs }) => valuesIn(connectMs))).toEqual([11, 10, 10]);
     // What it stores can be told from that of the others, and is the run's.
-    expect(await Promise.all((started[2] as Instances).all.map(({ files }) => storedIn(files.record)))).toEqual([668, 668, 667].map((count, index) => ({ [`one 1 ${index + 1}`]: count })));
+    expect(
+      await Promise.all((started[2] as Instances).all.map(({ files }) => storedIn(files.record))),
+    ).toEqual([668, 668, 667].map((count, index) => ({ [`one 1 ${index + 1}`]: count })));
     for (const { together } of [two, three] as { together: LoadResult }[]) {
       const { requests, responses, errors, bytes, buckets } = one?.together as LoadResult;
       expect(together).toMatchObject({ requests, responses, errors, bytes, buckets });
@@ -114,8 +175,17 @@ describe('a load of several k6', () => {
   test('with a rate has it together, and each its part', async () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
     const load = { url: `${origin}/`, connections: 6, duration: '2s', rate: 300 };
-    const loads: [LoadOptions, number][] = [[load, 2], [{ ...load, threads: 6 }, 3], [{ ...load, arrivals: 'poisson' }, 1], [{ ...load, arrivals: 'poisson' }, 3]];
-    const started = await Promise.all(loads.map(([options, instances], place) => start(options, instances, undefined, aheadMs + place * apartMs)));
+    const loads: [LoadOptions, number][] = [
+      [load, 2],
+      [{ ...load, threads: 6 }, 3],
+      [{ ...load, arrivals: 'poisson' }, 1],
+      [{ ...load, arrivals: 'poisson' }, 3],
+    ];
+    const started = await Promise.all(
+      loads.map(([options, instances], place) =>
+        start(options, instances, undefined, aheadMs + place * apartMs),
+      ),
+    );
     const [two, three, one, several] = await Promise.all(started.map(made));
     expect(two?.each.map(due)).toEqual([300, 300]);
     expect(three?.each.map(due)).toEqual([200, 200, 200]);
@@ -129,26 +199,56 @@ describe('a load of several k6', () => {
     const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
     const instances = await start({ url: `${origin}/`, connections: 3, duration: '1s' }, 3);
     const second = instances.all[1] as RunningK6;
-    await vi.waitFor(async () => expect(await readFile(second.files.console, 'utf8')).toContain(phaseBeginsLine), { timeout: aheadMs });
+    await vi.waitFor(
+      async () => expect(await readFile(second.files.console, 'utf8')).toContain(phaseBeginsLine),
+      { timeout: aheadMs },
+    );
     process.kill(second.pid as number, 'SIGKILL');
     const ends = await instances.ends();
-    expect(() => mergeInstances(ends, instances.plan)).toThrow('generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing');
-    expect(resultsOf([ends[0], ends[2]] as InstanceEnd[]).every(({ requests }) => requests > 0)).toBe(true);
+    expect(() => mergeInstances(ends, instances.plan)).toThrow(
+      'generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing',
+    );
+    expect(
+      resultsOf([ends[0], ends[2]] as InstanceEnd[]).every(({ requests }) => requests > 0),
+    ).toBe(true);
   });
 
   test('does not begin where one counts on another number, or was started too late', async () => {
-    const plan = { ...planOf({ url: 'http://127.0.0.1:9/', connections: 3, requests: 3 }), instances: 3 };
+    const plan = {
+      ...planOf({ url: 'http://127.0.0.1:9/', connections: 3, requests: 3 }),
+      instances: 3,
+    };
     const failureOf = async (more: readonly string[], loadPlan: LoadPlan): Promise<string> => {
       const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
-      const running = await startK6({ binary: await k6With(more, folder), script, folder, cpus: [1], loadPlan, output: null });
-      return running.results().then(() => 'none', (error: Error) => error.message);
+      const running = await startK6({
+        binary: await k6With(more, folder),
+        script,
+        folder,
+        cpus: [1],
+        loadPlan,
+        output: null,
+      });
+      return running.results().then(
+        () => 'none',
+        (error: Error) => error.message,
+      );
     };
-    expect(await Promise.all([
-      failureOf([], plan), failureOf(instanceArguments(1, 2), plan), failureOf(instanceArguments(1, 3), { ...plan, startAtMs: Date.now() - 1000 }),
-    ])).toEqual([
-      expect.stringContaining('the load is divided among 3 k6, and the execution segments of this one among 1: give --execution-segment and --execution-segment-sequence for 3'),
-      expect.stringContaining('the load is divided among 3 k6, and the execution segments of this one among 2'),
-      expect.stringMatching(/loadgen\.alternate: startAt: began \d[\d.]* s too late: set it further ahead$/),
+    expect(
+      await Promise.all([
+        failureOf([], plan),
+        failureOf(instanceArguments(1, 2), plan),
+        failureOf(instanceArguments(1, 3), { ...plan, startAtMs: Date.now() - 1000 }),
+      ]),
+    ).toEqual([
+      expect.stringContaining(
+        'the load is divided among 3 k6, and the execution segments of this one among 1: give --execution-segment and --execution-segment-sequence for 3',
+      ),
+      expect.stringContaining(
+        'the load is divided among 3 k6, and the execution segments of this one among 2',
+      ),
+      expect.stringMatching(
+        /loadgen\.alternate: startAt: began \d[\d.]* s too late: set it further ahead$/,
+      ),
     ]);
   });
 });

@@ -18,78 +18,138 @@ import { configFileOf, processesOf, servers, titleOf, useServers } from '../fixt
 const test = useServers();
 const smallPage = { docroot: 'small', path: '/index.html', bodyBytes: 21 };
 
-const shippedPage = (docroot?: string): Promise<Buffer> => readFile(new URL(`../../server-configs/www/${docroot}/index.html`, import.meta.url));
+const shippedPage = (docroot?: string): Promise<Buffer> =>
+  readFile(new URL(`../../server-configs/www/${docroot}/index.html`, import.meta.url));
 
 describe('what is shipped', async () => {
   const variants = (await loadScenarios()).flatMap(({ page, variants }) =>
-    variants.flatMap(({ server }) => typeof server === 'string' || !isConfigured(server) ? [] : [{ title: titleOf(server), server, page }]));
+    variants.flatMap(({ server }) =>
+      typeof server === 'string' || !isConfigured(server)
+        ? []
+        : [{ title: titleOf(server), server, page }],
+    ),
+  );
   const distinct = [...new Map(variants.map((variant) => [variant.title, variant])).values()];
 
   it('is all used by a scenario', async () => {
-    const used = new Set(variants.flatMap(({ server }) => configOf(server).map((name) => `${server.name}/${name}.conf`)));
-    const names = await Promise.all(['nginx', 'h2o', 'nghttpd'].map(async (name) =>
-      (await readdir(new URL(`../../server-configs/${name}/`, import.meta.url))).map((file) => `${name}/${file}`)));
+    const used = new Set(
+      variants.flatMap(({ server }) =>
+        configOf(server).map((name) => `${server.name}/${name}.conf`),
+      ),
+    );
+    const names = await Promise.all(
+      ['nginx', 'h2o', 'nghttpd'].map(async (name) =>
+        (await readdir(new URL(`../../server-configs/${name}/`, import.meta.url))).map(
+          (file) => `${name}/${file}`,
+        ),
+      ),
+    );
     expect([...used].toSorted()).toEqual(names.flat().toSorted());
   });
 
-  it.each(distinct)('$title serves its page with as many workers as asked for, on the cores it was given, and leaves nothing', async ({ server: spec, page }) => {
-    const server = await test.start(spec, { page, workers: 2 });
-    const { status, type, body } = await getPage(server.origin + page.path, server.origin.startsWith('http:'));
-    expect({ status, type }).toEqual({ status: 200, type: 'text/html' });
-    expect(body.equals(page.docroot === 'images' ? Buffer.from(imagePage()) : await shippedPage(page.docroot))).toBe(true);
-    expect(server.version).toMatch(/^\d+\.\d+\.\d+/);
-    expect(server).toMatchObject({ name: spec.name, workers: 2 });
+  it.each(distinct)(
+    '$title serves its page with as many workers as asked for, on the cores it was given, and leaves nothing',
+    async ({ server: spec, page }) => {
+      const server = await test.start(spec, { page, workers: 2 });
+      const { status, type, body } = await getPage(
+        server.origin + page.path,
+        server.origin.startsWith('http:'),
+      );
+      expect({ status, type }).toEqual({ status: 200, type: 'text/html' });
+      expect(
+        body.equals(
+          page.docroot === 'images' ? Buffer.from(imagePage()) : await shippedPage(page.docroot),
+        ),
+      ).toBe(true);
+      expect(server.version).toMatch(/^\d+\.\d+\.\d+/);
+      expect(server).toMatchObject({ name: spec.name, workers: 2 });
 
-    const pids = processesOf(server);
-    if (spec.name === 'nginx') expect(pids).toHaveLength(1 + 2);
-    // Beside the threads that serve there is one that hands out connections, or waits for names.
-    else expect((await readdir(`/proc/${server.pid}/task`)).length).toBeGreaterThanOrEqual(2);
-    for (const pid of pids) expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\t0$/m);
-    await server.stop();
-    await server.stop();
-    expect(pids.filter(isRunning)).toEqual([]);
-    expect(await test.scratchFolders()).toEqual([]);
-    expect(await readFile(server.logFile, 'utf8')).not.toMatch(/\[(warn|error|crit|alert|emerg)\]|failed/);
-    expect(await readFile(configFileOf(server), 'utf8')).toMatch(/^(worker_processes 2;|num-threads: 2 |--workers=2 )/m);
-  });
+      const pids = processesOf(server);
+      if (spec.name === 'nginx') expect(pids).toHaveLength(1 + 2);
+      // Beside the threads that serve there is one that hands out connections, or waits for names.
+      else expect((await readdir(`/proc/${server.pid}/task`)).length).toBeGreaterThanOrEqual(2);
+      for (const pid of pids)
+        expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\t0$/m);
+      await server.stop();
+      await server.stop();
+      expect(pids.filter(isRunning)).toEqual([]);
+      expect(await test.scratchFolders()).toEqual([]);
+      expect(await readFile(server.logFile, 'utf8')).not.toMatch(
+        /\[(warn|error|crit|alert|emerg)\]|failed/,
+      );
+      expect(await readFile(configFileOf(server), 'utf8')).toMatch(
+        /^(worker_processes 2;|num-threads: 2 |--workers=2 )/m,
+      );
+    },
+  );
 });
 
 it('is refused where others on the network can reach it by what its config includes', async () => {
   const port = await closedPort();
   const more = path.join(await ownFiles({ 'more.yaml': `listen: ${port}\n` }), 'more.yaml');
-  const config = await ownConfig(`<<: !file ${more}\nhosts:\n  default:\n    listen:\n      port: 80\n    paths: {}\n`);
+  const config = await ownConfig(
+    `<<: !file ${more}\nhosts:\n  default:\n    listen:\n      port: 80\n    paths: {}\n`,
+  );
   expect(await test.refusal(test.start(h2o([config], { workers: 1 })))).toMatch(
-    new RegExp(`^\\S+h2o \\(pid \\d+\\) listens on (?:0\\.0\\.0\\.0|\\[::\\]):${port}, where others on the network can reach it: take what listens there out of its config$`),
+    new RegExp(
+      `^\\S+h2o \\(pid \\d+\\) listens on (?:0\\.0\\.0\\.0|\\[::\\]):${port}, where others on the network can reach it: take what listens there out of its config$`,
+    ),
   );
 });
 
 describe('TLS', () => {
   const oldTls = { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-RSA-AES128-GCM-SHA256' } as const;
 
-  it.each([
-    [nginx(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'secp384r1'], [nginx(['h2-tuned', 'curve-p256'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
-    // This one takes the client's first.
-    [h2o(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'prime256v1'], [nghttpd(['h2'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
-  ].map(([spec, ...rest]) => [titleOf(spec as ConfiguredServer), ...rest, spec] as [string, string, string, ConfiguredServer]))(
-    "%s agrees to the article's cipher; of the curves %s to %s", async (_, ecdhCurve, curve, spec) => {
+  it.each(
+    [
+      [nginx(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'secp384r1'],
+      [nginx(['h2-tuned', 'curve-p256'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
+      // This one takes the client's first.
+      [h2o(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'prime256v1'],
+      [nghttpd(['h2'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
+    ].map(
+      ([spec, ...rest]) =>
+        [titleOf(spec as ConfiguredServer), ...rest, spec] as [
+          string,
+          string,
+          string,
+          ConfiguredServer,
+        ],
+    ),
+  )(
+    "%s agrees to the article's cipher; of the curves %s to %s",
+    async (_, ecdhCurve, curve, spec) => {
       const server = await test.start(spec);
       expect(await negotiate(server.origin, { ...oldTls, ecdhCurve })).toEqual({
-        version: 'TLSv1.2', cipher: 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', curve, alpn: 'h2',
+        version: 'TLSv1.2',
+        cipher: 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256',
+        curve,
+        alpn: 'h2',
       });
-    });
+    },
+  );
 
   it('1.3 is there unless the config of the article leaves it out', async () => {
-    const versionOf = async (spec: ConfiguredServer): Promise<string | null> => (await negotiate((await test.start(spec)).origin, {})).version;
+    const versionOf = async (spec: ConfiguredServer): Promise<string | null> =>
+      (await negotiate((await test.start(spec)).origin, {})).version;
     expect(await versionOf(nginx(['h2-tuned'], { workers: 1 }))).toBe('TLSv1.2');
-    for (const spec of servers.slice(1).map(([, spec]) => spec)) expect(await versionOf(spec)).toBe('TLSv1.3');
+    for (const spec of servers.slice(1).map(([, spec]) => spec))
+      expect(await versionOf(spec)).toBe('TLSv1.3');
   });
 });
 
 it('serves HTTP/2 without TLS', async () => {
   const plain = await ownConfig('http { server { listen 80 http2; } }');
   const servers = [
-    await test.start(nginx(['small-file', plain], { workers: 1 }), { page: smallPage, protocol: 'h2c' }),
-    await test.start(nghttpd(['h2', await ownConfig('--no-tls')], { workers: 1 }), { page: smallPage, folder: path.join(test.folder, 'plain'), protocol: 'h2c' }),
+    await test.start(nginx(['small-file', plain], { workers: 1 }), {
+      page: smallPage,
+      protocol: 'h2c',
+    }),
+    await test.start(nghttpd(['h2', await ownConfig('--no-tls')], { workers: 1 }), {
+      page: smallPage,
+      folder: path.join(test.folder, 'plain'),
+      protocol: 'h2c',
+    }),
   ];
   for (const { origin } of servers) {
     expect(origin).toMatch(/^http:/);
@@ -106,7 +166,9 @@ it('serves HTTP/1.1 over TLS', async () => {
 
 describe('the limit of open files', () => {
   const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
-    /^Max open files\s+(\d+)\s+(\d+)/m.exec(await readFile(`/proc/${pid}/limits`, 'utf8'))?.slice(1) ?? [];
+    /^Max open files\s+(\d+)\s+(\d+)/m
+      .exec(await readFile(`/proc/${pid}/limits`, 'utf8'))
+      ?.slice(1) ?? [];
 
   it.each(servers)('of %s is the one that is asked for, or the hard limit', async (_, spec) => {
     const own = await test.start({ ...spec, fileLimit: 1030 }, { connections: 5000 });
@@ -120,11 +182,20 @@ describe('the limit of open files', () => {
 
 it("keeps a connection for all of article 002's requests", async () => {
   const { h2load } = await ensureTools(['h2load']);
-  for (const spec of [nginx(['h2'], { workers: 1 }), h2o(['h2'], { workers: 1 }), nghttpd(['h2', 'streams-1024'], { workers: 1 })]) {
+  for (const spec of [
+    nginx(['h2'], { workers: 1 }),
+    h2o(['h2'], { workers: 1 }),
+    nghttpd(['h2', 'streams-1024'], { workers: 1 }),
+  ]) {
     const { origin } = await test.start(spec);
     // A connection that the server closes costs h2load what it has not sent.
-    expect(execFileSync(h2load, ['-n', '2500', '-c', '1', '-m', '50', `${origin}/`], { encoding: 'utf8' })).toContain(
-      'requests: 2500 total, 2500 started, 2500 done, 2500 succeeded, 0 failed, 0 errored, 0 timeout');
+    expect(
+      execFileSync(h2load, ['-n', '2500', '-c', '1', '-m', '50', `${origin}/`], {
+        encoding: 'utf8',
+      }),
+    ).toContain(
+      'requests: 2500 total, 2500 started, 2500 done, 2500 succeeded, 0 failed, 0 errored, 0 timeout',
+    );
   }
 });
 
@@ -132,7 +203,10 @@ it('closes a connection after 100 requests, or never with keepalive-unlimited', 
   const answersOnOneConnection = async (config: string[]): Promise<number> => {
     const server = await test.start(nginx(config, { workers: 1 }));
     const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
-    socket.write('HEAD / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(150) + 'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    socket.write(
+      'HEAD / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(150) +
+        'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    );
     let text = '';
     for await (const chunk of socket) text += String(chunk);
     await server.stop();
@@ -141,4 +215,3 @@ it('closes a connection after 100 requests, or never with keepalive-unlimited', 
   expect(await answersOnOneConnection(['base'])).toBe(100);
   expect(await answersOnOneConnection(['base', 'keepalive-unlimited'])).toBe(151);
 });
-

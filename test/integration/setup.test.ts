@@ -1,12 +1,31 @@
 // Set-up with real Go and real child processes. What changes the system (apt) works on stand-ins that keep its contract.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { realPath, script, source, testMachine, tinyK6, type TestMachine } from '../fixtures/machine.ts';
+import {
+  realPath,
+  script,
+  source,
+  testMachine,
+  tinyK6,
+  type TestMachine,
+} from '../fixtures/machine.ts';
 import { pidIn, start, type Started } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
@@ -28,7 +47,11 @@ function useRealGo(machine: TestMachine): void {
 
 /** Puts a `go` on PATH that runs `onBuild`, shell text in which $out is the folder for what is built, instead of a build. */
 function fakeBuild(machine: TestMachine, onBuild: string): void {
-  script(machine, 'go', `[ "$1" = build ] || exec ${realGo} "$@"\nwhile [ "$1" != -o ]; do shift; done; out=$2\n${onBuild}`);
+  script(
+    machine,
+    'go',
+    `[ "$1" = build ] || exec ${realGo} "$@"\nwhile [ "$1" != -o ]; do shift; done; out=$2\n${onBuild}`,
+  );
 }
 
 function k6Says(path: string): string {
@@ -40,7 +63,7 @@ test('k6 is built once, again when its sources change, and not for a changed tes
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
   expect(k6Says(k6)).toBe('one');
-  expect(k6Says(await delaylinkBeside(k6) ?? '')).toBe('one');
+  expect(k6Says((await delaylinkBeside(k6)) ?? '')).toBe('one');
   expect(k6.startsWith(`${machine.bakeoffFolder}/k6/`)).toBe(true);
   const built = statSync(k6).ino;
   const printed = machine.printed();
@@ -78,7 +101,9 @@ test('the two builds used last are kept', async () => {
   expect(await build('one')).toBe(one);
   const three = await build('three');
   expect([one, two, three].map((path) => existsSync(path))).toEqual([true, false, true]);
-  expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort());
+  expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(
+    ['lock', ...[one, three].map((path) => dirname(path).split('/').at(-1) as string)].sort(),
+  );
 });
 
 test.each<[string, (k6: string, delaylink: string) => void]>([
@@ -88,11 +113,17 @@ test.each<[string, (k6: string, delaylink: string) => void]>([
   ['an empty delaylink', (_, delaylink) => truncateSync(delaylink)],
   ['no delaylink', (_, delaylink) => rmSync(delaylink)],
   ['a delaylink that may not be run', (_, delaylink) => chmodSync(delaylink, 0o644)],
-  ['a folder in the place of k6', (k6) => { rmSync(k6); mkdirSync(k6); }],
+  [
+    'a folder in the place of k6',
+    (k6) => {
+      rmSync(k6);
+      mkdirSync(k6);
+    },
+  ],
 ])('what is damaged of a build is built again, whole: %s', async (_, damage) => {
   const machine = goMachine();
   const { k6 } = await ensureTools(['k6'], machine);
-  const delaylink = await delaylinkBeside(k6) ?? expect.fail();
+  const delaylink = (await delaylinkBeside(k6)) ?? expect.fail();
   damage(k6, delaylink);
   expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
   expect([k6Says(k6), k6Says(delaylink)]).toEqual(['one', 'one']);
@@ -104,70 +135,120 @@ test.each<[string, (k6: string, delaylink: string) => void]>([
 test('a k6 that was built and does not run is not kept, and its words are told', async () => {
   const machine = goMachine();
   source(machine, 'cmd/k6/main.go', 'package main\n\nfunc main() { panic("no luck") }\n');
-  await expect(ensureTools(['k6'], machine)).rejects.toThrow(/^k6 was built and does not run in .*: [^\n]+; if programs may not run there \(noexec\), name another folder in BAKEOFF_HOME$/);
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(
+    /^k6 was built and does not run in .*: [^\n]+; if programs may not run there \(noexec\), name another folder in BAKEOFF_HOME$/,
+  );
   expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
 });
 
 test('two at once: one builds, the other waits and takes the same', async () => {
   const machine = goMachine();
   const builds = join(machine.folder, 'builds');
-  fakeBuild(machine, `echo build >>${builds}; exec ${realGo} build -trimpath -buildvcs=false -o "$out" ./cmd/...`);
-  const [one, two] = await Promise.all([ensureTools(['k6'], machine), ensureTools(['k6'], machine)]);
+  fakeBuild(
+    machine,
+    `echo build >>${builds}; exec ${realGo} build -trimpath -buildvcs=false -o "$out" ./cmd/...`,
+  );
+  const [one, two] = await Promise.all([
+    ensureTools(['k6'], machine),
+    ensureTools(['k6'], machine),
+  ]);
   expect(one).toEqual(two);
   expect(k6Says(one.k6)).toBe('one');
   expect(readFileSync(builds, 'utf8')).toBe('build\n');
 });
 
 test.each([
-  ['SIGINT', [130, null]], ['SIGTERM', [130, null]], ['SIGKILL', [null, 'SIGKILL']],
-] as const)('a build interrupted by %s ends with bakeoff and is not taken for a whole one', async (name, end) => {
-  const machine = goMachine();
-  const pidFile = join(machine.folder, 'pid');
-  for (const command of ['sleep', 'chmod']) symlinkSync(realPath(command), join(machine.binFolder, command));
-  fakeBuild(machine, `echo half >"$out/k6"; chmod 755 "$out/k6"; echo $$ >${pidFile}; exec sleep 60`);
-  const child = startEnsureTool('k6', machine);
-  const buildPid = await pidIn(pidFile);
-  child.process.kill(name);
-  expect(await child.ended).toEqual(end);
-  await vi.waitFor(() => expect(isRunning(buildPid)).toBe(false), 10_000);
+  ['SIGINT', [130, null]],
+  ['SIGTERM', [130, null]],
+  ['SIGKILL', [null, 'SIGKILL']],
+] as const)(
+  'a build interrupted by %s ends with bakeoff and is not taken for a whole one',
+  async (name, end) => {
+    const machine = goMachine();
+    const pidFile = join(machine.folder, 'pid');
+    for (const command of ['sleep', 'chmod'])
+      symlinkSync(realPath(command), join(machine.binFolder, command));
+    fakeBuild(
+      machine,
+      `echo half >"$out/k6"; chmod 755 "$out/k6"; echo $$ >${pidFile}; exec sleep 60`,
+    );
+    const child = startEnsureTool('k6', machine);
+    const buildPid = await pidIn(pidFile);
+    child.process.kill(name);
+    expect(await child.ended).toEqual(end);
+    await vi.waitFor(() => expect(isRunning(buildPid)).toBe(false), 10_000);
 
-  useRealGo(machine);
-  const { k6 } = await ensureTools(['k6'], machine);
-  expect(k6Says(k6)).toBe('one');
-  expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual([dirname(k6).split('/').at(-1), 'lock'].sort());
-});
+    useRealGo(machine);
+    const { k6 } = await ensureTools(['k6'], machine);
+    expect(k6Says(k6)).toBe('one');
+    expect(readdirSync(join(machine.bakeoffFolder, 'k6')).sort()).toEqual(
+      [dirname(k6).split('/').at(-1), 'lock'].sort(),
+    );
+  },
+);
 
-test.each(['k6', 'delaylink'])('a build of which %s fails shows Go\'s last line and leaves no binary', async (command) => {
-  const machine = goMachine();
-  source(machine, `cmd/${command}/main.go`, 'package main\n\nfunc main() { undefinedName() }\n');
-  await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: cmd/${command}/main.go:3:15: undefined: undefinedName`);
-  expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
-  expect(machine.printed()).toMatch(/\nk6: failed, .* s\n$/);
-});
+test.each(['k6', 'delaylink'])(
+  "a build of which %s fails shows Go's last line and leaves no binary",
+  async (command) => {
+    const machine = goMachine();
+    source(machine, `cmd/${command}/main.go`, 'package main\n\nfunc main() { undefinedName() }\n');
+    await expect(ensureTools(['k6'], machine)).rejects.toThrow(
+      `k6 could not be built from ${machine.k6Sources}: cmd/${command}/main.go:3:15: undefined: undefinedName`,
+    );
+    expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
+    expect(machine.printed()).toMatch(/\nk6: failed, .* s\n$/);
+  },
+);
 
 test('a linker that crashes, as on a full disk, shows what it said first', async () => {
   const machine = goMachine();
-  fakeBuild(machine, 'printf "unexpected fault address 0x7f00\\nfatal error: fault\\n\\ngoroutine 1 [running]:\\n\\truntime/proc.go:302 +0xad\\n" >&2; exit 1');
-  await expect(ensureTools(['k6'], machine)).rejects.toThrow(`k6 could not be built from ${machine.k6Sources}: unexpected fault address 0x7f00`);
+  fakeBuild(
+    machine,
+    'printf "unexpected fault address 0x7f00\\nfatal error: fault\\n\\ngoroutine 1 [running]:\\n\\truntime/proc.go:302 +0xad\\n" >&2; exit 1',
+  );
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(
+    `k6 could not be built from ${machine.k6Sources}: unexpected fault address 0x7f00`,
+  );
 });
 
 test('no module proxy: one line with what Go says', async () => {
   const machine = goMachine();
   source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n\nrequire example.com/absent v1.0.0\n');
-  source(machine, 'go.sum', ['', '/go.mod'].map((suffix) => `example.com/absent v1.0.0${suffix} h1:${'A'.repeat(43)}=\n`).join(''));
-  source(machine, 'cmd/k6/main.go', 'package main\n\nimport _ "example.com/absent"\n\nfunc main() {}\n');
+  source(
+    machine,
+    'go.sum',
+    ['', '/go.mod']
+      .map((suffix) => `example.com/absent v1.0.0${suffix} h1:${'A'.repeat(43)}=\n`)
+      .join(''),
+  );
+  source(
+    machine,
+    'cmd/k6/main.go',
+    'package main\n\nimport _ "example.com/absent"\n\nfunc main() {}\n',
+  );
   machine.env.GOPROXY = 'http://127.0.0.1:1';
-  const message = await ensureTools(['k6'], machine).then(() => '', (error: Error) => error.message);
-  expect(message).toMatch(/^k6 could not be built from [^\n]*example\.com\/absent[^\n]*127\.0\.0\.1:1: connect: connection refused$/);
+  const message = await ensureTools(['k6'], machine).then(
+    () => '',
+    (error: Error) => error.message,
+  );
+  expect(message).toMatch(
+    /^k6 could not be built from [^\n]*example\.com\/absent[^\n]*127\.0\.0\.1:1: connect: connection refused$/,
+  );
 });
 
 test('a folder for k6 that cannot be made is named', async () => {
   const machine = goMachine();
   writeFileSync(machine.bakeoffFolder, 'a file');
-  await expect(ensureTools(['k6'], machine)).rejects.toThrow(/^k6 cannot be kept in .*: ENOTDIR.*; BAKEOFF_HOME names another folder$/);
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(
+    /^k6 cannot be kept in .*: ENOTDIR.*; BAKEOFF_HOME names another folder$/,
+  );
 });
 
-interface AptStandIn { machine: TestMachine; log(): string[]; policyFile: string }
+interface AptStandIn {
+  machine: TestMachine;
+  log(): string[];
+  policyFile: string;
+}
 
 /**
  * A system with apt whose packages bring a program and a service. `install` is shell text run by `apt-get install`, with
@@ -180,37 +261,68 @@ function aptSystem(install: string): AptStandIn {
   writeFileSync(at('installed'), 'libc6\n');
   writeFileSync(at('log'), '');
   machine.env.FOLDER = machine.folder;
-  script(machine, 'bring', `program=${machine.binFolder}/${'${2:-$1}'}; echo "#!/bin/sh" >$program; chmod 755 $program; echo "$1" >>${at('installed')}
-${policyFile}; echo "$1 may start: $?" >>${at('log')}`);
-  script(machine, 'apt-get', `for word in "$@"; do case $word in update|install|--simulate) action=$word;; -*|*=*) ;; *) names="$names $word";; esac; done
+  script(
+    machine,
+    'bring',
+    `program=${machine.binFolder}/${'${2:-$1}'}; echo "#!/bin/sh" >$program; chmod 755 $program; echo "$1" >>${at('installed')}
+${policyFile}; echo "$1 may start: $?" >>${at('log')}`,
+  );
+  script(
+    machine,
+    'apt-get',
+    `for word in "$@"; do case $word in update|install|--simulate) action=$word;; -*|*=*) ;; *) names="$names $word";; esac; done
 echo "apt-get $action" >>${at('log')}; echo "$*" >>${at('arguments')}
 case $action in
 --simulate) echo "Inst libc6 [1] (2 test [amd64])"; for name in $names $DEPENDENCIES; do echo "Inst $name (1 test [amd64])"; done;;
 install) ${install};;
-esac`);
-  script(machine, 'dpkg-query', `[ $1 = -L ] && shift && for name in "$@"; do while read -r known; do
+esac`,
+  );
+  script(
+    machine,
+    'dpkg-query',
+    `[ $1 = -L ] && shift && for name in "$@"; do while read -r known; do
 [ $name != $known ] || { echo /usr/sbin/$name; echo /etc/init.d/$name; echo /usr/lib/systemd/system/$name.service; }
-done <${at('installed')}; done`);
+done <${at('installed')}; done`,
+  );
   script(machine, 'update-rc.d', `echo "update-rc.d $*" >>${at('log')}`);
   return { machine, policyFile, log: () => readFileSync(at('log'), 'utf8').trim().split('\n') };
 }
 
 test('apt: all missing packages at once, no service started, the new ones disabled, nothing left behind', async () => {
-  const { machine, log, policyFile } = aptSystem('bring nginx; bring influxdb influxd; bring nghttp2-server nghttpd');
+  const { machine, log, policyFile } = aptSystem(
+    'bring nginx; bring influxdb influxd; bring nghttp2-server nghttpd',
+  );
   script(machine, 'wrk', 'exit 0');
   const controller = new AbortController();
-  expect(await ensureTools(['nginx', 'influxd', 'wrk', 'nghttpd'], machine, controller.signal)).toEqual({
-    nginx: join(machine.binFolder, 'nginx'), influxd: join(machine.binFolder, 'influxd'), wrk: join(machine.binFolder, 'wrk'), nghttpd: join(machine.binFolder, 'nghttpd'),
+  expect(
+    await ensureTools(['nginx', 'influxd', 'wrk', 'nghttpd'], machine, controller.signal),
+  ).toEqual({
+    nginx: join(machine.binFolder, 'nginx'),
+    influxd: join(machine.binFolder, 'influxd'),
+    wrk: join(machine.binFolder, 'wrk'),
+    nghttpd: join(machine.binFolder, 'nghttpd'),
   });
   expect(log()).toEqual([
-    'apt-get update', 'apt-get --simulate', 'apt-get install', 'nginx may start: 101', 'influxdb may start: 101', 'nghttp2-server may start: 101',
-    'update-rc.d nginx disable', 'update-rc.d influxdb disable', 'update-rc.d nghttp2-server disable',
+    'apt-get update',
+    'apt-get --simulate',
+    'apt-get install',
+    'nginx may start: 101',
+    'influxdb may start: 101',
+    'nghttp2-server may start: 101',
+    'update-rc.d nginx disable',
+    'update-rc.d influxdb disable',
+    'update-rc.d nghttp2-server disable',
   ]);
-  expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(/install -y --no-install-recommends --no-remove nginx influxdb nghttp2-server\n$/);
+  expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(
+    /install -y --no-install-recommends --no-remove nginx influxdb nghttp2-server\n$/,
+  );
   expect(existsSync(policyFile)).toBe(false);
-  expect(machine.printed()).toMatch(/^nginx, influxd, nghttpd: installing with apt-get …\n[^\n]*\nnginx, influxd, nghttpd: done, .* s\n$/);
+  expect(machine.printed()).toMatch(
+    /^nginx, influxd, nghttpd: installing with apt-get …\n[^\n]*\nnginx, influxd, nghttpd: done, .* s\n$/,
+  );
   expect(machine.printed().split('\n')[1]).toBe(
-    'apt-get installs nginx, influxdb and nghttp2-server, since nginx, influxd and nghttpd are missing; no service of theirs is started or enabled; --no-install forbids it');
+    'apt-get installs nginx, influxdb and nghttp2-server, since nginx, influxd and nghttpd are missing; no service of theirs is started or enabled; --no-install forbids it',
+  );
 
   const before = machine.printed();
   await ensureTools(['nginx', 'influxd'], machine);
@@ -219,16 +331,21 @@ test('apt: all missing packages at once, no service started, the new ones disabl
 });
 
 test('apt fails half-way: its error line, what did get installed is disabled, the policy is gone', async () => {
-  const { machine, log, policyFile } = aptSystem('bring nginx; echo "E: Failed to fetch http://h/i.deb  Could not connect" >&2; exit 100');
+  const { machine, log, policyFile } = aptSystem(
+    'bring nginx; echo "E: Failed to fetch http://h/i.deb  Could not connect" >&2; exit 100',
+  );
   await expect(ensureTools(['nginx', 'influxd'], machine)).rejects.toThrow(
-    'apt-get could not install nginx, influxdb: Failed to fetch http://h/i.deb  Could not connect; by hand: apt-get update && apt-get install nginx influxdb');
+    'apt-get could not install nginx, influxdb: Failed to fetch http://h/i.deb  Could not connect; by hand: apt-get update && apt-get install nginx influxdb',
+  );
   expect(log().at(-1)).toBe('update-rc.d nginx disable');
   expect(existsSync(policyFile)).toBe(false);
 });
 
 test('interrupted before apt has been started, nothing is installed', async () => {
   const { machine, log } = aptSystem('bring nginx');
-  await expect(ensureTools(['nginx'], machine, AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough');
+  await expect(
+    ensureTools(['nginx'], machine, AbortSignal.abort(new Error('enough'))),
+  ).rejects.toThrow('enough');
   expect(log()).toEqual(['']);
 });
 
@@ -252,15 +369,21 @@ test('all new packages are announced, and the services of all are disabled', asy
   const { machine, log } = aptSystem('bring nginx; bring nginx-common');
   machine.env.DEPENDENCIES = 'nginx-common libc6-common';
   await ensureTools(['nginx'], machine);
-  expect(machine.printed()).toContain('\napt-get installs nginx and 2 packages that it needs, since nginx is missing; ');
-  expect(log().slice(-2)).toEqual(['update-rc.d nginx disable', 'update-rc.d nginx-common disable']);
+  expect(machine.printed()).toContain(
+    '\napt-get installs nginx and 2 packages that it needs, since nginx is missing; ',
+  );
+  expect(log().slice(-2)).toEqual([
+    'update-rc.d nginx disable',
+    'update-rc.d nginx-common disable',
+  ]);
 });
 
 test('where nothing may be installed, nothing is, and one line for each tool says how', async () => {
   const { machine, log } = aptSystem('bring nginx');
   machine.mayInstall = false;
   await expect(ensureTools(['nginx', 'influxd'], machine)).rejects.toThrow(
-    /^nginx is missing: install it with: apt-get install --no-install-recommends nginx, or set NGINX_BIN to its path\ninfluxd is missing: install it with: [^\n]* influxdb, or set INFLUXD_BIN to its path$/);
+    /^nginx is missing: install it with: apt-get install --no-install-recommends nginx, or set NGINX_BIN to its path\ninfluxd is missing: install it with: [^\n]* influxdb, or set INFLUXD_BIN to its path$/,
+  );
   expect([log(), machine.printed()]).toEqual([[''], '']);
 });
 
@@ -268,11 +391,16 @@ test('apt and the k6 build go side by side, and both failures are told', async (
   const { machine } = aptSystem('echo "E: Unable to locate package nginx" >&2; exit 100');
   tinyK6(machine, 'one');
   fakeBuild(machine, 'echo "go: no network" >&2; exit 1');
-  await expect(ensureTools(['nginx', 'k6'], machine)).rejects.toThrow(/^apt-get could not install nginx: Unable to locate package nginx; .*\nk6 could not be built from .*: go: no network$/);
-  expect(machine.printed().split('\n').slice(0, 2)).toEqual(['nginx: installing with apt-get …', 'k6: building from xk6-loadgen/, once (a minute or two) …']);
+  await expect(ensureTools(['nginx', 'k6'], machine)).rejects.toThrow(
+    /^apt-get could not install nginx: Unable to locate package nginx; .*\nk6 could not be built from .*: go: no network$/,
+  );
+  expect(machine.printed().split('\n').slice(0, 2)).toEqual([
+    'nginx: installing with apt-get …',
+    'k6: building from xk6-loadgen/, once (a minute or two) …',
+  ]);
 });
 
-test('a machine\'s own policy-rc.d stays; one that a killed bakeoff left does not', async () => {
+test("a machine's own policy-rc.d stays; one that a killed bakeoff left does not", async () => {
   const own = aptSystem('bring nginx');
   writeFileSync(own.policyFile, '#!/bin/sh\nexit 102\n', { mode: 0o755 });
   await ensureTools(['nginx'], own.machine);
@@ -287,18 +415,31 @@ test('a machine\'s own policy-rc.d stays; one that a killed bakeoff left does no
   execFileSync(left.policyFile);
   rmSync(join(left.machine.binFolder, 'nginx'));
   await ensureTools(['nginx'], left.machine);
-  expect(left.log().filter((line) => line.startsWith('nginx may start'))).toEqual(['nginx may start: 101', 'nginx may start: 101']);
+  expect(left.log().filter((line) => line.startsWith('nginx may start'))).toEqual([
+    'nginx may start: 101',
+    'nginx may start: 101',
+  ]);
   expect(existsSync(left.policyFile)).toBe(false);
 });
 
-test('apt\'s locks are waited for', async () => {
-  const { machine, log } = aptSystem('[ -e "$SEEN" ] && bring nginx || { : >"$SEEN"; echo "E: Could not get lock /var/cache/apt/archives/lock. It is held by process 7" >&2; exit 100; }');
+test("apt's locks are waited for", async () => {
+  const { machine, log } = aptSystem(
+    '[ -e "$SEEN" ] && bring nginx || { : >"$SEEN"; echo "E: Could not get lock /var/cache/apt/archives/lock. It is held by process 7" >&2; exit 100; }',
+  );
   machine.env.SEEN = join(machine.folder, 'seen');
   await ensureTools(['nginx'], machine);
-  expect(log().filter((line) => line.startsWith('apt-get'))).toEqual(['apt-get update', 'apt-get --simulate', 'apt-get install', 'apt-get install']);
+  expect(log().filter((line) => line.startsWith('apt-get'))).toEqual([
+    'apt-get update',
+    'apt-get --simulate',
+    'apt-get install',
+    'apt-get install',
+  ]);
 });
 
 function startEnsureTool(tool: string, machine: TestMachine): Started {
   const json = JSON.stringify({ ...machine, env: undefined, progress: undefined });
-  return start(['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-tool.mts'), tool, json], machine.env);
+  return start(
+    ['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-tool.mts'), tool, json],
+    machine.env,
+  );
 }

@@ -1,5 +1,15 @@
 // The start of every command: bin/bakeoff.mjs in a project of its own, with and without the real npm.
-import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -7,16 +17,25 @@ import { realPath, script, testMachine, type TestMachine } from '../fixtures/mac
 import { pidIn, start } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
-interface Project { folder: string; machine: TestMachine; command: string; npmCalls(): number }
+interface Project {
+  folder: string;
+  machine: TestMachine;
+  command: string;
+  npmCalls(): number;
+}
 
 /** `npm` is shell text that runs in place of npm; absent, the real one is used, with an empty cache. */
 function freshClone(npm?: string): Project {
   const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
   const folder = join(machine.folder, 'project');
   mkdirSync(join(folder, 'lib/cli'), { recursive: true });
-  for (const file of ['bin', 'package.json', 'package-lock.json']) cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
+  for (const file of ['bin', 'package.json', 'package-lock.json'])
+    cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
   writeFileSync(join(folder, 'lib/index.ts'), '');
-  writeFileSync(join(folder, 'lib/cli/main.ts'), 'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n');
+  writeFileSync(
+    join(folder, 'lib/cli/main.ts'),
+    'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n',
+  );
   machine.env.npm_config_cache = join(machine.folder, 'npm-cache');
   machine.env.CALLS = join(machine.folder, 'calls');
   machine.env.FOLDER = machine.folder;
@@ -26,7 +45,10 @@ function freshClone(npm?: string): Project {
     folder,
     machine,
     command: join(folder, 'bin/bakeoff.mjs'),
-    npmCalls: () => existsSync(machine.env.CALLS as string) ? readFileSync(machine.env.CALLS as string, 'utf8').split('\n').length - 1 : 0,
+    npmCalls: () =>
+      existsSync(machine.env.CALLS as string)
+        ? readFileSync(machine.env.CALLS as string, 'utf8').split('\n').length - 1
+        : 0,
   };
 }
 
@@ -37,7 +59,9 @@ test('a fresh clone gets its packages, on stderr; the next start does nothing; a
   const first = start([command, 'scenario', '--json'], machine.env);
   expect(await first.ended).toEqual([7, null]);
   expect(first.stdout()).toBe('["scenario","--json"]\n');
-  expect(first.stderr()).toMatch(/^Node packages: installing \(npm ci\) …\nNode packages: done in \d+\.\d s\n$/);
+  expect(first.stderr()).toMatch(
+    /^Node packages: installing \(npm ci\) …\nNode packages: done in \d+\.\d s\n$/,
+  );
 
   const second = start([command, 'compare'], machine.env);
   expect(await second.ended).toEqual([7, null]);
@@ -50,48 +74,81 @@ test('a fresh clone gets its packages, on stderr; the next start does nothing; a
 });
 
 test.each(['test', 'bench'])('npm %s runs from the sources of a fresh clone', async (name) => {
-  const { folder, machine, command } = freshClone(`${makesNodeModules}; ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`);
+  const { folder, machine, command } = freshClone(
+    `${makesNodeModules}; ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`,
+  );
   mkdirSync(join(folder, 'test'));
-  writeFileSync(join(folder, 'test/commands.ts'), 'import { main as ofPackage } from \'../lib/cli/main.ts\';\nexport const main = (argv: string[]): Promise<number> => ofPackage([\'of the checkout\', ...argv]);\n');
+  writeFileSync(
+    join(folder, 'test/commands.ts'),
+    "import { main as ofPackage } from '../lib/cli/main.ts';\nexport const main = (argv: string[]): Promise<number> => ofPackage(['of the checkout', ...argv]);\n",
+  );
   await start([command], machine.env).ended;
   const child = start([command, '--no-install', name, 'x'], machine.env);
   expect(await child.ended, child.stderr()).toEqual([7, null]);
   expect(child.stdout()).toBe(`["of the checkout","--no-install","${name}","x"]\n`);
 });
 
-test.each<[string, Record<string, string>]>([['--no-install', {}], ['scenario', { BAKEOFF_INSTALL: 'no' }]])('where nothing may be installed (%s), a fresh clone says what is missing', async (word, variables) => {
-  const { machine, command, npmCalls } = freshClone(makesNodeModules);
-  const child = start([command, word], { ...machine.env, ...variables });
-  expect(await child.ended).toEqual([1, null]);
-  expect([child.stdout(), child.stderr(), npmCalls()]).toEqual(['', 'the Node packages of package-lock.json are not all there, and none may be installed: run npm ci, or leave out --no-install and BAKEOFF_INSTALL=no\n', 0]);
-});
+test.each<[string, Record<string, string>]>([
+  ['--no-install', {}],
+  ['scenario', { BAKEOFF_INSTALL: 'no' }],
+])(
+  'where nothing may be installed (%s), a fresh clone says what is missing',
+  async (word, variables) => {
+    const { machine, command, npmCalls } = freshClone(makesNodeModules);
+    const child = start([command, word], { ...machine.env, ...variables });
+    expect(await child.ended).toEqual([1, null]);
+    expect([child.stdout(), child.stderr(), npmCalls()]).toEqual([
+      '',
+      'the Node packages of package-lock.json are not all there, and none may be installed: run npm ci, or leave out --no-install and BAKEOFF_INSTALL=no\n',
+      0,
+    ]);
+  },
+);
 
-test('packages that somebody\'s own npm ci has made stay, unless they are others', async () => {
-  const { folder, machine, command, npmCalls } = freshClone(`/bin/rm -r node_modules; ${makesNodeModules}`);
+test("packages that somebody's own npm ci has made stay, unless they are others", async () => {
+  const { folder, machine, command, npmCalls } = freshClone(
+    `/bin/rm -r node_modules; ${makesNodeModules}`,
+  );
   const listed = readFileSync(join(projectRoot, 'node_modules/.package-lock.json'), 'utf8');
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(join(projectRoot, 'node_modules/esbuild'), join(folder, 'node_modules/esbuild'));
   writeFileSync(join(folder, 'node_modules/.package-lock.json'), listed);
   expect(await start([command], machine.env).ended).toEqual([7, null]);
   expect(npmCalls()).toBe(0);
-  writeFileSync(join(folder, 'node_modules/.package-lock.json'), listed.replace(/"sha512-[^"]+"/, '"sha512-another"'));
+  writeFileSync(
+    join(folder, 'node_modules/.package-lock.json'),
+    listed.replace(/"sha512-[^"]+"/, '"sha512-another"'),
+  );
   expect(await start([command], machine.env).ended).toEqual([7, null]);
   expect(npmCalls()).toBe(1);
 });
 
 test('two starts at once: one installs, the other waits for it', async () => {
-  const { folder, machine, command, npmCalls } = freshClone(`i=0; while [ ! -e "$FOLDER/go-on" ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done; ${makesNodeModules}`);
+  const { folder, machine, command, npmCalls } = freshClone(
+    `i=0; while [ ! -e "$FOLDER/go-on" ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done; ${makesNodeModules}`,
+  );
   const first = start([command, 'one'], machine.env);
   await vi.waitFor(() => expect(npmCalls()).toBe(1), 10_000);
   const second = start([command, 'two'], machine.env);
-  await vi.waitFor(() => expect(waitsForLock(second.process.pid as number, join(folder, 'package-lock.json'))).toBe(true), 10_000);
+  await vi.waitFor(
+    () =>
+      expect(waitsForLock(second.process.pid as number, join(folder, 'package-lock.json'))).toBe(
+        true,
+      ),
+    10_000,
+  );
   writeFileSync(join(machine.folder, 'go-on'), '');
-  expect(await Promise.all([first.ended, second.ended])).toEqual([[7, null], [7, null]]);
+  expect(await Promise.all([first.ended, second.ended])).toEqual([
+    [7, null],
+    [7, null],
+  ]);
   expect([first.stdout(), second.stdout(), npmCalls()]).toEqual(['["one"]\n', '["two"]\n', 1]);
 });
 
 test('an interrupted installation ends npm and is done again', async () => {
-  const { machine, command, npmCalls } = freshClone(`[ -e "$FOLDER/go-on" ] || { echo $$ >"$FOLDER/pid"; exec sleep 60; }; ${makesNodeModules}`);
+  const { machine, command, npmCalls } = freshClone(
+    `[ -e "$FOLDER/go-on" ] || { echo $$ >"$FOLDER/pid"; exec sleep 60; }; ${makesNodeModules}`,
+  );
   const first = start([command], machine.env);
   const npmPid = await pidIn(join(machine.folder, 'pid'));
   first.process.kill('SIGINT');
@@ -107,30 +164,50 @@ test('packages that are damaged are one line', async () => {
   const child = start([command], machine.env);
   expect(await child.ended).toEqual([1, null]);
   expect(child.stderr().split('\n').slice(2)).toEqual([
-    expect.stringMatching(/^bakeoff cannot start: Cannot find package 'esbuild' imported from .* \(remove node_modules and start again; /), '',
+    expect.stringMatching(
+      /^bakeoff cannot start: Cannot find package 'esbuild' imported from .* \(remove node_modules and start again; /,
+    ),
+    '',
   ]);
 });
 
-test.each(['sh', 'bash'])('npm run with %s hands a signal on to the command, which ends in order', async (shell) => {
-  const { folder, machine } = freshClone(makesNodeModules);
-  await start([join(folder, 'bin/bakeoff.mjs')], machine.env).ended;
-  rmSync(join(machine.binFolder, 'npm'));
-  writeFileSync(join(folder, 'lib/cli/main.ts'), `export function main(): Promise<number> {
+test.each(['sh', 'bash'])(
+  'npm run with %s hands a signal on to the command, which ends in order',
+  async (shell) => {
+    const { folder, machine } = freshClone(makesNodeModules);
+    await start([join(folder, 'bin/bakeoff.mjs')], machine.env).ended;
+    rmSync(join(machine.binFolder, 'npm'));
+    writeFileSync(
+      join(folder, 'lib/cli/main.ts'),
+      `export function main(): Promise<number> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, 20_000, 1);
       process.on('SIGTERM', () => { clearTimeout(timer); console.log('ended in order'); resolve(130); });
       console.log(process.pid);
     });
-  }`);
-  const env = { ...machine.env, PATH: process.env.PATH, npm_config_update_notifier: 'false', npm_config_script_shell: shell };
-  const npm = start([realpathSync(realPath('npm')), '--prefix', folder, 'run', '--silent', 'scenario'], env);
-  const pid = await vi.waitFor(() => Number(/^\d+$/m.exec(npm.stdout())?.[0] ?? expect.fail()), 30_000);
-  npm.process.kill('SIGTERM');
-  expect(await npm.ended).toEqual([130, null]);
-  expect(npm.stdout()).toBe(`${pid}\nended in order\n`);
-});
+  }`,
+    );
+    const env = {
+      ...machine.env,
+      PATH: process.env.PATH,
+      npm_config_update_notifier: 'false',
+      npm_config_script_shell: shell,
+    };
+    const npm = start(
+      [realpathSync(realPath('npm')), '--prefix', folder, 'run', '--silent', 'scenario'],
+      env,
+    );
+    const pid = await vi.waitFor(
+      () => Number(/^\d+$/m.exec(npm.stdout())?.[0] ?? expect.fail()),
+      30_000,
+    );
+    npm.process.kill('SIGTERM');
+    expect(await npm.ended).toEqual([130, null]);
+    expect(npm.stdout()).toBe(`${pid}\nended in order\n`);
+  },
+);
 
-test('no registry: one line with npm\'s reason, exit code 1, nothing on stdout', async () => {
+test("no registry: one line with npm's reason, exit code 1, nothing on stdout", async () => {
   const { machine, command } = freshClone();
   machine.env.npm_config_registry = 'http://127.0.0.1:1/';
   machine.env.npm_config_fetch_retries = '0';
@@ -139,12 +216,21 @@ test('no registry: one line with npm\'s reason, exit code 1, nothing on stdout',
   const child = start([command, 'scenario'], machine.env);
   expect(await child.ended).toEqual([1, null]);
   expect(child.stdout()).toBe('');
-  expect(child.stderr()).toMatch(/^Node packages: installing \(npm ci\) …\nNode packages could not be installed \(npm ci\): [^\n]*http:\/\/127\.0\.0\.1:1\/[^\n]*ECONNREFUSED[^\n]*\n$/);
+  expect(child.stderr()).toMatch(
+    /^Node packages: installing \(npm ci\) …\nNode packages could not be installed \(npm ci\): [^\n]*http:\/\/127\.0\.0\.1:1\/[^\n]*ECONNREFUSED[^\n]*\n$/,
+  );
 });
 
 /** Whether a child of the process is blocked on a lock of the file. */
 function waitsForLock(parent: number, file: string): boolean {
   const { ino } = statSync(file);
-  const waiting = readFileSync('/proc/locks', 'utf8').split('\n').filter((line) => line.includes('-> FLOCK') && line.includes(`:${ino} `));
-  return waiting.some((line) => readFileSync(`/proc/${line.trim().split(/\s+/)[5]}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent));
+  const waiting = readFileSync('/proc/locks', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('-> FLOCK') && line.includes(`:${ino} `));
+  return waiting.some(
+    (line) =>
+      readFileSync(`/proc/${line.trim().split(/\s+/)[5]}/stat`, 'utf8')
+        .split(') ')[1]
+        ?.split(' ')[1] === String(parent),
+  );
 }

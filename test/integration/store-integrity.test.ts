@@ -40,13 +40,26 @@ export default function () {
 }
 `;
 
-async function startK6(run: string, ticks: number, target = store): Promise<{ k6: Child; recordFile: string }> {
+async function startK6(
+  run: string,
+  ticks: number,
+  target = store,
+): Promise<{ k6: Child; recordFile: string }> {
   const recordFile = join(folder, `${run}.json`);
   writeFileSync(join(folder, 'script.js'), script);
   const { out, env } = target.k6Output();
   const k6 = await startChild({
     command: tools.k6,
-    args: ['run', '--quiet', '--address', '', '--out', `json=${recordFile}`, ...out.flatMap((one) => ['--out', one]), join(folder, 'script.js')],
+    args: [
+      'run',
+      '--quiet',
+      '--address',
+      '',
+      '--out',
+      `json=${recordFile}`,
+      ...out.flatMap((one) => ['--out', one]),
+      join(folder, 'script.js'),
+    ],
     env: { ...process.env, ...env, RUN: run, TICKS: String(ticks), K6_NO_USAGE_REPORT: 'true' },
     stdio: 'ignore',
   });
@@ -58,10 +71,13 @@ const variant = 'a variant, or=so';
 
 type Round = Omit<Parameters<typeof checkRounds>[2][number], 'round'> & { run: string };
 async function checkRound(of: Store, { run, ...round }: Round): Promise<RoundIntegrity> {
-  const { integrity: [integrity] } = await checkRounds(of, run, [{ ...round, round: 1 }]);
+  const {
+    integrity: [integrity],
+  } = await checkRounds(of, run, [{ ...round, round: 1 }]);
   return integrity as RoundIntegrity;
 }
-const pointsOf = async (run: string): Promise<unknown> => store.query(`SELECT * FROM /.*/ WHERE run = '${run}' GROUP BY *`);
+const pointsOf = async (run: string): Promise<unknown> =>
+  store.query(`SELECT * FROM /.*/ WHERE run = '${run}' GROUP BY *`);
 
 it('writes again exactly the points that k6 wrote', async () => {
   const { k6, recordFile } = await startK6('same', 2);
@@ -74,18 +90,30 @@ it('writes again exactly the points that k6 wrote', async () => {
   expect(await pointsOf('same')).toEqual(fromK6);
   // The points above may still hold fields of k6's own writing; these are ours alone.
   await store.write(lines.map((line) => line.replace(',run=same,', ',run=copy,')));
-  expect(JSON.parse(JSON.stringify(await pointsOf('copy')).replaceAll('"run":"copy"', '"run":"same"'))).toEqual(fromK6);
-  expect(await checkRound(store, { run: 'same', variant, recordFile, requests: 20 }))
-    .toEqual({ requests: 20, stored: 20, backfilled: 0, lost: 0, problems: [] });
+  expect(
+    JSON.parse(JSON.stringify(await pointsOf('copy')).replaceAll('"run":"copy"', '"run":"same"')),
+  ).toEqual(fromK6);
+  expect(await checkRound(store, { run: 'same', variant, recordFile, requests: 20 })).toEqual({
+    requests: 20,
+    stored: 20,
+    backfilled: 0,
+    lost: 0,
+    problems: [],
+  });
 });
 
 it('loses nothing when influxd is killed in the middle of a round', async () => {
   const { k6, recordFile } = await startK6('killed', 12);
   const storedRequests = async (): Promise<number> => {
-    const [series] = await store.query('SELECT SUM(value) FROM loadgen_requests WHERE run = \'killed\'');
+    const [series] = await store.query(
+      "SELECT SUM(value) FROM loadgen_requests WHERE run = 'killed'",
+    );
     return Number(series?.values[0]?.[1] ?? 0);
   };
-  await vi.waitFor(async () => expect(await storedRequests()).toBeGreaterThan(0), { timeout: 15_000, interval: 50 });
+  await vi.waitFor(async () => expect(await storedRequests()).toBeGreaterThan(0), {
+    timeout: 15_000,
+    interval: 50,
+  });
   // k6 stands still from before influxd's end until it has been counted what that took of a push on its way. The count
   // starts influxd again, so it is killed once more.
   halt(k6.pid);
@@ -95,9 +123,17 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
   k6.process.kill('SIGCONT');
   await k6.exited;
   const round = { run: 'killed', variant, recordFile, requests: 120 };
-  expect(await checkRound(store, round)).toEqual({ requests: 120, stored: 120, backfilled: 120 - early, lost: 0, problems: [] });
+  expect(await checkRound(store, round)).toEqual({
+    requests: 120,
+    stored: 120,
+    backfilled: 120 - early,
+    lost: 0,
+    problems: [],
+  });
   expect(await checkRound(store, round)).toMatchObject({ stored: 120, backfilled: 0, lost: 0 });
-  const [latency] = await store.query('SELECT COUNT(value) FROM loadgen_latency_ms WHERE run = \'killed\'');
+  const [latency] = await store.query(
+    "SELECT COUNT(value) FROM loadgen_latency_ms WHERE run = 'killed'",
+  );
   expect(latency?.values[0]?.[1]).toBe(12);
 }, 40_000);
 
@@ -105,16 +141,26 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
 function writeRecord(run: string, seconds: number, cut = false, variantName = 'v'): string {
   const recordFile = join(folder, `${run}-${variantName}.json`);
   const tags = { run, variant: variantName, round: '1', scenario: 's', instance: '1' };
-  const samples = Array.from({ length: seconds }, (_, second) => JSON.stringify({
-    metric: 'loadgen_requests', type: 'Point', data: { time: new Date(1.8e12 + second * 1000).toISOString(), value: 10, tags },
-  }));
+  const samples = Array.from({ length: seconds }, (_, second) =>
+    JSON.stringify({
+      metric: 'loadgen_requests',
+      type: 'Point',
+      data: { time: new Date(1.8e12 + second * 1000).toISOString(), value: 10, tags },
+    }),
+  );
   const text = `${samples.join('\n')}\n`;
   writeFileSync(recordFile, cut ? text.slice(0, -30) : text);
   return recordFile;
 }
 
 it('writes a record of which k6 has sent nothing, which is no repair', async () => {
-  const round = { run: 'unsent', variant: 'v', recordFile: writeRecord('unsent', 3), requests: 30, unsent: true };
+  const round = {
+    run: 'unsent',
+    variant: 'v',
+    recordFile: writeRecord('unsent', 3),
+    requests: 30,
+    unsent: true,
+  };
   const whole = { requests: 30, stored: 30, backfilled: 0, lost: 0, problems: [] };
   // The record may be that of two sides, each of which sees to it.
   expect([await checkRound(store, round), await checkRound(store, round)]).toEqual([whole, whole]);
@@ -123,21 +169,37 @@ it('writes a record of which k6 has sent nothing, which is no repair', async () 
 it('repairs from a record whose last line was cut off, and says what is not in it', async () => {
   const recordFile = writeRecord('cut', 3, true);
   expect(await checkRound(store, { run: 'cut', variant: 'v', recordFile, requests: 30 })).toEqual({
-    requests: 30, stored: 20, backfilled: 20, lost: 10, problems: ['InfluxDB lacks 10 of 30 requests of v, round 1'],
+    requests: 30,
+    stored: 20,
+    backfilled: 20,
+    lost: 10,
+    problems: ['InfluxDB lacks 10 of 30 requests of v, round 1'],
   });
 });
 
 it('says that there is no record', async () => {
-  const { problems, ...counts } = await checkRound(store, { run: 'none', variant: 'v', recordFile: join(folder, 'none.json'), requests: 1234 });
+  const { problems, ...counts } = await checkRound(store, {
+    run: 'none',
+    variant: 'v',
+    recordFile: join(folder, 'none.json'),
+    requests: 1234,
+  });
   expect(counts).toEqual({ requests: 1234, stored: 0, backfilled: 0, lost: 1234 });
-  expect(problems).toEqual([expect.stringMatching(/^InfluxDB lacks 1,234 of 1,234 requests of v, round 1: ENOENT/)]);
+  expect(problems).toEqual([
+    expect.stringMatching(/^InfluxDB lacks 1,234 of 1,234 requests of v, round 1: ENOENT/),
+  ]);
 });
 
 it('does not hide that more is stored than was made', async () => {
   const recordFile = writeRecord('more', 3);
   expect(await checkRound(store, { run: 'more', variant: 'v', recordFile, requests: 20 })).toEqual({
-    requests: 20, stored: 30, backfilled: 20, lost: 0,
-    problems: ['InfluxDB holds 30 requests of v, round 1, more than the 20 that were made; the figures in result.json are right, those in InfluxDB are not'],
+    requests: 20,
+    stored: 30,
+    backfilled: 20,
+    lost: 0,
+    problems: [
+      'InfluxDB holds 30 requests of v, round 1, more than the 20 that were made; the figures in result.json are right, those in InfluxDB are not',
+    ],
   });
 });
 
@@ -152,33 +214,70 @@ it('counts as lost what a database that hangs lacks, waits for it once, and writ
   await stopWhole(pid() ?? NaN);
   const check = { run: 'hung', variant: 'v', recordFile: writeRecord('hung', 2), requests: 20 };
   const integrity = await checkRound(other, check);
-  expect(integrity).toEqual({ requests: 20, stored: 0, backfilled: 0, lost: 20, problems: [`InfluxDB at ${other.influx.url} does not answer: it hangs`] });
+  expect(integrity).toEqual({
+    requests: 20,
+    stored: 0,
+    backfilled: 0,
+    lost: 20,
+    problems: [`InfluxDB at ${other.influx.url} does not answer: it hangs`],
+  });
   // It is known by now: nothing is asked of it.
   const asked = vi.spyOn(globalThis, 'fetch');
   onTestFinished(() => asked.mockRestore());
   expect(await other.revive()).toBe(false);
-  await expect(other.write(['m value=1 1'])).rejects.toThrow(`InfluxDB at ${other.influx.url} does not answer: it hangs`);
+  await expect(other.write(['m value=1 1'])).rejects.toThrow(
+    `InfluxDB at ${other.influx.url} does not answer: it hangs`,
+  );
   expect(asked).not.toHaveBeenCalled();
-  expect((await checkRounds(other, 'hung', [{ ...check, round: 1 }], true)).uncounted).toBe(`InfluxDB at ${other.influx.url} does not answer: it hangs`);
+  expect((await checkRounds(other, 'hung', [{ ...check, round: 1 }], true)).uncounted).toBe(
+    `InfluxDB at ${other.influx.url} does not answer: it hangs`,
+  );
   process.kill(pid() ?? NaN, 'SIGCONT');
-  expect(await checkRounds(other, 'hung', [{ ...check, round: 1 }], true)).toEqual({ integrity: [{ requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }], uncounted: null });
+  expect(await checkRounds(other, 'hung', [{ ...check, round: 1 }], true)).toEqual({
+    integrity: [{ requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }],
+    uncounted: null,
+  });
 });
 
-it('counts several rounds at once, each for itself, and one generator\'s loss is not made good by another', async () => {
-  const rounds = await Promise.all(['a', 'b', 'c'].map(async (name) => ({ variant: name, round: 1, recordFile: writeRecord('several', 3, false, name), requests: 30 })));
+it("counts several rounds at once, each for itself, and one generator's loss is not made good by another", async () => {
+  const rounds = await Promise.all(
+    ['a', 'b', 'c'].map(async (name) => ({
+      variant: name,
+      round: 1,
+      recordFile: writeRecord('several', 3, false, name),
+      requests: 30,
+    })),
+  );
   const whole = { requests: 30, stored: 30, lost: 0, problems: [] };
   await checkRounds(store, 'several', rounds.slice(0, 1));
-  expect(await checkRounds(store, 'several', rounds)).toEqual({ integrity: [0, 30, 30].map((backfilled) => ({ ...whole, backfilled })), uncounted: null });
+  expect(await checkRounds(store, 'several', rounds)).toEqual({
+    integrity: [0, 30, 30].map((backfilled) => ({ ...whole, backfilled })),
+    uncounted: null,
+  });
 
-  const made = (instance: number, value: number): string => `loadgen_requests,run=two,variant=v,round=1,instance_id=${instance} value=${value} 1`;
+  const made = (instance: number, value: number): string =>
+    `loadgen_requests,run=two,variant=v,round=1,instance_id=${instance} value=${value} 1`;
   await store.write([made(1, 12), made(2, 7)]);
-  expect((await checkRounds(store, 'two', [{ variant: 'v', round: 1, recordFile: undefined, requests: 20, instances: [10, 10] }])).integrity).toEqual([
-    { requests: 20, stored: 19, backfilled: 0, lost: 3, problems: ['InfluxDB lacks 3 of 20 requests of v, round 1 (3 of generator 2)'] },
+  expect(
+    (
+      await checkRounds(store, 'two', [
+        { variant: 'v', round: 1, recordFile: undefined, requests: 20, instances: [10, 10] },
+      ])
+    ).integrity,
+  ).toEqual([
+    {
+      requests: 20,
+      stored: 19,
+      backfilled: 0,
+      lost: 3,
+      problems: ['InfluxDB lacks 3 of 20 requests of v, round 1 (3 of generator 2)'],
+    },
   ]);
 });
 
 /** A store on the other side of a proxy to the real influxd. */
-const spoilt = async (fate: Fate): Promise<Store> => openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
+const spoilt = async (fate: Fate): Promise<Store> =>
+  openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
 
 it('repairs what an external database refused of k6: too large, too busy', async () => {
   let k6Done = false;
@@ -192,18 +291,34 @@ it('repairs what an external database refused of k6: too large, too busy', async
   await k6.exited;
   k6Done = true;
   expect(refused).toBeGreaterThan(0);
-  expect(await checkRound(other, { run: 'refused', variant, recordFile, requests: 50 }))
-    .toEqual({ requests: 50, stored: 50, backfilled: 50, lost: 0, problems: [] });
+  expect(await checkRound(other, { run: 'refused', variant, recordFile, requests: 50 })).toEqual({
+    requests: 50,
+    stored: 50,
+    backfilled: 50,
+    lost: 0,
+    problems: [],
+  });
 });
 
 it('keeps what an external database is away for until the next lines, and nothing that it refuses', async () => {
   let fate: ReturnType<Fate> = 503;
   const other = await spoilt((_body, path) => (path.startsWith('/write') ? fate : 'pass'));
   // At once, as those of several sides are.
-  const write = async (...values: number[]): Promise<string[]> => (
-    (await Promise.allSettled(values.map((value) => other.writeOrKeep([`kept value=${value} ${value}`])))).map(({ status }) => status));
-  const written = async (): Promise<unknown[]> => (await store.query('SELECT value FROM kept')).flatMap(({ values }) => values.map(([, value]) => value));
-  expect([await write(1, 2), await write(3), await written()]).toEqual([['rejected', 'rejected'], ['rejected'], []]);
+  const write = async (...values: number[]): Promise<string[]> =>
+    (
+      await Promise.allSettled(
+        values.map((value) => other.writeOrKeep([`kept value=${value} ${value}`])),
+      )
+    ).map(({ status }) => status);
+  const written = async (): Promise<unknown[]> =>
+    (await store.query('SELECT value FROM kept')).flatMap(({ values }) =>
+      values.map(([, value]) => value),
+    );
+  expect([await write(1, 2), await write(3), await written()]).toEqual([
+    ['rejected', 'rejected'],
+    ['rejected'],
+    [],
+  ]);
   fate = 'pass';
   expect([await write(4), await written()]).toEqual([['fulfilled'], [1, 2, 3, 4]]);
   fate = 400;
@@ -212,12 +327,22 @@ it('keeps what an external database is away for until the next lines, and nothin
   expect([await write(6), await written()]).toEqual([['fulfilled'], [1, 2, 3, 4, 6]]);
 });
 
-it.each([['will not take', '/write', 500, 'InfluxDB lacks 40 of 40 requests of v, round 1: '], ['does not even count any more', '/', 502, '']])('counts as lost what the database %s, and says why', async (_, paths, status, begin) => {
+it.each([
+  ['will not take', '/write', 500, 'InfluxDB lacks 40 of 40 requests of v, round 1: '],
+  ['does not even count any more', '/', 502, ''],
+])('counts as lost what the database %s, and says why', async (_, paths, status, begin) => {
   let opened = false;
   const other = await spoilt((_body, path) => (opened && path.startsWith(paths) ? status : 'pass'));
   opened = true;
   const run = `lost-${status}`;
-  const { problems, ...counts } = await checkRound(other, { run, variant: 'v', recordFile: writeRecord(run, 4), requests: 40 });
+  const { problems, ...counts } = await checkRound(other, {
+    run,
+    variant: 'v',
+    recordFile: writeRecord(run, 4),
+    requests: 40,
+  });
   expect(counts).toEqual({ requests: 40, stored: 0, backfilled: 0, lost: 40 });
-  expect(problems).toEqual([`${begin}InfluxDB at ${other.influx.url}: ${refusal} (status ${status})`]);
+  expect(problems).toEqual([
+    `${begin}InfluxDB at ${other.influx.url}: ${refusal} (status ${status})`,
+  ]);
 });

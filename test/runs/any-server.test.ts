@@ -10,7 +10,9 @@ import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
 import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const folder = join(projectRoot, 'examples/any-server');
-const sides = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/^ {2}'(.+)'/gm)].map(([, side]) => side as string);
+const sides = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/^ {2}'(.+)'/gm)].map(
+  ([, side]) => side as string,
+);
 const programOf = (side: string): string => side.replace(/^[a-z]+=/, '').split(' ')[0] as string;
 
 const home = useHome(['k6']);
@@ -24,27 +26,66 @@ beforeAll(async () => {
 
 test('each answers with its page, and nothing is left of it', async () => {
   expect(sides.map(programOf)).toEqual(['caddy', 'lighttpd', 'apache2', 'haproxy', 'node', 'go']);
-  const here = await Promise.all(sides.map(async (side) => programOf(side) === 'go' || await find(programOf(side), thisMachine()) !== undefined));
+  const here = await Promise.all(
+    sides.map(
+      async (side) =>
+        programOf(side) === 'go' || (await find(programOf(side), thisMachine())) !== undefined,
+    ),
+  );
   const there = sides.filter((_, index) => here[index]);
-  for (const side of sides) if (!there.includes(side)) console.warn(`SKIPPED: the example with ${programOf(side)}, which is not installed`);
+  for (const side of sides)
+    if (!there.includes(side))
+      console.warn(`SKIPPED: the example with ${programOf(side)}, which is not installed`);
   const out = newOut();
-  const run = startCommand(['compare', ...there, '--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none', '--out', out], {
-    ...home.env, INIT_CWD: folder, PATH: [goFolder, process.env.PATH].join(delimiter),
-  });
-  const started = await vi.waitFor((): Seen[] => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    const found = descendants(run.pid);
-    expect(found.map(({ command }) => command)).toContain('k6');
-    return found;
-  }, { timeout: 120_000, interval: 20 });
+  const run = startCommand(
+    [
+      'compare',
+      ...there,
+      '--quick',
+      '--rounds',
+      '1',
+      '--duration',
+      '200ms',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ],
+    {
+      ...home.env,
+      INIT_CWD: folder,
+      PATH: [goFolder, process.env.PATH].join(delimiter),
+    },
+  );
+  const started = await vi.waitFor(
+    (): Seen[] => {
+      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+      const found = descendants(run.pid);
+      expect(found.map(({ command }) => command)).toContain('k6');
+      return found;
+    },
+    { timeout: 120_000, interval: 20 },
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   expect(stillRunning(started)).toEqual([]);
 
   const { variants } = readResult(out);
-  expect(variants.map(({ server }) => server?.name)).toEqual(there.map((side) => basename(programOf(side))));
-  for (const { name, rounds: [round], successRatio, load: { bodyBytes } } of variants) {
+  expect(variants.map(({ server }) => server?.name)).toEqual(
+    there.map((side) => basename(programOf(side))),
+  );
+  for (const {
+    name,
+    rounds: [round],
+    successRatio,
+    load: { bodyBytes },
+  } of variants) {
     const [phase] = round?.phases ?? [];
-    expect([name, successRatio, bodyBytes, phase?.responses['2xx']]).toEqual([name, 1, readFileSync(join(folder, 'www/index.html')).length, phase?.requests]);
+    expect([name, successRatio, bodyBytes, phase?.responses['2xx']]).toEqual([
+      name,
+      1,
+      readFileSync(join(folder, 'www/index.html')).length,
+      phase?.requests,
+    ]);
     expect(phase?.requests, name).toBeGreaterThan(0);
     // The whole tree is seen, and not just its first process.
     expect(phase?.serverCpuSeconds, name).toBeGreaterThan(0);

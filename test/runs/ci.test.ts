@@ -16,8 +16,10 @@ beforeAll(async () => {
   mkdirSync(join(workspace, 'before'), { recursive: true });
   mkdirSync(join(workspace, 'www'));
   writeFileSync(join(workspace, 'www', 'index.html'), 'hello\n');
-  const nginx = (line: string): string => `events { }\nhttp {\n  access_log off;\n  limit_req_zone $binary_remote_addr zone=few:1m rate=500r/s;\n  server { listen 8080; root ${join(workspace, 'www')}; ${line} }\n}\n`;
-  for (const name of ['before/nginx.conf', 'copy.conf']) writeFileSync(join(workspace, name), nginx(''));
+  const nginx = (line: string): string =>
+    `events { }\nhttp {\n  access_log off;\n  limit_req_zone $binary_remote_addr zone=few:1m rate=500r/s;\n  server { listen 8080; root ${join(workspace, 'www')}; ${line} }\n}\n`;
+  for (const name of ['before/nginx.conf', 'copy.conf'])
+    writeFileSync(join(workspace, name), nginx(''));
   // A small part of its requests/s is left, whoever else is busy: no machine is so busy that this stays open.
   writeFileSync(join(workspace, 'nginx.conf'), nginx('limit_req zone=few burst=1000;'));
 }, 300_000);
@@ -26,28 +28,54 @@ const short = '--duration=300ms\n--quick';
 
 test('the action fails where a side is slower, once everybody has been told', async () => {
   const { code, outputs, summary, used, calls, body, said } = await runAction({
-    inputs: { sides: 'before=before/nginx.conf\n\nafter=nginx.conf\n', url: '/index.html', rounds: '6', flags: short }, pullRequest: 7, workspace, env: home.env,
+    inputs: {
+      sides: 'before=before/nginx.conf\n\nafter=nginx.conf\n',
+      url: '/index.html',
+      rounds: '6',
+      flags: short,
+    },
+    pullRequest: 7,
+    workspace,
+    env: home.env,
   });
   expect(code, said).toBe(3);
   expect(said).toMatch(/^--fail-if slower: after is slower than before$/m);
   expect(outputs['verdict']).toBe('slower');
   expect(Number(outputs['ratio'])).toBeLessThan(0.95);
-  expect(summary).toMatch(/^\*\*after is slower than before here: −[\d.]+ % \(95 % interval −[\d.]+ % to −[\d.]+ %\)\.\*\*\n\n\| variant \| /);
+  expect(summary).toMatch(
+    /^\*\*after is slower than before here: −[\d.]+ % \(95 % interval −[\d.]+ % to −[\d.]+ %\)\.\*\*\n\n\| variant \| /,
+  );
   expect(summary).not.toContain(workspace);
   expect(calls).toHaveLength(2);
   expect(body).toContain(summary);
   expect(used['actions/cache/save']?.['key']).toMatch(/^bakeoff-k6-Linux-X64-[0-9a-f]{16}$/);
   const report = outputs['report'] as string;
   expect(used['actions/upload-artifact']).toEqual({ name: 'bakeoff', path: report });
-  expect(readdirSync(report).sort()).toEqual(['comment.md', 'report.html', 'result.csv', 'result.json']);
+  expect(readdirSync(report).sort()).toEqual([
+    'comment.md',
+    'report.html',
+    'result.csv',
+    'result.json',
+  ]);
   const result = JSON.parse(readFileSync(join(report, 'result.json'), 'utf8')) as Result;
-  expect(result).toMatchObject({ state: 'complete', variants: [{ rounds: { length: 6 } }, { rounds: { length: 6 } }], comparisons: [{ verdict: 'slower' }] });
+  expect(result).toMatchObject({
+    state: 'complete',
+    variants: [{ rounds: { length: 6 } }, { rounds: { length: 6 } }],
+    comparisons: [{ verdict: 'slower' }],
+  });
 });
 
 test('and passes where both are the same', async () => {
   const { code, outputs, summary, said, calls } = await runAction({
     // By chance alone one of 40 such runs is called slower; not by so much.
-    inputs: { sides: 'before/nginx.conf\ncopy.conf', url: '/index.html', rounds: '4', flags: `${short}\n--same-within=30%` }, workspace, env: home.env,
+    inputs: {
+      sides: 'before/nginx.conf\ncopy.conf',
+      url: '/index.html',
+      rounds: '4',
+      flags: `${short}\n--same-within=30%`,
+    },
+    workspace,
+    env: home.env,
   });
   expect(code, said).toBe(0);
   expect(outputs['verdict']).toMatch(/^(same|inconclusive)$/);
@@ -56,10 +84,19 @@ test('and passes where both are the same', async () => {
 });
 
 test('wrong words fail the job with their line, and nobody is told of a comparison', async () => {
-  const { code, outputs, summary, said, used, calls } = await runAction({ inputs: { sides: 'before/nginx.conf\nngin.conf', load: '$(touch owned)`touch owned`"' }, pullRequest: 7, workspace, env: home.env });
+  const { code, outputs, summary, said, used, calls } = await runAction({
+    inputs: { sides: 'before/nginx.conf\nngin.conf', load: '$(touch owned)`touch owned`"' },
+    pullRequest: 7,
+    workspace,
+    env: home.env,
+  });
   expect(code).toBe(2);
   expect(said).toContain('did you mean nginx.conf?');
-  expect({ outputs, summary, calls }).toEqual({ outputs: { verdict: '', ratio: '', report: '' }, summary: '', calls: [] });
+  expect({ outputs, summary, calls }).toEqual({
+    outputs: { verdict: '', ratio: '', report: '' },
+    summary: '',
+    calls: [],
+  });
   expect(used).not.toHaveProperty('actions/upload-artifact');
   expect(readdirSync(workspace)).not.toContain('owned');
 });
@@ -67,20 +104,44 @@ test('wrong words fail the job with their line, and nobody is told of a comparis
 test('the job of a GitLab pipeline does the same', async () => {
   const page = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8');
   const [, , yaml = ''] = page.split('```yaml\n');
-  const { bakeoff: { script, after_script: afterwards } } = parse(yaml.split('```')[0] ?? '') as { bakeoff: Record<'script' | 'after_script', string[]> };
+  const {
+    bakeoff: { script, after_script: afterwards },
+  } = parse(yaml.split('```')[0] ?? '') as { bakeoff: Record<'script' | 'after_script', string[]> };
   const bin = join(home.folder, 'bin');
   mkdirSync(bin);
-  writeFileSync(join(bin, 'curl'), '#!/bin/sh\nfor word; do :; done; echo "$word" >>curled; for word; do case $word in body=\\<*) cat "${word#body=<}" >>curled; esac; done\n');
+  writeFileSync(
+    join(bin, 'curl'),
+    '#!/bin/sh\nfor word; do :; done; echo "$word" >>curled; for word; do case $word in body=\\<*) cat "${word#body=<}" >>curled; esac; done\n',
+  );
   chmodSync(join(bin, 'curl'), 0o755);
   mkdirSync(join(workspace, 'report'));
-  const env = { ...process.env, ...home.env, PATH: `${bin}:${process.env['PATH']}`, BAKEOFF: projectRoot, BAKEOFF_TOKEN: 'token', CI_API_V4_URL: 'https://example.org/api/v4', CI_PROJECT_ID: '1', CI_MERGE_REQUEST_IID: '2' };
-  const shell = (lines: readonly string[]): ReturnType<typeof run> => run({ command: 'bash', args: ['-e', '-o', 'pipefail', '-c', lines.join('\n')], cwd: workspace, env });
+  const env = {
+    ...process.env,
+    ...home.env,
+    PATH: `${bin}:${process.env['PATH']}`,
+    BAKEOFF: projectRoot,
+    BAKEOFF_TOKEN: 'token',
+    CI_API_V4_URL: 'https://example.org/api/v4',
+    CI_PROJECT_ID: '1',
+    CI_MERGE_REQUEST_IID: '2',
+  };
+  const shell = (lines: readonly string[]): ReturnType<typeof run> =>
+    run({
+      command: 'bash',
+      args: ['-e', '-o', 'pipefail', '-c', lines.join('\n')],
+      cwd: workspace,
+      env,
+    });
   // With six rounds a host that stands still in one of them does not leave it open.
-  const { code, stderr } = await shell(script.map((line) => line.replace(' --url ', ` --rounds=6 ${short.replace('\n', ' ')} --url `)));
+  const { code, stderr } = await shell(
+    script.map((line) => line.replace(' --url ', ` --rounds=6 ${short.replace('\n', ' ')} --url `)),
+  );
   expect(code, stderr).toBe(3);
   expect(await shell(afterwards)).toMatchObject({ code: 0 });
   const comment = readFileSync(join(workspace, 'report', 'comment.md'), 'utf8');
   expect(comment).toContain('after is slower than before here');
-  expect(readFileSync(join(workspace, 'curled'), 'utf8')).toBe(`https://example.org/api/v4/projects/1/merge_requests/2/notes\n${comment}`);
+  expect(readFileSync(join(workspace, 'curled'), 'utf8')).toBe(
+    `https://example.org/api/v4/projects/1/merge_requests/2/notes\n${comment}`,
+  );
   expect(readFileSync(join(workspace, 'report', 'result.csv'), 'utf8')).toMatch(/,slower,/);
 });

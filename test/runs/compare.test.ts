@@ -22,11 +22,18 @@ beforeAll(async () => {
   for (const folder of [configs, www]) mkdirSync(folder);
   writeFileSync(join(www, 'index.html'), 'hello\n');
   writeFileSync(join(www, 'large.html'), randomBytes(20_000).toString('hex'));
-  const nginx = (lines: string): string => `events { }\nhttp {\n  ${lines}\n  server { listen 8080; root ${www}; }\n}\n`;
+  const nginx = (lines: string): string =>
+    `events { }\nhttp {\n  ${lines}\n  server { listen 8080; root ${www}; }\n}\n`;
   writeFileSync(join(configs, 'fast.conf'), nginx('access_log off;'));
   writeFileSync(join(configs, 'slow.conf'), nginx('access_log off; gzip on; gzip_comp_level 9;'));
-  writeFileSync(join(configs, 'module.conf'), `load_module modules/nothing_module.so;\n${nginx('')}`);
-  writeFileSync(join(configs, 'h2o.yaml'), `listen: 8090\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: ${www}\n`);
+  writeFileSync(
+    join(configs, 'module.conf'),
+    `load_module modules/nothing_module.so;\n${nginx('')}`,
+  );
+  writeFileSync(
+    join(configs, 'h2o.yaml'),
+    `listen: 8090\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: ${www}\n`,
+  );
   writeFileSync(join(configs, 'nghttpd.conf'), `--no-tls\n--htdocs=${www}\n8099\n`);
 }, 300_000);
 
@@ -35,57 +42,116 @@ function compare(...args: string[]): ScenarioRun {
   return startCommand(['compare', ...args], { ...home.env, INIT_CWD: configs });
 }
 
-test.skipIf(!existsSync(packaged))("Debian's nginx.conf against a copy with one line changed, without edits", async () => {
-  const text = readFileSync(packaged, 'utf8');
-  const changed = text.replace('sendfile on;', 'sendfile off;');
-  expect(changed).not.toBe(text);
-  writeFileSync(join(configs, 'copy.conf'), changed);
-  const before = [packaged, join(configs, 'copy.conf')].map((file) => [readFileSync(file, 'utf8'), statSync(file).mtimeMs]);
+test.skipIf(!existsSync(packaged))(
+  "Debian's nginx.conf against a copy with one line changed, without edits",
+  async () => {
+    const text = readFileSync(packaged, 'utf8');
+    const changed = text.replace('sendfile on;', 'sendfile off;');
+    expect(changed).not.toBe(text);
+    writeFileSync(join(configs, 'copy.conf'), changed);
+    const before = [packaged, join(configs, 'copy.conf')].map((file) => [
+      readFileSync(file, 'utf8'),
+      statSync(file).mtimeMs,
+    ]);
 
-  const out = newOut();
-  const run = compare(packaged, 'copy.conf', '--name', 'one-line', ...short, '--rounds', '2', '--out', out);
-  const started = await vi.waitFor((): Seen[] => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    const found = descendants(run.pid);
-    expect(run.stdout()).toContain('one-line ·');
-    expect(found.map(({ command }) => command)).toEqual(expect.arrayContaining(['k6', 'nginx']));
-    return found;
-  }, { timeout: 30_000, interval: 20 });
-  expect(await run.ended, run.stderr()).toBe(0);
+    const out = newOut();
+    const run = compare(
+      packaged,
+      'copy.conf',
+      '--name',
+      'one-line',
+      ...short,
+      '--rounds',
+      '2',
+      '--out',
+      out,
+    );
+    const started = await vi.waitFor(
+      (): Seen[] => {
+        if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+        const found = descendants(run.pid);
+        expect(run.stdout()).toContain('one-line ·');
+        expect(found.map(({ command }) => command)).toEqual(
+          expect.arrayContaining(['k6', 'nginx']),
+        );
+        return found;
+      },
+      { timeout: 30_000, interval: 20 },
+    );
+    expect(await run.ended, run.stderr()).toBe(0);
 
-  expect(stillRunning(started)).toEqual([]);
-  expect([packaged, join(configs, 'copy.conf')].map((file) => [readFileSync(file, 'utf8'), statSync(file).mtimeMs])).toEqual(before);
-  const [said, table] = run.stdout().split('one-line ·');
-  expect(said).toMatch(/^nginx, copy: listen 80.* → 127\.0\.0\.1, a free port$/m);
-  expect(said?.match(/^nginx, copy: pid /gm)).toHaveLength(1);
-  expect(table).toMatch(/^ wrk -c 100 -t \d+ -d 10 \(here 0\.3 s\) · [\d,]+ B over HTTP\/1\.1 · 2 rounds/);
-  expect(table).toMatch(/^copy +[\d,]+ +×\d+\.\d\d needs 4 rounds/m);
+    expect(stillRunning(started)).toEqual([]);
+    expect(
+      [packaged, join(configs, 'copy.conf')].map((file) => [
+        readFileSync(file, 'utf8'),
+        statSync(file).mtimeMs,
+      ]),
+    ).toEqual(before);
+    const [said, table] = run.stdout().split('one-line ·');
+    expect(said).toMatch(/^nginx, copy: listen 80.* → 127\.0\.0\.1, a free port$/m);
+    expect(said?.match(/^nginx, copy: pid /gm)).toHaveLength(1);
+    expect(table).toMatch(
+      /^ wrk -c 100 -t \d+ -d 10 \(here 0\.3 s\) · [\d,]+ B over HTTP\/1\.1 · 2 rounds/,
+    );
+    expect(table).toMatch(/^copy +[\d,]+ +×\d+\.\d\d needs 4 rounds/m);
 
-  const result = readResult(out);
-  expect(result).toMatchObject({ run: expect.stringMatching(/-one-line$/) as string, scenario: 'one-line', title: 'nginx.conf against copy.conf', state: 'complete', integrity: null });
-  expect(result.comparisons).toMatchObject([{ variant: 'copy', baseline: 'nginx', verdict: 'none', why: 'needs 4 rounds' }]);
-  expect(result.variants).toMatchObject([packaged, join(configs, 'copy.conf')].map((file) => ({ server: { name: 'nginx', config: [file] }, rounds: [{}, {}] })));
-  for (const { server, rounds } of result.variants) {
-    expect(server?.redirections.join('\n')).toMatch(/^listen 80.* → 127\.0\.0\.1:\d+$/m);
-    for (const { phases: [phase] } of rounds) {
-      expect(phase?.requests).toBeGreaterThan(100);
-      expect(phase?.responses['2xx']).toBe(phase?.requests);
+    const result = readResult(out);
+    expect(result).toMatchObject({
+      run: expect.stringMatching(/-one-line$/) as string,
+      scenario: 'one-line',
+      title: 'nginx.conf against copy.conf',
+      state: 'complete',
+      integrity: null,
+    });
+    expect(result.comparisons).toMatchObject([
+      { variant: 'copy', baseline: 'nginx', verdict: 'none', why: 'needs 4 rounds' },
+    ]);
+    expect(result.variants).toMatchObject(
+      [packaged, join(configs, 'copy.conf')].map((file) => ({
+        server: { name: 'nginx', config: [file] },
+        rounds: [{}, {}],
+      })),
+    );
+    for (const { server, rounds } of result.variants) {
+      expect(server?.redirections.join('\n')).toMatch(/^listen 80.* → 127\.0\.0\.1:\d+$/m);
+      for (const {
+        phases: [phase],
+      } of rounds) {
+        expect(phase?.requests).toBeGreaterThan(100);
+        expect(phase?.responses['2xx']).toBe(phase?.requests);
+      }
     }
-  }
-});
+  },
+);
 
 describe('--fail-if', () => {
   test('slower ends with 3 where the second one is slower', async () => {
     const out = newOut();
-    const run = compare('fast.conf', 'slow.conf', ...largeLoad, ...short, '--fail-if', 'slower', '--out', out, '--json');
+    const run = compare(
+      'fast.conf',
+      'slow.conf',
+      ...largeLoad,
+      ...short,
+      '--fail-if',
+      'slower',
+      '--out',
+      out,
+      '--json',
+    );
     expect(await run.ended, run.stderr()).toBe(3);
     expect(run.stderr()).toContain('--fail-if slower: slow is slower than fast\n');
     const result = JSON.parse(run.stdout()) as ReturnType<typeof readResult>;
     expect(readResult(out)).toEqual(result);
-    expect(result.comparisons).toMatchObject([{ variant: 'slow', baseline: 'fast', verdict: 'slower' }]);
-    expect(result.variants.map(({ load }) => load['headers'])).toEqual([{ 'Accept-Encoding': 'gzip' }, { 'Accept-Encoding': 'gzip' }]);
+    expect(result.comparisons).toMatchObject([
+      { variant: 'slow', baseline: 'fast', verdict: 'slower' },
+    ]);
+    expect(result.variants.map(({ load }) => load['headers'])).toEqual([
+      { 'Accept-Encoding': 'gzip' },
+      { 'Accept-Encoding': 'gzip' },
+    ]);
     const [fast, slow] = result.variants.map(({ rounds }) => rounds[0]?.phases[0]);
-    const bodyOf = (phase: typeof fast): number => (phase?.bytes.body ?? NaN) / (phase?.requests ?? NaN);
+    const bodyOf = (phase: typeof fast): number =>
+      (phase?.bytes.body ?? NaN) / (phase?.requests ?? NaN);
     expect(bodyOf(fast)).toBeCloseTo(40_000, -3);
     // The header came: it is compressed, to the half that random hex digits can be.
     expect(bodyOf(slow)).toBeLessThan(30_000);
@@ -93,11 +159,26 @@ describe('--fail-if', () => {
 
   test('slower ends with 0 where it is not: nginx against h2o', async () => {
     const out = newOut();
-    const run = compare('slow.conf', 'h2o.yaml', ...largeLoad, ...short, '--fail-if', 'slower', '--out', out);
+    const run = compare(
+      'slow.conf',
+      'h2o.yaml',
+      ...largeLoad,
+      ...short,
+      '--fail-if',
+      'slower',
+      '--out',
+      out,
+    );
     expect(await run.ended, run.stderr()).toBe(0);
     const result = readResult(out);
     // Many times faster; on a machine that is busy enough it may stay open, which is no failure either.
-    expect(result.comparisons).toMatchObject([{ variant: 'h2o', baseline: 'slow', verdict: expect.stringMatching(/^(faster|inconclusive)$/) }]);
+    expect(result.comparisons).toMatchObject([
+      {
+        variant: 'h2o',
+        baseline: 'slow',
+        verdict: expect.stringMatching(/^(faster|inconclusive)$/),
+      },
+    ]);
     expect(result.variants.map(({ server }) => server?.name)).toEqual(['nginx', 'h2o']);
   });
 });
@@ -107,19 +188,31 @@ test('HTTP/1.1 against HTTP/2: each over what it speaks, and the difference is s
   const run = compare('fast.conf', 'nghttpd.conf', ...short, '--rounds', '1', '--out', out);
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
-  expect(result.variants.map(({ load }) => [load.protocol, load['command'], load.streams])).toEqual([
-    ['http/1.1', expect.stringMatching(/^wrk -c 100 -t \d+ -d 10$/), 1], ['h2c', expect.stringMatching(/^h2load -c 100 -m 1 -t \d+ -D 10$/), 1],
-  ]);
+  expect(result.variants.map(({ load }) => [load.protocol, load['command'], load.streams])).toEqual(
+    [
+      ['http/1.1', expect.stringMatching(/^wrk -c 100 -t \d+ -d 10$/), 1],
+      ['h2c', expect.stringMatching(/^h2load -c 100 -m 1 -t \d+ -D 10$/), 1],
+    ],
+  );
   expect(result.footnotes).toEqual([
     'The protocols differ: fast.conf is loaded over HTTP/1.1, nghttpd.conf is loaded over HTTP/2 without TLS; part of what is seen is theirs.',
   ]);
-  for (const { rounds } of result.variants) expect(rounds[0]?.phases[0]?.responses['2xx']).toBe(rounds[0]?.phases[0]?.requests);
+  for (const { rounds } of result.variants)
+    expect(rounds[0]?.phases[0]?.responses['2xx']).toBe(rounds[0]?.phases[0]?.requests);
 });
 
 describe('what does not run is refused in one line, before anything is measured', () => {
   test.each([
-    ['a page that is not there', ['fast.conf', 'slow.conf', '--url', '/nothing.html'], /^fast\.conf: .*\/nothing\.html answers with status 404/],
-    ['a module that this build lacks', ['fast.conf', 'module.conf', '--trust-config'], /module\.conf.*nothing_module\.so/],
+    [
+      'a page that is not there',
+      ['fast.conf', 'slow.conf', '--url', '/nothing.html'],
+      /^fast\.conf: .*\/nothing\.html answers with status 404/,
+    ],
+    [
+      'a module that this build lacks',
+      ['fast.conf', 'module.conf', '--trust-config'],
+      /module\.conf.*nothing_module\.so/,
+    ],
   ])('%s', async (_, args, message) => {
     const out = newOut();
     const run = compare(...args, ...short, '--out', out);
@@ -133,14 +226,20 @@ describe('what does not run is refused in one line, before anything is measured'
 
 test('Ctrl-C while a config is tried ends its server, and leaves no file behind', async () => {
   // It takes connections and never answers, so that the server never gets ready.
-  const mute = createServer((socket) => { socket.on('error', () => undefined); });
+  const mute = createServer((socket) => {
+    socket.on('error', () => undefined);
+  });
   const port = await listening(mute);
-  writeFileSync(join(configs, 'mute.conf'), `events { }\nhttp { server { listen 8080; location / { proxy_pass http://127.0.0.1:${port}; } } }\n`);
-  const trials = (): string[] => readdirSync(home.folder).filter((name) => name.startsWith('bakeoff-'));
+  writeFileSync(
+    join(configs, 'mute.conf'),
+    `events { }\nhttp { server { listen 8080; location / { proxy_pass http://127.0.0.1:${port}; } } }\n`,
+  );
+  const trials = (): string[] =>
+    readdirSync(home.folder).filter((name) => name.startsWith('bakeoff-'));
   const before = trials();
   const asked = once(mute, 'connection');
   const run = compare('mute.conf', 'fast.conf', ...short, '--out', newOut());
-  const [connection] = await asked as [Socket];
+  const [connection] = (await asked) as [Socket];
   const started = descendants(run.pid);
   expect(started.map(({ command }) => command)).toContain('nginx');
   expect(trials()).not.toEqual(before);

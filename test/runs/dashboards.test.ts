@@ -5,7 +5,13 @@ import { valuesIn } from '../../lib/analysis/merged.ts';
 import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { columnsOf, DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import { expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
+import {
+  expectedLinkRounds,
+  expectedPhaseRows,
+  expectedRoundRows,
+  expectedRows,
+  total,
+} from '../dashboard-figures.ts';
 import { whyNoNetworks } from '../fixtures/networks.ts';
 import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 
@@ -25,7 +31,11 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 
 /** Panels of a dashboard that have nothing to show of a run, by their titles; each of them has to say why. */
-async function emptyPanels(name: DashboardName, result: Result, variant: string): Promise<string[]> {
+async function emptyPanels(
+  name: DashboardName,
+  result: Result,
+  variant: string,
+): Promise<string[]> {
   const titles: string[] = [];
   for (const { id, title, fieldConfig } of panelsOf(dashboardOf(name))) {
     const answers = await database.panel(name, id, { ...result, variant });
@@ -38,11 +48,18 @@ async function emptyPanels(name: DashboardName, result: Result, variant: string)
 
 describe('every dashboard', () => {
   it('offers the runs that it can show, and no others', async () => {
-    for (const { run } of [wrk, rate]) expect(await database.choices('live', 'run', { ...wrk, run })).toEqual([rate.run, wrk.run]);
-    for (const { scenario, ...others } of [wrk, rate]) expect(await database.choices('live', 'scenario', { ...others, scenario: '' })).toEqual([scenario]);
+    for (const { run } of [wrk, rate])
+      expect(await database.choices('live', 'run', { ...wrk, run })).toEqual([rate.run, wrk.run]);
+    for (const { scenario, ...others } of [wrk, rate])
+      expect(await database.choices('live', 'scenario', { ...others, scenario: '' })).toEqual([
+        scenario,
+      ]);
     for (const name of names.filter((other) => other !== 'live')) {
       const scenarios = await database.choices(name, 'scenario', wrk);
-      expect([name, scenarios]).toEqual([name, name === 'http2' ? [rate.scenario] : [rate.scenario, wrk.scenario]]);
+      expect([name, scenarios]).toEqual([
+        name,
+        name === 'http2' ? [rate.scenario] : [rate.scenario, wrk.scenario],
+      ]);
       for (const result of [wrk, rate].filter(({ scenario }) => scenarios.includes(scenario))) {
         expect([name, await database.choices(name, 'run', result)]).toEqual([name, [result.run]]);
       }
@@ -56,25 +73,53 @@ describe('every dashboard', () => {
     const noControl = ['Noise floor of this machine, run by run'];
     const noLink = ['What went over the link'];
     const noneFailed = ['Attempts that failed, by cause'];
-    const oneRate = ['The highest rate within the limit', 'Latency by rate', 'Latency by rate, drawn'];
+    const oneRate = [
+      'The highest rate within the limit',
+      'Latency by rate',
+      'Latency by rate, drawn',
+    ];
     const noLinkRounds = ['What went over the link, round by round'];
-    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', wrk, 'open-file-cache')).toEqual([
+      ...oneRate,
+      ...noneFailed,
+      ...noLink,
+      ...noLinkRounds,
+    ]);
     expect(await emptyPanels('live', wrk, '')).toEqual([...noLiveRatio, ...noFailures]);
     expect(await emptyPanels('history', wrk, '')).toEqual(noControl);
-    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([...oneRate, ...noneFailed, ...noLink, ...noLinkRounds]);
+    expect(await emptyPanels('comparison', rate, 'h2o')).toEqual([
+      ...oneRate,
+      ...noneFailed,
+      ...noLink,
+      ...noLinkRounds,
+    ]);
     expect(await emptyPanels('live', rate, '')).toEqual([...noLiveRatio, ...noFailures]);
-    expect(await emptyPanels('http2', rate, 'h2o')).toEqual(['Requests/s by concurrent streams per connection, beside HTTP/1.1']);
-    expect(await emptyPanels('history', rate, '')).toEqual(['${scenario}: ratio to the baseline, run by run', ...noControl]);
+    expect(await emptyPanels('http2', rate, 'h2o')).toEqual([
+      'Requests/s by concurrent streams per connection, beside HTTP/1.1',
+    ]);
+    expect(await emptyPanels('history', rate, '')).toEqual([
+      '${scenario}: ratio to the baseline, run by run',
+      ...noControl,
+    ]);
   });
 });
 
 describe('Comparison', () => {
-  it.each([6, 7, 9, 10, 11, 12, 13, 20])('has what h2load and wrk print of a run in panel %i', async (id) => {
-    for (const result of [wrk, rate]) expect(await database.rows('comparison', id, result)).toEqual(expectedPhaseRows(columnsOf('comparison', id), result));
-  });
+  it.each([6, 7, 9, 10, 11, 12, 13, 20])(
+    'has what h2load and wrk print of a run in panel %i',
+    async (id) => {
+      for (const result of [wrk, rate])
+        expect(await database.rows('comparison', id, result)).toEqual(
+          expectedPhaseRows(columnsOf('comparison', id), result),
+        );
+    },
+  );
 
   it('has in words what the report says at the end of the run, and its warnings', async () => {
-    expect((await database.rows('comparison', 31, wrk)).map(({ text }) => text)).toEqual([...verdictLines(wrk), ...wrk.warnings]);
+    expect((await database.rows('comparison', 31, wrk)).map(({ text }) => text)).toEqual([
+      ...verdictLines(wrk),
+      ...wrk.warnings,
+    ]);
   });
 
   it('has every round by itself, in the order of time', async () => {
@@ -87,10 +132,17 @@ describe('Comparison', () => {
     const variants = await database.choices('comparison', 'compared', wrk);
     expect(variants).toEqual(['open-file-cache']);
     const [comparison] = wrk.comparisons;
-    const [ratios = [], intervals] = await database.panel('comparison', 23, { ...wrk, variant: 'open-file-cache' });
+    const [ratios = [], intervals] = await database.panel('comparison', 23, {
+      ...wrk,
+      variant: 'open-file-cache',
+    });
     const rows = ratios.flatMap((answer) => answer.rows);
-    expect(rows.map(({ ratio }) => ratio)).toEqual(comparison?.roundRatios.map((ratio) => expect.closeTo(ratio, 9)));
-    expect(rows[0]).toMatchObject({ ratio_so_far: expect.closeTo(rows[0]?.['ratio'] as number, 9) });
+    expect(rows.map(({ ratio }) => ratio)).toEqual(
+      comparison?.roundRatios.map((ratio) => expect.closeTo(ratio, 9)),
+    );
+    expect(rows[0]).toMatchObject({
+      ratio_so_far: expect.closeTo(rows[0]?.['ratio'] as number, 9),
+    });
     expect(rows[1]).toMatchObject({ ratio_so_far: comparison?.ratio });
     // The interval of two rounds is there, and would take the whole scale.
     expect(comparison?.ci95).toEqual([expect.any(Number), expect.any(Number)]);
@@ -99,24 +151,52 @@ describe('Comparison', () => {
 
   it('has a line per variant, of responses that add up to those of result.json', async () => {
     const [answers = []] = await database.dividends('comparison', 3, wrk);
-    expect(sums(answers, 'variant')).toEqual(Object.fromEntries(wrk.variants.map((variant) => [variant.name, total(variant, answered)])));
+    expect(sums(answers, 'variant')).toEqual(
+      Object.fromEntries(wrk.variants.map((variant) => [variant.name, total(variant, answered)])),
+    );
   });
 
   it('lists the run with its state, counts and times', async () => {
     const { run, scenario, title, integrity } = wrk;
-    expect(await database.rows('comparison', 5, wrk)).toEqual([{
-      run, scenario, title, state: 'complete', started: Date.parse(wrk.startedAt), rounds: 2,
-      requests: integrity?.requests, stored: integrity?.stored, backfilled: integrity?.backfilled, lost: integrity?.lost, shown_to: String(Date.parse(wrk.endedAt)),
-    }]);
+    expect(await database.rows('comparison', 5, wrk)).toEqual([
+      {
+        run,
+        scenario,
+        title,
+        state: 'complete',
+        started: Date.parse(wrk.startedAt),
+        rounds: 2,
+        requests: integrity?.requests,
+        stored: integrity?.stored,
+        backfilled: integrity?.backfilled,
+        lost: integrity?.lost,
+        shown_to: String(Date.parse(wrk.endedAt)),
+      },
+    ]);
   });
 });
 
 describe.skipIf(noNetworks !== undefined)('Comparison of a run over a link of its own', () => {
   it('has what went over the link, of each variant and each round', async () => {
-    const linked = await database.run(['nginx-tuning-under-delay', '--variants', 'untuned,tcp-nopush', '--rounds', '1', '--duration', '1s']);
-    expect(await database.rows('comparison', 24, linked)).toEqual(expectedRows(columnsOf('comparison', 24), linked));
-    expect(await database.rows('comparison', 26, linked)).toEqual(expectedLinkRounds(columnsOf('comparison', 26), linked));
-    expect(linked.variants.map(({ name, network }) => [name, network === null])).toEqual([['untuned', false], ['tcp-nopush', false]]);
+    const linked = await database.run([
+      'nginx-tuning-under-delay',
+      '--variants',
+      'untuned,tcp-nopush',
+      '--rounds',
+      '1',
+      '--duration',
+      '1s',
+    ]);
+    expect(await database.rows('comparison', 24, linked)).toEqual(
+      expectedRows(columnsOf('comparison', 24), linked),
+    );
+    expect(await database.rows('comparison', 26, linked)).toEqual(
+      expectedLinkRounds(columnsOf('comparison', 26), linked),
+    );
+    expect(linked.variants.map(({ name, network }) => [name, network === null])).toEqual([
+      ['untuned', false],
+      ['tcp-nopush', false],
+    ]);
   });
 });
 
@@ -124,21 +204,35 @@ describe('Live run', () => {
   it('has all that was measured of a run within the time range, and nothing outside of it', async () => {
     for (const result of [wrk, rate]) {
       const [responses = []] = await database.dividends('live', 1, result);
-      expect(sums(responses, 'variant')).toEqual(Object.fromEntries(result.variants.map((variant) => [variant.name, total(variant, answered)])));
-      const before = { ...result, startedAt: '2026-01-01T00:00:00.000Z', endedAt: '2026-01-01T01:00:00.000Z' };
+      expect(sums(responses, 'variant')).toEqual(
+        Object.fromEntries(
+          result.variants.map((variant) => [variant.name, total(variant, answered)]),
+        ),
+      );
+      const before = {
+        ...result,
+        startedAt: '2026-01-01T00:00:00.000Z',
+        endedAt: '2026-01-01T01:00:00.000Z',
+      };
       for (const panel of panelsOf(dashboardOf('live'))) {
         const { id } = panel;
-        if (targetsOf(panel).some(({ query }) => query.includes('$timeFilter'))) expect((await database.panel('live', id, before)).flat()).toEqual([]);
+        if (targetsOf(panel).some(({ query }) => query.includes('$timeFilter')))
+          expect((await database.panel('live', id, before)).flat()).toEqual([]);
       }
     }
   });
 
   it('has every answer in the heatmap once, in buckets whose names sort as their latencies do', async () => {
     // The first answers of a closed load's turns are in no latency.
-    for (const [result, of] of [[wrk, ({ latencyMs }: Phase) => valuesIn(latencyMs)], [rate, answered]] as const) {
+    for (const [result, of] of [
+      [wrk, ({ latencyMs }: Phase) => valuesIn(latencyMs)],
+      [rate, answered],
+    ] as const) {
       const [buckets = []] = await database.panel('live', 3, result);
       const all = result.variants.reduce((sum, variant) => sum + total(variant, of), 0);
-      expect(buckets.flatMap(({ rows }) => rows).reduce((sum, row) => sum + Number(row['sum']), 0)).toBe(all);
+      expect(
+        buckets.flatMap(({ rows }) => rows).reduce((sum, row) => sum + Number(row['sum']), 0),
+      ).toBe(all);
       const ends = buckets.map(({ tags }) => tags?.['le'] ?? '');
       expect(ends.length).toBeGreaterThan(3);
       expect(ends.map(Number)).toEqual(ends.map(Number).toSorted((a, b) => a - b));
@@ -147,29 +241,55 @@ describe('Live run', () => {
 
   it('has percentiles, CPU of both sides, connections and bytes', async () => {
     const [percentiles = []] = await database.panel('live', 4, rate);
-    expect(percentiles.map(({ tags }) => [tags?.['variant'], tags?.['stat']])).toEqual(['max', 'p50', 'p90', 'p99'].flatMap((stat) => ['h2o', 'nginx'].map((variant) => [variant, stat])));
+    expect(percentiles.map(({ tags }) => [tags?.['variant'], tags?.['stat']])).toEqual(
+      ['max', 'p50', 'p90', 'p99'].flatMap((stat) =>
+        ['h2o', 'nginx'].map((variant) => [variant, stat]),
+      ),
+    );
     const [servers = [], generator = []] = await database.panel('live', 2, rate);
-    expect(generator.flatMap(({ rows }) => rows).every(({ mean }) => Number(mean) > 0 && Number(mean) < 8)).toBe(true);
+    expect(
+      generator
+        .flatMap(({ rows }) => rows)
+        .every(({ mean }) => Number(mean) > 0 && Number(mean) < 8),
+    ).toBe(true);
     expect(servers.map(({ tags }) => tags?.['variant'])).toEqual(['h2o', 'nginx']);
     const [connections = []] = await database.panel('live', 6, wrk);
-    expect(Math.max(...connections.flatMap(({ rows }) => rows.map(({ sum }) => Number(sum))))).toBe(100);
+    expect(Math.max(...connections.flatMap(({ rows }) => rows.map(({ sum }) => Number(sum))))).toBe(
+      100,
+    );
     const [bytes = []] = await database.dividends('live', 7, wrk);
-    const sent = (key: 'headers' | 'body' | 'sent'): number => wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
-    expect(sums(bytes, 'part')).toEqual({ all: sent('sent'), headers: sent('headers'), body: sent('body') });
+    const sent = (key: 'headers' | 'body' | 'sent'): number =>
+      wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
+    expect(sums(bytes, 'part')).toEqual({
+      all: sent('sent'),
+      headers: sent('headers'),
+      body: sent('body'),
+    });
   });
 
   it('marks where the loads of the rounds began', async () => {
     const [mark] = dashboardOf('live').annotations?.list ?? [];
     const [answer] = await database.ask(interpolate(mark?.query ?? '', pickedOf(wrk)));
-    const begun = wrk.variants.flatMap(({ name, rounds }) => rounds.map(({ round, phases }) => ({ label: `round ${round}: ${name}`, time: Date.parse(phases[0]?.startedAt ?? '') })));
-    expect(answer?.rows.map(({ label, time }) => ({ label, time }))).toEqual(begun.toSorted((a, b) => a.time - b.time));
+    const begun = wrk.variants.flatMap(({ name, rounds }) =>
+      rounds.map(({ round, phases }) => ({
+        label: `round ${round}: ${name}`,
+        time: Date.parse(phases[0]?.startedAt ?? ''),
+      })),
+    );
+    expect(answer?.rows.map(({ label, time }) => ({ label, time }))).toEqual(
+      begun.toSorted((a, b) => a.time - b.time),
+    );
   });
 
   it('shows failures where there are some', async () => {
     // Written as k6 writes them.
     const at = BigInt(Date.parse(wrk.startedAt)) * 1_000_000n;
     const tags = `run=${wrk.run},scenario=${wrk.scenario},variant=workers,round=1,phase=1,server=nginx,protocol=http/1.1,instance=x`;
-    await database.store.write([`loadgen_errors,kind=read,${tags} value=3 ${at}`, `loadgen_responses,class=4xx,${tags} value=4 ${at}`, `loadgen_seconds,${tags} value=0.5 ${at}`]);
+    await database.store.write([
+      `loadgen_errors,kind=read,${tags} value=3 ${at}`,
+      `loadgen_responses,class=4xx,${tags} value=4 ${at}`,
+      `loadgen_seconds,${tags} value=0.5 ${at}`,
+    ]);
     const [errors = [], answers = []] = await database.panel('live', 5, wrk);
     expect([sums(errors, 'kind'), sums(answers, 'class')]).toEqual([{ read: 6 }, { '4xx': 8 }]);
   });
@@ -180,12 +300,30 @@ describe('History', () => {
     const figures = { 1: 'ratio', 2: 'rps', 3: 'cpu', 4: 'p99' } as const;
     for (const [id, figure] of Object.entries(figures)) {
       const [answers = []] = await database.panel('history', Number(id), wrk);
-      const shown = answers.flatMap(({ tags, rows }) => rows.map(({ time, ...row }) => [tags?.['variant'], tags?.['version'], Math.floor(Number(time)), Object.values(row)[0]]));
-      const expected = wrk.variants.flatMap(({ name, server, rps, serverCpuMicrosPerRequest, latencyMs }) => {
-        const value = { ratio: wrk.comparisons.find(({ variant }) => variant === name)?.ratio, rps: rps?.median, cpu: serverCpuMicrosPerRequest?.median, p99: latencyMs?.p99 }[figure];
-        return value === undefined ? [] : [[name, server?.version, Date.parse(wrk.startedAt), value]];
-      });
-      expect(shown, figure).toEqual(expected.toSorted((a, b) => String(a[0]).localeCompare(String(b[0]))));
+      const shown = answers.flatMap(({ tags, rows }) =>
+        rows.map(({ time, ...row }) => [
+          tags?.['variant'],
+          tags?.['version'],
+          Math.floor(Number(time)),
+          Object.values(row)[0],
+        ]),
+      );
+      const expected = wrk.variants.flatMap(
+        ({ name, server, rps, serverCpuMicrosPerRequest, latencyMs }) => {
+          const value = {
+            ratio: wrk.comparisons.find(({ variant }) => variant === name)?.ratio,
+            rps: rps?.median,
+            cpu: serverCpuMicrosPerRequest?.median,
+            p99: latencyMs?.p99,
+          }[figure];
+          return value === undefined
+            ? []
+            : [[name, server?.version, Date.parse(wrk.startedAt), value]];
+        },
+      );
+      expect(shown, figure).toEqual(
+        expected.toSorted((a, b) => String(a[0]).localeCompare(String(b[0]))),
+      );
     }
   });
 });
@@ -195,6 +333,14 @@ function answered({ responses }: Phase): number {
 }
 
 /** The sum of the values of each series, by a tag of it. */
-function sums(answers: { tags: Record<string, string> | undefined; rows: Record<string, unknown>[] }[], tag: string): Record<string, number> {
-  return Object.fromEntries(answers.map(({ tags, rows }) => [tags?.[tag], rows.reduce((sum, row) => sum + Number(row['value'] ?? row['sum']), 0)]));
+function sums(
+  answers: { tags: Record<string, string> | undefined; rows: Record<string, unknown>[] }[],
+  tag: string,
+): Record<string, number> {
+  return Object.fromEntries(
+    answers.map(({ tags, rows }) => [
+      tags?.[tag],
+      rows.reduce((sum, row) => sum + Number(row['value'] ?? row['sum']), 0),
+    ]),
+  );
 }

@@ -6,27 +6,54 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, halt, isRunning } from '../fixtures/processes.ts';
-import { inEachTry, loadBegins, makeHome, newOut, readResult, runFolder, startCommand, startScenario, underLoad as underLoadAt, type Home, type ScenarioRun } from '../scenario-run.ts';
+import {
+  inEachTry,
+  loadBegins,
+  makeHome,
+  newOut,
+  readResult,
+  runFolder,
+  startCommand,
+  startScenario,
+  underLoad as underLoadAt,
+  type Home,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const seconds = 3;
 
 let home: Home;
-beforeAll(async () => { home = await makeHome(['k6', 'nginx']); }, 300_000);
+beforeAll(async () => {
+  home = await makeHome(['k6', 'nginx']);
+}, 300_000);
 afterAll(() => home.remove());
 
 /** Writes a scenario of one nginx beside the results. */
 function oneNginx(out: string): string {
   const file = join(out, '..', 'one-nginx.mts');
-  writeFileSync(file, `
+  writeFileSync(
+    file,
+    `
     import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
     export default defineScenario({
       name: 'one-nginx', title: 'one nginx', knob: 'none', load: { ...wrk('-c 10 -t 1 -d ${seconds}'), warmupSeconds: 0.2 }, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
       variants: [{ name: 'kept', server: nginx(['base'], { workers: 1 }) }],
-    });`);
+    });`,
+  );
   return file;
 }
 
-const args = (out: string, rounds = 1, duration = `${seconds}s`): string[] => [oneNginx(out), '--rounds', String(rounds), '--duration', duration, '--store', 'none', '--out', out];
+const args = (out: string, rounds = 1, duration = `${seconds}s`): string[] => [
+  oneNginx(out),
+  '--rounds',
+  String(rounds),
+  '--duration',
+  duration,
+  '--store',
+  'none',
+  '--out',
+  out,
+];
 
 /** Waits until the load of the round at that place has begun, in a later try than `after`, and a second of its window is over. Returns the try's number. */
 async function underLoad(run: ScenarioRun, out: string, place: number, after = 0): Promise<number> {
@@ -39,18 +66,29 @@ async function underLoad(run: ScenarioRun, out: string, place: number, after = 0
  * Disturbs the first round; where a busy machine disturbed it before in another way, its next try as well. Returns when one is
  * dropped for the reason that `act` returns.
  */
-async function disturb(run: ScenarioRun, out: string, act: () => Promise<RegExp> | RegExp): Promise<RegExp> {
+async function disturb(
+  run: ScenarioRun,
+  out: string,
+  act: () => Promise<RegExp> | RegExp,
+): Promise<RegExp> {
   for (let round = 0; ;) {
     round = await underLoad(run, out, 1, round);
     const reason = await act();
-    const dropped = (): RegExpMatchArray[] => [...run.stderr().matchAll(/^round 1 is dropped and repeated: (.*)$/gm)];
-    await vi.waitUntil(() => run.hasEnded() || dropped().length >= round, { timeout: 60_000, interval: 10 });
+    const dropped = (): RegExpMatchArray[] => [
+      ...run.stderr().matchAll(/^round 1 is dropped and repeated: (.*)$/gm),
+    ];
+    await vi.waitUntil(() => run.hasEnded() || dropped().length >= round, {
+      timeout: 60_000,
+      interval: 10,
+    });
     if (reason.test(dropped()[round - 1]?.[1] ?? '')) return reason;
   }
 }
 
 function workerOf(run: ScenarioRun): number {
-  const worker = descendants(run.pid).filter(({ command }) => command === 'nginx').at(-1);
+  const worker = descendants(run.pid)
+    .filter(({ command }) => command === 'nginx')
+    .at(-1);
   if (worker === undefined) throw new Error('there is no nginx');
   return worker.pid;
 }
@@ -58,7 +96,11 @@ function workerOf(run: ScenarioRun): number {
 /** That a round was dropped for this reason, and a later one is kept and whole. */
 function expectRepeated(out: string, reason: RegExp): void {
   const { state, variants, warnings } = readResult(out);
-  expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^round \\d was dropped and repeated as round \\d: kept: ${reason.source}`)));
+  expect(warnings).toContainEqual(
+    expect.stringMatching(
+      new RegExp(`^round \\d was dropped and repeated as round \\d: kept: ${reason.source}`),
+    ),
+  );
   const [round, ...others] = variants[0]?.rounds ?? [];
   expect({ state, others }).toEqual({ state: 'complete', others: [] });
   expect(round?.round).toBeGreaterThan(1);
@@ -88,7 +130,9 @@ test('a worker that is stopped for a while', async () => {
     halt(worker);
     await delay(1400);
     process.kill(worker, 'SIGCONT');
-    return new RegExp(`nginx stood still: no response came for [1-9]\\.\\d+ s while requests were under way; its process ${worker} was stopped \\(state T\\)`);
+    return new RegExp(
+      `nginx stood still: no response came for [1-9]\\.\\d+ s while requests were under way; its process ${worker} was stopped \\(state T\\)`,
+    );
   });
   expect(await run.ended, run.stderr()).toBe(0);
   expectRepeated(out, reason);
@@ -133,13 +177,32 @@ test('a page that changes', async () => {
   expectRepeated(out, reason);
 });
 
-test('a page of a person\'s own that changes is told, and the round is kept', async () => {
+test("a page of a person's own that changes is told, and the round is kept", async () => {
   const out = newOut();
   const www = join(home.folder, 'www');
   mkdirSync(www);
   writeFileSync(join(www, 'index.html'), 'hello');
-  for (const name of ['a.conf', 'b.conf']) writeFileSync(join(home.folder, name), `events { }\nhttp { access_log off; server { listen 8080; root ${www}; } }\n# ${name}\n`);
-  const run = startCommand(['compare', 'a.conf', 'b.conf', '--rounds', '1', '--duration', `${seconds}s`, '--store', 'none', '--out', out], { ...home.env, INIT_CWD: home.folder });
+  for (const name of ['a.conf', 'b.conf'])
+    writeFileSync(
+      join(home.folder, name),
+      `events { }\nhttp { access_log off; server { listen 8080; root ${www}; } }\n# ${name}\n`,
+    );
+  const run = startCommand(
+    [
+      'compare',
+      'a.conf',
+      'b.conf',
+      '--rounds',
+      '1',
+      '--duration',
+      `${seconds}s`,
+      '--store',
+      'none',
+      '--out',
+      out,
+    ],
+    { ...home.env, INIT_CWD: home.folder },
+  );
   // Another page for each try.
   await inEachTry(run, out, loadBegins, ({ round }) => {
     writeFileSync(join(www, 'new'), `hello${', world'.repeat(round)}`, { mode: 0o644 });
@@ -148,39 +211,63 @@ test('a page of a person\'s own that changes is told, and the round is kept', as
   expect(await run.ended, run.stderr()).toBe(0);
   const { variants, warnings } = readResult(out);
   expect(variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
-  expect(warnings.filter((line) => line.includes('bodies'))).toEqual(['a', 'b'].map((name) => (
-    `${name}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`)));
+  expect(warnings.filter((line) => line.includes('bodies'))).toEqual(
+    ['a', 'b'].map(
+      (name) =>
+        `${name}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
+    ),
+  );
 });
 
 /** The copies of the page that servers have for themselves. */
 function pagesOf(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /bakeoff-server-[^/]*\/.*index\.html$/.test(name)).map((name) => join(folder, name));
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /bakeoff-server-[^/]*\/.*index\.html$/.test(name))
+    .map((name) => join(folder, name));
 }
 
 /** cgroup v2 where it has the controller, or v1's. */
-const groups = ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup'].find((folder) => existsSync(join(folder, 'cpu.cfs_quota_us')) || existsSync(join(folder, 'cpu.stat')));
+const groups = ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup'].find(
+  (folder) => existsSync(join(folder, 'cpu.cfs_quota_us')) || existsSync(join(folder, 'cpu.stat')),
+);
 
-describe.runIf(groups !== undefined && process.getuid?.() === 0)('in a control group with a quota', () => {
-  test('each of five tries is dropped, and the run ends with what to do', async ({ skip }) => {
-    const group = join(groups as string, `bakeoff-test-${process.pid}`);
-    const setQuota = (micros: number): void => {
-      if (existsSync(join(group, 'cpu.cfs_quota_us'))) writeFileSync(join(group, 'cpu.cfs_quota_us'), String(micros));
-      else writeFileSync(join(group, 'cpu.max'), `${micros} 100000`);
-    };
-    try {
-      mkdirSync(group);
-      setQuota(1_000_000);
-    } catch {
-      skip('control groups cannot be made here');
-    }
-    onTestFinished(async () => { await vi.waitFor(() => rmdirSync(group), { timeout: 10_000, interval: 50 }); });
-    const out = newOut();
-    const run = startCommand(['scenario', ...args(out, 1, '0.5s')], home.env, ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, 'sh']);
-    // A quota that is there at the start is told before anything runs.
-    await vi.waitFor(() => expect(existsSync(join(runFolder(out), 'round-1'))).toBe(true), { timeout: 60_000, interval: 10 });
-    setQuota(30_000);
-    expect(await run.ended, run.stderr()).toBe(1);
-    expect(run.stderr()).toMatch(/round 1 was disturbed or failed each of 5 times, the last time: kept: .*(?:a CPU quota held the run back \d+ times?, for .*cpu\.(?:max|cfs_quota_us): 0\.3 cores\): take the quota away|nothing was sampled)/);
-    expect(readResult(out).warnings.join('\n')).toContain('a CPU quota held the run back');
-  });
-});
+describe.runIf(groups !== undefined && process.getuid?.() === 0)(
+  'in a control group with a quota',
+  () => {
+    test('each of five tries is dropped, and the run ends with what to do', async ({ skip }) => {
+      const group = join(groups as string, `bakeoff-test-${process.pid}`);
+      const setQuota = (micros: number): void => {
+        if (existsSync(join(group, 'cpu.cfs_quota_us')))
+          writeFileSync(join(group, 'cpu.cfs_quota_us'), String(micros));
+        else writeFileSync(join(group, 'cpu.max'), `${micros} 100000`);
+      };
+      try {
+        mkdirSync(group);
+        setQuota(1_000_000);
+      } catch {
+        skip('control groups cannot be made here');
+      }
+      onTestFinished(async () => {
+        await vi.waitFor(() => rmdirSync(group), { timeout: 10_000, interval: 50 });
+      });
+      const out = newOut();
+      const run = startCommand(['scenario', ...args(out, 1, '0.5s')], home.env, [
+        'sh',
+        '-c',
+        `echo $$ > ${group}/cgroup.procs && exec "$@"`,
+        'sh',
+      ]);
+      // A quota that is there at the start is told before anything runs.
+      await vi.waitFor(() => expect(existsSync(join(runFolder(out), 'round-1'))).toBe(true), {
+        timeout: 60_000,
+        interval: 10,
+      });
+      setQuota(30_000);
+      expect(await run.ended, run.stderr()).toBe(1);
+      expect(run.stderr()).toMatch(
+        /round 1 was disturbed or failed each of 5 times, the last time: kept: .*(?:a CPU quota held the run back \d+ times?, for .*cpu\.(?:max|cfs_quota_us): 0\.3 cores\): take the quota away|nothing was sampled)/,
+      );
+      expect(readResult(out).warnings.join('\n')).toContain('a CPU quota held the run back');
+    });
+  },
+);

@@ -17,13 +17,17 @@ import { keptRounds, readResult, runFolder, useHome } from '../scenario-run.ts';
 const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
 const outside = sharedFolder();
 let installed: InstalledPackage;
-beforeAll(() => { installed = installPackage(outside); });
+beforeAll(() => {
+  installed = installPackage(outside);
+});
 
 const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
 
 /** Every file below a folder with the time of its last change. */
 function filesOf(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${file} ${statSync(join(folder, file)).mtimeMs}`).sort();
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((file) => `${file} ${statSync(join(folder, file)).mtimeMs}`)
+    .sort();
 }
 
 function expectMeasured(result: Result, variants: readonly string[]): void {
@@ -34,17 +38,30 @@ function expectMeasured(result: Result, variants: readonly string[]): void {
   }
 }
 
-test('an nginx config of one\'s own: from a folder below, results in the project, nothing in node_modules', async () => {
+test("an nginx config of one's own: from a folder below, results in the project, nothing in node_modules", async () => {
   const project = installed.project('nginx', {}, 'own-nginx-config');
   mkdirSync(join(project, 'below'));
   const before = filesOf(installed.package);
   // npm runs a script in its package's folder, wherever the person stands.
-  const { code, stdout, stderr } = await inProject(project, ['npm', '--prefix', project, 'run', '-s', 'sendfile', '--', ...shortest], { ...home.env, INIT_CWD: join(project, 'below') });
+  const { code, stdout, stderr } = await inProject(
+    project,
+    ['npm', '--prefix', project, 'run', '-s', 'sendfile', '--', ...shortest],
+    { ...home.env, INIT_CWD: join(project, 'below') },
+  );
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(stdout).toContain('16,384 B over HTTP/1.1');
   const result = readResult(join(project, 'results'));
   expectMeasured(result, ['sendfile', 'no-sendfile']);
-  const config = (variant: string): string => readFileSync(join(runFolder(join(project, 'results')), `round-${keptRounds(result)[0]}`, variant, 'nginx.conf'), 'utf8');
+  const config = (variant: string): string =>
+    readFileSync(
+      join(
+        runFolder(join(project, 'results')),
+        `round-${keptRounds(result)[0]}`,
+        variant,
+        'nginx.conf',
+      ),
+      'utf8',
+    );
   expect(config('sendfile')).toMatch(/sendfile on;/);
   expect(config('no-sendfile')).toMatch(/sendfile off;/);
   expect(filesOf(installed.package)).toEqual(before);
@@ -52,27 +69,57 @@ test('an nginx config of one\'s own: from a folder below, results in the project
 
 test('two h2o configs over HTTP/2', async () => {
   const project = installed.project('h2o', {}, 'h2o-http2');
-  const { code, stderr } = await inProject(project, ['npm', 'run', '-s', 'access-log', '--', ...shortest], home.env);
+  const { code, stderr } = await inProject(
+    project,
+    ['npm', 'run', '-s', 'access-log', '--', ...shortest],
+    home.env,
+  );
   expect({ code, stderr }).toMatchObject({ code: 0 });
   const result = readResult(join(project, 'results'));
   expectMeasured(result, ['no-log', 'log']);
-  expect(result.variants.map(({ load, traffic }) => [load.protocol, (traffic?.headerSavingsPercent ?? 0) > 0])).toEqual([['h2', true], ['h2', true]]);
-  expect(readFileSync(join(runFolder(join(project, 'results')), `round-${keptRounds(result)[0]}/log/h2o.conf`), 'utf8')).toMatch(/^access-log: \/dev\/null/m);
+  expect(
+    result.variants.map(({ load, traffic }) => [
+      load.protocol,
+      (traffic?.headerSavingsPercent ?? 0) > 0,
+    ]),
+  ).toEqual([
+    ['h2', true],
+    ['h2', true],
+  ]);
+  expect(
+    readFileSync(
+      join(runFolder(join(project, 'results')), `round-${keptRounds(result)[0]}/log/h2o.conf`),
+      'utf8',
+    ),
+  ).toMatch(/^access-log: \/dev\/null/m);
 });
 
 test('a k6 script with two phases and thresholds, which decide the exit code', async () => {
   const project = installed.project('k6', {}, 'k6-script');
   let status = 200;
-  const port = await listening(createServer((_, response) => response.writeHead(status).end('hello')));
+  const port = await listening(
+    createServer((_, response) => response.writeHead(status).end('hello')),
+  );
   const env = { ...home.env, TARGET: `http://127.0.0.1:${port}/`, DURATION: '300ms' };
-  const load = (): Promise<Finished> => inProject(project, ['npm', 'run', '-s', 'load', '--', '--summary-export', 'summary.json'], env);
+  const load = (): Promise<Finished> =>
+    inProject(project, ['npm', 'run', '-s', 'load', '--', '--summary-export', 'summary.json'], env);
 
   const good = await load();
-  expect(good.stdout + good.stderr).toMatch(/steady: \d+ requests\/s, p50 [\d.]+ ms, p99 [\d.]+ ms, 0 errors[^]*full: \d+ requests\/s/);
-  const { metrics } = JSON.parse(readFileSync(join(project, 'summary.json'), 'utf8')) as { metrics: Record<string, { value: number; thresholds?: Record<string, boolean> }> };
+  expect(good.stdout + good.stderr).toMatch(
+    /steady: \d+ requests\/s, p50 [\d.]+ ms, p99 [\d.]+ ms, 0 errors[^]*full: \d+ requests\/s/,
+  );
+  const { metrics } = JSON.parse(readFileSync(join(project, 'summary.json'), 'utf8')) as {
+    metrics: Record<string, { value: number; thresholds?: Record<string, boolean> }>;
+  };
   // How fast it is depends on the machine; that it was looked at does not.
-  expect(metrics['loadgen_latency_ms{phase:steady,stat:p99,scope:run}']).toMatchObject({ value: expect.any(Number), thresholds: { 'value<50': expect.any(Boolean) } });
-  expect(metrics['loadgen_success_ratio{phase:steady}']).toMatchObject({ value: 1, thresholds: { 'value==1': false } });
+  expect(metrics['loadgen_latency_ms{phase:steady,stat:p99,scope:run}']).toMatchObject({
+    value: expect.any(Number),
+    thresholds: { 'value<50': expect.any(Boolean) },
+  });
+  expect(metrics['loadgen_success_ratio{phase:steady}']).toMatchObject({
+    value: 1,
+    thresholds: { 'value==1': false },
+  });
 
   status = 500;
   expect((await load()).code).toBe(99);
@@ -81,16 +128,37 @@ test('a k6 script with two phases and thresholds, which decide the exit code', a
 test('the scenario of the page on scenarios', async () => {
   const page = readFileSync(join(projectRoot, 'docs/scenarios.md'), 'utf8');
   const blocks = [...page.matchAll(/^`([^`]+)`:\n\n```\w+\n([^]*?)^```$/gm)];
-  const project = installed.project('page', Object.fromEntries(blocks.map(([, file, text]) => [file, text])) as Record<string, string>);
-  expect(readdirSync(project).sort()).toEqual(['multi-accept.conf', 'my.scenario.ts', 'node_modules']);
+  const project = installed.project(
+    'page',
+    Object.fromEntries(blocks.map(([, file, text]) => [file, text])) as Record<string, string>,
+  );
+  expect(readdirSync(project).sort()).toEqual([
+    'multi-accept.conf',
+    'my.scenario.ts',
+    'node_modules',
+  ]);
   // A name such as npm init leaves it: a package without "type" is CommonJS.
   writeFileSync(join(project, 'package.json'), '{ "name": "page", "main": "index.js" }');
-  const { code, stderr } = await inProject(project, ['bakeoff', 'scenario', './my.scenario.ts', ...shortest], home.env);
+  const { code, stderr } = await inProject(
+    project,
+    ['bakeoff', 'scenario', './my.scenario.ts', ...shortest],
+    home.env,
+  );
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expectMeasured(readResult(join(project, 'results')), ['one', 'all']);
 });
 
-const tsconfig = (compilerOptions: object): string => JSON.stringify({ compilerOptions: { target: 'es2023', module: 'nodenext', strict: true, noEmit: true, types: [], ...compilerOptions } });
+const tsconfig = (compilerOptions: object): string =>
+  JSON.stringify({
+    compilerOptions: {
+      target: 'es2023',
+      module: 'nodenext',
+      strict: true,
+      noEmit: true,
+      types: [],
+      ...compilerOptions,
+    },
+  });
 
 test('types: strict, with and without skipLibCheck; mistakes are found', async () => {
   const scenario = `import { defineScenario, h2o, nghttpd, ab, h2load, vegeta, weighttp, wrk, nginx, type LoadResult, type Result, type Scenario } from 'server-bakeoff';
@@ -117,61 +185,132 @@ test('types: strict, with and without skipLibCheck; mistakes are found', async (
     }`;
   const bundler = { module: 'esnext', moduleResolution: 'bundler' };
   const projects = [
-    ...['own-nginx-config', 'h2o-http2', 'k6-script'].map((example) => installed.project(`types-${example}`, {}, example)),
-    installed.project('types-scenario', { 'package.json': '{ "type": "module" }', 'x.ts': scenario, 'tsconfig.json': tsconfig({ exactOptionalPropertyTypes: true }) }),
+    ...['own-nginx-config', 'h2o-http2', 'k6-script'].map((example) =>
+      installed.project(`types-${example}`, {}, example),
+    ),
+    installed.project('types-scenario', {
+      'package.json': '{ "type": "module" }',
+      'x.ts': scenario,
+      'tsconfig.json': tsconfig({ exactOptionalPropertyTypes: true }),
+    }),
     // tsc has CommonJS import a module, as Node does since 22.12.
-    installed.project('types-commonjs', { 'package.json': '{}', 'x.ts': scenario, 'tsconfig.json': tsconfig({}) }),
-    installed.project('types-bundler', { 'x.ts': scenario, 'script.ts': script, 'tsconfig.json': tsconfig({ ...bundler, types: ['k6', 'server-bakeoff/loadgen'] }) }),
+    installed.project('types-commonjs', {
+      'package.json': '{}',
+      'x.ts': scenario,
+      'tsconfig.json': tsconfig({}),
+    }),
+    installed.project('types-bundler', {
+      'x.ts': scenario,
+      'script.ts': script,
+      'tsconfig.json': tsconfig({ ...bundler, types: ['k6', 'server-bakeoff/loadgen'] }),
+    }),
   ];
-  const checks = projects.flatMap((project) => ['true', 'false'].map(async (skip) => {
-    const { code, stdout } = await inProject(project, ['tsc', '-p', '.', '--skipLibCheck', skip]);
-    return { project: basename(project), skip, code, stdout };
-  }));
-  for (const check of await Promise.all(checks)) expect(check).toMatchObject({ code: 0, stdout: '' });
+  const checks = projects.flatMap((project) =>
+    ['true', 'false'].map(async (skip) => {
+      const { code, stdout } = await inProject(project, ['tsc', '-p', '.', '--skipLibCheck', skip]);
+      return { project: basename(project), skip, code, stdout };
+    }),
+  );
+  for (const check of await Promise.all(checks))
+    expect(check).toMatchObject({ code: 0, stdout: '' });
 });
 
-test('what is kept lies in the person\'s data folder, and the packed sources are all that k6 is built from', async () => {
+test("what is kept lies in the person's data folder, and the packed sources are all that k6 is built from", async () => {
   const data = join(installed.folder, 'data');
-  const expected = await k6Path({ ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') }, await findGo(thisMachine()));
-  const k6 = (): Promise<Finished> => inProject(installed.folder, ['bakeoff', 'k6'], { XDG_DATA_HOME: data, BAKEOFF_HOME: '', K6_BIN: '' });
-  expect(await k6()).toMatchObject({ code: 0, stdout: `${expected}\n`, stderr: expect.stringContaining('k6: building from xk6-loadgen/') });
+  const expected = await k6Path(
+    { ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') },
+    await findGo(thisMachine()),
+  );
+  const k6 = (): Promise<Finished> =>
+    inProject(installed.folder, ['bakeoff', 'k6'], {
+      XDG_DATA_HOME: data,
+      BAKEOFF_HOME: '',
+      K6_BIN: '',
+    });
+  expect(await k6()).toMatchObject({
+    code: 0,
+    stdout: `${expected}\n`,
+    stderr: expect.stringContaining('k6: building from xk6-loadgen/'),
+  });
   expect(await k6()).toMatchObject({ code: 0, stdout: `${expected}\n`, stderr: '' });
 });
 
 test('the commands: each that is packed finds its modules and says how it is typed there', async () => {
-  const say = (...words: string[]): Promise<Finished> => inProject(installed.folder, ['bakeoff', ...words]);
+  const say = (...words: string[]): Promise<Finished> =>
+    inProject(installed.folder, ['bakeoff', ...words]);
   const { stdout: list } = await say('--help');
   expect(list).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
   // k6 takes no words.
-  const commands = [...list.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name as string).filter((name) => name !== 'k6');
+  const commands = [...list.matchAll(/^ {2}(\w+) /gm)]
+    .map(([, name]) => name as string)
+    .filter((name) => name !== 'k6');
   expect(commands).toEqual(expect.arrayContaining(['scenario', 'compare']));
   // Tests and benchmarks are a checkout's.
-  const [tests, bench, k6, ...helps] = await Promise.all([say('test'), say('bench'), say('k6', 'run', 'x.ts'), ...commands.map((name) => say(name, '--help'))]);
-  for (const [name, { code, stderr }] of Object.entries({ test: tests, bench })) expect([code, stderr]).toEqual([2, expect.stringContaining(`there is no command "${name}"`)]);
-  expect(k6).toMatchObject({ code: 2, stderr: 'k6 prints where k6 is and takes no words, not "run x.ts": $(npx bakeoff k6) run x.ts\n' });
-  for (const [index, help] of helps.entries()) expect(help, commands[index]).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/\S/) });
-  expect(helps[commands.indexOf('scenario')]?.stdout).toMatch(/^npx bakeoff scenario NAME\|FILE\.ts \[flags\]\n[^]*\n {2}nginx-open-file-cache /);
+  const [tests, bench, k6, ...helps] = await Promise.all([
+    say('test'),
+    say('bench'),
+    say('k6', 'run', 'x.ts'),
+    ...commands.map((name) => say(name, '--help')),
+  ]);
+  for (const [name, { code, stderr }] of Object.entries({ test: tests, bench }))
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`there is no command "${name}"`)]);
+  expect(k6).toMatchObject({
+    code: 2,
+    stderr:
+      'k6 prints where k6 is and takes no words, not "run x.ts": $(npx bakeoff k6) run x.ts\n',
+  });
+  for (const [index, help] of helps.entries())
+    expect(help, commands[index]).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/\S/),
+    });
+  expect(helps[commands.indexOf('scenario')]?.stdout).toMatch(
+    /^npx bakeoff scenario NAME\|FILE\.ts \[flags\]\n[^]*\n {2}nginx-open-file-cache /,
+  );
 });
 
 test('an import that is not in the package is one line', async () => {
-  const project = installed.project('wrong-import', { 'package.json': '{ "type": "module" }', 'x.ts': "import { ngnix } from 'server-bakeoff';\nexport default ngnix;" });
+  const project = installed.project('wrong-import', {
+    'package.json': '{ "type": "module" }',
+    'x.ts': "import { ngnix } from 'server-bakeoff';\nexport default ngnix;",
+  });
   const finished = await inProject(project, ['bakeoff', 'scenario', './x.ts']);
-  expect(finished).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^\/.*\/x\.ts: No matching export in ".*" for import "ngnix" \(line 1\)\n$/) });
+  expect(finished).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /^\/.*\/x\.ts: No matching export in ".*" for import "ngnix" \(line 1\)\n$/,
+    ),
+  });
 });
 
-test('npx knows it by the package\'s name, too', async () => {
-  const npx = (name: string): Promise<Finished> => inProject(installed.folder, ['npm', 'exec', '--offline', '--', name, '--version']);
+test("npx knows it by the package's name, too", async () => {
+  const npx = (name: string): Promise<Finished> =>
+    inProject(installed.folder, ['npm', 'exec', '--offline', '--', name, '--version']);
   expect(await npx('server-bakeoff')).toMatchObject(await npx('bakeoff'));
-  expect(await npx('bakeoff')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+  expect(await npx('bakeoff')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+  });
 });
 
 test('what it lacks is one line: dist/, which its script makes, and packages', async () => {
   rmSync(join(installed.package, 'dist'), { recursive: true });
-  const [, command = ''] = /^bakeoff was installed without the script that makes its dist\/ \(--ignore-scripts\): make it with (node .*)\n$/.exec((await inProject(installed.folder, ['bakeoff', '--version'])).stderr) ?? [];
+  const [, command = ''] =
+    /^bakeoff was installed without the script that makes its dist\/ \(--ignore-scripts\): make it with (node .*)\n$/.exec(
+      (await inProject(installed.folder, ['bakeoff', '--version'])).stderr,
+    ) ?? [];
   execFileSync('sh', ['-c', command]);
-  expect(await inProject(installed.folder, ['bakeoff', '--version'])).toMatchObject({ code: 0, stderr: '' });
+  expect(await inProject(installed.folder, ['bakeoff', '--version'])).toMatchObject({
+    code: 0,
+    stderr: '',
+  });
   rmSync(join(installed.folder, 'node_modules/fastest-levenshtein'));
   expect(await inProject(installed.folder, ['bakeoff', 'scenario'])).toMatchObject({
-    code: 1, stderr: expect.stringMatching(/^bakeoff cannot start: Cannot find package 'fastest-levenshtein' imported from .* \(install server-bakeoff anew, e\.g\. npm ci; .*\)\n$/),
+    code: 1,
+    stderr: expect.stringMatching(
+      /^bakeoff cannot start: Cannot find package 'fastest-levenshtein' imported from .* \(install server-bakeoff anew, e\.g\. npm ci; .*\)\n$/,
+    ),
   });
 });

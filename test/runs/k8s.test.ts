@@ -7,7 +7,14 @@ import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
 import type { Store } from '../../lib/store/index.ts';
 import { checkResult, resultJson } from '../../lib/result/schema.ts';
-import { newOut, readResult, startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
+import {
+  newOut,
+  readResult,
+  startCommand,
+  storeOf,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 let k6: string;
@@ -17,7 +24,12 @@ beforeAll(async () => {
   await copyFile(home.env['K6_BIN'] as string, k6);
 }, 300_000);
 
-interface There { cluster: TestCluster; store: Store; out: string; start(...more: string[]): ScenarioRun }
+interface There {
+  cluster: TestCluster;
+  store: Store;
+  out: string;
+  start(...more: string[]): ScenarioRun;
+}
 
 /** A cluster with somebody's own objects in it, and the database of the runs. */
 async function there(faults: Faults = {}): Promise<There> {
@@ -28,18 +40,46 @@ async function there(faults: Faults = {}): Promise<There> {
   const cluster = await openTestCluster(folder, k6, faults);
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const base64 = (text = ''): string => Buffer.from(text).toString('base64');
-  cluster.put({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'influxdb', labels: {} }, data: { username: base64(credentials?.user), password: base64(credentials?.password) } });
-  cluster.put({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'somebodys', labels: { 'bakeoff/run': 'of-another' } }, data: {} });
+  cluster.put({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'influxdb', labels: {} },
+    data: { username: base64(credentials?.user), password: base64(credentials?.password) },
+  });
+  cluster.put({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'somebodys', labels: { 'bakeoff/run': 'of-another' } },
+    data: {},
+  });
   const out = newOut();
-  const start = (...more: string[]): ScenarioRun => startCommand([
-    'k8s', 'nginx-open-file-cache', '--apply', '--influx', url, '--influx-secret', 'influxdb', '--duration', '1s', '--variants', 'workers,open-file-cache', '--out', out, ...more,
-  ], { ...home.env, ...cluster.env });
+  const start = (...more: string[]): ScenarioRun =>
+    startCommand(
+      [
+        'k8s',
+        'nginx-open-file-cache',
+        '--apply',
+        '--influx',
+        url,
+        '--influx-secret',
+        'influxdb',
+        '--duration',
+        '1s',
+        '--variants',
+        'workers,open-file-cache',
+        '--out',
+        out,
+        ...more,
+      ],
+      { ...home.env, ...cluster.env },
+    );
   return { cluster, store, out, start };
 }
 
 /** What was there before, and nothing else. */
 const untouched = ['Node/node-1', 'Secret/influxdb', 'ConfigMap/somebodys'];
-const left = ({ cluster }: There): string[] => cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
+const left = ({ cluster }: There): string[] =>
+  cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
 
 test('a run is applied, measured in rounds, told as any other, and removed', async () => {
   const all = await there();
@@ -48,27 +88,55 @@ test('a run is applied, measured in rounds, told as any other, and removed', asy
   const result = readResult(all.out);
   expect(checkResult(resultJson(result), 'result.json')).toEqual(result);
   expect(result).toMatchObject({
-    state: 'complete', looks: [2], comparisons: [{ variant: 'open-file-cache', baseline: 'workers', verdict: 'none' }],
-    environment: { cluster: { name: 'test-cluster', serverNode: 'node-1', serverSystem: '6.1.0-test, Test OS 1, amd64', generators: 2, generatorCores: 1 } },
+    state: 'complete',
+    looks: [2],
+    comparisons: [{ variant: 'open-file-cache', baseline: 'workers', verdict: 'none' }],
+    environment: {
+      cluster: {
+        name: 'test-cluster',
+        serverNode: 'node-1',
+        serverSystem: '6.1.0-test, Test OS 1, amd64',
+        generators: 2,
+        generatorCores: 1,
+      },
+    },
   });
   const [first, second] = result.variants.filter(({ rounds }) => rounds.length > 0);
   for (const variant of [first, second]) {
-    expect(variant).toMatchObject({ server: { name: 'nginx', version: '1.22.1', workers: 2 }, rounds: [{ round: 1 }, { round: 2 }], serverCpuMicrosPerRequest: null, successRatio: 1 });
-    expect(variant?.rounds.flatMap(({ phases }) => phases.map(({ requests }) => requests > 100))).toEqual([true, true]);
+    expect(variant).toMatchObject({
+      server: { name: 'nginx', version: '1.22.1', workers: 2 },
+      rounds: [{ round: 1 }, { round: 2 }],
+      serverCpuMicrosPerRequest: null,
+      successRatio: 1,
+    });
+    expect(
+      variant?.rounds.flatMap(({ phases }) => phases.map(({ requests }) => requests > 100)),
+    ).toEqual([true, true]);
   }
   // Everything that was made was stored, and the table's figures are the samples'.
-  const requests = result.variants.flatMap(({ rounds }) => rounds).reduce((sum, { phases }) => sum + (phases[0]?.requests ?? 0), 0);
+  const requests = result.variants
+    .flatMap(({ rounds }) => rounds)
+    .reduce((sum, { phases }) => sum + (phases[0]?.requests ?? 0), 0);
   expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
-  const stored = await all.store.query(`SELECT sum("value") FROM loadgen_requests WHERE run = '${result.run}' GROUP BY variant, round, instance_id`);
+  const stored = await all.store.query(
+    `SELECT sum("value") FROM loadgen_requests WHERE run = '${result.run}' GROUP BY variant, round, instance_id`,
+  );
   expect(stored.length).toBe(8);
   // Somebody may switch kubectl to another cluster meanwhile.
-  for (const call of all.cluster.calls.slice(1)) expect(call).toEqual(expect.arrayContaining(['--context=test-cluster', '--namespace=lab']));
+  for (const call of all.cluster.calls.slice(1))
+    expect(call).toEqual(expect.arrayContaining(['--context=test-cluster', '--namespace=lab']));
   // AB, then BA.
-  const orders = all.cluster.calls.filter(([verb]) => verb === 'delete').map((args) => /variant=([\w-]+)/.exec(args.join(' '))?.[1]);
+  const orders = all.cluster.calls
+    .filter(([verb]) => verb === 'delete')
+    .map((args) => /variant=([\w-]+)/.exec(args.join(' '))?.[1]);
   expect(orders).toEqual(['workers', 'open-file-cache', 'open-file-cache', 'workers', undefined]);
-  expect(run.stdout()).toMatch(/nginx 1\.22\.1 on 2 cores of node-1 \(6\.1\.0-test, Test OS 1, amd64\) in the cluster test-cluster, k6 on 2 other nodes with 1 core each/);
+  expect(run.stdout()).toMatch(
+    /nginx 1\.22\.1 on 2 cores of node-1 \(6\.1\.0-test, Test OS 1, amd64\) in the cluster test-cluster, k6 on 2 other nodes with 1 core each/,
+  );
   expect(run.stdout()).toMatch(/workers .*\d/);
-  expect(run.stdout()).toContain(`Stored ${requests.toLocaleString('en-US')} of ${requests.toLocaleString('en-US')} requests in InfluxDB, 0 lost`);
+  expect(run.stdout()).toContain(
+    `Stored ${requests.toLocaleString('en-US')} of ${requests.toLocaleString('en-US')} requests in InfluxDB, 0 lost`,
+  );
   expect(left(all)).toEqual(untouched);
 });
 
@@ -78,18 +146,31 @@ test('a generator that died makes its round be repeated, and samples that are mi
     released(generators, load) {
       if (load !== 1) return;
       const [, second] = generators as [Generator, Generator];
-      void vi.waitFor(() => expect(second.said()).toContain('bakeoff-phase-begins'), { timeout: 30_000, interval: 20 }).then(() => second.end());
+      void vi
+        .waitFor(() => expect(second.said()).toContain('bakeoff-phase-begins'), {
+          timeout: 30_000,
+          interval: 20,
+        })
+        .then(() => second.end());
     },
   });
   const run = all.start('--rounds', '1');
   expect(await run.ended, run.stderr()).toBe(0);
-  expect(run.stderr()).toContain('round 1 is dropped and repeated: workers: generator 2 ended early: it ended with code 137 (OOMKilled)');
+  expect(run.stderr()).toContain(
+    'round 1 is dropped and repeated: workers: generator 2 ended early: it ended with code 137 (OOMKilled)',
+  );
   const { variants, integrity, warnings } = readResult(all.out);
-  expect(variants.map(({ rounds }) => rounds.map(({ round }) => round))).toEqual(expect.arrayContaining([[2]]));
+  expect(variants.map(({ rounds }) => rounds.map(({ round }) => round))).toEqual(
+    expect.arrayContaining([[2]]),
+  );
   const lost = integrity?.lost as number;
   expect(lost).toBeGreaterThan(100);
-  expect(integrity?.stored).toBe(integrity?.requests as number - lost);
-  expect(warnings.join('\n')).toMatch(new RegExp(`InfluxDB lacks ${lost.toLocaleString('en-US')} of [\\d,]+ requests of workers, round 2 \\(${lost.toLocaleString('en-US')} of generator 2\\)`));
+  expect(integrity?.stored).toBe((integrity?.requests as number) - lost);
+  expect(warnings.join('\n')).toMatch(
+    new RegExp(
+      `InfluxDB lacks ${lost.toLocaleString('en-US')} of [\\d,]+ requests of workers, round 2 \\(${lost.toLocaleString('en-US')} of generator 2\\)`,
+    ),
+  );
   expect(left(all)).toEqual(untouched);
 });
 
@@ -98,24 +179,54 @@ test('a server that was started again makes its round be repeated; Ctrl-C remove
   const all = await there({
     released(_, load) {
       loads = load;
-      const server = all.cluster.objects().find(({ kind, metadata: { labels } }) => kind === 'Pod' && labels['bakeoff/part'] === 'server' && labels['bakeoff/variant'] === 'workers');
-      if (load === 1) Object.assign(server?.status ?? {}, { containerStatuses: [{ restartCount: 1, image: '', lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }] });
+      const server = all.cluster
+        .objects()
+        .find(
+          ({ kind, metadata: { labels } }) =>
+            kind === 'Pod' &&
+            labels['bakeoff/part'] === 'server' &&
+            labels['bakeoff/variant'] === 'workers',
+        );
+      if (load === 1)
+        Object.assign(server?.status ?? {}, {
+          containerStatuses: [
+            {
+              restartCount: 1,
+              image: '',
+              lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } },
+            },
+          ],
+        });
     },
   });
   const run = all.start('--rounds', '4');
   await vi.waitFor(() => expect(loads).toBe(4), { timeout: 120_000 });
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
-  expect(run.stderr()).toContain('round 1 is dropped and repeated: workers: its server ended under load and was started again: OOMKilled (exit code 137)');
+  expect(run.stderr()).toContain(
+    'round 1 is dropped and repeated: workers: its server ended under load and was started again: OOMKilled (exit code 137)',
+  );
   expect(readResult(all.out)).toMatchObject({ state: 'partial' });
   expect(run.stdout()).toContain('Ended early: 1 of 4 rounds are whole');
   expect(left(all)).toEqual(untouched);
 });
 
 test.each<[string, Faults, string]>([
-  ['no operator', { operator: 'absent' }, 'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/): kubectl get: the server doesn\'t have a resource type "testruns"'],
-  ['an image that is not there', { image: 'cannot be pulled' }, 'the server of workers: its image bakeoff:test cannot be had (name it with --image): ImagePullBackOff: Back-off pulling image "bakeoff:test"'],
-  ['an operator that refuses the load', { operator: 'error' }, 'the operator would not run the load (its stage is error): kubectl describe testrun'],
+  [
+    'no operator',
+    { operator: 'absent' },
+    'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/): kubectl get: the server doesn\'t have a resource type "testruns"',
+  ],
+  [
+    'an image that is not there',
+    { image: 'cannot be pulled' },
+    'the server of workers: its image bakeoff:test cannot be had (name it with --image): ImagePullBackOff: Back-off pulling image "bakeoff:test"',
+  ],
+  [
+    'an operator that refuses the load',
+    { operator: 'error' },
+    'the operator would not run the load (its stage is error): kubectl describe testrun',
+  ],
 ])('%s is said in one line, and nothing is left', async (_, faults, line) => {
   const all = await there(faults);
   const run = all.start();
@@ -127,13 +238,34 @@ test.each<[string, Faults, string]>([
 test('no database, and a load that is under way, are said before anything is applied', async () => {
   const all = await there();
   const saysWith = async (env: Record<string, string>, ...more: string[]): Promise<string> => {
-    const run = startCommand(['k8s', 'nginx-open-file-cache', '--apply', '--influx', 'http://127.0.0.1:9', '--out', all.out, ...more], { ...home.env, ...env });
+    const run = startCommand(
+      [
+        'k8s',
+        'nginx-open-file-cache',
+        '--apply',
+        '--influx',
+        'http://127.0.0.1:9',
+        '--out',
+        all.out,
+        ...more,
+      ],
+      { ...home.env, ...env },
+    );
     expect(await run.ended, run.stdout()).toBe(1);
     return run.stderr().trim();
   };
-  expect(await saysWith(all.cluster.env)).toMatch(/^InfluxDB at http:\/\/127\.0\.0\.1:9 does not answer \(.*\); --influx-here says where this machine reaches the InfluxDB of --influx http:\/\/127\.0\.0\.1:9$/);
-  all.cluster.put({ apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', metadata: { name: 'other', labels: {} }, status: { stage: 'started' } });
-  expect(await saysWith(all.cluster.env)).toBe('the TestRun other is under way there, and loads disturb each other: wait until it is over, or delete it');
+  expect(await saysWith(all.cluster.env)).toMatch(
+    /^InfluxDB at http:\/\/127\.0\.0\.1:9 does not answer \(.*\); --influx-here says where this machine reaches the InfluxDB of --influx http:\/\/127\.0\.0\.1:9$/,
+  );
+  all.cluster.put({
+    apiVersion: 'k6.io/v1alpha1',
+    kind: 'TestRun',
+    metadata: { name: 'other', labels: {} },
+    status: { stage: 'started' },
+  });
+  expect(await saysWith(all.cluster.env)).toBe(
+    'the TestRun other is under way there, and loads disturb each other: wait until it is over, or delete it',
+  );
   expect(all.cluster.calls.every(([verb]) => verb === 'config' || verb === 'get')).toBe(true);
   expect(readdirSync(all.out)).toEqual([]);
 });

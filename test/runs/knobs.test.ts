@@ -27,29 +27,63 @@ function knobs(...args: string[]): ScenarioRun {
 
 test('what helps is found, verified, and printed to paste', async () => {
   const out = newOut();
-  const run = knobs('--knobs', 'aio,etag-off,access-log,multi-accept,ssl-buffer-size', '--rounds', '5', '--out', out);
+  const run = knobs(
+    '--knobs',
+    'aio,etag-off,access-log,multi-accept,ssl-buffer-size',
+    '--rounds',
+    '5',
+    '--out',
+    out,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   const said = run.stdout();
   expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
   expect(said).toMatch(/^left out, requests are not logged: access-log-off$/m);
   expect(said).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
   // It may cost a little here, or seem to by chance.
-  expect(said).toMatch(/^knob +CPU per request(?: +p99)? +here\naio-off +×0\.\d\d \[[\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %|harms)$/m);
+  expect(said).toMatch(
+    /^knob +CPU per request(?: +p99)? +here\naio-off +×0\.\d\d \[[\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %|harms)$/m,
+  );
   expect(said).toMatch(/^A closer look at aio-off/m);
   expect(said).toMatch(/^ {2}aio-off: aio off;$/m);
-  expect(said).toMatch(/^Verified: with aio-off it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\.$/m);
+  expect(said).toMatch(
+    /^Verified: with aio-off it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\.$/m,
+  );
   const file = join(configs, 'own.conf');
-  expect(said).toContain(`\nTo paste:\nhttp { } at ${file}:2:\n  aio off;  # instead of ${file}:4: aio threads;\n`);
+  expect(said).toContain(
+    `\nTo paste:\nhttp { } at ${file}:2:\n  aio off;  # instead of ${file}:4: aio threads;\n`,
+  );
   expect(readFileSync(join(configs, 'own.conf'), 'utf8')).toBe(text);
-  expect(readdirSync(out).map((name) => name.replace(/^[\dT-]+-/, ''))).toEqual(['knobs', 'knobs-closer', 'knobs-together']);
+  expect(readdirSync(out).map((name) => name.replace(/^[\dT-]+-/, ''))).toEqual([
+    'knobs',
+    'knobs-closer',
+    'knobs-together',
+  ]);
 });
 
 test('as JSON, of one that nothing helps', async () => {
   const out = newOut();
   const run = knobs('--knobs', 'multi-accept,etag', '--rounds', '2', '--json', '--out', out);
   expect(await run.ended, run.stderr()).toBe(0);
-  const { knobs: effects, leftOut, together } = JSON.parse(run.stdout()) as { knobs: { name: string; verdict: string }[]; leftOut: unknown[]; together: unknown };
-  expect(effects).toMatchObject([{ name: 'multi-accept', lines: 'multi_accept on;', context: 'events', verdict: 'none', why: 'needs 4 rounds', closer: false }]);
+  const {
+    knobs: effects,
+    leftOut,
+    together,
+  } = JSON.parse(run.stdout()) as {
+    knobs: { name: string; verdict: string }[];
+    leftOut: unknown[];
+    together: unknown;
+  };
+  expect(effects).toMatchObject([
+    {
+      name: 'multi-accept',
+      lines: 'multi_accept on;',
+      context: 'events',
+      verdict: 'none',
+      why: 'needs 4 rounds',
+      closer: false,
+    },
+  ]);
   expect(leftOut).toEqual([{ name: 'etag-off', why: 'already so' }]);
   expect(together).toBeNull();
   expect(run.stderr()).toContain('None of the usual advice helps this config here');
@@ -59,22 +93,49 @@ test('several pages, the status that is right and another build are given as to 
   const nginx = home.env['NGINX_BIN'] as string;
   writeFileSync(join(configs, 'urls'), '/none\nhttp://localhost/none/more 3\n');
   // It says another version of itself.
-  writeFileSync(join(configs, 'build'), `#!/bin/sh\n[ "$1" = -V ] || exec ${nginx} "$@"\n${nginx} -V 2>&1 | sed s,nginx/[0-9.]*,nginx/1.99.9, >&2\n`, { mode: 0o755 });
+  writeFileSync(
+    join(configs, 'build'),
+    `#!/bin/sh\n[ "$1" = -V ] || exec ${nginx} "$@"\n${nginx} -V 2>&1 | sed s,nginx/[0-9.]*,nginx/1.99.9, >&2\n`,
+    { mode: 0o755 },
+  );
   const out = newOut();
-  const run = knobs('--knobs', 'multi-accept', '--rounds', '2', '--urls', 'urls', '--status', '404', '--bin', 'nginx=./build', '--out', out);
+  const run = knobs(
+    '--knobs',
+    'multi-accept',
+    '--rounds',
+    '2',
+    '--urls',
+    'urls',
+    '--status',
+    '404',
+    '--bin',
+    'nginx=./build',
+    '--out',
+    out,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   const { variants } = readResult(out);
   expect(variants.map(({ name }) => name)).toEqual(['as-it-is', 'multi-accept']);
-  for (const { server, load, successRatio } of variants) expect([server?.version, load.page, load.pages, load.status, successRatio]).toEqual(['1.99.9', '/none', 2, 404, 1]);
+  for (const { server, load, successRatio } of variants)
+    expect([server?.version, load.page, load.pages, load.status, successRatio]).toEqual([
+      '1.99.9',
+      '/none',
+      2,
+      404,
+      1,
+    ]);
 });
 
 test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {
   const out = newOut();
   const run = knobs('--knobs', 'aio,multi-accept', '--rounds', '100', '--out', out);
-  await vi.waitFor(() => {
-    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-    expect(readResult(out).variants[0]?.rounds.length).toBeGreaterThanOrEqual(4);
-  }, { timeout: 60_000, interval: 50 });
+  await vi.waitFor(
+    () => {
+      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+      expect(readResult(out).variants[0]?.rounds.length).toBeGreaterThanOrEqual(4);
+    },
+    { timeout: 60_000, interval: 50 },
+  );
   const started = descendants(run.pid);
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
@@ -87,5 +148,7 @@ test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing run
 test('a knob that none applies of is refused before anything is measured', async () => {
   const run = knobs('--knobs', 'etag-off,ssl-buffer-size', '--out', newOut());
   expect(await run.ended).toBe(1);
-  expect(run.stderr()).toContain('no knob of the catalogue applies to own.conf under this load: nothing is compared');
+  expect(run.stderr()).toContain(
+    'no knob of the catalogue applies to own.conf under this load: nothing is compared',
+  );
 });

@@ -1,6 +1,15 @@
 // Whole runs in networks of their own: what is counted on the link, who may make them, and that nothing of them stays.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test, vi, type TestContext } from 'vitest';
 import type { LoadProfile, NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
@@ -8,19 +17,48 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { keptRounds, newOut, readResult, runFolder, startCommand, startScenario, useHome, type ScenarioRun } from '../scenario-run.ts';
+import {
+  keptRounds,
+  newOut,
+  readResult,
+  runFolder,
+  startCommand,
+  startScenario,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const soon = { timeout: 30_000, interval: 20 };
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 let impossible: string | undefined;
-beforeAll(async () => { impossible = await whyNoNetworks(); });
-beforeEach((context) => { if (impossible !== undefined) context.skip(impossible); });
+beforeAll(async () => {
+  impossible = await whyNoNetworks();
+});
+beforeEach((context) => {
+  if (impossible !== undefined) context.skip(impossible);
+});
 
 /** CentOS 7's listen queue would be too short for all connections at once, where nginx has to wait for its core. */
-const network: NetworkSpec = { toServer: { delayMs: 100 }, toClient: { delayMs: 0 }, serverSettings: ['centos-7', 'somaxconn-16384'], clientSettings: ['generator'] };
-const load: LoadProfile = { command: 'ab -c 200 -n 3000', protocol: 'http/1.0', connections: 200, threads: 1, keepAlive: false, requests: 3000 };
-const nginx = (...knobs: string[]): Variant['server'] => ({ name: 'nginx', config: ['packaged', ...knobs], workers: 1 });
+const network: NetworkSpec = {
+  toServer: { delayMs: 100 },
+  toClient: { delayMs: 0 },
+  serverSettings: ['centos-7', 'somaxconn-16384'],
+  clientSettings: ['generator'],
+};
+const load: LoadProfile = {
+  command: 'ab -c 200 -n 3000',
+  protocol: 'http/1.0',
+  connections: 200,
+  threads: 1,
+  keepAlive: false,
+  requests: 3000,
+};
+const nginx = (...knobs: string[]): Variant['server'] => ({
+  name: 'nginx',
+  config: ['packaged', ...knobs],
+  workers: 1,
+});
 const noPush: Variant = { name: 'no-push', server: nginx() };
 const push: Variant = { name: 'push', server: nginx('tcp-nopush') };
 const endless: LoadProfile = { ...load, command: 'ab -c 200 -n 1000000', requests: 1_000_000 };
@@ -28,8 +66,15 @@ const endless: LoadProfile = { ...load, command: 'ab -c 200 -n 1000000', request
 /** The path of a scenario with these variants, over the network unless it says otherwise. */
 function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> = {}): string {
   const scenario: Scenario = {
-    name: 'own-network', title: 'a network of the run\'s own', knob: 'tcp_nopush', load, network, variants, rounds: 1,
-    page: { docroot: 'nginx', path: '/', bodyBytes: 612 }, ...changes,
+    name: 'own-network',
+    title: "a network of the run's own",
+    knob: 'tcp_nopush',
+    load,
+    network,
+    variants,
+    rounds: 1,
+    page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+    ...changes,
   };
   const folder = newFolder();
   chmodSync(folder, 0o755);
@@ -45,7 +90,10 @@ function requireRoot(context: TestContext): void {
 test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request reaches InfluxDB outside', async () => {
   const before = ownNetwork();
   const out = newOut();
-  const run = startScenario([scenarioFile([noPush, push]), '--rounds', '1', '--out', out, '--json'], home.env);
+  const run = startScenario(
+    [scenarioFile([noPush, push]), '--rounds', '1', '--out', out, '--json'],
+    home.env,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const expected = [
@@ -54,25 +102,51 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
   ];
   for (const [index, { toServer, toClient }] of expected.entries()) {
     const [phase] = result.variants[index]?.rounds[0]?.phases ?? [];
-    expect(phase).toMatchObject({ requests: 3000, responses: { '2xx': 3000 }, errors: { total: 0 } });
+    expect(phase).toMatchObject({
+      requests: 3000,
+      responses: { '2xx': 3000 },
+      errors: { total: 0 },
+    });
     expect(phase?.latencyMs.min).toBeGreaterThanOrEqual(200);
     const link = phase?.network;
-    expect(link).toMatchObject({ listenOverflows: 0, toServer: { dropped: 0, lost: 0 }, toClient: { dropped: 0, lost: 0 } });
+    expect(link).toMatchObject({
+      listenOverflows: 0,
+      toServer: { dropped: 0, lost: 0 },
+      toClient: { dropped: 0, lost: 0 },
+    });
     const sentAgain = (link?.retransmits.client ?? NaN) + (link?.retransmits.server ?? NaN);
-    for (const [traffic, { all, carrying }] of [[link?.toServer, toServer], [link?.toClient, toClient]] as const) {
+    for (const [traffic, { all, carrying }] of [
+      [link?.toServer, toServer],
+      [link?.toClient, toClient],
+    ] as const) {
       const { packets, kinds } = traffic ?? expect.fail();
       // A machine that stands still for a while sends again, and more acknowledgements by themselves.
-      expect(Math.abs(packets - kinds.ack - 3000 * carrying), JSON.stringify(link)).toBeLessThanOrEqual(300 + sentAgain);
+      expect(
+        Math.abs(packets - kinds.ack - 3000 * carrying),
+        JSON.stringify(link),
+      ).toBeLessThanOrEqual(300 + sentAgain);
       expect(packets).toBeGreaterThan(3000 * all - 300);
     }
     expect(link?.toServer.kinds.syn).toBeGreaterThanOrEqual(3000);
   }
   expect(result.integrity).toEqual({ requests: 6000, stored: 6000, backfilled: 0, lost: 0 });
-  expect(result.kernelSettings).toContainEqual({ side: 'server', name: 'net.core.somaxconn', value: '16384', variants: ['no-push', 'push'] });
-  expect(result.kernelSettings).toContainEqual({ side: 'client', name: 'net.ipv4.ip_local_port_range', value: '1024 65535', variants: ['no-push', 'push'] });
+  expect(result.kernelSettings).toContainEqual({
+    side: 'server',
+    name: 'net.core.somaxconn',
+    value: '16384',
+    variants: ['no-push', 'push'],
+  });
+  expect(result.kernelSettings).toContainEqual({
+    side: 'client',
+    name: 'net.ipv4.ip_local_port_range',
+    value: '1024 65535',
+    variants: ['no-push', 'push'],
+  });
   expect(result.kernelSettings.filter(({ problem }) => problem !== undefined)).toEqual([]);
   // Its log of requests was a file, and has gone with the server.
-  expect(readdirSync(join(runFolder(out), `round-${keptRounds(result)[0]}/push`))).not.toContain('access.log');
+  expect(readdirSync(join(runFolder(out), `round-${keptRounds(result)[0]}/push`))).not.toContain(
+    'access.log',
+  );
   expect(ownNetwork()).toEqual(before);
 });
 
@@ -81,64 +155,121 @@ function untrueLink(filter: string): Record<string, string> {
   const folder = newFolder();
   const k6 = home.env['K6_BIN'] as string;
   symlinkSync(k6, join(folder, 'k6'));
-  writeFileSync(join(folder, 'delaylink'), `#!/bin/sh
+  writeFileSync(
+    join(folder, 'delaylink'),
+    `#!/bin/sh
     cd ${folder}; before=$(ls started-* 2>/dev/null | wc -l); touch started-$before
     "${join(dirname(k6), 'delaylink')}" | ${filter}
-  `, { mode: 0o755 });
+  `,
+    { mode: 0o755 },
+  );
   return { ...home.env, K6_BIN: join(folder, 'k6') };
 }
 
-test('a round in which the network\'s devices dropped packets does not count, and packets that were still on their way are named', async (context) => {
+test("a round in which the network's devices dropped packets does not count, and packets that were still on their way are named", async (context) => {
   requireRoot(context);
   // The first one reports drops, and none is at rest.
-  const env = untrueLink(String.raw`sed -u "s/\"deviceDrops\":0/\"deviceDrops\":$([ $before = 0 ] && echo 3 || echo 0)/; s/\"quiet\":true/\"quiet\":false/"`);
+  const env = untrueLink(
+    String.raw`sed -u "s/\"deviceDrops\":0/\"deviceDrops\":$([ $before = 0 ] && echo 3 || echo 0)/; s/\"quiet\":true/\"quiet\":false/"`,
+  );
   const out = newOut();
-  const inWindow: Variant = { ...noPush, name: 'in-window', load: { ...endless, secondsHere: 1, warmupSeconds: 0.5 } };
+  const inWindow: Variant = {
+    ...noPush,
+    name: 'in-window',
+    load: { ...endless, secondsHere: 1, warmupSeconds: 0.5 },
+  };
   const file = scenarioFile([noPush, inWindow], { load: { ...load, requests: 200 } });
   const run = startScenario([file, '--rounds', '1', '--store', 'none', '--out', out], env);
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const { state, variants, warnings } = result;
   expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [1, 1]]);
-  expect(warnings).toContainEqual('round 1 was dropped and repeated as round 2: the network\'s own devices dropped 3 packets that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)');
+  expect(warnings).toContainEqual(
+    "round 1 was dropped and repeated as round 2: the network's own devices dropped 3 packets that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)",
+  );
   // What is on its way after a window is of no matter to it.
-  expect(warnings.filter((line) => line.includes('on their way'))).toEqual([`no-push: packets were still on their way 10 s after the load of round ${keptRounds(result)[0]}, and are not among those that are counted`]);
+  expect(warnings.filter((line) => line.includes('on their way'))).toEqual([
+    `no-push: packets were still on their way 10 s after the load of round ${keptRounds(result)[0]}, and are not among those that are counted`,
+  ]);
 });
 
 test('a round whose packets were not counted to its end does not count', async (context) => {
   requireRoot(context);
   const env = untrueLink('{ [ $before = 0 ] && sed -u "4s/.*/nothing/" || cat; }');
   const out = newOut();
-  const run = startScenario([scenarioFile([noPush], { load: { ...endless, secondsHere: 2 } }), '--rounds', '1', '--store', 'none', '--out', out], env);
+  const run = startScenario(
+    [
+      scenarioFile([noPush], { load: { ...endless, secondsHere: 2 } }),
+      '--rounds',
+      '1',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ],
+    env,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
-  const { variants: [variant], warnings } = readResult(out);
+  const {
+    variants: [variant],
+    warnings,
+  } = readResult(out);
   expect(variant?.rounds).toHaveLength(1);
-  expect(warnings).toContainEqual('round 1 was dropped and repeated as round 2: the link says "nothing" instead of an answer');
+  expect(warnings).toContainEqual(
+    'round 1 was dropped and repeated as round 2: the link says "nothing" instead of an answer',
+  );
 });
 
 describe('nothing is left', () => {
   /** Waits until k6 loads the server of a round; returns all that the run has started, and its namespaces. */
-  async function underLoad(run: ScenarioRun, out: string, round = 1): Promise<{ processes: Seen[]; namespaces: string[] }> {
+  async function underLoad(
+    run: ScenarioRun,
+    out: string,
+    round = 1,
+  ): Promise<{ processes: Seen[]; namespaces: string[] }> {
     return vi.waitFor(() => {
       if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      expect(readFileSync(join(runFolder(out), `round-${round}/k6-1/record.ndjson`), 'utf8')).toContain('loadgen_requests');
+      expect(
+        readFileSync(join(runFolder(out), `round-${round}/k6-1/record.ndjson`), 'utf8'),
+      ).toContain('loadgen_requests');
       const processes = descendants(run.pid);
-      expect(processes.map(({ command }) => command)).toEqual(expect.arrayContaining(['nginx', 'k6']));
+      expect(processes.map(({ command }) => command)).toEqual(
+        expect.arrayContaining(['nginx', 'k6']),
+      );
       // Those of the round before are gone.
       expect(processes.filter(({ command }) => command === 'delaylink')).toHaveLength(1);
-      const { netns } = (JSON.parse(readFileSync(join(runFolder(out), `round-${round}/k6-1/load.json`), 'utf8')) as { phases: { sides: { netns: string }[] }[] }).phases[0]?.sides[0] ?? expect.fail();
-      return { processes, namespaces: [namespaceAt(netns), namespaceAt(`/proc/${pidOf(processes, 'nginx')}/ns/net`)] };
+      const { netns } =
+        (
+          JSON.parse(
+            readFileSync(join(runFolder(out), `round-${round}/k6-1/load.json`), 'utf8'),
+          ) as { phases: { sides: { netns: string }[] }[] }
+        ).phases[0]?.sides[0] ?? expect.fail();
+      return {
+        processes,
+        namespaces: [namespaceAt(netns), namespaceAt(`/proc/${pidOf(processes, 'nginx')}/ns/net`)],
+      };
     }, soon);
   }
-  const pidOf = (processes: readonly Seen[], wanted: string): number => processes.find(({ command }) => command === wanted)?.pid ?? NaN;
+  const pidOf = (processes: readonly Seen[], wanted: string): number =>
+    processes.find(({ command }) => command === wanted)?.pid ?? NaN;
 
-  async function expectNothingLeft({ processes, namespaces }: { processes: readonly Seen[]; namespaces: readonly string[] }): Promise<void> {
+  async function expectNothingLeft({
+    processes,
+    namespaces,
+  }: {
+    processes: readonly Seen[];
+    namespaces: readonly string[];
+  }): Promise<void> {
     expect(new Set([...namespaces, namespaceAt('/proc/self/ns/net')]).size).toBe(3);
     await vi.waitFor(() => expect(stillRunning(processes)).toEqual([]), soon);
     await vi.waitFor(() => expect(holdersOf(namespaces)).toEqual([]), soon);
   }
 
-  const endlessRun = (out: string): ScenarioRun => startScenario([scenarioFile([noPush], { load: endless }), '--rounds', '1', '--store', 'none', '--out', out], home.env);
+  const endlessRun = (out: string): ScenarioRun =>
+    startScenario(
+      [scenarioFile([noPush], { load: endless }), '--rounds', '1', '--store', 'none', '--out', out],
+      home.env,
+    );
 
   test('after Ctrl-C, even where the link was killed before and the round repeated', async () => {
     const before = ownNetwork();
@@ -147,13 +278,22 @@ describe('nothing is left', () => {
     const first = await underLoad(run, out);
     process.kill(pidOf(first.processes, 'delaylink'), 'SIGKILL');
     const second = await underLoad(run, out, 2);
-    await expectNothingLeft({ ...first, processes: first.processes.filter(({ pid }) => !second.processes.some((one) => one.pid === pid)) });
+    await expectNothingLeft({
+      ...first,
+      processes: first.processes.filter(
+        ({ pid }) => !second.processes.some((one) => one.pid === pid),
+      ),
+    });
     run.kill('SIGINT');
     expect(await run.ended).toBe(130);
     await expectNothingLeft(second);
     const { state, warnings } = readResult(out);
     expect(state).toBe('partial');
-    expect(warnings).toContainEqual(expect.stringMatching(/^round 1 was dropped and repeated as round 2: no-push: the link \(.*delaylink, pid \d+\) ended by SIGKILL$/));
+    expect(warnings).toContainEqual(
+      expect.stringMatching(
+        /^round 1 was dropped and repeated as round 2: no-push: the link \(.*delaylink, pid \d+\) ended by SIGKILL$/,
+      ),
+    );
     expect(ownNetwork()).toEqual(before);
   });
 
@@ -171,7 +311,16 @@ describe('nothing is left', () => {
 
 describe('who may make a network', () => {
   const nobody = 65534;
-  const args = (out: string): string[] => ['scenario', scenarioFile([noPush], { load: { ...load, requests: 400 } }), '--rounds', '1', '--store', 'none', '--out', out];
+  const args = (out: string): string[] => [
+    'scenario',
+    scenarioFile([noPush], { load: { ...load, requests: 400 } }),
+    '--rounds',
+    '1',
+    '--store',
+    'none',
+    '--out',
+    out,
+  ];
 
   /** Programs and folders of a user who is not root. */
   function usersHome(): { env: Record<string, string>; out: string } {
@@ -179,8 +328,18 @@ describe('who may make a network', () => {
     mkdirSync(join(folder, 'tmp'));
     for (const path of [folder, join(folder, 'tmp')]) chownSync(path, nobody, nobody);
     // The person's own folders may be closed to others.
-    for (const name of ['k6', 'delaylink']) copyFileSync(join(dirname(home.env['K6_BIN'] as string), name), join(folder, name));
-    return { env: { ...home.env, HOME: folder, TMPDIR: join(folder, 'tmp'), BAKEOFF_HOME: join(folder, 'home'), K6_BIN: join(folder, 'k6') }, out: join(folder, 'results') };
+    for (const name of ['k6', 'delaylink'])
+      copyFileSync(join(dirname(home.env['K6_BIN'] as string), name), join(folder, name));
+    return {
+      env: {
+        ...home.env,
+        HOME: folder,
+        TMPDIR: join(folder, 'tmp'),
+        BAKEOFF_HOME: join(folder, 'home'),
+        K6_BIN: join(folder, 'k6'),
+      },
+      out: join(folder, 'results'),
+    };
   }
 
   const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
@@ -188,7 +347,16 @@ describe('who may make a network', () => {
   /** Skips where that user cannot read the project, or must not make namespaces. */
   function requireUser(context: TestContext): void {
     requireRoot(context);
-    const [command = '', ...words] = [...asNobody, 'unshare', '--user', '--map-root-user', '--net', 'test', '-r', join(projectRoot, 'package.json')];
+    const [command = '', ...words] = [
+      ...asNobody,
+      'unshare',
+      '--user',
+      '--map-root-user',
+      '--net',
+      'test',
+      '-r',
+      join(projectRoot, 'package.json'),
+    ];
     try {
       execFileSync(command, words, { stdio: 'pipe' });
     } catch (error) {
@@ -203,7 +371,9 @@ describe('who may make a network', () => {
     const out = newOut();
     const run = startCommand(args(out), home.env, ['setpriv', '--bounding-set=-sys_admin', '--']);
     expect(await run.ended).toBe(1);
-    expect(run.stderr()).toMatch(/^a network of the run's own cannot be made: network namespaces are not allowed here \(unshare failed: Operation not permitted\): a container has to be started with --privileged.*\n$/);
+    expect(run.stderr()).toMatch(
+      /^a network of the run's own cannot be made: network namespaces are not allowed here \(unshare failed: Operation not permitted\): a container has to be started with --privileged.*\n$/,
+    );
     expect([run.stdout(), readdirSync(out)]).toEqual(['', []]);
   });
 
@@ -211,17 +381,38 @@ describe('who may make a network', () => {
     requireUser(context);
     const { env, out } = usersHome();
     // A device as it is on most machines, seen by this run alone.
-    const run = startCommand(args(out), env, ['unshare', '--mount', 'sh', '-ec', 'mount -t tmpfs none /dev/net; mknod -m 600 /dev/net/tun c 10 200; exec "$@"', 'sh', ...asNobody]);
+    const run = startCommand(args(out), env, [
+      'unshare',
+      '--mount',
+      'sh',
+      '-ec',
+      'mount -t tmpfs none /dev/net; mknod -m 600 /dev/net/tun c 10 200; exec "$@"',
+      'sh',
+      ...asNobody,
+    ]);
     expect(await run.ended).toBe(1);
-    expect(run.stderr()).toBe('a network of the run\'s own cannot be made: /dev/net/tun is closed to this user: start as root, or open it as root with "chmod 666 /dev/net/tun"\n');
+    expect(run.stderr()).toBe(
+      'a network of the run\'s own cannot be made: /dev/net/tun is closed to this user: start as root, or open it as root with "chmod 666 /dev/net/tun"\n',
+    );
   });
 
   test('a user in a user namespace, to whom it is open', async (context) => {
     requireUser(context);
     const { env, out } = usersHome();
-    const run = startCommand(args(out), env, ['unshare', '--mount', 'sh', '-ec', 'mount -t tmpfs none /dev/net; mknod -m 666 /dev/net/tun c 10 200; exec "$@"', 'sh', ...asNobody]);
+    const run = startCommand(args(out), env, [
+      'unshare',
+      '--mount',
+      'sh',
+      '-ec',
+      'mount -t tmpfs none /dev/net; mknod -m 666 /dev/net/tun c 10 200; exec "$@"',
+      'sh',
+      ...asNobody,
+    ]);
     expect(await run.ended, run.stderr()).toBe(0);
-    const { variants: [variant], kernelSettings } = readResult(out);
+    const {
+      variants: [variant],
+      kernelSettings,
+    } = readResult(out);
     const [phase] = variant?.rounds[0]?.phases ?? [];
     expect(phase).toMatchObject({ requests: 400, responses: { '2xx': 400 }, errors: { total: 0 } });
     expect(phase?.network?.toServer.packets).toBeGreaterThan(5.5 * 400);

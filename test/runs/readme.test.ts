@@ -13,12 +13,29 @@ import { useHome } from '../scenario-run.ts';
 /** What makes a line's run short. Verdicts, which --fail-if is about, take four rounds. */
 async function shorter(line: string): Promise<string> {
   const [, scenario] = /^npm run scenario -- (\S+)/.exec(line) ?? [];
-  const two = scenario === undefined ? [] : (await findScenario(scenario)).variants.filter(isRunnable).slice(0, 2).map(({ name }) => name);
-  return [...(two.length === 0 ? [] : ['--variants', two.join(',')]), '--rounds', line.includes('--fail-if') ? '4' : '1', '--duration', '500ms', '--store', 'none',
-    ...(line.includes('--quick') ? [] : ['--quick']), ...(line.startsWith('npm run knobs') ? ['--knobs', 'sendfile'] : [])].join(' ');
+  const two =
+    scenario === undefined
+      ? []
+      : (await findScenario(scenario)).variants
+          .filter(isRunnable)
+          .slice(0, 2)
+          .map(({ name }) => name);
+  return [
+    ...(two.length === 0 ? [] : ['--variants', two.join(',')]),
+    '--rounds',
+    line.includes('--fail-if') ? '4' : '1',
+    '--duration',
+    '500ms',
+    '--store',
+    'none',
+    ...(line.includes('--quick') ? [] : ['--quick']),
+    ...(line.startsWith('npm run knobs') ? ['--knobs', 'sendfile'] : []),
+  ].join(' ');
 }
 
-const lines = [...readFileSync(join(projectRoot, 'README.md'), 'utf8').matchAll(/^```sh\n([^]*?)^```$/gm)]
+const lines = [
+  ...readFileSync(join(projectRoot, 'README.md'), 'utf8').matchAll(/^```sh\n([^]*?)^```$/gm),
+]
   .flatMap(([, block = '']) => block.split('\n'))
   // A search takes a minute, and has its own tests.
   .filter((line) => line.startsWith('npm run ') && !line.includes('--within'));
@@ -29,16 +46,31 @@ beforeAll(async () => {
   folder = join(home.folder, 'newcomer');
   for (const below of ['www', 'bin']) mkdirSync(join(folder, below), { recursive: true });
   writeFileSync(join(folder, 'www/index.html'), 'hello\n');
-  const config = (line: string): string => `events { }\nhttp {\n  ${line}\n  server { listen 8080; root ${folder}/www; }\n}\n`;
-  for (const name of ['A', 'B', 'old', 'new', 'nginx', 'nginx-new']) writeFileSync(join(folder, `${name}.conf`), config(/B|new/.test(name) ? 'access_log off;' : ''));
-  writeFileSync(join(folder, 'l.conf'), `server.document-root = "${folder}/www"\nserver.bind = "127.0.0.1"\nserver.port = 8080\nindex-file.names = ("index.html")\n`);
-  writeFileSync(join(folder, 'server.js'), "require('http').createServer((_, answer) => answer.end('hello\\n')).listen(process.env.PORT, '127.0.0.1');\n");
+  const config = (line: string): string =>
+    `events { }\nhttp {\n  ${line}\n  server { listen 8080; root ${folder}/www; }\n}\n`;
+  for (const name of ['A', 'B', 'old', 'new', 'nginx', 'nginx-new'])
+    writeFileSync(
+      join(folder, `${name}.conf`),
+      config(/B|new/.test(name) ? 'access_log off;' : ''),
+    );
+  writeFileSync(
+    join(folder, 'l.conf'),
+    `server.document-root = "${folder}/www"\nserver.bind = "127.0.0.1"\nserver.port = 8080\nindex-file.names = ("index.html")\n`,
+  );
+  writeFileSync(
+    join(folder, 'server.js'),
+    "require('http').createServer((_, answer) => answer.end('hello\\n')).listen(process.env.PORT, '127.0.0.1');\n",
+  );
   // What npm does with a script of the checkout, and the flags behind.
-  writeFileSync(join(folder, 'bin/npm'), `#!/bin/sh
+  writeFileSync(
+    join(folder, 'bin/npm'),
+    `#!/bin/sh
 command=$2; shift 3
 export INIT_CWD="$PWD"
 cd '${projectRoot}' && exec '${process.execPath}' bin/bakeoff.mjs "$command" "$@" $SHORTER --out "$INIT_CWD/results"
-`, { mode: 0o755 });
+`,
+    { mode: 0o755 },
+  );
 }, 300_000);
 
 test('there are lines to try', () => {
@@ -47,13 +79,30 @@ test('there are lines to try', () => {
 
 test.each(lines)('%s', async (line) => {
   for (const program of ['caddy', 'lighttpd']) {
-    if (line.includes(`'${program} `) && await find(program, thisMachine()) === undefined) return console.warn(`SKIPPED: ${line}: ${program} is not installed`);
+    if (line.includes(`'${program} `) && (await find(program, thisMachine())) === undefined)
+      return console.warn(`SKIPPED: ${line}: ${program} is not installed`);
   }
-  if (line.includes('/etc/nginx/') && !existsSync('/etc/nginx/nginx.conf')) return console.warn(`SKIPPED: ${line}: there is none`);
+  if (line.includes('/etc/nginx/') && !existsSync('/etc/nginx/nginx.conf'))
+    return console.warn(`SKIPPED: ${line}: there is none`);
   const [, port] = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(line) ?? [];
-  if (port !== undefined) await listening(createServer((_, answer) => answer.end('hello\n')), Number(port));
+  if (port !== undefined)
+    await listening(
+      createServer((_, answer) => answer.end('hello\n')),
+      Number(port),
+    );
   const SHORTER = await shorter(line);
-  const { code, stdout, stderr } = await run({ command: 'sh', args: ['-c', line], cwd: folder, env: { ...process.env, ...home.env, HOME: folder, SHORTER, PATH: `${folder}/bin:${process.env['PATH']}` } });
+  const { code, stdout, stderr } = await run({
+    command: 'sh',
+    args: ['-c', line],
+    cwd: folder,
+    env: {
+      ...process.env,
+      ...home.env,
+      HOME: folder,
+      SHORTER,
+      PATH: `${folder}/bin:${process.env['PATH']}`,
+    },
+  });
   // Runs this short call something slower now and then.
   expect(line.includes('--fail-if') ? [0, 3] : [0], stderr + stdout).toContain(code);
   expect(stdout).toContain('requests/s');

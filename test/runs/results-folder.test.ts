@@ -1,9 +1,24 @@
 // Where a run's results go, with the real nginx and k6: folders that cannot be, and file systems that are small or fill up.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { newOut, readResult, runFolder, startScenario, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
+import {
+  newOut,
+  readResult,
+  runFolder,
+  startScenario,
+  underLoad,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const home = useHome(['k6', 'nginx']);
@@ -16,7 +31,9 @@ describe('a results folder', () => {
     writeFileSync(out, 'a file in the way');
     const run = start([name, '--out', join(out, 'deeper')]);
     expect(await run.ended).toBe(1);
-    expect(run.stderr()).toMatch(/^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/);
+    expect(run.stderr()).toMatch(
+      /^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/,
+    );
     expect(run.stdout()).toBe('');
     expect(readFileSync(out, 'utf8')).toBe('a file in the way');
   });
@@ -36,14 +53,31 @@ describe('a results folder', () => {
     ['table.md', 'complete'],
   ])('with a folder in the place of %s ends the run with one line', async (inTheWay, state) => {
     const out = newOut();
-    const run = start([name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out]);
-    await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), { timeout: 60_000, interval: 10 });
+    const run = start([
+      name,
+      '--rounds',
+      '2',
+      '--duration',
+      '500ms',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ]);
+    await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), {
+      timeout: 60_000,
+      interval: 10,
+    });
     expect(await run.ended).toBe(1);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/);
+    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
+      /^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/,
+    );
     expect(readResult(out).state).toBe(state);
   });
 
-  test('that is small is refused, and one that fills up keeps its finished rounds', async ({ skip }) => {
+  test('that is small is refused, and one that fills up keeps its finished rounds', async ({
+    skip,
+  }) => {
     const out = newOut();
     mkdirSync(out);
     mountTmpfs(out, '4m', skip);
@@ -52,24 +86,50 @@ describe('a results folder', () => {
     expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
     expect(readdirSync(out)).toEqual([]);
 
-    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--store', 'none', '--out', out]);
+    const run = start([
+      name,
+      '--rounds',
+      '3',
+      '--duration',
+      '1500ms',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ]);
     await underLoad(run, out, 2);
     fill(join(runFolder(out), 'filler'));
     expect(await run.ended).toBe(1);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^cannot write results to .*: its file system is full; mend that or name another folder with --out$/);
-    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{}] }, { rounds: [{}] }] });
+    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
+      /^cannot write results to .*: its file system is full; mend that or name another folder with --out$/,
+    );
+    expect(readResult(out)).toMatchObject({
+      state: 'partial',
+      variants: [{ rounds: [{}] }, { rounds: [{}] }],
+    });
     // The second may have been whole all the same.
     expect(run.stdout()).toMatch(/Ended early: [12] of 3 rounds/);
   });
 });
 
-function mountTmpfs(folder: string, size: string, skip: (condition: boolean, note: string) => void): void {
+function mountTmpfs(
+  folder: string,
+  size: string,
+  skip: (condition: boolean, note: string) => void,
+): void {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'pipe' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], {
+      stdio: 'pipe',
+    });
   } catch (error) {
-    skip(true, `a small file system needs root and the right to mount: ${(error as Error).message.split('\n')[1] ?? ''}`);
+    skip(
+      true,
+      `a small file system needs root and the right to mount: ${(error as Error).message.split('\n')[1] ?? ''}`,
+    );
   }
-  onTestFinished(() => { execFileSync('umount', ['--lazy', folder]); });
+  onTestFinished(() => {
+    execFileSync('umount', ['--lazy', folder]);
+  });
 }
 
 /** Takes all space that is left on the file system. */

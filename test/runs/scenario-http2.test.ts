@@ -5,17 +5,28 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { PhaseResult, Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { keptRounds, newOut, readResult, runFolder, startScenario, storeOf, useHome } from '../scenario-run.ts';
+import {
+  keptRounds,
+  newOut,
+  readResult,
+  runFolder,
+  startScenario,
+  storeOf,
+  useHome,
+} from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']);
 
 /** Writes a scenario file beside the results: one of ours with other figures. `changes` are properties in TypeScript. */
 function variationOf(name: string, out: string, changes: string): string {
   const file = join(out, '..', `${name}.mts`);
-  writeFileSync(file, `
+  writeFileSync(
+    file,
+    `
     import { defineScenario, h2load } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
     import scenario from ${JSON.stringify(join(projectRoot, 'scenarios', `${name}.ts`))};
-    export default defineScenario({ ...scenario, ${changes} });`);
+    export default defineScenario({ ...scenario, ${changes} });`,
+  );
   return file;
 }
 
@@ -35,44 +46,77 @@ test('nghttpd, nginx and h2o answer the same requests over TLS, and the database
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   expect(result.variants.map(({ name }) => name)).toEqual(['nghttpd', 'nginx', 'h2o']);
-  expect(result.comparisons.map(({ variant, baseline }) => [variant, baseline])).toEqual([['nginx', 'nghttpd'], ['h2o', 'nghttpd']]);
-  expect(result.environment.versions).toMatchObject({ nghttpd: expect.any(String), nginx: expect.any(String), h2o: expect.any(String) });
+  expect(result.comparisons.map(({ variant, baseline }) => [variant, baseline])).toEqual([
+    ['nginx', 'nghttpd'],
+    ['h2o', 'nghttpd'],
+  ]);
+  expect(result.environment.versions).toMatchObject({
+    nghttpd: expect.any(String),
+    nginx: expect.any(String),
+    h2o: expect.any(String),
+  });
 
   const store = await storeOf(home);
   for (const variant of result.variants) {
     expect(variant.rounds).toHaveLength(2);
     const phase = onlyPhase(variant.phases);
     expect(phase.responses).toEqual({ '2xx': 20_000, '3xx': 0, '4xx': 0, '5xx': 0 });
-    expect(phase.tls).toEqual({ version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange: 'P-256' });
+    expect(phase.tls).toEqual({
+      version: 'TLSv1.2',
+      cipher: 'ECDHE-RSA-AES128-GCM-SHA256',
+      keyExchange: 'P-256',
+    });
     const { bytes } = phase;
     expect(bytes.body).toBe(10_000 * 612);
     expect(bytes.received).toBeGreaterThan(bytes.body + bytes.headers);
     expect(bytes.headers).toBeLessThan(bytes.headersDecoded);
-    expect(phase.headerSavingsPercent).toBeCloseTo(100 * (1 - bytes.headers / bytes.headersDecoded), 9);
-    for (const distribution of [phase.connectMs, phase.firstByteMs, phase.latencyMs, phase.perConnectionRps]) {
+    expect(phase.headerSavingsPercent).toBeCloseTo(
+      100 * (1 - bytes.headers / bytes.headersDecoded),
+      9,
+    );
+    for (const distribution of [
+      phase.connectMs,
+      phase.firstByteMs,
+      phase.latencyMs,
+      phase.perConnectionRps,
+    ]) {
       expect(distribution.min).toBeGreaterThan(0);
       expect(distribution.mean).toBeGreaterThanOrEqual(distribution.min);
       expect(distribution.max).toBeGreaterThanOrEqual(distribution.mean);
     }
     const [row] = await store.query(
-      'SELECT "measured_rps", "header_bytes", "header_savings", "connect_ms_mean", "first_byte_ms_max", "client_rps_sd", "tls" FROM "bench_phase"'
-      + ` WHERE "run" = '${result.run}' AND "variant" = '${variant.name}' AND "phase" = '1' AND "protocol" = 'h2'`,
+      'SELECT "measured_rps", "header_bytes", "header_savings", "connect_ms_mean", "first_byte_ms_max", "client_rps_sd", "tls" FROM "bench_phase"' +
+        ` WHERE "run" = '${result.run}' AND "variant" = '${variant.name}' AND "phase" = '1' AND "protocol" = 'h2'`,
     );
-    expect(row?.values.map((values) => values.slice(1))).toEqual([[
-      phase.rps.median, bytes.headers, (phase.headerSavingsPercent as number) / 100, phase.connectMs.mean, phase.firstByteMs.max, phase.perConnectionRps.sd,
-      'TLSv1.2 ECDHE-RSA-AES128-GCM-SHA256 P-256',
-    ]]);
-    const [total] = await store.query(`SELECT SUM("value") FROM "loadgen_requests" WHERE ${whereKept(result)} AND "variant" = '${variant.name}' AND "protocol" = 'h2'`);
+    expect(row?.values.map((values) => values.slice(1))).toEqual([
+      [
+        phase.rps.median,
+        bytes.headers,
+        (phase.headerSavingsPercent as number) / 100,
+        phase.connectMs.mean,
+        phase.firstByteMs.max,
+        phase.perConnectionRps.sd,
+        'TLSv1.2 ECDHE-RSA-AES128-GCM-SHA256 P-256',
+      ],
+    ]);
+    const [total] = await store.query(
+      `SELECT SUM("value") FROM "loadgen_requests" WHERE ${whereKept(result)} AND "variant" = '${variant.name}' AND "protocol" = 'h2'`,
+    );
     expect(total?.values[0]?.[1]).toBe(20_000);
   }
-  const article = await store.query(`SELECT "published_header_bytes", "published_connect_ms_mean" FROM "bench_phase" WHERE "run" = '${result.run}'`);
+  const article = await store.query(
+    `SELECT "published_header_bytes", "published_connect_ms_mean" FROM "bench_phase" WHERE "run" = '${result.run}'`,
+  );
   expect(article[0]?.values.map((values) => values.slice(1))).toEqual([[1_105_350, 259.5]]);
   expect(result.integrity).toMatchObject({ requests: 60_000, stored: 60_000, lost: 0 });
 });
 
 test('a rate is kept, every answer is in a bucket, and p99 and p50 have a verdict', async () => {
   const out = newOut();
-  const run = startScenario(['h2o-vs-nginx-h2-rate', '--duration', '1s', '--rounds', '4', '--out', out], home.env);
+  const run = startScenario(
+    ['h2o-vs-nginx-h2-rate', '--duration', '1s', '--rounds', '4', '--out', out],
+    home.env,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const [comparison] = result.comparisons;
@@ -80,14 +124,25 @@ test('a rate is kept, every answer is in a bucket, and p99 and p50 have a verdic
   // A machine that stands still for long does not make the rate, and no verdict rests on that.
   const verdicts = [comparison?.verdict, comparison?.latency.p50?.verdict].join();
   if (!/ did not come to its rate$|^the generator stood still in /.test(comparison?.why ?? '')) {
-    expect(verdicts).toMatch(/^(faster|slower|same|inconclusive),(faster|slower|same|inconclusive)$/);
+    expect(verdicts).toMatch(
+      /^(faster|slower|same|inconclusive),(faster|slower|same|inconclusive)$/,
+    );
     expect(run.stdout()).toMatch(/p99 ×\d.* p50 ×\d/);
   }
   // Sentence, table and panel have the same percentiles, of all rounds.
   const store = await storeOf(home);
-  const cells = await store.query(`SELECT "metric", "p50_ms", "p99_ms" FROM "bench_comparison" WHERE "run" = '${result.run}'`);
-  expect(cells[0]?.values.map((values) => values.slice(1))).toEqual(result.variants.map(({ name, latencyMs }) => [name === 'h2o' ? 'p99' : null, latencyMs?.p50, latencyMs?.p99]));
-  for (const { latencyMs, phases } of result.variants) expect(phases[0]?.latencyMs).toMatchObject(latencyMs as object);
+  const cells = await store.query(
+    `SELECT "metric", "p50_ms", "p99_ms" FROM "bench_comparison" WHERE "run" = '${result.run}'`,
+  );
+  expect(cells[0]?.values.map((values) => values.slice(1))).toEqual(
+    result.variants.map(({ name, latencyMs }) => [
+      name === 'h2o' ? 'p99' : null,
+      latencyMs?.p50,
+      latencyMs?.p99,
+    ]),
+  );
+  for (const { latencyMs, phases } of result.variants)
+    expect(phases[0]?.latencyMs).toMatchObject(latencyMs as object);
   for (const variant of result.variants) {
     const phase = onlyPhase(variant.phases);
     expect(phase.requests).toBe(1000);
@@ -95,18 +150,40 @@ test('a rate is kept, every answer is in a bucket, and p99 and p50 have a verdic
     expect(phase.connectMs.max).toBe(0);
     expect(phase.seconds).toBeGreaterThan(0.9);
     expect(phase.buckets.map(({ fromMs, toMs }) => [fromMs, toMs])).toEqual([
-      [0, 0.15], [0.15, 0.3], [0.3, 0.45], [0.45, 0.6], [0.6, 0.75], [0.75, 0.9], [0.9, 1], [1, 2], [2, 5], [5, null],
+      [0, 0.15],
+      [0.15, 0.3],
+      [0.3, 0.45],
+      [0.45, 0.6],
+      [0.6, 0.75],
+      [0.75, 0.9],
+      [0.9, 1],
+      [1, 2],
+      [2, 5],
+      [5, null],
     ]);
     const counts = phase.buckets.map(({ count }) => count);
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(phase.responses['2xx']);
     expect(phase.responses['2xx'] + phase.unsent).toBe(4000);
     expect(phase.sendDelayMs.max).toBeGreaterThan(0);
-    const [buckets] = await store.query(`SELECT "bucket", "count", "published_count" FROM "bench_bucket" WHERE "run" = '${result.run}' AND "variant" = '${variant.name}'`);
+    const [buckets] = await store.query(
+      `SELECT "bucket", "count", "published_count" FROM "bench_bucket" WHERE "run" = '${result.run}' AND "variant" = '${variant.name}'`,
+    );
     expect(buckets?.values.map((values) => values[2])).toEqual(counts);
     expect(buckets?.values.map((values) => values[1])).toEqual([
-      '0–150 µs', '150–300 µs', '300–450 µs', '450–600 µs', '600–750 µs', '750–900 µs', '900 µs–1 ms', '1–2 ms', '2–5 ms', 'over 5 ms',
+      '0–150 µs',
+      '150–300 µs',
+      '300–450 µs',
+      '450–600 µs',
+      '600–750 µs',
+      '750–900 µs',
+      '900 µs–1 ms',
+      '1–2 ms',
+      '2–5 ms',
+      'over 5 ms',
     ]);
-    expect(buckets?.values.map((values) => values[3])).toEqual(variant.published?.buckets?.map(({ count }) => count));
+    expect(buckets?.values.map((values) => values[3])).toEqual(
+      variant.published?.buckets?.map(({ count }) => count),
+    );
   }
 });
 
@@ -114,8 +191,15 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one s
   const out = newOut();
   // nghttpd closes the page 2 s after its last connection. The first phase finds it open, since the look whether it is ready
   // was just before; in the later ones connections take all descriptors first.
-  const file = variationOf('nghttpd-img', out, 'load: { ...scenario.load, requests: 1020 }, phases: { count: 3, pauseSeconds: 3 }');
-  const run = startScenario([file, '--variants', 'nghttpd-1024,nghttpd-4096', '--out', out], home.env);
+  const file = variationOf(
+    'nghttpd-img',
+    out,
+    'load: { ...scenario.load, requests: 1020 }, phases: { count: 3, pauseSeconds: 3 }',
+  );
+  const run = startScenario(
+    [file, '--variants', 'nghttpd-1024,nghttpd-4096', '--out', out],
+    home.env,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   const [limited, free] = result.variants;
@@ -124,29 +208,62 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one s
     const phases = variant?.rounds[0]?.phases ?? [];
     expect(phases.map(({ requests }) => requests)).toEqual([1020, 1020, 1020]);
     for (const [index, { startedAt }] of phases.slice(1).entries()) {
-      expect(Date.parse(startedAt) - Date.parse(phases[index]?.endedAt as string)).toBeGreaterThanOrEqual(3000);
+      expect(
+        Date.parse(startedAt) - Date.parse(phases[index]?.endedAt as string),
+      ).toBeGreaterThanOrEqual(3000);
     }
   }
   // One of two phases is enough: where the machine is busy, the page may be asked for before all connections are accepted.
-  expect(limited?.phases.reduce((sum, { responses }) => sum + responses['4xx'], 0)).toBeGreaterThan(0);
+  expect(limited?.phases.reduce((sum, { responses }) => sum + responses['4xx'], 0)).toBeGreaterThan(
+    0,
+  );
   expect(limited?.phases.map(({ errors }) => errors.total)).toEqual([0, 0, 0]);
   expect(free?.phases.map(({ responses }) => responses['2xx'])).toEqual([1020, 1020, 1020]);
   expect(free?.traffic?.bytes.body).toBe(3060 * 525_304);
-  expect(result.comparisons[0]).toMatchObject({ variant: 'nghttpd-4096', verdict: 'none', why: expect.stringMatching(/ % of the requests of nghttpd-1024 failed$/) as string });
-  expect(result.warnings).toContainEqual(expect.stringMatching(/^nghttpd-1024: [\d,]+ answers with 4\d\d among 3,060 requests: requests\/s alone do not compare$/));
+  expect(result.comparisons[0]).toMatchObject({
+    variant: 'nghttpd-4096',
+    verdict: 'none',
+    why: expect.stringMatching(/ % of the requests of nghttpd-1024 failed$/) as string,
+  });
+  expect(result.warnings).toContainEqual(
+    expect.stringMatching(
+      /^nghttpd-1024: [\d,]+ answers with 4\d\d among 3,060 requests: requests\/s alone do not compare$/,
+    ),
+  );
 
   const store = await storeOf(home);
-  const ratios = await store.query(`SELECT "success_ratio" FROM "bench_phase" WHERE "run" = '${result.run}' AND "variant" = 'nghttpd-1024' GROUP BY "phase"`);
-  expect(ratios.map(({ tags, values }) => [tags?.['phase'], values[0]?.[1]])).toEqual(limited?.phases.map(({ phase, successRatio }) => [String(phase), successRatio]));
-  const requests = await store.query(`SELECT SUM("value") FROM "loadgen_requests" WHERE ${whereKept(result)} AND "variant" = 'nghttpd-4096' GROUP BY "phase"`);
-  expect(requests.map(({ tags, values }) => [tags?.['phase'], values[0]?.[1]])).toEqual([['1', 1020], ['2', 1020], ['3', 1020]]);
+  const ratios = await store.query(
+    `SELECT "success_ratio" FROM "bench_phase" WHERE "run" = '${result.run}' AND "variant" = 'nghttpd-1024' GROUP BY "phase"`,
+  );
+  expect(ratios.map(({ tags, values }) => [tags?.['phase'], values[0]?.[1]])).toEqual(
+    limited?.phases.map(({ phase, successRatio }) => [String(phase), successRatio]),
+  );
+  const requests = await store.query(
+    `SELECT SUM("value") FROM "loadgen_requests" WHERE ${whereKept(result)} AND "variant" = 'nghttpd-4096' GROUP BY "phase"`,
+  );
+  expect(requests.map(({ tags, values }) => [tags?.['phase'], values[0]?.[1]])).toEqual([
+    ['1', 1020],
+    ['2', 1020],
+    ['3', 1020],
+  ]);
   expect(result.integrity).toMatchObject({ requests: 6120, stored: 6120, lost: 0 });
 });
 
 test('a column that is published only is shown and not run, and its servers alone are started', async () => {
   const out = newOut();
   const run = startScenario(
-    ['http1-vs-h2-small-file', '--quick', '--rounds', '1', '--variants', 'nginx-http1,nginx-spdy', '--store', 'none', '--out', out],
+    [
+      'http1-vs-h2-small-file',
+      '--quick',
+      '--rounds',
+      '1',
+      '--variants',
+      'nginx-http1,nginx-spdy',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ],
     { ...home.env, H2O_BIN: '/nowhere/h2o', NGHTTPD_BIN: '/nowhere/nghttpd' },
   );
   expect(await run.ended, run.stderr()).toBe(0);
@@ -154,23 +271,61 @@ test('a column that is published only is shown and not run, and its servers alon
   const { variants, comparisons, environment } = result;
   expect(variants).toMatchObject([
     { name: 'nginx-http1', server: { name: 'nginx' }, rounds: [{}] },
-    { name: 'nginx-spdy', server: null, publishedOnly: expect.any(String), rounds: [], phases: [], rps: null },
+    {
+      name: 'nginx-spdy',
+      server: null,
+      publishedOnly: expect.any(String),
+      rounds: [],
+      phases: [],
+      rps: null,
+    },
   ]);
-  expect(comparisons).toMatchObject([{ variant: 'nginx-spdy', baseline: 'nginx-http1', why: 'published only', publishedRatio: expect.closeTo(77_331 / 44_326, 9) }]);
+  expect(comparisons).toMatchObject([
+    {
+      variant: 'nginx-spdy',
+      baseline: 'nginx-http1',
+      why: 'published only',
+      publishedRatio: expect.closeTo(77_331 / 44_326, 9),
+    },
+  ]);
   expect(environment.versions).not.toHaveProperty('nghttpd');
-  expect(readdirSync(join(runFolder(out), `round-${keptRounds(result)[0]}`))).toEqual(['k6-1', 'nginx-http1']);
-  expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(/\| nginx-spdy \|.*\| published only \|/);
+  expect(readdirSync(join(runFolder(out), `round-${keptRounds(result)[0]}`))).toEqual([
+    'k6-1',
+    'nginx-http1',
+  ]);
+  expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(
+    /\| nginx-spdy \|.*\| published only \|/,
+  );
 });
 
 test('more connections than files may be open are refused before anything starts', async () => {
   const out = newOut();
-  const { code, stdout, stderr } = await new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
-    const args = ['--nofile=900:900', process.execPath, 'bin/bakeoff.mjs', 'scenario', 'nghttpd-img', '--store', 'none', '--out', out];
-    execFile('prlimit', args, { cwd: projectRoot, env: { ...process.env, ...home.env }, timeout: 60_000 }, (error, printed, said) => (
-      resolve({ code: error?.code ?? 0, stdout: printed, stderr: said })
-    ));
+  const { code, stdout, stderr } = await new Promise<{
+    code: unknown;
+    stdout: string;
+    stderr: string;
+  }>((resolve) => {
+    const args = [
+      '--nofile=900:900',
+      process.execPath,
+      'bin/bakeoff.mjs',
+      'scenario',
+      'nghttpd-img',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ];
+    execFile(
+      'prlimit',
+      args,
+      { cwd: projectRoot, env: { ...process.env, ...home.env }, timeout: 60_000 },
+      (error, printed, said) => resolve({ code: error?.code ?? 0, stdout: printed, stderr: said }),
+    );
   });
-  expect(stderr).toBe('nghttpd-1024: 1020 connections of the load generator need 1084 open files, but the hard limit here is 900: '
-    + 'raise it as root with "prlimit --nofile=1084:1084 --pid $$" in this shell\n');
+  expect(stderr).toBe(
+    'nghttpd-1024: 1020 connections of the load generator need 1084 open files, but the hard limit here is 900: ' +
+      'raise it as root with "prlimit --nofile=1084:1084 --pid $$" in this shell\n',
+  );
   expect([code, stdout]).toEqual([1, '']);
 });

@@ -6,7 +6,19 @@ import type { Result } from '../../lib/result/result.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
 import { halt } from '../fixtures/processes.ts';
-import { firstSample, inEachTry, loadBegins, makeHome, newOut, readResult, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
+import {
+  firstSample,
+  inEachTry,
+  loadBegins,
+  makeHome,
+  newOut,
+  readResult,
+  startScenario,
+  storeOf,
+  underLoad,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const home = useHome(['k6', 'nginx', 'influxd']);
@@ -19,7 +31,9 @@ function influxdOfRuns(): number {
 }
 
 function requestsOf({ variants }: Result): number {
-  return variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases)).reduce((sum, { requests }) => sum + requests, 0);
+  return variants
+    .flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))
+    .reduce((sum, { requests }) => sum + requests, 0);
 }
 
 test('a database that hangs when a round is over does not cost that round', async () => {
@@ -33,32 +47,46 @@ test('a database that hangs when a round is over does not cost that round', asyn
   await vi.waitFor(() => expect(hung).toBe(true), { timeout: 30_000, interval: 20 });
   run.kill('SIGKILL');
   await run.ended;
-  expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{}] }, { rounds: [{}] }] });
+  expect(readResult(out)).toMatchObject({
+    state: 'partial',
+    variants: [{ rounds: [{}] }, { rounds: [{}] }],
+  });
 });
 
 test('a database that is away when a round is over has that round in the end', async () => {
   const out = newOut();
   const store = await storeOf(home);
-  const url = await influxProxy(store.influx, (body) => (/^(bench_round|server_rss),.*round=1/m.test(body) && !body.includes('round=2') ? 503 : 'pass'));
+  const url = await influxProxy(store.influx, (body) =>
+    /^(bench_round|server_rss),.*round=1/m.test(body) && !body.includes('round=2') ? 503 : 'pass',
+  );
   const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
   expect(await run.ended, run.stderr()).toBe(0);
   const { run: called, variants } = readResult(out);
   const rounds = variants[0]?.rounds.map(({ round }) => String(round));
   for (const measurement of ['bench_round', 'server_cpu', 'server_rss']) {
-    const series = await store.query(`SELECT COUNT(/.*/) FROM "${measurement}" WHERE "run" = '${called}' GROUP BY "variant", "round"`);
+    const series = await store.query(
+      `SELECT COUNT(/.*/) FROM "${measurement}" WHERE "run" = '${called}' GROUP BY "variant", "round"`,
+    );
     for (const { name: variant } of variants) {
-      expect(series.flatMap(({ tags }) => (tags?.['variant'] === variant ? [tags['round']] : [])), `${measurement} of ${variant}`).toEqual(rounds);
+      expect(
+        series.flatMap(({ tags }) => (tags?.['variant'] === variant ? [tags['round']] : [])),
+        `${measurement} of ${variant}`,
+      ).toEqual(rounds);
     }
   }
 });
 
 test('a database that refuses the figures of every round is noted once', async () => {
   const out = newOut();
-  const url = await influxProxy((await storeOf(home)).influx, (body) => (body.includes('bench_') ? 400 : 'pass'));
+  const url = await influxProxy((await storeOf(home)).influx, (body) =>
+    body.includes('bench_') ? 400 : 'pass',
+  );
   const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
   expect(await run.ended, run.stderr()).toBe(0);
   const { warnings, integrity } = readResult(out);
-  expect(warnings.filter((warning) => warning.includes(refusal))).toEqual([`InfluxDB at ${url}: ${refusal} (status 400)`]);
+  expect(warnings.filter((warning) => warning.includes(refusal))).toEqual([
+    `InfluxDB at ${url}: ${refusal} (status 400)`,
+  ]);
   expect(integrity).toMatchObject({ lost: 0 });
 });
 
@@ -85,16 +113,30 @@ test('an influxd that hangs for good costs neither the load nor a sample, and is
   const requests = requestsOf(result);
   // It is continued to be ended, and takes what waits in its sockets then: what is left to write again may be nothing.
   expect(integrity).toMatchObject({ requests, stored: requests, lost: 0 });
-  expect(warnings).toContainEqual(expect.stringMatching(/^InfluxDB at http:\S+ hung in round \d, and k6 was ended without it once the load was over: [\d,]+ requests of workers were written again from k6's record$/));
+  expect(warnings).toContainEqual(
+    expect.stringMatching(
+      /^InfluxDB at http:\S+ hung in round \d, and k6 was ended without it once the load was over: [\d,]+ requests of workers were written again from k6's record$/,
+    ),
+  );
 });
 
-test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lost; the figures are there', async () => {
+test("somebody's InfluxDB that hangs for good is named, and what it lacks is lost; the figures are there", async () => {
   const another = await makeHome(['influxd']);
   onTestFinished(() => another.remove());
   const theirs = await storeOf(another);
   const pid = theirs.pid() ?? NaN;
   const out = newOut();
-  const run = start([name, '--rounds', '2', '--duration', '3s', '--influx', accessUrl(theirs.influx), '--out', out]);
+  const run = start([
+    name,
+    '--rounds',
+    '2',
+    '--duration',
+    '3s',
+    '--influx',
+    accessUrl(theirs.influx),
+    '--out',
+    out,
+  ]);
   await underLoad(run, out, 1, loadBegins);
   halt(pid);
   const code = await run.ended;
@@ -103,12 +145,20 @@ test('somebody\'s InfluxDB that hangs for good is named, and what it lacks is lo
   const { state, integrity, variants, warnings } = readResult(out);
   expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [2, 2]]);
   expect(integrity?.lost).toBeGreaterThan(0);
-  expect(warnings.filter((warning) => /^InfluxDB at http:\S+ does not answer: it hangs$/.test(warning))).toHaveLength(1);
+  expect(
+    warnings.filter((warning) => /^InfluxDB at http:\S+ does not answer: it hangs$/.test(warning)),
+  ).toHaveLength(1);
   // In the first round, of both variants. Where that was disturbed and repeated, the database is not asked again, and k6 not held up.
-  if (!warnings.some((warning) => warning.includes('was dropped and repeated'))) expect(warnings.filter((warning) => warning.includes('k6 was ended without it'))).toHaveLength(2);
+  if (!warnings.some((warning) => warning.includes('was dropped and repeated')))
+    expect(warnings.filter((warning) => warning.includes('k6 was ended without it'))).toHaveLength(
+      2,
+    );
 });
 
-test.each([['folder is', ''], ['newest files are', 'wal']])('a database whose %s deleted in the middle holds all of the run in the end', async (_, part) => {
+test.each([
+  ['folder is', ''],
+  ['newest files are', 'wal'],
+])('a database whose %s deleted in the middle holds all of the run in the end', async (_, part) => {
   const own = await makeHome(['k6', 'nginx', 'influxd']);
   onTestFinished(() => own.remove());
   const out = newOut();
@@ -118,7 +168,11 @@ test.each([['folder is', ''], ['newest files are', 'wal']])('a database whose %s
   expect(await run.ended, run.stderr()).toBe(0);
   const { integrity, warnings } = readResult(out);
   expect(integrity).toMatchObject({ stored: integrity?.requests, lost: 0 });
-  expect(warnings).toContainEqual(expect.stringMatching(/^InfluxDB lacked [\d,]+ of the run's requests when it was over: [\d,]+ were written again from k6's record$/));
+  expect(warnings).toContainEqual(
+    expect.stringMatching(
+      /^InfluxDB lacked [\d,]+ of the run's requests when it was over: [\d,]+ were written again from k6's record$/,
+    ),
+  );
   const [series] = await (await storeOf(own)).query('SELECT SUM("value") FROM "loadgen_requests"');
   expect(series?.values[0]?.[1]).toBe(integrity?.requests);
 });

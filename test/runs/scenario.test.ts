@@ -6,25 +6,41 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, halt, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { keptRounds, newOut, readResult, runFolder, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
+import {
+  keptRounds,
+  newOut,
+  readResult,
+  runFolder,
+  startScenario,
+  storeOf,
+  underLoad,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-function start(args: readonly string[], variables: Readonly<Record<string, string>> = {}): ScenarioRun {
+function start(
+  args: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): ScenarioRun {
   return startScenario(args, { ...home.env, ...variables });
 }
 
 async function allGone(processes: readonly Seen[]): Promise<void> {
-  expect(processes.map(({ command }) => command)).toEqual(expect.arrayContaining(['k6', 'nginx', 'influxd']));
+  expect(processes.map(({ command }) => command)).toEqual(
+    expect.arrayContaining(['k6', 'nginx', 'influxd']),
+  );
   await vi.waitFor(() => expect(stillRunning(processes)).toEqual([]), soon);
 }
 
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+const sum = (values: readonly number[]): number =>
+  values.reduce((total, value) => total + value, 0);
 
 describe('a whole run', () => {
-  test('stores what it says: result.json, k6\'s summary and InfluxDB agree', async () => {
+  test("stores what it says: result.json, k6's summary and InfluxDB agree", async () => {
     const out = newOut();
     const run = start([name, '--rounds', '2', '--duration', '1s', '--out', out, '--json']);
     expect(await run.ended, run.stderr()).toBe(0);
@@ -33,80 +49,150 @@ describe('a whole run', () => {
     expect(readResult(out)).toEqual(result);
     expect(result).toMatchObject({ schema: 1, scenario: name, state: 'complete', quick: false });
     expect(result.variants.map((variant) => variant.name)).toEqual(['workers', 'open-file-cache']);
-    expect(result.comparisons).toMatchObject([{ variant: 'open-file-cache', baseline: 'workers', verdict: 'none', why: 'needs 4 rounds' }]);
+    expect(result.comparisons).toMatchObject([
+      { variant: 'open-file-cache', baseline: 'workers', verdict: 'none', why: 'needs 4 rounds' },
+    ]);
 
     expect(result).toMatchObject({ looks: [2], sameWithin: 0.01, noiseFloor: null });
-    expect(result.environment.bootId).toBe(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim());
+    expect(result.environment.bootId).toBe(
+      readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
+    );
     expect(Date.parse(result.environment.bootedAt)).toBeLessThan(Date.parse(result.startedAt));
 
-    const rows = result.variants.flatMap((variant) => variant.rounds.map(({ round, phases }) => ({ variant: variant.name, round, phases })));
+    const rows = result.variants.flatMap((variant) =>
+      variant.rounds.map(({ round, phases }) => ({ variant: variant.name, round, phases })),
+    );
     const [first = NaN, second = NaN, ...more] = keptRounds(result);
     expect({ more, later: second > first }).toEqual({ more: [], later: true });
-    expect(rows.map(({ round, phases }) => [round, phases.length])).toEqual([[first, 1], [second, 1], [first, 1], [second, 1]]);
+    expect(rows.map(({ round, phases }) => [round, phases.length])).toEqual([
+      [first, 1],
+      [second, 1],
+      [first, 1],
+      [second, 1],
+    ]);
     const requests = sum(rows.flatMap(({ phases }) => phases.map((phase) => phase.requests)));
     expect(requests).toBeGreaterThan(1000);
     expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 
     const store = await storeOf(home);
-    for (const { variant, round, phases: [phase] } of rows) {
+    for (const {
+      variant,
+      round,
+      phases: [phase],
+    } of rows) {
       if (phase === undefined) throw new Error('no phase');
       expect(phase.responses['2xx']).toBe(phase.requests);
       expect(phase.bytes.body).toBe(phase.requests * 612);
       expect(phase.seconds).toBeGreaterThanOrEqual(1);
       expect(phase.serverCpuSeconds).toBeGreaterThan(0);
       expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.05);
-      for (const share of ['serverStealShare', 'generatorStealShare', 'serverOthersShare'] as const) {
+      for (const share of [
+        'serverStealShare',
+        'generatorStealShare',
+        'serverOthersShare',
+      ] as const) {
         expect(phase.noise?.[share]).toBeGreaterThanOrEqual(0);
         expect(phase.noise?.[share]).toBeLessThanOrEqual(1);
       }
       expect(phase.noise?.loadAverage).toBeGreaterThan(0);
-      const summary = JSON.parse(readFileSync(join(runFolder(out), `round-${round}`, 'k6-1', 'k6-summary.json'), 'utf8')) as { metrics: Record<string, { count: number }> };
+      const summary = JSON.parse(
+        readFileSync(join(runFolder(out), `round-${round}`, 'k6-1', 'k6-summary.json'), 'utf8'),
+      ) as { metrics: Record<string, { count: number }> };
       // Of both variants, which one k6 loads.
-      expect(summary.metrics['loadgen_requests']?.count).toBe(sum(rows.flatMap((row) => (row.round === round ? [row.phases[0]?.requests ?? NaN] : []))));
+      expect(summary.metrics['loadgen_requests']?.count).toBe(
+        sum(rows.flatMap((row) => (row.round === round ? [row.phases[0]?.requests ?? NaN] : []))),
+      );
       const where = `"run" = '${result.run}' AND "scenario" = '${name}' AND "variant" = '${variant}' AND "round" = '${round}'`;
-      const [stored] = await store.query(`SELECT SUM("value") FROM "loadgen_requests" WHERE ${where} AND "phase" = '1' AND "server" = 'nginx' AND "protocol" = 'http/1.1'`);
+      const [stored] = await store.query(
+        `SELECT SUM("value") FROM "loadgen_requests" WHERE ${where} AND "phase" = '1' AND "server" = 'nginx' AND "protocol" = 'http/1.1'`,
+      );
       expect(stored?.values[0]?.[1]).toBe(phase.requests);
-      const [wide] = await store.query(`SELECT "requests", "measured_rps" FROM "bench_round" WHERE ${where}`);
+      const [wide] = await store.query(
+        `SELECT "requests", "measured_rps" FROM "bench_round" WHERE ${where}`,
+      );
       expect(wide?.values.map((row) => row.slice(1))).toEqual([[phase.requests, phase.rps]]);
       const [cpu] = await store.query(`SELECT COUNT("value") FROM "server_cpu" WHERE ${where}`);
       // Ten a second, where the machine lets it.
       expect(cpu?.values[0]?.[1]).toBeGreaterThan(2);
     }
-    const [comparison] = await store.query(`SELECT "variant", "measured_rps", "ratio", "why" FROM "bench_comparison" WHERE "run" = '${result.run}'`);
+    const [comparison] = await store.query(
+      `SELECT "variant", "measured_rps", "ratio", "why" FROM "bench_comparison" WHERE "run" = '${result.run}'`,
+    );
     expect(comparison?.values.map((row) => row.slice(1))).toEqual([
       ['workers', result.variants[0]?.rps?.median, null, null],
-      ['open-file-cache', result.variants[1]?.rps?.median, result.comparisons[0]?.ratio, 'needs 4 rounds'],
+      [
+        'open-file-cache',
+        result.variants[1]?.rps?.median,
+        result.comparisons[0]?.ratio,
+        'needs 4 rounds',
+      ],
     ]);
-    const [state] = await store.query(`SELECT "state", "rounds", "lost" FROM "bench_run" WHERE "run" = '${result.run}'`);
+    const [state] = await store.query(
+      `SELECT "state", "rounds", "lost" FROM "bench_run" WHERE "run" = '${result.run}'`,
+    );
     expect(state?.values.map((row) => row.slice(1))).toEqual([['complete', 2, 0]]);
 
-    expect(readdirSync(runFolder(out)).sort()).toEqual(['report.html', 'result.json', ...Array.from({ length: second }, (_, index) => `round-${index + 1}`), 'script.js', 'table.md']);
-    expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(/\| workers \| 624,639 \|/);
-    expect(readFileSync(join(runFolder(out), `round-${second}`, 'open-file-cache', 'nginx.conf'), 'utf8')).toMatch(/open_file_cache max=100 inactive=20s;/);
-    expect(run.stderr()).toMatch(/^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m);
+    expect(readdirSync(runFolder(out)).sort()).toEqual([
+      'report.html',
+      'result.json',
+      ...Array.from({ length: second }, (_, index) => `round-${index + 1}`),
+      'script.js',
+      'table.md',
+    ]);
+    expect(readFileSync(join(runFolder(out), 'table.md'), 'utf8')).toMatch(
+      /\| workers \| 624,639 \|/,
+    );
+    expect(
+      readFileSync(
+        join(runFolder(out), `round-${second}`, 'open-file-cache', 'nginx.conf'),
+        'utf8',
+      ),
+    ).toMatch(/open_file_cache max=100 inactive=20s;/);
+    expect(run.stderr()).toMatch(
+      /^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m,
+    );
   });
 
-  test('counts what the server\'s own log has, with a scenario file and a config of one\'s own', async () => {
+  test("counts what the server's own log has, with a scenario file and a config of one's own", async () => {
     const out = newOut();
     const folder = join(out, '..');
     const logFile = join(folder, 'access.log');
     writeFileSync(logFile, '');
     chmodSync(logFile, 0o666);
     writeFileSync(join(folder, 'logged.conf'), `http {\n    access_log ${logFile} combined;\n}\n`);
-    writeFileSync(join(folder, 'logged.mts'), `
+    writeFileSync(
+      join(folder, 'logged.mts'),
+      `
       import { ab, defineScenario, nginx } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
       export default defineScenario({
         name: 'logged', title: 'a log', article: { id: '000', title: 'none', year: 2015 }, knob: 'access_log', load: ab('-c 10 -n 3000 -k'),
         page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
         variants: [{ name: 'logged', server: nginx(['base', ${JSON.stringify(join(folder, 'logged.conf'))}], { workers: 1, articleWorkers: 1 }) }],
-      });`);
-    const run = start([join(folder, 'logged.mts'), '--rounds', '1', '--store', 'none', '--out', out]);
+      });`,
+    );
+    const run = start([
+      join(folder, 'logged.mts'),
+      '--rounds',
+      '1',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ]);
     expect(await run.ended, run.stderr()).toBe(0);
     const result = readResult(out);
     expect(result.integrity).toBeNull();
-    expect(result.variants[0]?.rounds[0]?.phases[0]).toMatchObject({ requests: 3000, inFlight: 0, warmupRequests: 0, responses: { '2xx': 3000 } });
+    expect(result.variants[0]?.rounds[0]?.phases[0]).toMatchObject({
+      requests: 3000,
+      inFlight: 0,
+      warmupRequests: 0,
+      responses: { '2xx': 3000 },
+    });
     // The others are looks whether the server is ready. A round that was disturbed and repeated was loaded as well.
-    const log = readFileSync(logFile, 'utf8').trimEnd().split('\n').filter((line) => !line.includes('bakeoff-ready'));
+    const log = readFileSync(logFile, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .filter((line) => !line.includes('bakeoff-ready'));
     expect(log).toHaveLength(3000 * (keptRounds(result)[0] ?? NaN));
     expect(run.stdout()).toContain('Not stored in InfluxDB (--store none)');
   });
@@ -116,7 +202,17 @@ describe('when it is ended early', () => {
   test('Ctrl-C keeps the finished rounds, marks them partial, ends everything and exits with 130', async () => {
     const out = newOut();
     const csv = `${out}.csv`;
-    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out, '--export-csv', csv]);
+    const run = start([
+      name,
+      '--rounds',
+      '3',
+      '--duration',
+      '1500ms',
+      '--out',
+      out,
+      '--export-csv',
+      csv,
+    ]);
     await underLoad(run, out, 2);
     const started = descendants(run.pid);
     run.kill('SIGINT');
@@ -139,7 +235,9 @@ describe('when it is ended early', () => {
     const out = newOut();
     const run = start([name, '--rounds', '3', '--duration', '60s', '--out', out]);
     await underLoad(run, out, 1);
-    expect(run.stdout()).toMatch(/^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m);
+    expect(run.stdout()).toMatch(
+      /^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m,
+    );
     const started = descendants(run.pid);
     // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
     const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
@@ -177,7 +275,11 @@ test('a second run at the same time is refused, whatever its store and its BAKEO
   await underLoad(first, out, 1);
   const second = start([name, '--store', 'none', '--out', newOut()], { BAKEOFF_HOME: newOut() });
   expect(await second.ended).toBe(1);
-  expect(second.stderr()).toMatch(new RegExp(`^another run of bakeoff is measuring \\(process ${first.pid} of \\S+: scenario ${name}, since [^\\n]* UTC, in ${projectRoot}\\), and both would be slower: wait until it is done \\(--wait 10m\\), or end it\\n$`));
+  expect(second.stderr()).toMatch(
+    new RegExp(
+      `^another run of bakeoff is measuring \\(process ${first.pid} of \\S+: scenario ${name}, since [^\\n]* UTC, in ${projectRoot}\\), and both would be slower: wait until it is done \\(--wait 10m\\), or end it\\n$`,
+    ),
+  );
   first.kill('SIGINT');
   expect(await first.ended).toBe(130);
 });
@@ -194,19 +296,40 @@ describe('when a part fails', () => {
     expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
     expect(keptRounds(result)[0]).toBeGreaterThan(round);
     expect(result.integrity).toMatchObject({ lost: 0 });
-    expect(result.warnings).toContainEqual(expect.stringMatching(new RegExp(`^round ${round} was dropped and repeated as round ${round + 1}: (?:workers|open-file-cache): nginx \\(pid \\d+\\) ended by SIGKILL`)));
+    expect(result.warnings).toContainEqual(
+      expect.stringMatching(
+        new RegExp(
+          `^round ${round} was dropped and repeated as round ${round + 1}: (?:workers|open-file-cache): nginx \\(pid \\d+\\) ended by SIGKILL`,
+        ),
+      ),
+    );
     expect(run.stderr()).toMatch(/^round 1 is dropped and repeated: \S+: nginx \(pid/m);
   });
 
   test('one that dies again ends the run with what is there, and one line why', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out, '--store', 'none']);
+    const run = start([
+      name,
+      '--rounds',
+      '3',
+      '--duration',
+      '1500ms',
+      '--out',
+      out,
+      '--store',
+      'none',
+    ]);
     const first = await underLoad(run, out, 2);
     process.kill(first.master, 'SIGKILL');
     process.kill((await underLoad(run, out, 2, { after: first.round })).master, 'SIGKILL');
     expect(await run.ended).toBe(1);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(/^round 2 failed twice: \S+: nginx \(pid \d+\) ended by SIGKILL/);
-    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [{}] }, { rounds: [{}] }] });
+    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
+      /^round 2 failed twice: \S+: nginx \(pid \d+\) ended by SIGKILL/,
+    );
+    expect(readResult(out)).toMatchObject({
+      state: 'partial',
+      variants: [{ rounds: [{}] }, { rounds: [{}] }],
+    });
     expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
   });
 
@@ -217,8 +340,15 @@ describe('when a part fails', () => {
     chmodSync(join(out, '..'), 0o777);
     const flaky = join(out, '..', 'nginx');
     // -p comes first when it is to serve; -t and -V only ask.
-    writeFileSync(flaky, `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${home.env['NGINX_BIN']} "$@"\n`, { mode: 0o755 });
-    const run = start([name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out], { NGINX_BIN: flaky });
+    writeFileSync(
+      flaky,
+      `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${home.env['NGINX_BIN']} "$@"\n`,
+      { mode: 0o755 },
+    );
+    const run = start(
+      [name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out],
+      { NGINX_BIN: flaky },
+    );
     await underLoad(run, out, 1);
     writeFileSync(broken, '');
     expect(await run.ended, run.stderr()).toBe(0);
@@ -226,25 +356,35 @@ describe('when a part fails', () => {
     const result = readResult(out);
     expect(result.state).toBe('complete');
     expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([2, 2]);
-    expect(result.warnings).toContainEqual(expect.stringMatching(/^round \d was dropped and repeated as round \d: \S+: nginx \(pid \d+\) ended with code 9/));
+    expect(result.warnings).toContainEqual(
+      expect.stringMatching(
+        /^round \d was dropped and repeated as round \d: \S+: nginx \(pid \d+\) ended with code 9/,
+      ),
+    );
   });
 
-  test('a config that nginx refuses is shown in nginx\'s words, before anything is measured', async () => {
+  test("a config that nginx refuses is shown in nginx's words, before anything is measured", async () => {
     const out = newOut();
     const folder = join(out, '..');
     writeFileSync(join(folder, 'broken.conf'), 'http {\n    sendfile perhaps;\n}\n');
-    writeFileSync(join(folder, 'broken.mts'), `
+    writeFileSync(
+      join(folder, 'broken.mts'),
+      `
       import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
       export default defineScenario({
         name: 'broken', title: 'broken', article: { id: '000', title: 'none', year: 2015 }, knob: 'sendfile', load: wrk('-c 10 -t 1 -d 1'),
         page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
         variants: [{ name: 'good', server: nginx(['base'], { workers: 1 }) }, { name: 'broken', server: nginx(['base', ${JSON.stringify(join(folder, 'broken.conf'))}], { workers: 1, articleWorkers: 1 }) }],
-      });`);
+      });`,
+    );
     const run = start([join(folder, 'broken.mts'), '--store', 'none', '--out', out]);
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toContain('invalid value "perhaps" in "sendfile" directive');
     expect(run.stderr()).not.toContain(' at ');
     expect(readdirSync(runFolder(out)).sort()).toEqual(['result.json', 'round-1', 'script.js']);
-    expect(readResult(out)).toMatchObject({ state: 'partial', variants: [{ rounds: [] }, { rounds: [] }] });
+    expect(readResult(out)).toMatchObject({
+      state: 'partial',
+      variants: [{ rounds: [] }, { rounds: [] }],
+    });
   });
 });

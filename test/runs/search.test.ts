@@ -7,7 +7,17 @@ import { stepsAround } from '../../lib/k6/rate-search.ts';
 import { ifThere, linkOf, namesIn } from '../../lib/read-if-there.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { loadBegins, newOut, readResult, runFolder, startScenario, storeOf, underLoad, useHome, type ScenarioRun } from '../scenario-run.ts';
+import {
+  loadBegins,
+  newOut,
+  readResult,
+  runFolder,
+  startScenario,
+  storeOf,
+  underLoad,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const testLimitMs = 240_000;
@@ -23,96 +33,175 @@ const burst = 100;
 /** A scenario file with a variant for each of the limits. */
 function limited(folder: string): string {
   for (const [limit, rate] of Object.entries(limits)) {
-    writeFileSync(join(folder, `${limit}.conf`), `http {\n    limit_req_zone $remote_addr zone=all:1m rate=${rate}r/s;\n    limit_req zone=all burst=${burst} nodelay;\n}\n`);
+    writeFileSync(
+      join(folder, `${limit}.conf`),
+      `http {\n    limit_req_zone $remote_addr zone=all:1m rate=${rate}r/s;\n    limit_req zone=all burst=${burst} nodelay;\n}\n`,
+    );
   }
   const file = join(folder, 'limited.mts');
-  writeFileSync(file, `
+  writeFileSync(
+    file,
+    `
     import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
     export default defineScenario({
       name: 'limited', title: 'limits', knob: 'the limit', load: wrk('-c 20 -t 1 -d 10'), page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
       within: { metric: 'p99', ms: 500 },
       variants: ${JSON.stringify(Object.keys(limits))}.map((name) => ({ name, server: nginx(['base', ${JSON.stringify(folder)} + '/' + name + '.conf'], { workers: 1 }) })),
-    });`);
+    });`,
+  );
   return file;
 }
 
 describe('a search', () => {
-  test('ends among rates that each variant keeps and those that it does not, and stores what all steps sent', async () => {
-    const out = newOut();
-    const run = startScenario([limited(join(out, '..')), '--rounds', '1', '--duration', '1s', '--out', out], home.env);
-    expect(await run.ended, run.stderr()).toBe(0);
-    const result = readResult(out);
-    const { search } = result;
-    expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
-    expect(search?.found.map(({ variant, ci95 }) => [variant, ci95])).toEqual(Object.keys(limits).map((limit) => [limit, null]));
-    for (const { variant, rate } of search?.found ?? []) {
-      const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
-      const around = steps.slice(-stepsAround);
-      const changes = around.slice(1).map((step, index) => Math.abs(Math.log(step.rate / (around[index] as typeof step).rate)));
-      expect(Math.min(...changes)).toBeGreaterThan(0.029);
-      expect(Math.max(...changes)).toBeLessThan(0.081);
-      expect(new Set(around.map((step) => step.kept))).toEqual(new Set([true, false]));
-      expect(rate).toBeGreaterThan(Math.min(...around.map((step) => step.rate)));
-      expect(rate).toBeLessThan(Math.max(...around.map((step) => step.rate)));
-      const kept = steps.filter((step) => step.kept).map((step) => step.rate).reduce((best, one) => (Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best));
-      // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
-      const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
-      expect(kept).toBeLessThan(most);
-      expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
-      expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
-      // Its figures are those of the step that it kept.
-      const own = result.variants.find((one) => one.name === variant);
-      const [phase] = own?.rounds[0]?.phases ?? [];
-      expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
-      expect(own?.rps?.median).toBe(rate);
-    }
-    expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
-    expect(result.integrity).toMatchObject({ lost: 0 });
-    expect(result.integrity?.requests).toBeGreaterThan(result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0));
+  test(
+    'ends among rates that each variant keeps and those that it does not, and stores what all steps sent',
+    async () => {
+      const out = newOut();
+      const run = startScenario(
+        [limited(join(out, '..')), '--rounds', '1', '--duration', '1s', '--out', out],
+        home.env,
+      );
+      expect(await run.ended, run.stderr()).toBe(0);
+      const result = readResult(out);
+      const { search } = result;
+      expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
+      expect(search?.found.map(({ variant, ci95 }) => [variant, ci95])).toEqual(
+        Object.keys(limits).map((limit) => [limit, null]),
+      );
+      for (const { variant, rate } of search?.found ?? []) {
+        const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
+        const around = steps.slice(-stepsAround);
+        const changes = around
+          .slice(1)
+          .map((step, index) =>
+            Math.abs(Math.log(step.rate / (around[index] as typeof step).rate)),
+          );
+        expect(Math.min(...changes)).toBeGreaterThan(0.029);
+        expect(Math.max(...changes)).toBeLessThan(0.081);
+        expect(new Set(around.map((step) => step.kept))).toEqual(new Set([true, false]));
+        expect(rate).toBeGreaterThan(Math.min(...around.map((step) => step.rate)));
+        expect(rate).toBeLessThan(Math.max(...around.map((step) => step.rate)));
+        const kept = steps
+          .filter((step) => step.kept)
+          .map((step) => step.rate)
+          .reduce((best, one) =>
+            Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best,
+          );
+        // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
+        const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
+        expect(kept).toBeLessThan(most);
+        expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
+        expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
+        // Its figures are those of the step that it kept.
+        const own = result.variants.find((one) => one.name === variant);
+        const [phase] = own?.rounds[0]?.phases ?? [];
+        expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
+        expect(own?.rps?.median).toBe(rate);
+      }
+      expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
+      expect(result.integrity).toMatchObject({ lost: 0 });
+      expect(result.integrity?.requests).toBeGreaterThan(
+        result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0),
+      );
 
-    const rate = Math.round(search?.found[0]?.rate ?? 0).toLocaleString('en-US');
-    for (const text of [run.stdout(), readFileSync(join(runFolder(out), 'table.md'), 'utf8'), readFileSync(join(runFolder(out), 'report.html'), 'utf8')]) {
-      expect(text).toContain(`low keeps p99 within 500.00 ms up to ${rate} requests/s in half of its loads`);
-      expect(text).toContain('Latency by rate');
-    }
-  }, testLimitMs);
+      const rate = Math.round(search?.found[0]?.rate ?? 0).toLocaleString('en-US');
+      for (const text of [
+        run.stdout(),
+        readFileSync(join(runFolder(out), 'table.md'), 'utf8'),
+        readFileSync(join(runFolder(out), 'report.html'), 'utf8'),
+      ]) {
+        expect(text).toContain(
+          `low keeps p99 within 500.00 ms up to ${rate} requests/s in half of its loads`,
+        );
+        expect(text).toContain('Latency by rate');
+      }
+    },
+    testLimitMs,
+  );
 
-  test('that is ended keeps and stores its finished steps, and leaves nothing running', async () => {
-    const out = newOut();
-    const run = start('--within', 'p99=200ms', '--out', out);
-    await vi.waitFor(() => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /), { timeout: 30_000, interval: 20 });
-    const running = descendants(run.pid);
-    run.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-    const { run: id, state, search, variants }: Result = readResult(out);
-    expect(state).toBe('partial');
-    expect(search?.found).toEqual([]);
-    expect(search?.steps.length).toBeGreaterThanOrEqual(4);
-    expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
-    expect(run.stdout()).toContain('Latency by rate');
-    const stored = await (await storeOf(home)).query(`SELECT "rate", "p99_ms", "kept" FROM "bench_curve" WHERE "run" = '${id}' GROUP BY "variant"`);
-    expect(new Map(stored.map(({ tags, values }) => [tags?.['variant'], values.map((row) => row.slice(1))]))).toEqual(new Map(variants.map((one) => [
-      one.name, search?.steps.filter(({ variant }) => variant === one.name).sort((a, b) => a.rate - b.rate).map(({ rate, latencyMs: { p99 }, kept }) => [rate, p99, Number(kept)]),
-    ])));
-    await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), { timeout: 30_000, interval: 20 });
-  }, testLimitMs);
+  test(
+    'that is ended keeps and stores its finished steps, and leaves nothing running',
+    async () => {
+      const out = newOut();
+      const run = start('--within', 'p99=200ms', '--out', out);
+      await vi.waitFor(
+        () => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /),
+        { timeout: 30_000, interval: 20 },
+      );
+      const running = descendants(run.pid);
+      run.kill('SIGINT');
+      expect(await run.ended).toBe(130);
+      const { run: id, state, search, variants }: Result = readResult(out);
+      expect(state).toBe('partial');
+      expect(search?.found).toEqual([]);
+      expect(search?.steps.length).toBeGreaterThanOrEqual(4);
+      expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
+      expect(run.stdout()).toContain('Latency by rate');
+      const stored = await (
+        await storeOf(home)
+      ).query(
+        `SELECT "rate", "p99_ms", "kept" FROM "bench_curve" WHERE "run" = '${id}' GROUP BY "variant"`,
+      );
+      expect(
+        new Map(
+          stored.map(({ tags, values }) => [tags?.['variant'], values.map((row) => row.slice(1))]),
+        ),
+      ).toEqual(
+        new Map(
+          variants.map((one) => [
+            one.name,
+            search?.steps
+              .filter(({ variant }) => variant === one.name)
+              .sort((a, b) => a.rate - b.rate)
+              .map(({ rate, latencyMs: { p99 }, kept }) => [rate, p99, Number(kept)]),
+          ]),
+        ),
+      );
+      await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), {
+        timeout: 30_000,
+        interval: 20,
+      });
+    },
+    testLimitMs,
+  );
 
-  test('whose limit no rate keeps ends with what to do', async () => {
-    const out = newOut();
-    const run = start('--within', 'p50=1us', '--duration', '0.1s', '--store', 'none', '--out', out);
-    expect(await run.ended).toBe(1);
-    expect(run.stderr().trim().split('\n').at(-1)).toMatch(/^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/);
-  }, testLimitMs);
+  test(
+    'whose limit no rate keeps ends with what to do',
+    async () => {
+      const out = newOut();
+      const run = start(
+        '--within',
+        'p50=1us',
+        '--duration',
+        '0.1s',
+        '--store',
+        'none',
+        '--out',
+        out,
+      );
+      expect(await run.ended).toBe(1);
+      expect(run.stderr().trim().split('\n').at(-1)).toMatch(
+        /^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/,
+      );
+    },
+    testLimitMs,
+  );
 });
 
 /** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
-const mayGoFirst = existsSync('/proc/self/autogroup') && ((BigInt(`0x${/^CapEff:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]}`) >> 23n) & 1n) === 1n;
+const mayGoFirst =
+  existsSync('/proc/self/autogroup') &&
+  ((BigInt(`0x${/^CapEff:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]}`) >>
+    23n) &
+    1n) ===
+    1n;
 
 const awakeDevice = '/dev/cpu_dma_latency';
-const mayKeepAwake = ifThere(() => {
-  closeSync(openSync(awakeDevice, 'r+'));
-  return true;
-}) ?? false;
+const mayKeepAwake =
+  ifThere(() => {
+    closeSync(openSync(awakeDevice, 'r+'));
+    return true;
+  }) ?? false;
 
 test.skipIf(!mayKeepAwake).each([
   ['at a rate', ['--rates', '100'], true],
@@ -120,9 +209,27 @@ test.skipIf(!mayKeepAwake).each([
   ['without a rate', [], false],
 ])('idle cores wait awake while time is what is measured: %s', async (_, args, isHeld) => {
   const out = newOut();
-  const run = startScenario([name, '--variants', 'workers', ...args, '--rounds', '1', '--duration', '3s', '--store', 'none', '--out', out], home.env);
+  const run = startScenario(
+    [
+      name,
+      '--variants',
+      'workers',
+      ...args,
+      '--rounds',
+      '1',
+      '--duration',
+      '3s',
+      '--store',
+      'none',
+      '--out',
+      out,
+    ],
+    home.env,
+  );
   await underLoad(run, out, 1, loadBegins);
-  const holders = [run.pid, ...descendants(run.pid).map(({ pid }) => pid)].filter((pid) => namesIn(`/proc/${pid}/fd`).some((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === awakeDevice));
+  const holders = [run.pid, ...descendants(run.pid).map(({ pid }) => pid)].filter((pid) =>
+    namesIn(`/proc/${pid}/fd`).some((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === awakeDevice),
+  );
   expect(holders).toHaveLength(isHeld ? 1 : 0);
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
@@ -130,31 +237,62 @@ test.skipIf(!mayKeepAwake).each([
 
 test.skipIf(!mayGoFirst).each([
   ['at a rate, on cores of its own', name, ['--variants', 'workers', '--rates', '100'], -10],
-  ['at a rate, on the server\'s', 'nginx-workers', ['--variants', 'workers-1', '--rates', '100'], 0],
-  ['at one at which it is awake all the time', name, ['--variants', 'workers', '--rates', '20k'], 0],
+  ["at a rate, on the server's", 'nginx-workers', ['--variants', 'workers-1', '--rates', '100'], 0],
+  [
+    'at one at which it is awake all the time',
+    name,
+    ['--variants', 'workers', '--rates', '20k'],
+    0,
+  ],
   ['in a search', name, ['--variants', 'workers', '--within', 'p99=1s'], 0],
   ['without a rate', name, ['--variants', 'workers'], 0],
-])('k6 goes before all else on its cores only where that takes little from a server and from the runner: %s', async (_, scenario, args, nice) => {
-  const out = newOut();
-  const run = startScenario([scenario, ...args, '--rounds', '1', '--duration', '3s', '--store', 'none', '--out', out], home.env);
-  await underLoad(run, out, 1, loadBegins);
-  const k6 = descendants(run.pid).find(({ command }) => command === 'k6');
-  expect(readFileSync(`/proc/${k6?.pid}/autogroup`, 'utf8')).toMatch(new RegExp(` nice ${nice}\n$`));
-  run.kill('SIGINT');
-  expect(await run.ended).toBe(130);
-});
+])(
+  'k6 goes before all else on its cores only where that takes little from a server and from the runner: %s',
+  async (_, scenario, args, nice) => {
+    const out = newOut();
+    const run = startScenario(
+      [scenario, ...args, '--rounds', '1', '--duration', '3s', '--store', 'none', '--out', out],
+      home.env,
+    );
+    await underLoad(run, out, 1, loadBegins);
+    const k6 = descendants(run.pid).find(({ command }) => command === 'k6');
+    expect(readFileSync(`/proc/${k6?.pid}/autogroup`, 'utf8')).toMatch(
+      new RegExp(` nice ${nice}\n$`),
+    );
+    run.kill('SIGINT');
+    expect(await run.ended).toBe(130);
+  },
+);
 
-test('a sweep has each variant at each rate, and a curve', async () => {
-  const out = newOut();
-  const run = start('--rates', '600,1.2k', '--rounds', '1', '--store', 'none', '--out', out);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { variants, comparisons } = readResult(out);
-  expect(variants.map(({ name: own, series, load: { rate }, rounds: [round] }) => [own, series, rate, round?.phases[0]?.requests])).toEqual([
-    ['workers-at-600', 'workers', 600, 1200], ['open-file-cache-at-600', 'open-file-cache', 600, 1200],
-    ['workers-at-1200', 'workers', 1200, 2400], ['open-file-cache-at-1200', 'open-file-cache', 1200, 2400],
-  ]);
-  expect(comparisons.map(({ variant, baseline, metric }) => [variant, baseline, metric])).toEqual([
-    ['open-file-cache-at-600', 'workers-at-600', 'p99'], ['open-file-cache-at-1200', 'workers-at-1200', 'p99'],
-  ]);
-  expect(run.stdout()).toMatch(/^Latency by rate; bars are p99:\n.*workers.*open-file-cache\nrequests\/s .*\n +600 .*\n +1,200 /m);
-}, testLimitMs);
+test(
+  'a sweep has each variant at each rate, and a curve',
+  async () => {
+    const out = newOut();
+    const run = start('--rates', '600,1.2k', '--rounds', '1', '--store', 'none', '--out', out);
+    expect(await run.ended, run.stderr()).toBe(0);
+    const { variants, comparisons } = readResult(out);
+    expect(
+      variants.map(({ name: own, series, load: { rate }, rounds: [round] }) => [
+        own,
+        series,
+        rate,
+        round?.phases[0]?.requests,
+      ]),
+    ).toEqual([
+      ['workers-at-600', 'workers', 600, 1200],
+      ['open-file-cache-at-600', 'open-file-cache', 600, 1200],
+      ['workers-at-1200', 'workers', 1200, 2400],
+      ['open-file-cache-at-1200', 'open-file-cache', 1200, 2400],
+    ]);
+    expect(comparisons.map(({ variant, baseline, metric }) => [variant, baseline, metric])).toEqual(
+      [
+        ['open-file-cache-at-600', 'workers-at-600', 'p99'],
+        ['open-file-cache-at-1200', 'workers-at-1200', 'p99'],
+      ],
+    );
+    expect(run.stdout()).toMatch(
+      /^Latency by rate; bars are p99:\n.*workers.*open-file-cache\nrequests\/s .*\n +600 .*\n +1,200 /m,
+    );
+  },
+  testLimitMs,
+);

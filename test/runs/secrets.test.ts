@@ -2,7 +2,15 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { keptRounds, newOut, readResult, runFolder, startCommand, storeOf, useHome } from '../scenario-run.ts';
+import {
+  keptRounds,
+  newOut,
+  readResult,
+  runFolder,
+  startCommand,
+  storeOf,
+  useHome,
+} from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 
@@ -10,48 +18,85 @@ const secret = 'hunter2secret';
 const encoded = Buffer.from(`me:${secret}`).toString('base64');
 
 /** All files below a folder. */
-const filesIn = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)).filter((file) => statSync(file).isFile());
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((file) => statSync(file).isFile());
 
 test("credentials reach the server, and nothing that is printed or kept; a page with a person's own configs is closed to others", async () => {
   const configs = join(home.folder, 'configs');
   mkdirSync(configs);
   // It lets in who has the right words, and them only.
-  const config = (lines: string): string => `events {}\nhttp { ${lines} server { listen 8080; location / {\n`
-    + `if ($http_authorization != "Basic ${encoded}") { return 401; }\nif ($cookie_sid != "${secret}") { return 401; }\nreturn 200 hello; } } }\n`;
+  const config = (lines: string): string =>
+    `events {}\nhttp { ${lines} server { listen 8080; location / {\n` +
+    `if ($http_authorization != "Basic ${encoded}") { return 401; }\nif ($cookie_sid != "${secret}") { return 401; }\nreturn 200 hello; } } }\n`;
   const redacted = (text: string): string => text.replaceAll(secret, '').replaceAll(encoded, '');
-  for (const [name, lines] of [['a.conf', ''], ['b.conf', 'tcp_nodelay off;']] as const) {
+  for (const [name, lines] of [
+    ['a.conf', ''],
+    ['b.conf', 'tcp_nodelay off;'],
+  ] as const) {
     writeFileSync(join(configs, name), config(lines));
     chmodSync(join(configs, name), 0o600);
   }
   const out = newOut();
-  const run = startCommand([
-    'compare', 'a.conf', 'b.conf', '--quick', '--duration', '0.3s', '--rounds', '1', '--out', out, '--load', `ab -k -c 2 -n 2000 -A me:${secret} -C sid=${secret}`,
-  ], { ...home.env, INIT_CWD: configs });
+  const run = startCommand(
+    [
+      'compare',
+      'a.conf',
+      'b.conf',
+      '--quick',
+      '--duration',
+      '0.3s',
+      '--rounds',
+      '1',
+      '--out',
+      out,
+      '--load',
+      `ab -k -c 2 -n 2000 -A me:${secret} -C sid=${secret}`,
+    ],
+    { ...home.env, INIT_CWD: configs },
+  );
   expect(await run.ended, run.stderr()).toBe(0);
 
   const result = readResult(out);
   for (const { load, rounds } of result.variants) {
     expect(load.command).toBe('ab -k -c 2 -n 2000 -A *** -C ***');
     expect(load).toMatchObject({ headers: { Authorization: '***', Cookie: '***' } });
-    expect(rounds[0]?.phases[0]?.responses).toMatchObject({ '2xx': rounds[0]?.phases[0]?.requests });
+    expect(rounds[0]?.phases[0]?.responses).toMatchObject({
+      '2xx': rounds[0]?.phases[0]?.requests,
+    });
   }
   const folder = runFolder(out);
   const headers = { Authorization: '***', Cookie: '***' };
-  const plan = JSON.parse(readFileSync(join(folder, 'round-1/k6-1/load.json'), 'utf8')) as { phases: unknown[] };
+  const plan = JSON.parse(readFileSync(join(folder, 'round-1/k6-1/load.json'), 'utf8')) as {
+    phases: unknown[];
+  };
   expect(plan.phases).toMatchObject([{ sides: [{ headers }, { headers }] }]);
   expect(run.stdout() + run.stderr()).not.toMatch(new RegExp(`${secret}|${encoded}`));
 
   // The configs have them too: these are kept as they ran, and shown in the page, for their owner alone.
-  const withSecret = filesIn(folder).filter((file) => redacted(readFileSync(file, 'latin1')) !== readFileSync(file, 'latin1')).map((file) => file.slice(folder.length + 1));
-  const tries = Array.from({ length: keptRounds(result)[0] ?? NaN }, (_, index) => `round-${index + 1}`);
-  expect(withSecret.sort()).toEqual(['report.html', ...tries.flatMap((round) => [`${round}/a/nginx.conf`, `${round}/b/nginx.conf`])]);
-  expect(new Set(withSecret.map((file) => statSync(join(folder, file)).mode & 0o777))).toEqual(new Set([0o600]));
+  const withSecret = filesIn(folder)
+    .filter((file) => redacted(readFileSync(file, 'latin1')) !== readFileSync(file, 'latin1'))
+    .map((file) => file.slice(folder.length + 1));
+  const tries = Array.from(
+    { length: keptRounds(result)[0] ?? NaN },
+    (_, index) => `round-${index + 1}`,
+  );
+  expect(withSecret.sort()).toEqual([
+    'report.html',
+    ...tries.flatMap((round) => [`${round}/a/nginx.conf`, `${round}/b/nginx.conf`]),
+  ]);
+  expect(new Set(withSecret.map((file) => statSync(join(folder, file)).mode & 0o777))).toEqual(
+    new Set([0o600]),
+  );
 
   const again = startCommand(['report', folder], home.env);
   expect(await again.ended, again.stderr()).toBe(0);
   expect(statSync(join(folder, 'report.html')).mode & 0o777).toBe(0o600);
 
   await storeOf(home);
-  const stored = filesIn(join(home.folder, 'influxdb')).filter((file) => redacted(readFileSync(file, 'latin1')) !== readFileSync(file, 'latin1'));
+  const stored = filesIn(join(home.folder, 'influxdb')).filter(
+    (file) => redacted(readFileSync(file, 'latin1')) !== readFileSync(file, 'latin1'),
+  );
   expect(stored).toEqual([]);
 });

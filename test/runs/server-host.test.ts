@@ -1,7 +1,15 @@
 // Servers on another host: a real sshd in a network of its own, bakeoff's agent behind it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -19,8 +27,22 @@ import { run as runCommand } from '../../lib/setup/run.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { filesThere, generatorAddresses, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
-import { keptRounds, newOut, readResult, runFolder, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
+import {
+  filesThere,
+  generatorAddresses,
+  openSshHost,
+  whyNoHost,
+  type SshHost,
+} from '../fixtures/ssh-host.ts';
+import {
+  keptRounds,
+  newOut,
+  readResult,
+  runFolder,
+  startCommand,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
 
@@ -42,8 +64,16 @@ beforeEach((context) => {
   process.env[sshVariable] = host.ssh;
 });
 
-function runThere(words: readonly string[], there = host, store: 'influx' | 'none' = 'none'): ScenarioRun {
-  return startCommand([...words, '--store', store, '--server-host', there.name], { ...home.env, [sshVariable]: there.ssh }, there.before);
+function runThere(
+  words: readonly string[],
+  there = host,
+  store: 'influx' | 'none' = 'none',
+): ScenarioRun {
+  return startCommand(
+    [...words, '--store', store, '--server-host', there.name],
+    { ...home.env, [sshVariable]: there.ssh },
+    there.before,
+  );
 }
 
 /** A host like the other one, until the test is over. */
@@ -57,7 +87,8 @@ async function another(...options: Parameters<typeof openSshHost>): Promise<SshH
 /** A folder of links to these programs of this machine's. */
 async function linksTo(names: readonly string[]): Promise<string> {
   const folder = newFolder();
-  for (const name of names) symlinkSync(await find(name, thisMachine()) as string, join(folder, name));
+  for (const name of names)
+    symlinkSync((await find(name, thisMachine())) as string, join(folder, name));
   return folder;
 }
 
@@ -68,30 +99,51 @@ async function open(name = host.name): Promise<ServerHost> {
 }
 
 /** Folders of agents, which are temporary. */
-const agentFolders = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('bakeoff-agent-'));
+const agentFolders = (): string[] =>
+  readdirSync(tmpdir()).filter((name) => name.startsWith('bakeoff-agent-'));
 
 /** A config that serves files at an absolute path, which is the same on this "other" host. */
 async function ownConfig(): Promise<string> {
-  const folder = await ownFiles({ 'own.conf': '', 'part.conf': 'access_log off;\n', 'www/index.html': 'hello' });
+  const folder = await ownFiles({
+    'own.conf': '',
+    'part.conf': 'access_log off;\n',
+    'www/index.html': 'hello',
+  });
   chmodSync(folder, 0o755);
-  writeFileSync(join(folder, 'own.conf'), `events {}\nhttp { include linked.conf; server { listen 80; root ${join(folder, 'www')}; } }\n`);
+  writeFileSync(
+    join(folder, 'own.conf'),
+    `events {}\nhttp { include linked.conf; server { listen 80; root ${join(folder, 'www')}; } }\n`,
+  );
   symlinkSync(join(folder, 'part.conf'), join(folder, 'linked.conf'));
   symlinkSync('/etc/shadow', join(folder, 'elsewhere'));
   return join(folder, 'own.conf');
 }
 
 async function serversThere(): Promise<Seen[]> {
-  return vi.waitFor(() => {
-    const found = descendants(host.pid).filter(({ command: name }) => name === 'nginx');
-    expect(found.length).toBeGreaterThan(3);
-    return found;
-  }, { timeout: 60_000, interval: 20 });
+  return vi.waitFor(
+    () => {
+      const found = descendants(host.pid).filter(({ command: name }) => name === 'nginx');
+      expect(found.length).toBeGreaterThan(3);
+      return found;
+    },
+    { timeout: 60_000, interval: 20 },
+  );
 }
 
 it('are sent, started, loaded in turns and sampled there, and nothing is left', async () => {
   const before = agentFolders();
   const out = newOut();
-  const run = runThere(['compare', await ownConfig(), await ownConfig(), '--rounds', '2', '--duration', '500ms', '--out', out]);
+  const run = runThere([
+    'compare',
+    await ownConfig(),
+    await ownConfig(),
+    '--rounds',
+    '2',
+    '--duration',
+    '500ms',
+    '--out',
+    out,
+  ]);
   const there = await serversThere();
   expect(await run.ended, run.stderr()).toBe(0);
   expect(stillRunning(there)).toEqual([]);
@@ -104,30 +156,56 @@ it('are sent, started, loaded in turns and sampled there, and nothing is left', 
   expect(environment.serverHost?.roundTripMs.p50).toBeGreaterThan(0);
   expect(environment.serverHost?.bytesPerSecond).toBeGreaterThan(1e6);
   expect(environment.versions['nginx']).toMatch(/^\d+\.\d+/);
-  for (const { rounds, successRatio, server, load: { bodyBytes } } of variants) {
+  for (const {
+    rounds,
+    successRatio,
+    server,
+    load: { bodyBytes },
+  } of variants) {
     expect([successRatio, bodyBytes, server?.atAddress]).toEqual([1, 5, undefined]);
-    for (const { phases: [phase] } of rounds) {
+    for (const {
+      phases: [phase],
+    } of rounds) {
       // An answer of nginx takes some 20 µs.
       const secondsEach = (phase?.serverCpuSeconds ?? 0) / (phase?.requests ?? 0);
       expect(secondsEach, JSON.stringify(phase)).toBeGreaterThan(1e-6);
       expect(secondsEach, JSON.stringify(phase)).toBeLessThan(1e-3);
       expect(phase?.serverRssBytes).toBeGreaterThan(1e6);
-      for (const share of ['serverStealShare', 'generatorStealShare', 'serverOthersShare'] as const) {
+      for (const share of [
+        'serverStealShare',
+        'generatorStealShare',
+        'serverOthersShare',
+      ] as const) {
         expect(phase?.noise?.[share], share).toBeGreaterThanOrEqual(0);
         expect(phase?.noise?.[share], share).toBeLessThanOrEqual(1);
       }
     }
   }
-  const script = readFileSync(join(out, readdirSync(out)[0] as string, 'round-1/k6-1/load.json'), 'utf8');
+  const script = readFileSync(
+    join(out, readdirSync(out)[0] as string, 'round-1/k6-1/load.json'),
+    'utf8',
+  );
   // Both in one group.
-  expect((JSON.parse(script) as { phases: { sides: unknown[] }[] }).phases[0]?.sides).toHaveLength(2);
+  expect((JSON.parse(script) as { phases: { sides: unknown[] }[] }).phases[0]?.sides).toHaveLength(
+    2,
+  );
 });
 
 it('have the limits of that host', async () => {
   expect((await open()).files).toBe(filesThere);
-  const run = runThere(['compare', await ownConfig(), await ownConfig(), '--load', `wrk -c ${filesThere} -d 1`]);
+  const run = runThere([
+    'compare',
+    await ownConfig(),
+    await ownConfig(),
+    '--load',
+    `wrk -c ${filesThere} -d 1`,
+  ]);
   expect(await run.ended).toBe(1);
-  expect(run.stderr()).toMatch(new RegExp(`nginx needs ${filesThere + 256} open files for ${filesThere} connections, but the hard limit .*is ${filesThere}: `));
+  expect(run.stderr()).toMatch(
+    new RegExp(
+      `nginx needs ${filesThere + 256} open files for ${filesThere} connections, but the hard limit .*is ${filesThere}: `,
+    ),
+  );
 });
 
 it('serve what is sent, whatever others may see there otherwise', async () => {
@@ -136,43 +214,104 @@ it('serve what is sent, whatever others may see there otherwise', async () => {
   // Root alone comes there.
   await open(hardened.name);
   expect(readdirSync(closed)).toEqual([]);
-  const files = { 'own.yaml': 'listen: 80\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: www/inner\n', 'www/inner/index.html': 'hello' };
+  const files = {
+    'own.yaml':
+      'listen: 80\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: www/inner\n',
+    'www/inner/index.html': 'hello',
+  };
   const [a, b] = [join(await ownFiles(files), 'own.yaml'), join(await ownFiles(files), 'own.yaml')];
   const out = newOut();
-  const run = runThere(['compare', a, b, '--rounds', '1', '--duration', '500ms', '--out', out], hardened);
+  const run = runThere(
+    ['compare', a, b, '--rounds', '1', '--duration', '500ms', '--out', out],
+    hardened,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   expect(readResult(out).variants.map(({ load: { bodyBytes } }) => bodyBytes)).toEqual([5, 5]);
 });
 
 it('have nothing installed for them that was not asked for, and what is installed is told', async () => {
-  const programs = await linksTo(['sh', 'node', 'mkdir', 'touch', 'head', 'wc', 'chmod', 'mv', 'rm', 'find', 'setpriv', 'taskset', 'prlimit', 'flock', 'getent']);
+  const programs = await linksTo([
+    'sh',
+    'node',
+    'mkdir',
+    'touch',
+    'head',
+    'wc',
+    'chmod',
+    'mv',
+    'rm',
+    'find',
+    'setpriv',
+    'taskset',
+    'prlimit',
+    'flock',
+    'getent',
+  ]);
   const called = join(programs, 'called');
-  writeFileSync(join(programs, 'apt-get'), `#!/bin/sh\necho "$@" >>${called}\ncase "$*" in *install*) echo "E: no luck" >&2; exit 100; esac\n`, { mode: 0o755 });
+  writeFileSync(
+    join(programs, 'apt-get'),
+    `#!/bin/sh\necho "$@" >>${called}\ncase "$*" in *install*) echo "E: no luck" >&2; exit 100; esac\n`,
+    { mode: 0o755 },
+  );
   const bare = await another({ PATH: programs });
   const opened = await open(bare.name);
-  const options = { binaries: { nginx: home.env['NGINX_BIN'] as string }, folder: '/', cpus: [0], workers: 1, page: { docroot: 'small', path: '/' }, protocol: 'h2' as const };
-  await expect(opened.start(nginx(['h2'], { workers: 1 }), options)).rejects.toThrow(`${bare.name}: openssl is missing: install it with: apt-get install `);
-  await expect(opened.tools(['h2o'], false, new AbortController().signal)).rejects.toThrow(`${bare.name}: h2o is missing: `);
+  const options = {
+    binaries: { nginx: home.env['NGINX_BIN'] as string },
+    folder: '/',
+    cpus: [0],
+    workers: 1,
+    page: { docroot: 'small', path: '/' },
+    protocol: 'h2' as const,
+  };
+  await expect(opened.start(nginx(['h2'], { workers: 1 }), options)).rejects.toThrow(
+    `${bare.name}: openssl is missing: install it with: apt-get install `,
+  );
+  await expect(opened.tools(['h2o'], false, new AbortController().signal)).rejects.toThrow(
+    `${bare.name}: h2o is missing: `,
+  );
   expect(existsSync(called)).toBe(false);
 
   const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
   onTestFinished(() => said.mockRestore());
-  await expect(opened.tools(['h2o'], true, new AbortController().signal)).rejects.toThrow(/apt-get could not install h2o: no luck/);
-  expect(said.mock.calls.flat()).toEqual([`${bare.name}: h2o: installing with apt-get …`, expect.stringMatching(`^${bare.name}: h2o: failed, `)]);
+  await expect(opened.tools(['h2o'], true, new AbortController().signal)).rejects.toThrow(
+    /apt-get could not install h2o: no luck/,
+  );
+  expect(said.mock.calls.flat()).toEqual([
+    `${bare.name}: h2o: installing with apt-get …`,
+    expect.stringMatching(`^${bare.name}: h2o: failed, `),
+  ]);
 });
 
 it('are loaded by hosts on which no other run measures', async () => {
   const [before = '', ...words] = host.before;
-  const other = spawn(before, [...words, process.execPath, '--import', 'tsx', join(projectRoot, 'test/fixtures/hold-lock.mts'), machineName, 'scenario', 'other'], { cwd: projectRoot, stdio: ['ignore', 'pipe', 'inherit'] });
+  const other = spawn(
+    before,
+    [
+      ...words,
+      process.execPath,
+      '--import',
+      'tsx',
+      join(projectRoot, 'test/fixtures/hold-lock.mts'),
+      machineName,
+      'scenario',
+      'other',
+    ],
+    { cwd: projectRoot, stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   onTestFinished(() => void other.kill('SIGKILL'));
   await once(other.stdout, 'data');
   const names = generatorAddresses.map((one) => `root@${one}`);
   const hosts = await openGeneratorHosts(names);
-  onTestFinished(async () => void await Promise.all(hosts.map((one) => one.close())));
-  const have = (): Promise<unknown>[] => hosts.map((one) => one.have(home.env['K6_BIN'] as string, new AbortController().signal));
+  onTestFinished(async () => void (await Promise.all(hosts.map((one) => one.close()))));
+  const have = (): Promise<unknown>[] =>
+    hosts.map((one) => one.have(home.env['K6_BIN'] as string, new AbortController().signal));
   // Both have answered before the other run ends.
   for (const refused of await Promise.allSettled(have())) {
-    expect(String((refused as PromiseRejectedResult).reason)).toMatch(new RegExp(`root@\\S+: another run of bakeoff is measuring \\(process ${other.pid} of root: scenario other, `));
+    expect(String((refused as PromiseRejectedResult).reason)).toMatch(
+      new RegExp(
+        `root@\\S+: another run of bakeoff is measuring \\(process ${other.pid} of root: scenario other, `,
+      ),
+    );
   }
   other.kill('SIGTERM');
   await once(other, 'close');
@@ -183,30 +322,56 @@ it('are loaded by hosts on which no other run measures', async () => {
 it('are loaded by several hosts together, and a part that is missing is said', async () => {
   const before = agentFolders();
   const out = newOut();
-  const words = ['compare', await ownConfig(), await ownConfig(), '--rounds', '1', '--duration', '1s', '--out', out, ...generatorAddresses.flatMap((one) => ['--generator-host', `root@${one}`])];
+  const words = [
+    'compare',
+    await ownConfig(),
+    await ownConfig(),
+    '--rounds',
+    '1',
+    '--duration',
+    '1s',
+    '--out',
+    out,
+    ...generatorAddresses.flatMap((one) => ['--generator-host', `root@${one}`]),
+  ];
   const run = runThere(words, host, 'influx');
-  const k6 = await vi.waitFor(() => {
-    const found = descendants(host.generatorsPid).filter(({ command: name }) => name === 'k6');
-    expect(found).toHaveLength(generatorAddresses.length);
-    return found;
-  }, { timeout: 120_000, interval: 20 });
+  const k6 = await vi.waitFor(
+    () => {
+      const found = descendants(host.generatorsPid).filter(({ command: name }) => name === 'k6');
+      expect(found).toHaveLength(generatorAddresses.length);
+      return found;
+    },
+    { timeout: 120_000, interval: 20 },
+  );
   process.kill((k6[1] as Seen).pid, 'SIGKILL');
   expect(await run.ended, run.stderr()).toBe(0);
-  expect(run.stderr()).toMatch(/round 1 is dropped and repeated: .*generator [12] of 2: root@\S+: k6 ended with signal SIGKILL: it said nothing: its share is missing/);
+  expect(run.stderr()).toMatch(
+    /round 1 is dropped and repeated: .*generator [12] of 2: root@\S+: k6 ended with signal SIGKILL: it said nothing: its share is missing/,
+  );
   expect(stillRunning(k6)).toEqual([]);
   expect(agentFolders()).toEqual(before);
 
   const { environment, variants, integrity } = readResult(out);
   expect(environment.generatorHosts?.map(({ address: at }) => at)).toEqual(generatorAddresses);
   const threads = environment.generatorHosts?.reduce((sum, { cores }) => sum + cores, 0);
-  expect(variants.map(({ load }) => [load.threads, load.command])).toEqual(Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]));
+  expect(variants.map(({ load }) => [load.threads, load.command])).toEqual(
+    Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]),
+  );
   expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
   const folder = join(runFolder(out), `round-${keptRounds(readResult(out))[0]}`);
-  const parts = ['k6-1', 'k6-2'].map((place) => generatorAddresses.map((_, index) => {
-    const printed = readFileSync(join(folder, place, `generator-${index + 1}`, 'phases.log'), 'utf8');
-    const [outcome] = printed.split('\n').filter((line) => line.startsWith(phaseLinePrefix));
-    return (JSON.parse((outcome as string).slice(phaseLinePrefix.length)) as PhaseOutcome).results[0]?.requests ?? 0;
-  }));
+  const parts = ['k6-1', 'k6-2'].map((place) =>
+    generatorAddresses.map((_, index) => {
+      const printed = readFileSync(
+        join(folder, place, `generator-${index + 1}`, 'phases.log'),
+        'utf8',
+      );
+      const [outcome] = printed.split('\n').filter((line) => line.startsWith(phaseLinePrefix));
+      return (
+        (JSON.parse((outcome as string).slice(phaseLinePrefix.length)) as PhaseOutcome).results[0]
+          ?.requests ?? 0
+      );
+    }),
+  );
   for (const each of parts.flat()) expect(each).toBeGreaterThan(0);
   const sums = parts.map((each) => each.reduce((sum, requests) => sum + requests, 0)).sort();
   expect(variants.map(({ rounds: [round] }) => round?.phases[0]?.requests).sort()).toEqual(sums);
@@ -217,14 +382,30 @@ it('are loaded by several hosts together, and a part that is missing is said', a
 
 it('end when the connection is cut in the midst of a round, and the run says so', async () => {
   const before = agentFolders();
-  const run = runThere(['compare', await ownConfig(), await ownConfig(), '--rounds', '2', '--duration', '60s', '--out', newOut()]);
+  const run = runThere([
+    'compare',
+    await ownConfig(),
+    await ownConfig(),
+    '--rounds',
+    '2',
+    '--duration',
+    '60s',
+    '--out',
+    newOut(),
+  ]);
   const there = await serversThere();
-  await vi.waitFor(() => expect(descendants(run.pid).map(({ command: name }) => name)).toContain('k6'), { timeout: 60_000, interval: 20 });
+  await vi.waitFor(
+    () => expect(descendants(run.pid).map(({ command: name }) => name)).toContain('k6'),
+    { timeout: 60_000, interval: 20 },
+  );
   const connection = descendants(host.pid).find(({ command: name }) => name === 'sshd');
   process.kill((connection as Seen).pid, 'SIGKILL');
   expect(await run.ended).toBe(1);
   expect(run.stderr()).toContain(`the connection to ${host.name} ended`);
-  await vi.waitFor(() => expect(stillRunning(there)).toEqual([]), { timeout: 20_000, interval: 50 });
+  await vi.waitFor(() => expect(stillRunning(there)).toEqual([]), {
+    timeout: 20_000,
+    interval: 50,
+  });
   await vi.waitFor(() => expect(agentFolders()).toEqual(before), { timeout: 20_000, interval: 50 });
 });
 
@@ -232,13 +413,28 @@ const own = join(projectRoot, 'server-configs/nginx/base.conf');
 
 describe('in one line', () => {
   it.each([
-    ['an unknown key', () => host.ssh.replace(/known_hosts$/, 'none'), /^the host key of root@\S+ is not known here: connect once by hand/],
-    ['a changed key', () => host.ssh.replace(/known_hosts$/, 'changed'), /has another host key than it had/],
-    ['refused keys', () => host.ssh.replace(/-i \S+/, `-i ${join(host.folder, 'host')}`), /refuses this user's keys: have ssh root@\S+ work without a password/],
+    [
+      'an unknown key',
+      () => host.ssh.replace(/known_hosts$/, 'none'),
+      /^the host key of root@\S+ is not known here: connect once by hand/,
+    ],
+    [
+      'a changed key',
+      () => host.ssh.replace(/known_hosts$/, 'changed'),
+      /has another host key than it had/,
+    ],
+    [
+      'refused keys',
+      () => host.ssh.replace(/-i \S+/, `-i ${join(host.folder, 'host')}`),
+      /refuses this user's keys: have ssh root@\S+ work without a password/,
+    ],
     ['a port without sshd', () => `${host.ssh} -p 1`, /refuses connections to its ssh/],
     ['no ssh here', () => 'no-such-ssh', /^there is no no-such-ssh here/],
   ])('it says %s', async (_, ssh, line) => {
-    writeFileSync(join(host.folder, 'changed'), `${host.address} ${readFileSync(join(host.folder, 'user.pub'), 'utf8')}`);
+    writeFileSync(
+      join(host.folder, 'changed'),
+      `${host.address} ${readFileSync(join(host.folder, 'user.pub'), 'utf8')}`,
+    );
     process.env[sshVariable] = ssh();
     await expect(openServerHost(host.name)).rejects.toThrow(line);
   });
@@ -252,49 +448,109 @@ describe('in one line', () => {
 
   it('it says that there is no Node, and a full disk', async () => {
     const without = await another({ PATH: await linksTo(['sh']) });
-    await expect(openServerHost(without.name)).rejects.toThrow(/there is no Node there: install it/);
+    await expect(openServerHost(without.name)).rejects.toThrow(
+      /there is no Node there: install it/,
+    );
 
     const full = await another();
     mkdirSync(full.cache);
-    expect((await runCommand({ command: 'mount', args: ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', full.cache] })).code).toBe(0);
-    onTestFinished(async () => void await runCommand({ command: 'umount', args: [full.cache] }));
+    expect(
+      (
+        await runCommand({
+          command: 'mount',
+          args: ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', full.cache],
+        })
+      ).code,
+    ).toBe(0);
+    onTestFinished(async () => void (await runCommand({ command: 'umount', args: [full.cache] })));
     await expect(openServerHost(full.name)).rejects.toThrow(/the disk of root@\S+ is full/);
-    expect(readdirSync(full.cache, { recursive: true }).filter((name) => String(name).endsWith('.tmp'))).toEqual([]);
+    expect(
+      readdirSync(full.cache, { recursive: true }).filter((name) => String(name).endsWith('.tmp')),
+    ).toEqual([]);
   });
 
   it('it says ports that do not let this machine in', async () => {
     // From an empty network ssh alone comes there.
-    const { stdout } = await runCommand({ before: ['unshare', '--net'], command: process.execPath, args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), host.name] });
+    const { stdout } = await runCommand({
+      before: ['unshare', '--net'],
+      command: process.execPath,
+      args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), host.name],
+    });
     const [server, link] = JSON.parse(stdout) as string[];
-    expect(server).toMatch(/answers there, and port 2\d{4} of \S+ does not from here: open ports 20000 to 29999 /);
-    expect(link).toMatch(/is reached by ssh, and port 2\d{4} of \S+ is not from here \(.*\): open ports 20000 to 29999 /);
+    expect(server).toMatch(
+      /answers there, and port 2\d{4} of \S+ does not from here: open ports 20000 to 29999 /,
+    );
+    expect(link).toMatch(
+      /is reached by ssh, and port 2\d{4} of \S+ is not from here \(.*\): open ports 20000 to 29999 /,
+    );
   });
 
   it('it says addresses that are translated', async () => {
     // Nobody else comes to this one, which only ssh makes the host's.
-    const [elsewhere, proxy] = ['203.0.113.7', `ssh -F none -i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')} -W ${host.address}:22 ${host.name}`];
-    process.env[sshVariable] = `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
-    const { stdout, stderr } = await runCommand({ before: ['unshare', '--net'], command: process.execPath, args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), `root@${elsewhere}`] });
+    const [elsewhere, proxy] = [
+      '203.0.113.7',
+      `ssh -F none -i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')} -W ${host.address}:22 ${host.name}`,
+    ];
+    process.env[sshVariable] =
+      `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
+    const { stdout, stderr } = await runCommand({
+      before: ['unshare', '--net'],
+      command: process.execPath,
+      args: [
+        '--import',
+        'tsx',
+        join(projectRoot, 'test/fixtures/ssh-alone.mts'),
+        `root@${elsewhere}`,
+      ],
+    });
     const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${host.address} here`;
-    for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[]) expect(said).toContain(reason);
+    for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[])
+      expect(said).toContain(reason);
   });
 
   it('it says what cannot be started there', async () => {
     const opened = await open();
-    const options = { binaries: {}, folder: '/', cpus: [0], workers: 1, page: { docroot: 'small', path: '/' } };
-    await expect(opened.start(command('node server.js'), options)).rejects.toThrow(/only configs can be started: start 'node server\.js' there, and compare its address/);
-    await expect(opened.start(address('http://127.0.0.1:1'), options)).rejects.toThrow(/only configs can be started/);
+    const options = {
+      binaries: {},
+      folder: '/',
+      cpus: [0],
+      workers: 1,
+      page: { docroot: 'small', path: '/' },
+    };
+    await expect(opened.start(command('node server.js'), options)).rejects.toThrow(
+      /only configs can be started: start 'node server\.js' there, and compare its address/,
+    );
+    await expect(opened.start(address('http://127.0.0.1:1'), options)).rejects.toThrow(
+      /only configs can be started/,
+    );
     const { binaries } = await opened.tools(['nginx'], false, new AbortController().signal);
-    await expect(opened.start(nginx(['no-such-knob'], { workers: 1 }), { ...options, binaries })).rejects.toThrow(new RegExp(`^${host.name}: .*no-such-knob`));
+    await expect(
+      opened.start(nginx(['no-such-knob'], { workers: 1 }), { ...options, binaries }),
+    ).rejects.toThrow(new RegExp(`^${host.name}: .*no-such-knob`));
   });
 
   it.each([
     [() => compareCommand(['a.conf', 'b.conf', '--install']), /^--install is for the server host/],
-    [() => compareCommand(['a.conf', 'b.conf', '--server-host=-oProxyCommand=x']), /^--server-host -oProxyCommand=x: write it as ssh takes it/],
-    [() => compareCommand([own, own, '--generator-host', 'web1']), /listen on loopback, where no other host comes to/],
-    [() => compareCommand([own, own, '--generator-host', 'web1', '--generator-host', 'web1']), /--generator-host web1 is named twice/],
-    [() => knobsCommand(['a.conf', '--server-host', 'web1']), /leave --server-host and --generator-host out/],
-    [() => scenarioCommand(['nginx-tuning-under-delay', '--server-host', 'web1']), /networks of its own/],
+    [
+      () => compareCommand(['a.conf', 'b.conf', '--server-host=-oProxyCommand=x']),
+      /^--server-host -oProxyCommand=x: write it as ssh takes it/,
+    ],
+    [
+      () => compareCommand([own, own, '--generator-host', 'web1']),
+      /listen on loopback, where no other host comes to/,
+    ],
+    [
+      () => compareCommand([own, own, '--generator-host', 'web1', '--generator-host', 'web1']),
+      /--generator-host web1 is named twice/,
+    ],
+    [
+      () => knobsCommand(['a.conf', '--server-host', 'web1']),
+      /leave --server-host and --generator-host out/,
+    ],
+    [
+      () => scenarioCommand(['nginx-tuning-under-delay', '--server-host', 'web1']),
+      /networks of its own/,
+    ],
   ])('it says words that do not go together %#', async (start, line) => {
     await expect(start()).rejects.toThrow(line);
   });

@@ -7,7 +7,16 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { VariantResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { keptRounds, loadBegins, newOut, readResult, runFolder, startScenario, storeOf, useHome } from '../scenario-run.ts';
+import {
+  keptRounds,
+  loadBegins,
+  newOut,
+  readResult,
+  runFolder,
+  startScenario,
+  storeOf,
+  useHome,
+} from '../scenario-run.ts';
 
 const home = useHome(['k6', 'influxd']);
 
@@ -21,33 +30,52 @@ require('node:http').createServer((asked, response) => {
 }).listen(process.env.PORT, '127.0.0.1');`;
 
 /** Writes the scenario of these variants, as TypeScript, and returns the arguments of a run of it. */
-function runOf(variants: string, { page = "{ path: '/', bodyBytes: 5 }", out = '' } = {}): string[] {
+function runOf(
+  variants: string,
+  { page = "{ path: '/', bodyBytes: 5 }", out = '' } = {},
+): string[] {
   writeFileSync(join(home.folder, 'server.cjs'), server);
   const file = join(home.folder, 'sides.scenario.ts');
-  writeFileSync(file, `import { address, command, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
-    export default defineScenario({ name: 'sides', title: 'sides', knob: 'all', load: wrk('-c 4 -t 1 -d 1'), page: ${page}, variants: [${variants}] });`);
+  writeFileSync(
+    file,
+    `import { address, command, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
+    export default defineScenario({ name: 'sides', title: 'sides', knob: 'all', load: wrk('-c 4 -t 1 -d 1'), page: ${page}, variants: [${variants}] });`,
+  );
   return [file, '--rounds', '1', '--duration', '500ms', '--out', out];
 }
 
 test('a command runs against what runs already, which goes on', async () => {
   const port = await freePort();
-  const args = runOf(`{ name: 'here', server: command('node server.cjs', { folder: '.' }) }, { name: 'again', server: command("sh -c 'exec node server.cjs'", { folder: '.' }) },
-    { name: 'there', server: address('http://127.0.0.1:${port}') }`, { out: newOut() });
+  const args = runOf(
+    `{ name: 'here', server: command('node server.cjs', { folder: '.' }) }, { name: 'again', server: command("sh -c 'exec node server.cjs'", { folder: '.' }) },
+    { name: 'there', server: address('http://127.0.0.1:${port}') }`,
+    { out: newOut() },
+  );
   const out = args.at(-1) as string;
-  const there = spawn(process.execPath, [join(home.folder, 'server.cjs')], { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' });
+  const there = spawn(process.execPath, [join(home.folder, 'server.cjs')], {
+    env: { ...process.env, PORT: String(port) },
+    stdio: 'ignore',
+  });
   onTestFinished(async () => {
     there.kill('SIGTERM');
     if (there.exitCode === null) await once(there, 'exit');
   });
-  await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}`)).status).toBe(200), { timeout: 10_000 });
+  await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}`)).status).toBe(200), {
+    timeout: 10_000,
+  });
 
   const run = startScenario(args, home.env);
   let started: Seen[] = [];
-  await vi.waitFor(() => {
-    if (run.hasEnded()) return;
-    expect(readFileSync(join(runFolder(out), 'round-1', 'k6-1', loadBegins.file), 'utf8')).toContain(loadBegins.text);
-    started = descendants(run.pid);
-  }, { timeout: 60_000, interval: 20 });
+  await vi.waitFor(
+    () => {
+      if (run.hasEnded()) return;
+      expect(
+        readFileSync(join(runFolder(out), 'round-1', 'k6-1', loadBegins.file), 'utf8'),
+      ).toContain(loadBegins.text);
+      started = descendants(run.pid);
+    },
+    { timeout: 60_000, interval: 20 },
+  );
   expect(run.hasEnded(), run.stderr()).toBe(false);
   expect(started.filter(({ command }) => command === 'node').length).toBeGreaterThanOrEqual(2);
   expect(await run.ended, run.stderr()).toBe(0);
@@ -57,7 +85,9 @@ test('a command runs against what runs already, which goes on', async () => {
   const result = readResult(out);
   const host = `127.0.0.1:${port}`;
   expect(result.variants.map((variant) => variant.server)).toMatchObject([
-    { name: 'node', version: '', config: ['node server.cjs'] }, { name: 'sh', config: ["sh -c 'exec node server.cjs'"] }, { name: host, config: [`http://${host}`], atAddress: true },
+    { name: 'node', version: '', config: ['node server.cjs'] },
+    { name: 'sh', config: ["sh -c 'exec node server.cjs'"] },
+    { name: host, config: [`http://${host}`], atAddress: true },
   ]);
   const [here, again, other] = result.variants as [VariantResult, VariantResult, VariantResult];
   for (const { serverCpuMicrosPerRequest, serverShare, successRatio } of [here, again]) {
@@ -65,44 +95,95 @@ test('a command runs against what runs already, which goes on', async () => {
     expect(serverShare).toBeGreaterThan(0.01);
     expect(successRatio).toBe(1);
   }
-  expect(other).toMatchObject({ serverCpuMicrosPerRequest: null, serverShare: null, successRatio: 1 });
+  expect(other).toMatchObject({
+    serverCpuMicrosPerRequest: null,
+    serverShare: null,
+    successRatio: 1,
+  });
   expect(other.generatorShare).toBeGreaterThanOrEqual(0);
   expect(result.comparisons.map(({ cpu }) => cpu === null)).toEqual([false, true]);
-  expect(result.footnotes).toEqual([expect.stringMatching(`^there: what runs at http://${host} is on cores of its own choosing, .* is not known\\.$`)]);
+  expect(result.footnotes).toEqual([
+    expect.stringMatching(
+      `^there: what runs at http://${host} is on cores of its own choosing, .* is not known\\.$`,
+    ),
+  ]);
   expect(result.integrity).toMatchObject({ lost: 0 });
-  expect(run.stdout()).toMatch(new RegExp(`^there: what runs at http://${host} is loaded with 4 connections, and goes on running\nsides · `));
-  expect(run.stdout()).toMatch(new RegExp(`^node, sh on cores? .*, k6 .* on cores? .*, ${host} where it runs · `, 'm'));
+  expect(run.stdout()).toMatch(
+    new RegExp(
+      `^there: what runs at http://${host} is loaded with 4 connections, and goes on running\nsides · `,
+    ),
+  );
+  expect(run.stdout()).toMatch(
+    new RegExp(`^node, sh on cores? .*, k6 .* on cores? .*, ${host} where it runs · `, 'm'),
+  );
   expect(run.stdout()).toMatch(/^there .* – /m);
-  expect(run.stdout()).toMatch(/^Use of the cores: node at .*, sh at .*, the generator at .*$|^.* limit: node at .*, sh at .*, the generator at .*$/m);
-  expect(existsSync(join(runFolder(out), `round-${keptRounds(result)[0]}`, 'here', 'output.log'))).toBe(true);
+  expect(run.stdout()).toMatch(
+    /^Use of the cores: node at .*, sh at .*, the generator at .*$|^.* limit: node at .*, sh at .*, the generator at .*$/m,
+  );
+  expect(
+    existsSync(join(runFolder(out), `round-${keptRounds(result)[0]}`, 'here', 'output.log')),
+  ).toBe(true);
   const store = await storeOf(home);
-  const series = await store.query(`SELECT count(value) FROM server_rss WHERE run = '${result.run}' GROUP BY "server"`);
+  const series = await store.query(
+    `SELECT count(value) FROM server_rss WHERE run = '${result.run}' GROUP BY "server"`,
+  );
   expect(JSON.stringify(series)).toMatch(/node/);
   expect(JSON.stringify(series)).not.toContain(host);
 });
 
 test('a status that is expected is no failure, and another one is told with what the log says', async () => {
-  const page = (path: string, status: number): string => `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5, status: ${status} }`;
+  const page = (path: string, status: number): string =>
+    `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5, status: ${status} }`;
   const out = newOut();
-  const run = startScenario([...runOf(`{ name: 'lost', ${page('/lost', 404)} }, { name: 'tired', ${page('/tired', 200)} }`, { out }), '--store', 'none'], home.env);
+  const run = startScenario(
+    [
+      ...runOf(
+        `{ name: 'lost', ${page('/lost', 404)} }, { name: 'tired', ${page('/tired', 200)} }`,
+        { out },
+      ),
+      '--store',
+      'none',
+    ],
+    home.env,
+  );
   expect(await run.ended, run.stderr()).toBe(0);
-  const { variants: [lost, tired], warnings } = readResult(out);
+  const {
+    variants: [lost, tired],
+    warnings,
+  } = readResult(out);
   expect(lost).toMatchObject({ successRatio: 1, load: { status: 404 } });
   expect(tired?.successRatio).toBeLessThan(1);
   expect(warnings.filter((line) => /answers with|its log/.test(line))).toEqual([
-    expect.stringMatching(/^tired: [\d,]+ answers with 503 among [\d,]+ requests: requests\/s alone do not compare$/),
+    expect.stringMatching(
+      /^tired: [\d,]+ answers with 503 among [\d,]+ requests: requests\/s alone do not compare$/,
+    ),
     'tired: the last line of its log after requests had failed: the database is gone',
   ]);
 });
 
 test('a server that answers no more under load costs its rounds, and is named', async () => {
-  const of = (path: string): string => `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5 }`;
-  const run = startScenario([...runOf(`{ name: 'well', ${of('/')} }, { name: 'silent', ${of('/silent')} }`, { out: newOut() }), '--store', 'none'], home.env);
+  const of = (path: string): string =>
+    `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5 }`;
+  const run = startScenario(
+    [
+      ...runOf(`{ name: 'well', ${of('/')} }, { name: 'silent', ${of('/silent')} }`, {
+        out: newOut(),
+      }),
+      '--store',
+      'none',
+    ],
+    home.env,
+  );
   let started: Seen[] = [];
-  await vi.waitFor(() => {
-    started = descendants(run.pid);
-    expect(run.stderr()).toMatch(/^round 1 is dropped and repeated: silent: node stood still: no response came for [\d.]+ m?s .*while requests were under way; /m);
-  }, { timeout: 60_000, interval: 20 });
+  await vi.waitFor(
+    () => {
+      started = descendants(run.pid);
+      expect(run.stderr()).toMatch(
+        /^round 1 is dropped and repeated: silent: node stood still: no response came for [\d.]+ m?s .*while requests were under way; /m,
+      );
+    },
+    { timeout: 60_000, interval: 20 },
+  );
   expect(await run.ended).toBe(1);
   expect(stillRunning(started)).toEqual([]);
 });

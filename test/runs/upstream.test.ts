@@ -17,47 +17,103 @@ async function startUpstream(folder: string, core: number): Promise<number> {
   const port = await freePort();
   mkdirSync(folder);
   chmodSync(folder, 0o755);
-  writeFileSync(join(folder, 'nginx.conf'), `daemon off; worker_processes 2; pid ${folder}/pid; error_log ${folder}/error.log; events { }
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off; worker_processes 2; pid ${folder}/pid; error_log ${folder}/error.log; events { }
     http { access_log off; ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((module) => `${module}_temp_path ${folder}/${module};`).join(' ')}
       gzip on; gzip_comp_level 9;  gzip_proxied any; gzip_http_version 1.0; keepalive_requests 1000000;
-      server { listen 127.0.0.1:${port}; default_type text/plain; root ${folder}/www; } }`);
+      server { listen 127.0.0.1:${port}; default_type text/plain; root ${folder}/www; } }`,
+  );
   mkdirSync(join(folder, 'www'));
   // Its compression takes a millisecond or two, far more than all else.
   writeFileSync(join(folder, 'www', 'index.html'), randomBytes(20_000).toString('hex'));
-  const child = spawn('taskset', ['-c', String(core), home.env['NGINX_BIN'] as string, '-e', join(folder, 'error.log'), '-c', join(folder, 'nginx.conf')], { stdio: 'ignore' });
+  const child = spawn(
+    'taskset',
+    [
+      '-c',
+      String(core),
+      home.env['NGINX_BIN'] as string,
+      '-e',
+      join(folder, 'error.log'),
+      '-c',
+      join(folder, 'nginx.conf'),
+    ],
+    { stdio: 'ignore' },
+  );
   onTestFinished(async () => {
     child.kill('SIGTERM');
     if (child.exitCode === null) await once(child, 'exit');
   });
-  await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200), { timeout: 10_000, interval: 50 });
+  await vi.waitFor(
+    async () => expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200),
+    { timeout: 10_000, interval: 50 },
+  );
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
   expect(isRunning(pid)).toBe(true);
   return port;
 }
 
-test('its CPU time is told apart from others\', and nobody is told to end it', async () => {
+test("its CPU time is told apart from others', and nobody is told to end it", async () => {
   const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
   const port = await startUpstream(join(home.folder, 'upstream'), serverCpu);
-  const [config, copy] = ['front.conf', 'copy.conf'].map((name) => join(home.folder, name)) as [string, string];
+  const [config, copy] = ['front.conf', 'copy.conf'].map((name) => join(home.folder, name)) as [
+    string,
+    string,
+  ];
   for (const file of [config, copy]) {
-    writeFileSync(file, `events { }
+    writeFileSync(
+      file,
+      `events { }
       http { access_log off; upstream app { server 127.0.0.1:${port}; keepalive 20; }
-        server { listen 8080; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; } } }`);
+        server { listen 8080; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; } } }`,
+    );
   }
   const out = newOut();
-  const run = startCommand([
-    'compare', config, copy, '--rounds', '1', '--duration', '2s', '--load', "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'",
-    '--server-cpus', String(serverCpu), '--generator-cpus', String(generatorCpu), '--store', 'none', '--out', out,
-  ], { ...home.env, INIT_CWD: home.folder });
+  const run = startCommand(
+    [
+      'compare',
+      config,
+      copy,
+      '--rounds',
+      '1',
+      '--duration',
+      '2s',
+      '--load',
+      "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'",
+      '--server-cpus',
+      String(serverCpu),
+      '--generator-cpus',
+      String(generatorCpu),
+      '--store',
+      'none',
+      '--out',
+      out,
+    ],
+    { ...home.env, INIT_CWD: home.folder },
+  );
   expect(await run.ended, run.stderr()).toBe(0);
   const { variants, warnings } = readResult(out);
-  const noises = variants.flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases.map(({ noise }) => noise)));
+  const noises = variants.flatMap(({ rounds }) =>
+    rounds.flatMap(({ phases }) => phases.map(({ noise }) => noise)),
+  );
   expect(noises).toHaveLength(2);
   for (const noise of noises) {
     expect(noise?.upstreamShare).toBeGreaterThan(0.05);
     expect((noise?.upstreamShare ?? 0) + (noise?.serverOthersShare ?? 0)).toBeLessThanOrEqual(1.05);
   }
-  expect(warnings.filter((line) => /^the backend used up to \d+ % of the server's core .*: it is not in the server's CPU time; run it on other cores \(taskset\)/.test(line))).toHaveLength(1);
+  expect(
+    warnings.filter((line) =>
+      /^the backend used up to \d+ % of the server's core .*: it is not in the server's CPU time; run it on other cores \(taskset\)/.test(
+        line,
+      ),
+    ),
+  ).toHaveLength(1);
   // What else uses the core, other tests perhaps, is told without it.
-  expect(warnings.filter((line) => /of the server's core .*: end what else runs on this machine(?!, but not the backend)/.test(line))).toEqual([]);
+  expect(
+    warnings.filter((line) =>
+      /of the server's core .*: end what else runs on this machine(?!, but not the backend)/.test(
+        line,
+      ),
+    ),
+  ).toEqual([]);
 });

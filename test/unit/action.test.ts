@@ -7,27 +7,75 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { exportFlags } from '../../lib/cli/exports.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { action, actionText, runAction, type Ended, type Job, type Step } from '../fixtures/composite-action.ts';
+import {
+  action,
+  actionText,
+  runAction,
+  type Ended,
+  type Job,
+  type Step,
+} from '../fixtures/composite-action.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 
 const page = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8');
-const [workflow, pipeline] = [...page.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(([, text = '']) => parse(text) as unknown);
+const [workflow, pipeline] = [...page.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(
+  ([, text = '']) => parse(text) as unknown,
+);
 const { steps } = action.runs;
 
 const text = v.pipe(v.string(), v.minLength(1));
-const step = { id: v.optional(text), name: v.optional(text), if: v.optional(text), 'continue-on-error': v.optional(v.boolean()) };
+const step = {
+  id: v.optional(text),
+  name: v.optional(text),
+  if: v.optional(text),
+  'continue-on-error': v.optional(v.boolean()),
+};
 const form = v.strictObject({
   name: text,
   description: text,
-  branding: v.strictObject({ icon: text, color: v.picklist(['white', 'black', 'yellow', 'blue', 'green', 'orange', 'red', 'purple', 'gray-dark']) }),
-  inputs: v.record(v.pipe(v.string(), v.regex(/^[a-z-]+$/)), v.strictObject({ description: text, required: v.optional(v.boolean()), default: v.optional(v.string()) })),
-  outputs: v.record(v.pipe(v.string(), v.regex(/^[a-z-]+$/)), v.strictObject({ description: text, value: text })),
+  branding: v.strictObject({
+    icon: text,
+    color: v.picklist([
+      'white',
+      'black',
+      'yellow',
+      'blue',
+      'green',
+      'orange',
+      'red',
+      'purple',
+      'gray-dark',
+    ]),
+  }),
+  inputs: v.record(
+    v.pipe(v.string(), v.regex(/^[a-z-]+$/)),
+    v.strictObject({
+      description: text,
+      required: v.optional(v.boolean()),
+      default: v.optional(v.string()),
+    }),
+  ),
+  outputs: v.record(
+    v.pipe(v.string(), v.regex(/^[a-z-]+$/)),
+    v.strictObject({ description: text, value: text }),
+  ),
   runs: v.strictObject({
     using: v.literal('composite'),
-    steps: v.array(v.union([
-      v.strictObject({ ...step, shell: v.literal('bash'), run: text, env: v.optional(v.record(v.string(), v.string())) }),
-      v.strictObject({ ...step, uses: v.pipe(text, v.regex(/^actions\/[a-z/-]+@v\d+$/)), with: v.record(v.string(), v.string()) }),
-    ])),
+    steps: v.array(
+      v.union([
+        v.strictObject({
+          ...step,
+          shell: v.literal('bash'),
+          run: text,
+          env: v.optional(v.record(v.string(), v.string())),
+        }),
+        v.strictObject({
+          ...step,
+          uses: v.pipe(text, v.regex(/^actions\/[a-z/-]+@v\d+$/)),
+          with: v.record(v.string(), v.string()),
+        }),
+      ]),
+    ),
   }),
 });
 
@@ -37,12 +85,15 @@ function expressionsIn(part: string): string[] {
 
 /** What a step with `uses` puts out, as its page has it. */
 const outputsOfUses: Record<string, string[]> = {
-  'actions/cache/restore@v4': ['cache-hit', 'cache-primary-key', 'cache-matched-key'], 'actions/cache/save@v4': [],
+  'actions/cache/restore@v4': ['cache-hit', 'cache-primary-key', 'cache-matched-key'],
+  'actions/cache/save@v4': [],
   'actions/upload-artifact@v4': ['artifact-id', 'artifact-url', 'artifact-digest'],
 };
 
 function outputsOf({ uses, run }: Step): string[] {
-  return uses !== undefined ? outputsOfUses[uses] ?? [] : [...(run ?? '').matchAll(/(?:echo "|`|\\n)(\w+)=/g)].map(([, name = '']) => name);
+  return uses !== undefined
+    ? (outputsOfUses[uses] ?? [])
+    : [...(run ?? '').matchAll(/(?:echo "|`|\\n)(\w+)=/g)].map(([, name = '']) => name);
 }
 
 describe('action.yml', () => {
@@ -57,25 +108,37 @@ describe('action.yml', () => {
   test('has scripts that bash reads, and gives them no variable in vain', () => {
     for (const { run, env = {} } of steps.filter((one) => one.run !== undefined)) {
       execFileSync('bash', ['-n', '-c', run as string]);
-      for (const name of Object.keys(env).filter((one) => one !== 'GH_TOKEN')) expect(run).toMatch(new RegExp(`\\$\\{?${name}\\b`));
+      for (const name of Object.keys(env).filter((one) => one !== 'GH_TOKEN'))
+        expect(run).toMatch(new RegExp(`\\$\\{?${name}\\b`));
     }
   });
 
   test('uses each input, and refers to nothing that is not there', () => {
-    const conditions = steps.flatMap((one) => (one.if === undefined ? [] : one.if.split(' && ').map((part) => part.split(' ')[0] as string)));
+    const conditions = steps.flatMap((one) =>
+      one.if === undefined ? [] : one.if.split(' && ').map((part) => part.split(' ')[0] as string),
+    );
     const paths = [...expressionsIn(actionText), ...conditions];
-    const inputs = paths.filter((path) => path.startsWith('inputs.')).map((path) => path.slice('inputs.'.length));
+    const inputs = paths
+      .filter((path) => path.startsWith('inputs.'))
+      .map((path) => path.slice('inputs.'.length));
     expect([...new Set(inputs)].sort()).toEqual(Object.keys(action.inputs).sort());
     for (const path of paths.filter((one) => !one.startsWith('inputs.'))) {
       const [, id, output] = /^steps\.(\w+)\.outputs\.([\w-]+)$/.exec(path) ?? [];
-      if (id === undefined) expect(['runner.os', 'runner.arch', 'github.token', 'github.event.pull_request.number']).toContain(path);
+      if (id === undefined)
+        expect([
+          'runner.os',
+          'runner.arch',
+          'github.token',
+          'github.event.pull_request.number',
+        ]).toContain(path);
       else expect(outputsOf(steps.find((one) => one.id === id) as Step), path).toContain(output);
     }
   });
 
   test('refers to steps that come before', () => {
     for (const [index, one] of steps.entries()) {
-      for (const [, id] of JSON.stringify(one).matchAll(/steps\.(\w+)\./g)) expect(steps.slice(0, index).map((before) => before.id)).toContain(id);
+      for (const [, id] of JSON.stringify(one).matchAll(/steps\.(\w+)\./g))
+        expect(steps.slice(0, index).map((before) => before.id)).toContain(id);
     }
   });
 });
@@ -83,8 +146,11 @@ describe('action.yml', () => {
 describe('docs/ci.md', () => {
   /** The names in the first column of the table with that title. */
   const namesIn = (title: string): string[] => {
-    const [, rows = ''] = new RegExp(`^\\| ${title} \\|.*\\n\\|.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? [];
-    return [...rows.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) => cell.replaceAll('`', '').split(', '));
+    const [, rows = ''] =
+      new RegExp(`^\\| ${title} \\|.*\\n\\|.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? [];
+    return [...rows.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
+      cell.replaceAll('`', '').split(', '),
+    );
   };
 
   test('has all inputs, outputs and files', () => {
@@ -96,16 +162,25 @@ describe('docs/ci.md', () => {
   });
 
   test('has a workflow that gives the action what it takes', () => {
-    const { permissions, jobs } = workflow as { permissions: Record<string, string>; jobs: { compare: { steps: { uses?: string; with?: Record<string, string> }[] } } };
+    const { permissions, jobs } = workflow as {
+      permissions: Record<string, string>;
+      jobs: { compare: { steps: { uses?: string; with?: Record<string, string> }[] } };
+    };
     expect(permissions).toEqual({ contents: 'read', 'pull-requests': 'write' });
     const given = jobs.compare.steps.find(({ uses }) => uses === 'OWNER/bakeoff@v1')?.with ?? {};
     for (const name of Object.keys(given)) expect(Object.keys(action.inputs)).toContain(name);
-    for (const [name, { required }] of Object.entries(action.inputs)) if (required === true) expect(given).toHaveProperty(name);
+    for (const [name, { required }] of Object.entries(action.inputs))
+      if (required === true) expect(given).toHaveProperty(name);
   });
 
   test('has a pipeline whose lines a shell reads, and which keeps what they write', () => {
-    const { bakeoff } = pipeline as { bakeoff: Record<'before_script' | 'script' | 'after_script', string[]> & { artifacts: { when: string; paths: string[] } } };
-    for (const line of [bakeoff.before_script, bakeoff.script, bakeoff.after_script].flat()) execFileSync('sh', ['-n', '-c', line]);
+    const { bakeoff } = pipeline as {
+      bakeoff: Record<'before_script' | 'script' | 'after_script', string[]> & {
+        artifacts: { when: string; paths: string[] };
+      };
+    };
+    for (const line of [bakeoff.before_script, bakeoff.script, bakeoff.after_script].flat())
+      execFileSync('sh', ['-n', '-c', line]);
     expect(bakeoff.artifacts).toMatchObject({ when: 'always', paths: ['report/'] });
   });
 });
@@ -114,39 +189,65 @@ describe('the comment', () => {
   const mark = '<!-- bakeoff: bakeoff -->';
   const commented = async (job: Partial<Job> = {}): Promise<Ended> => {
     const report = join(await ownFiles({ 'report/comment.md': '**slow is slower**\n' }), 'report');
-    const outputsOf = { sources: {}, cache: { 'cache-hit': 'true' }, compare: { code: '3', report, verdict: 'slower', ratio: '0.5000' }, 'Get ready': {} };
-    return runAction({ inputs: { sides: 'a\nb' }, pullRequest: 7, workspace: report, outputsOf, ...job });
+    const outputsOf = {
+      sources: {},
+      cache: { 'cache-hit': 'true' },
+      compare: { code: '3', report, verdict: 'slower', ratio: '0.5000' },
+      'Get ready': {},
+    };
+    return runAction({
+      inputs: { sides: 'a\nb' },
+      pullRequest: 7,
+      workspace: report,
+      outputsOf,
+      ...job,
+    });
   };
 
   test('is made once, with what it is found by and a link to the artefact', async () => {
     const { code, calls, body } = await commented();
     expect(code).toBe(3);
     expect(calls.map((call) => call.replace(/ --jq .*|@.*/, ''))).toEqual([
-      'api --paginate repos/owner/repository/issues/7/comments', 'api --silent repos/owner/repository/issues/7/comments -F body=',
+      'api --paginate repos/owner/repository/issues/7/comments',
+      'api --silent repos/owner/repository/issues/7/comments -F body=',
     ]);
-    expect(body).toBe(`${mark}\n**slow is slower**\n\n[The whole report](https://example.org/artefact)\n`);
+    expect(body).toBe(
+      `${mark}\n**slow is slower**\n\n[The whole report](https://example.org/artefact)\n`,
+    );
   });
 
-  test('is brought up to date, and nobody else\'s is touched', async ({ skip }) => {
+  test("is brought up to date, and nobody else's is touched", async ({ skip }) => {
     try {
       execFileSync('jq', ['--version']);
     } catch {
       skip('jq, which does what gh --jq does, is not here');
     }
     const bot = { login: 'github-actions[bot]' };
-    const { calls } = await commented({ comments: [
-      { id: 1, body: `${mark}\nforged`, user: { login: 'somebody' } }, { id: 2, body: '<!-- bakeoff: other -->\n', user: bot }, { id: 3, body: `${mark}\nold`, user: bot }, { id: 4, body: `${mark}\nolder`, user: bot },
-    ] });
-    expect(calls.slice(1).map((call) => call.replace(/@.*/, ''))).toEqual(['api --silent --method PATCH repos/owner/repository/issues/comments/3 -F body=']);
+    const { calls } = await commented({
+      comments: [
+        { id: 1, body: `${mark}\nforged`, user: { login: 'somebody' } },
+        { id: 2, body: '<!-- bakeoff: other -->\n', user: bot },
+        { id: 3, body: `${mark}\nold`, user: bot },
+        { id: 4, body: `${mark}\nolder`, user: bot },
+      ],
+    });
+    expect(calls.slice(1).map((call) => call.replace(/@.*/, ''))).toEqual([
+      'api --silent --method PATCH repos/owner/repository/issues/comments/3 -F body=',
+    ]);
   });
 
   test('that is not allowed is a warning, and the verdict stands', async () => {
     const { code, said } = await commented({ forbidden: true });
     expect(code).toBe(3);
-    expect(said).toMatch(/^::warning::The comment could not be written: HTTP 403: Resource not accessible by integration\. Where access is missing, .*"pull-requests: write"/m);
+    expect(said).toMatch(
+      /^::warning::The comment could not be written: HTTP 403: Resource not accessible by integration\. Where access is missing, .*"pull-requests: write"/m,
+    );
   });
 
-  test.each<[string, Partial<Job>]>([['where it is not wanted', { inputs: { sides: 'a\nb', comment: 'false' } }], ['without a pull request', { pullRequest: undefined }]])('is left out %s', async (_, job) => {
+  test.each<[string, Partial<Job>]>([
+    ['where it is not wanted', { inputs: { sides: 'a\nb', comment: 'false' } }],
+    ['without a pull request', { pullRequest: undefined }],
+  ])('is left out %s', async (_, job) => {
     const { code, calls } = await commented(job);
     expect({ code, calls }).toEqual({ code: 3, calls: [] });
   });

@@ -8,7 +8,8 @@ import { linkOf, namesIn } from '../../lib/read-if-there.ts';
 const folder = mkdtempSync(join(tmpdir(), 'bakeoff-awake-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const isOpen = (file: string): boolean => namesIn('/proc/self/fd').some((fd) => linkOf(`/proc/self/fd/${fd}`) === file);
+const isOpen = (file: string): boolean =>
+  namesIn('/proc/self/fd').some((fd) => linkOf(`/proc/self/fd/${fd}`) === file);
 
 test('cores are kept awake with 0 µs while the device is open', () => {
   const device = join(folder, 'device');

@@ -2,11 +2,30 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
-import { ab, h2load, loadgen, loadgenOfTen, runContender, streamingLoadgen, twoLoadgens, type BenchLoad, type Contender, type RunOptions, type Sample } from '../../bench/contenders.ts';
+import {
+  ab,
+  h2load,
+  loadgen,
+  loadgenOfTen,
+  runContender,
+  streamingLoadgen,
+  twoLoadgens,
+  type BenchLoad,
+  type Contender,
+  type RunOptions,
+  type Sample,
+} from '../../bench/contenders.ts';
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
 import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
-import { compareRounds, cpuMicrosPer, judge, tableLines, type Measured, type Row } from '../../bench/ratios.ts';
+import {
+  compareRounds,
+  cpuMicrosPer,
+  judge,
+  tableLines,
+  type Measured,
+  type Row,
+} from '../../bench/ratios.ts';
 import { instanceArguments } from '../../lib/runner/instances.ts';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -51,42 +70,85 @@ req/s           :     232.91      299.67      241.86       15.41    75.00%
 describe('what the generators print', () => {
   test('wrk', () => {
     expect(readWrk(wrkOutput)).toEqual({ requests: 318_123, rps: 79_530.75, errors: 0 });
-    const failing = wrkOutput.replace('Requests/sec', '  Socket errors: connect 1, read 20, write 300, timeout 4000\n  Non-2xx or 3xx responses: 50000\nRequests/sec');
+    const failing = wrkOutput.replace(
+      'Requests/sec',
+      '  Socket errors: connect 1, read 20, write 300, timeout 4000\n  Non-2xx or 3xx responses: 50000\nRequests/sec',
+    );
     expect(readWrk(failing).errors).toBe(54_321);
   });
 
   test('ab', () => {
     expect(readAb(abOutput)).toEqual({ requests: 60_000, rps: 15_602.2, errors: 0 });
-    expect(readAb(abOutput.replace('Failed requests:        0', 'Failed requests:        7\nNon-2xx responses:      5')).errors).toBe(12);
+    expect(
+      readAb(
+        abOutput.replace(
+          'Failed requests:        0',
+          'Failed requests:        7\nNon-2xx responses:      5',
+        ),
+      ).errors,
+    ).toBe(12);
   });
 
   test('k6', () => {
-    expect(readK6('noise\nBENCH {"requests":10,"rps":5.5,"errors":0}\n')).toEqual({ requests: 10, rps: 5.5, errors: 0 });
-    expect(readK6('BENCH {"requests":10,"rps":5.5,"errors":0,"cpuSeconds":1}\nBENCH {"requests":5,"rps":2,"errors":1,"cpuSeconds":2}')).toEqual({ requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 });
+    expect(readK6('noise\nBENCH {"requests":10,"rps":5.5,"errors":0}\n')).toEqual({
+      requests: 10,
+      rps: 5.5,
+      errors: 0,
+    });
+    expect(
+      readK6(
+        'BENCH {"requests":10,"rps":5.5,"errors":0,"cpuSeconds":1}\nBENCH {"requests":5,"rps":2,"errors":1,"cpuSeconds":2}',
+      ),
+    ).toEqual({ requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 });
   });
 
   test('h2load', () => {
     expect(readH2load(h2loadOutput)).toEqual({
-      requests: 72_627, rps: 24_209, errors: 0, bodyBytes: 44_447_724, minConnectionRps: 232.91, tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2',
+      requests: 72_627,
+      rps: 24_209,
+      errors: 0,
+      bodyBytes: 44_447_724,
+      minConnectionRps: 232.91,
+      tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2',
     });
     // Ten not done, five answered with 404 (which h2load counts as failed).
-    const failing = h2loadOutput.replace('72627 done, 72627 succeeded, 0 failed', '72617 done, 72612 succeeded, 15 failed');
+    const failing = h2loadOutput.replace(
+      '72627 done, 72627 succeeded, 0 failed',
+      '72617 done, 72612 succeeded, 15 failed',
+    );
     expect(readH2load(failing).errors).toBe(15);
     for (const key of ['ECDH P-256', 'ECDH prime256v1']) {
-      expect(readH2load(h2loadOutput.replace('X25519 253 bits', `${key} 256 bits`)).tls).toBe('TLSv1.3 TLS_AES_128_GCM_SHA256 P-256 h2');
+      expect(readH2load(h2loadOutput.replace('X25519 253 bits', `${key} 256 bits`)).tls).toBe(
+        'TLSv1.3 TLS_AES_128_GCM_SHA256 P-256 h2',
+      );
     }
     // Without TLS it still names the protocol.
-    const cleartext = h2loadOutput.replace(/^(TLS|Cipher|Server).*\n/gm, '').replace('protocol: h2', 'protocol: h2c');
+    const cleartext = h2loadOutput
+      .replace(/^(TLS|Cipher|Server).*\n/gm, '')
+      .replace('protocol: h2', 'protocol: h2c');
     expect(readH2load(cleartext)).not.toHaveProperty('tls');
     expect(readH2load(cleartext.replace(/^Application.*\n/m, ''))).not.toHaveProperty('tls');
     // Numbers with an exponent or a group separator would be another version's.
-    expect(() => readH2load(h2loadOutput.replace('24209.00 req/s', '24,209 req/s'))).toThrow('is it another version?');
+    expect(() => readH2load(h2loadOutput.replace('24209.00 req/s', '24,209 req/s'))).toThrow(
+      'is it another version?',
+    );
   });
 
   test('h2load, several runs: as one', () => {
     // 1000 requests in 2 s, then 1000 in 0.5 s.
-    const run = (rps: string, slowest: string): string => h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps).replace('44447724', '612000').replace('232.91', slowest);
-    expect(readH2load(run('500.00', '0.44') + run('2000.00', '0.51'))).toMatchObject({ requests: 2000, rps: 800, errors: 0, bodyBytes: 1_224_000, minConnectionRps: 0.44 });
+    const run = (rps: string, slowest: string): string =>
+      h2loadOutput
+        .replaceAll('72627', '1000')
+        .replace('24209.00', rps)
+        .replace('44447724', '612000')
+        .replace('232.91', slowest);
+    expect(readH2load(run('500.00', '0.44') + run('2000.00', '0.51'))).toMatchObject({
+      requests: 2000,
+      rps: 800,
+      errors: 0,
+      bodyBytes: 1_224_000,
+      minConnectionRps: 0.44,
+    });
   });
 
   test.each([readWrk, readAb, readK6, readH2load])('something else is refused', (read) => {
@@ -94,65 +156,151 @@ describe('what the generators print', () => {
   });
 });
 
-const load: BenchLoad = { protocol: 'h2', connections: 100, streams: 10, keepAlive: true, length: { seconds: 8 } };
+const load: BenchLoad = {
+  protocol: 'h2',
+  connections: 100,
+  streams: 10,
+  keepAlive: true,
+  length: { seconds: 8 },
+};
 const url = 'https://127.0.0.1:8443/';
 
 describe('the command lines', () => {
   test('of h2load are for a time, or one for each run', () => {
-    expect(h2load.command(url, load)).toEqual({ args: ['-t', '1', '-c', '100', '-m', '10', '-D', '8', url], runs: 1 });
+    expect(h2load.command(url, load)).toEqual({
+      args: ['-t', '1', '-c', '100', '-m', '10', '-D', '8', url],
+      runs: 1,
+    });
     // Over http:// that is with prior knowledge.
-    expect(h2load.command('http://127.0.0.1/', { ...load, protocol: 'h2c' }).args).toEqual(['-t', '1', '-c', '100', '-m', '10', '-D', '8', 'http://127.0.0.1/']);
-    expect(h2load.command(url, { ...load, protocol: 'http/1.1', streams: 1 }).args).toEqual(['-t', '1', '--h1', '-c', '100', '-m', '1', '-D', '8', url]);
-    expect(h2load.command(url, { ...load, connections: 1000, streams: 1, length: { requests: 1000, runs: 8 } }))
-      .toEqual({ args: ['-t', '1', '-c', '1000', '-m', '1', '-n', '1000', url], runs: 8 });
+    expect(h2load.command('http://127.0.0.1/', { ...load, protocol: 'h2c' }).args).toEqual([
+      '-t',
+      '1',
+      '-c',
+      '100',
+      '-m',
+      '10',
+      '-D',
+      '8',
+      'http://127.0.0.1/',
+    ]);
+    expect(h2load.command(url, { ...load, protocol: 'http/1.1', streams: 1 }).args).toEqual([
+      '-t',
+      '1',
+      '--h1',
+      '-c',
+      '100',
+      '-m',
+      '1',
+      '-D',
+      '8',
+      url,
+    ]);
+    expect(
+      h2load.command(url, {
+        ...load,
+        connections: 1000,
+        streams: 1,
+        length: { requests: 1000, runs: 8 },
+      }),
+    ).toEqual({ args: ['-t', '1', '-c', '1000', '-m', '1', '-n', '1000', url], runs: 8 });
   });
 
   test('of k6 have the load as JSON, and all its runs in one process', () => {
     const { env, runs } = loadgen.command(url, { ...load, length: { requests: 1000, runs: 8 } });
     expect(runs).toBeUndefined();
     expect(JSON.parse(env?.LOAD as string)).toEqual({
-      runs: 8, options: { url, protocol: 'h2', connections: 100, streams: 10, keepAlive: true, requests: 1000, tls: { insecureSkipVerify: true } },
+      runs: 8,
+      options: {
+        url,
+        protocol: 'h2',
+        connections: 100,
+        streams: 10,
+        keepAlive: true,
+        requests: 1000,
+        tls: { insecureSkipVerify: true },
+      },
     });
-    expect(JSON.parse(loadgen.command('http://127.0.0.1/', load).env?.LOAD as string).options).toMatchObject({ duration: '8s' });
+    expect(
+      JSON.parse(loadgen.command('http://127.0.0.1/', load).env?.LOAD as string).options,
+    ).toMatchObject({ duration: '8s' });
     expect(loadgen.command('http://127.0.0.1/', load).env?.LOAD).not.toContain('tls');
   });
 
   test('of few connections beside many differ in nothing else', () => {
-    const optionsOf = (contender: Contender): unknown => JSON.parse(contender.command(url, { ...load, connections: 10_000 }).env?.LOAD as string);
-    expect(optionsOf(loadgenOfTen)).toEqual(JSON.parse(loadgen.command(url, { ...load, connections: 10 }).env?.LOAD as string));
+    const optionsOf = (contender: Contender): unknown =>
+      JSON.parse(contender.command(url, { ...load, connections: 10_000 }).env?.LOAD as string);
+    expect(optionsOf(loadgenOfTen)).toEqual(
+      JSON.parse(loadgen.command(url, { ...load, connections: 10 }).env?.LOAD as string),
+    );
     expect(optionsOf(loadgenOfTen)).not.toEqual(optionsOf(loadgen));
   });
 
   test('of two k6 are its segments, to be begun together', () => {
     const { args, beside, env } = twoLoadgens.command(url, load);
-    expect([args, ...beside ?? []].map((words) => words.slice(-4))).toEqual([1, 2].map((instance) => instanceArguments(instance, 2)));
-    const { instances, runs, options: { segmented, startAt, ...options } } = JSON.parse(env?.LOAD as string) as { instances: number; runs: number; options: Record<string, unknown> };
-    expect({ instances, segmented, soon: startAt as number > Date.now() }).toEqual({ instances: 2, segmented: true, soon: true });
+    expect([args, ...(beside ?? [])].map((words) => words.slice(-4))).toEqual(
+      [1, 2].map((instance) => instanceArguments(instance, 2)),
+    );
+    const {
+      instances,
+      runs,
+      options: { segmented, startAt, ...options },
+    } = JSON.parse(env?.LOAD as string) as {
+      instances: number;
+      runs: number;
+      options: Record<string, unknown>;
+    };
+    expect({ instances, segmented, soon: (startAt as number) > Date.now() }).toEqual({
+      instances: 2,
+      segmented: true,
+      soon: true,
+    });
     expect({ runs, options }).toEqual(JSON.parse(loadgen.command(url, load).env?.LOAD as string));
   });
 
   test('ab makes a number of requests only', () => {
-    expect(ab.command('http://127.0.0.1/', { ...load, keepAlive: false, length: { requests: 60 } }).args).toEqual(['-q', '-c', '100', '-n', '60', 'http://127.0.0.1/']);
+    expect(
+      ab.command('http://127.0.0.1/', { ...load, keepAlive: false, length: { requests: 60 } }).args,
+    ).toEqual(['-q', '-c', '100', '-n', '60', 'http://127.0.0.1/']);
     expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
   });
 });
 
-describe('a contender\'s run', () => {
+describe("a contender's run", () => {
   let folder: string;
-  beforeEach(() => { folder = newFolder(); });
+  beforeEach(() => {
+    folder = newFolder();
+  });
 
   /** A contender that runs a Node script instead of a generator; what it prints is wrk's. */
-  async function scripted(script: string, more: Partial<Contender> = {}, options: Partial<RunOptions> = {}): Promise<Sample> {
+  async function scripted(
+    script: string,
+    more: Partial<Contender> = {},
+    options: Partial<RunOptions> = {},
+  ): Promise<Sample> {
     const file = join(folder, 'script.mjs');
     await writeFile(file, script);
-    const contender: Contender = { name: 'scripted', tool: 'wrk', command: () => ({ args: [file] }), read: readWrk, ...more };
-    return runContender(contender, url, load, { binary: process.execPath, cpus: cpusOf(readProcessors().cores).slice(0, 1), sharesCore: false, output: null, signal: new AbortController().signal, ...options });
+    const contender: Contender = {
+      name: 'scripted',
+      tool: 'wrk',
+      command: () => ({ args: [file] }),
+      read: readWrk,
+      ...more,
+    };
+    return runContender(contender, url, load, {
+      binary: process.execPath,
+      cpus: cpusOf(readProcessors().cores).slice(0, 1),
+      sharesCore: false,
+      output: null,
+      signal: new AbortController().signal,
+      ...options,
+    });
   }
   const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
 
-  test('is under SCHED_BATCH where it shares the server\'s core, as the load engine is', async () => {
-    const script = "import { readFileSync } from 'node:fs'; const policy = readFileSync('/proc/self/sched', 'utf8').match(/policy +: +(\\d)/)[1];"
-      + 'console.log((policy === "3" ? 3000 : 1000) + " requests in 1s\\nRequests/sec: 1000");';
+  test("is under SCHED_BATCH where it shares the server's core, as the load engine is", async () => {
+    const script =
+      "import { readFileSync } from 'node:fs'; const policy = readFileSync('/proc/self/sched', 'utf8').match(/policy +: +(\\d)/)[1];" +
+      'console.log((policy === "3" ? 3000 : 1000) + " requests in 1s\\nRequests/sec: 1000");';
     // SCHED_BATCH is 3, SCHED_OTHER 0 (sched.h).
     expect((await scripted(script, {}, { sharesCore: true })).requests).toBe(3000);
     expect((await scripted(script)).requests).toBe(1000);
@@ -163,37 +311,61 @@ describe('a contender\'s run', () => {
     const once = await scripted(busy);
     expect(once).toMatchObject({ requests: 1000, rps: 1000, errors: 0 });
     expect(once.cpuMicrosPerRequest).toBeGreaterThan(150);
-    const twoAtOnce = await scripted(busy, { command: () => ({ args: [join(folder, 'script.mjs')], beside: [[join(folder, 'script.mjs')]] }) });
+    const twoAtOnce = await scripted(busy, {
+      command: () => ({
+        args: [join(folder, 'script.mjs')],
+        beside: [[join(folder, 'script.mjs')]],
+      }),
+    });
     expect(twoAtOnce.cpuMicrosPerRequest).toBeGreaterThan(300);
-    const thrice = await scripted(busy, { command: () => ({ args: [join(folder, 'script.mjs')], runs: 3 }) });
+    const thrice = await scripted(busy, {
+      command: () => ({ args: [join(folder, 'script.mjs')], runs: 3 }),
+    });
     expect(thrice.cpuMicrosPerRequest).toBeGreaterThan(450);
   });
 
   test('has the peak of its memory, and not what it has at its end', async () => {
     const held = `let memory = Buffer.alloc(200e6, 1); setTimeout(() => { memory = null; globalThis.gc(); setTimeout(() => { ${wrkLines} }, 600); }, 600);`;
-    const { peakRssBytes } = await scripted(held, { command: () => ({ args: ['--expose-gc', join(folder, 'script.mjs')] }) });
+    const { peakRssBytes } = await scripted(held, {
+      command: () => ({ args: ['--expose-gc', join(folder, 'script.mjs')] }),
+    });
     expect(peakRssBytes).toBeGreaterThan(200e6);
     expect(peakRssBytes).toBeLessThan(400e6);
   });
 
   test('may open as many files as the hard limit allows', async () => {
     const printed: string[] = [];
-    const limits = 'import { readFileSync } from "node:fs"; console.log(readFileSync("/proc/self/limits", "latin1"));' + wrkLines;
-    await scripted(limits, { read: (output) => { printed.push(output); return readWrk(output); } });
+    const limits =
+      'import { readFileSync } from "node:fs"; console.log(readFileSync("/proc/self/limits", "latin1"));' +
+      wrkLines;
+    await scripted(limits, {
+      read: (output) => {
+        printed.push(output);
+        return readWrk(output);
+      },
+    });
     const [, soft, hard] = /^Max open files +(\d+) +(\d+)/m.exec(printed[0] as string) ?? [];
     expect(soft).toBe(hard);
   });
 
-  test('gets the store\'s output where it streams, and nothing that the shell says to k6', async () => {
+  test("gets the store's output where it streams, and nothing that the shell says to k6", async () => {
     process.env['K6_OUT'] = 'json=elsewhere';
     try {
       const seen: string[] = [];
-      const more: Partial<Contender> = { read: (output) => { seen.push(output); return readWrk(output); } };
+      const more: Partial<Contender> = {
+        read: (output) => {
+          seen.push(output);
+          return readWrk(output);
+        },
+      };
       const script = `console.log(JSON.stringify([process.argv.slice(2), process.env.K6_OUT ?? null, process.env.TOKEN ?? null]));${wrkLines}`;
       const output = { out: ['influxdb=url'], env: { TOKEN: 'x' } };
       await scripted(script, more, { output });
       await scripted(script, { ...more, streaming: true }, { output });
-      expect(seen.map((text) => text.split('\n')[0])).toEqual(['[[],null,null]', '[["--out","influxdb=url"],null,"x"]']);
+      expect(seen.map((text) => text.split('\n')[0])).toEqual([
+        '[[],null,null]',
+        '[["--out","influxdb=url"],null,"x"]',
+      ]);
       expect(streamingLoadgen.streaming).toBe(true);
     } finally {
       delete process.env['K6_OUT'];
@@ -201,22 +373,50 @@ describe('a contender\'s run', () => {
   });
 
   test('has the CPU that it says itself where its start is left out', async () => {
-    expect((await scripted(wrkLines, { withoutStart: true, read: (output) => ({ ...readWrk(output), cpuSeconds: 2 }) })).cpuMicrosPerRequest).toBe(2000);
+    expect(
+      (
+        await scripted(wrkLines, {
+          withoutStart: true,
+          read: (output) => ({ ...readWrk(output), cpuSeconds: 2 }),
+        })
+      ).cpuMicrosPerRequest,
+    ).toBe(2000);
   });
 
   test('that fails beside another one is told, too', async () => {
-    await writeFile(join(folder, 'failing.mjs'), 'console.error("cannot connect"); process.exitCode = 3;');
-    await expect(scripted(wrkLines, { command: () => ({ args: [join(folder, 'script.mjs')], beside: [[join(folder, 'failing.mjs')]] }) })).rejects.toThrow('scripted ended with code 3: cannot connect');
+    await writeFile(
+      join(folder, 'failing.mjs'),
+      'console.error("cannot connect"); process.exitCode = 3;',
+    );
+    await expect(
+      scripted(wrkLines, {
+        command: () => ({
+          args: [join(folder, 'script.mjs')],
+          beside: [[join(folder, 'failing.mjs')]],
+        }),
+      }),
+    ).rejects.toThrow('scripted ended with code 3: cannot connect');
   });
 
   test('that fails is told with its name and last line, at its first run', async () => {
-    const failing = scripted('console.error("CPU? no:\\ncannot connect"); process.exitCode = 3;', { command: () => ({ args: [join(folder, 'script.mjs')], runs: 100 }) });
+    const failing = scripted('console.error("CPU? no:\\ncannot connect"); process.exitCode = 3;', {
+      command: () => ({ args: [join(folder, 'script.mjs')], runs: 100 }),
+    });
     await expect(failing).rejects.toThrow('scripted ended with code 3: cannot connect');
   });
 });
 
 function sample(rps: number, cpuMicrosPerRequest: number, more: Partial<Measured> = {}): Measured {
-  return { requests: 1000, rps, errors: 0, cpuMicrosPerRequest, peakRssBytes: 60e6, serverShare: 0.97, generatorShare: 0.5, ...more };
+  return {
+    requests: 1000,
+    rps,
+    errors: 0,
+    cpuMicrosPerRequest,
+    peakRssBytes: 60e6,
+    serverShare: 0.97,
+    generatorShare: 0.5,
+    ...more,
+  };
 }
 
 describe('ratios', () => {
@@ -224,9 +424,11 @@ describe('ratios', () => {
   const peer = [sample(100, 8, { peakRssBytes: 120e6 }), sample(100, 8, { peakRssBytes: 25e6 })];
   const ratios = compareRounds(measured, peer, 'request'); // CPU 0.750, requests/s 0.995, memory 1
 
-  test('are the measured figure over the peer\'s, round by round', () => {
+  test("are the measured figure over the peer's, round by round", () => {
     const { cpu, rps, memory } = ratios;
-    expect([cpu.min, cpu.max, rps.min, rps.max, memory.min, memory.max]).toEqual([0.5, 1.125, 0.9, 1.1, 0.5, 2]);
+    expect([cpu.min, cpu.max, rps.min, rps.max, memory.min, memory.max]).toEqual([
+      0.5, 1.125, 0.9, 1.1, 0.5, 2,
+    ]);
     expect(cpu.ratio).toBeCloseTo(Math.sqrt(0.5 * 1.125), 12);
   });
 
@@ -235,25 +437,55 @@ describe('ratios', () => {
     expect(cpuMicrosPer('MB of body', sample(100, 10, { bodyBytes: 2e9 }))).toBe(5);
     expect(cpuMicrosPer('handshake', sample(100, 10, { bodyBytes: 2e9 }))).toBe(10);
     // The same CPU for half the bytes is twice the cost.
-    expect(compareRounds([sample(100, 10, { bodyBytes: 1e9 })], [sample(100, 10, { bodyBytes: 2e9 })], 'MB of body').cpu.ratio).toBeCloseTo(2, 12);
+    expect(
+      compareRounds(
+        [sample(100, 10, { bodyBytes: 1e9 })],
+        [sample(100, 10, { bodyBytes: 2e9 })],
+        'MB of body',
+      ).cpu.ratio,
+    ).toBeCloseTo(2, 12);
   });
 
   test.each([
-    [{ cpu: 0.76 }, 'held'], [{ cpu: 0.74 }, 'NOT HELD'],
-    [{ cpu: 1, rps: 0.99 }, 'held'], [{ cpu: 1, rps: 1 }, 'NOT HELD'],
-    [{ memory: 1.01 }, 'held'], [{ memory: 0.99 }, 'NOT HELD'],
+    [{ cpu: 0.76 }, 'held'],
+    [{ cpu: 0.74 }, 'NOT HELD'],
+    [{ cpu: 1, rps: 0.99 }, 'held'],
+    [{ cpu: 1, rps: 1 }, 'NOT HELD'],
+    [{ memory: 1.01 }, 'held'],
+    [{ memory: 0.99 }, 'NOT HELD'],
     [{ cpu: 0.74, memory: 1.01 }, 'NOT HELD'],
     // In no round, and the peer's does not matter.
-    [{ memoryBytes: 60e6 }, 'held'], [{ memoryBytes: 59e6 }, 'NOT HELD'], [{ cpu: 0.74, memoryBytes: 60e6 }, 'NOT HELD'],
+    [{ memoryBytes: 60e6 }, 'held'],
+    [{ memoryBytes: 59e6 }, 'NOT HELD'],
+    [{ cpu: 0.74, memoryBytes: 60e6 }, 'NOT HELD'],
   ] as const)('within %j: %s', (limits, verdict) => {
     expect(judge(ratios, limits, measured)).toBe(verdict);
   });
 
   test('stand in a table with the limit and whether it was held', () => {
-    const row = { experiment: 'http1', load: 'HTTP/1.1', server: 'nginx 1.22.1', arrangement: 'a core each', unit: 'request' } as const;
-    const [one, other] = [[sample(98_000, 8), sample(98_000, 8)], [sample(100_000, 10), sample(100_000, 10)]];
+    const row = {
+      experiment: 'http1',
+      load: 'HTTP/1.1',
+      server: 'nginx 1.22.1',
+      arrangement: 'a core each',
+      unit: 'request',
+    } as const;
+    const [one, other] = [
+      [sample(98_000, 8), sample(98_000, 8)],
+      [sample(100_000, 10), sample(100_000, 10)],
+    ];
     const rows: Row[] = [
-      { ...row, generator: 'loadgen', samples: one, against: { peer: 'wrk', ...compareRounds(one, other, 'request'), limits: { cpu: 0.7 }, verdict: 'NOT HELD' } },
+      {
+        ...row,
+        generator: 'loadgen',
+        samples: one,
+        against: {
+          peer: 'wrk',
+          ...compareRounds(one, other, 'request'),
+          limits: { cpu: 0.7 },
+          verdict: 'NOT HELD',
+        },
+      },
       { ...row, generator: 'wrk', samples: other, against: null },
     ];
     expect(tableLines(rows)).toEqual([
@@ -265,15 +497,34 @@ describe('ratios', () => {
       '  wrk                        1,000      100,000            10.00        60.0        97 %        50 %',
     ]);
     // Memory by the peer's is said where it has a limit.
-    const memory = rows.map((each): Row => (each.against === null ? each : { ...each, against: { ...each.against, limits: { memory: 0.7 } } }));
+    const memory = rows.map((each): Row =>
+      each.against === null
+        ? each
+        : { ...each, against: { ...each.against, limits: { memory: 0.7 } } },
+    );
     expect(tableLines(memory).slice(3, 5)).toEqual([
-      expect.stringMatching(/^ {4}CPU per request × .*; memory × 1\.000 \[1\.000, 1\.000\] \(rounds 1\.000 to 1\.000\)$/),
+      expect.stringMatching(
+        /^ {4}CPU per request × .*; memory × 1\.000 \[1\.000, 1\.000\] \(rounds 1\.000 to 1\.000\)$/,
+      ),
       '    limit: memory × 0.7 at most: NOT HELD',
     ]);
-    const absolute = rows.map((each): Row => (each.against === null ? each : { ...each, against: { ...each.against, limits: { cpu: 1.3, memoryBytes: 200e6 } } }));
-    expect(tableLines(absolute)[4]).toBe('    limit: CPU × 1.3 at most, memory 200 MB at most: NOT HELD');
+    const absolute = rows.map((each): Row =>
+      each.against === null
+        ? each
+        : { ...each, against: { ...each.against, limits: { cpu: 1.3, memoryBytes: 200e6 } } },
+    );
+    expect(tableLines(absolute)[4]).toBe(
+      '    limit: CPU × 1.3 at most, memory 200 MB at most: NOT HELD',
+    );
     const tls = 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519';
-    const shared = tableLines(rows.map((each): Row => ({ ...each, arrangement: 'one core', unit: 'MB of body', samples: [sample(100, 10, { bodyBytes: 2e9, tls })] })));
+    const shared = tableLines(
+      rows.map((each): Row => ({
+        ...each,
+        arrangement: 'one core',
+        unit: 'MB of body',
+        samples: [sample(100, 10, { bodyBytes: 2e9, tls })],
+      })),
+    );
     expect(shared.slice(0, 3)).toEqual([
       `http1 · one core · HTTP/1.1 · nginx 1.22.1 · ${tls}`,
       '                          requests   requests/s   CPU µs/MB of body     peak MB',
@@ -285,7 +536,9 @@ describe('ratios', () => {
 describe('experiments', () => {
   const limitsOf = (name: string): unknown[] => {
     const found = experiments.find((experiment) => experiment.name === name);
-    return found?.arrangements.map((arrangement) => ({ [arrangement]: found.limits(arrangement) })) ?? [];
+    return (
+      found?.arrangements.map((arrangement) => ({ [arrangement]: found.limits(arrangement) })) ?? []
+    );
   };
 
   test.each<[string, unknown[]]>([
@@ -303,7 +556,9 @@ describe('experiments', () => {
   test('have names of their own, and a known time', () => {
     const names = experiments.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
-    const memory = experiments.find(({ name }) => name === 'h2-memory') as (typeof experiments)[number];
+    const memory = experiments.find(
+      ({ name }) => name === 'h2-memory',
+    ) as (typeof experiments)[number];
     // Two rounds of two generators, each 40 s long whatever is asked for, and its start.
     expect(expectedSeconds(memory, { rounds: 6, duration: 8 })).toBeCloseTo(2 * 2 * 40.3, 6);
   });
@@ -312,19 +567,51 @@ describe('experiments', () => {
     const names = ['h2-body', 'h2-memory', 'tls-http1', 'allocations'];
     expect(chosenNames([], names)).toEqual(names);
     expect(chosenNames(['h2'], names)).toEqual(['h2-body', 'h2-memory']);
-    expect(chosenNames(['allocations', 'h2-memory', 'h2-memory'], names)).toEqual(['h2-memory', 'allocations']);
+    expect(chosenNames(['allocations', 'h2-memory', 'h2-memory'], names)).toEqual([
+      'h2-memory',
+      'allocations',
+    ]);
     // Half a word is no word.
-    expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow('there is no experiment "h2-mem": did you mean h2-memory?');
+    expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow(
+      'there is no experiment "h2-mem": did you mean h2-memory?',
+    );
     expect(() => chosenNames([''], names)).toThrow('there is no experiment ""');
   });
 
   test('need the same TLS and protocol on both sides, in every round', () => {
     const h2 = { tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2' };
     const http1 = { tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 http/1.1' };
-    requireSameTls('one', new Map([[loadgen, [h2, h2]], [h2load, [h2, h2]]]));
-    requireSameTls('without TLS', new Map([[loadgen, [{}]], [ab, [{}]]]));
-    expect(() => requireSameTls('one', new Map([[loadgen, [h2, h2]], [h2load, [h2, http1]]])))
-      .toThrow(`one: not the same TLS on both sides: h2load has ${h2.tls}, h2load has ${http1.tls}`);
-    expect(() => requireSameTls('one', new Map([[loadgen, [h2]], [h2load, [{}]]]))).toThrow('h2load has none');
+    requireSameTls(
+      'one',
+      new Map([
+        [loadgen, [h2, h2]],
+        [h2load, [h2, h2]],
+      ]),
+    );
+    requireSameTls(
+      'without TLS',
+      new Map([
+        [loadgen, [{}]],
+        [ab, [{}]],
+      ]),
+    );
+    expect(() =>
+      requireSameTls(
+        'one',
+        new Map([
+          [loadgen, [h2, h2]],
+          [h2load, [h2, http1]],
+        ]),
+      ),
+    ).toThrow(`one: not the same TLS on both sides: h2load has ${h2.tls}, h2load has ${http1.tls}`);
+    expect(() =>
+      requireSameTls(
+        'one',
+        new Map([
+          [loadgen, [h2]],
+          [h2load, [{}]],
+        ]),
+      ),
+    ).toThrow('h2load has none');
   });
 });

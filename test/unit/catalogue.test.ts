@@ -20,12 +20,15 @@ const source = (name: string): string => `
 
 describe('findScenario', () => {
   test('finds a shipped one by its name', async () => {
-    expect((await findScenario('nginx-open-file-cache')).variants[1]?.published?.rps).toBe(700_324.14);
+    expect((await findScenario('nginx-open-file-cache')).variants[1]?.published?.rps).toBe(
+      700_324.14,
+    );
   });
 
   test('offers the nearest name, with exit code 2', async () => {
     await expect(findScenario('nginx-open-file-cash')).rejects.toMatchObject({
-      message: 'there is no scenario "nginx-open-file-cash": did you mean nginx-open-file-cache?', exitCode: 2,
+      message: 'there is no scenario "nginx-open-file-cash": did you mean nginx-open-file-cache?',
+      exitCode: 2,
     });
   });
 
@@ -51,45 +54,129 @@ describe('findScenario', () => {
     const own = path.join(folder, 'own', below);
     await mkdir(own, { recursive: true });
     if (packageJson !== undefined) await writeFile(path.join(own, 'package.json'), packageJson);
-    await writeFile(path.join(own, 'name.ts'), "export const name: string = 'from-its-own-module';");
-    const text = file.endsWith('.cts') ? `const { basename } = require('node:path');
+    await writeFile(
+      path.join(own, 'name.ts'),
+      "export const name: string = 'from-its-own-module';",
+    );
+    const text = file.endsWith('.cts')
+      ? `const { basename } = require('node:path');
       if (basename(__dirname) !== 'required') throw new Error(__dirname);
-      ${source('from-its-own-module').replace(/import \{(.*?)\} from (.*?);/, 'const {$1} = require($2);').replace('export default', 'module.exports =')}`
-      : file.endsWith('.ts') ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}` : source('from-its-own-module');
+      ${source('from-its-own-module')
+        .replace(/import \{(.*?)\} from (.*?);/, 'const {$1} = require($2);')
+        .replace('export default', 'module.exports =')}`
+      : file.endsWith('.ts')
+        ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}`
+        : source('from-its-own-module');
     await writeFile(path.join(own, file), text);
-    const finished = await run({ command: process.execPath, args: [path.join(projectRoot, 'bin/bakeoff.mjs'), 'scenario', path.join(own, file), '--variants', 'none'] });
-    expect(finished).toMatchObject({ stderr: 'there is no variant of from-its-own-module "none": there is only\n', code: 2 });
+    const finished = await run({
+      command: process.execPath,
+      args: [
+        path.join(projectRoot, 'bin/bakeoff.mjs'),
+        'scenario',
+        path.join(own, file),
+        '--variants',
+        'none',
+      ],
+    });
+    expect(finished).toMatchObject({
+      stderr: 'there is no variant of from-its-own-module "none": there is only\n',
+      code: 2,
+    });
   });
 
-  test('takes kernel settings by name, and those of their own from the file\'s folder', async () => {
+  test("takes kernel settings by name, and those of their own from the file's folder", async () => {
     await mkdir(path.join(folder, 'networks'));
     await writeFile(path.join(folder, 'networks/own.conf'), 'net.core.somaxconn = 1\n');
-    const network = (settings: string): string => `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
+    const network = (settings: string): string =>
+      `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
     const file = path.join(folder, 'networks/mine.ts');
-    await writeFile(file, source('mine').replace('variants: [{', `${network("['centos-7', './own.conf']")} variants: [{ ${network("['../networks/own.conf']")}`));
+    await writeFile(
+      file,
+      source('mine').replace(
+        'variants: [{',
+        `${network("['centos-7', './own.conf']")} variants: [{ ${network("['../networks/own.conf']")}`,
+      ),
+    );
     const found = await findScenario(file);
-    expect(found.network?.serverSettings).toEqual(['centos-7', path.join(folder, 'networks/own.conf')]);
-    expect(found.variants[0]?.network).toMatchObject({ serverSettings: [path.join(folder, 'networks/own.conf')], clientSettings: [] });
+    expect(found.network?.serverSettings).toEqual([
+      'centos-7',
+      path.join(folder, 'networks/own.conf'),
+    ]);
+    expect(found.variants[0]?.network).toMatchObject({
+      serverSettings: [path.join(folder, 'networks/own.conf')],
+      clientSettings: [],
+    });
 
-    await writeFile(path.join(folder, 'networks/lost.ts'), source('lost').replace('variants: [', `${network("['./lost.conf']")} variants: [`));
-    await expect(findScenario(path.join(folder, 'networks/lost.ts'))).rejects.toThrow(`network: serverSettings ./lost.conf: there is no file ${folder}/networks/lost.conf`);
-    await writeFile(path.join(folder, 'networks/lost-2.ts'), source('lost').replace('variants: [{', `variants: [{ ${network("['/']")}`));
-    await expect(findScenario(path.join(folder, 'networks/lost-2.ts'))).rejects.toThrow('variant "only": network: serverSettings /: / is no file');
+    await writeFile(
+      path.join(folder, 'networks/lost.ts'),
+      source('lost').replace('variants: [', `${network("['./lost.conf']")} variants: [`),
+    );
+    await expect(findScenario(path.join(folder, 'networks/lost.ts'))).rejects.toThrow(
+      `network: serverSettings ./lost.conf: there is no file ${folder}/networks/lost.conf`,
+    );
+    await writeFile(
+      path.join(folder, 'networks/lost-2.ts'),
+      source('lost').replace('variants: [{', `variants: [{ ${network("['/']")}`),
+    );
+    await expect(findScenario(path.join(folder, 'networks/lost-2.ts'))).rejects.toThrow(
+      'variant "only": network: serverSettings /: / is no file',
+    );
   });
 
   test.each([
     ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
-    ['no-default.ts', 'export const name = 1;', /no-default\.ts: it has no scenario as its default export/, 1],
-    ['half.ts', 'export default { name: "half", variants: [] };', /half\.ts: scenario half: title is missing$/, 1],
-    ['broken.ts', source('broken').replace('-c 1 -n 10', '-c 1 -X 10'), /broken\.ts: ab: -X cannot be honoured/, 1],
-    ['twice.ts', source('twice').replace('variants: [', 'variants: [{ name: "only", server: nginx(["base"], { workers: 1 }) },'), /twice\.ts: .*two variants are named "only"/, 1],
-    ['no-docroot.ts', source('no-docroot').replace("docroot: 'nginx', ", ''), /no-docroot\.ts: scenario no-docroot: variant "only" has a page without docroot/, 1],
-    ['unchecked.ts', source('unchecked').replace('defineScenario(', '(').replace("'nginx'", "''"), /unchecked\.ts: scenario unchecked: page: docroot/, 1],
-    ['number.ts', source('number').replace(/server: nginx\(.*?\}\)/, 'server: 1'), /number\.ts: scenario number: variant "only": server has to be a text or an object$/, 1],
+    [
+      'no-default.ts',
+      'export const name = 1;',
+      /no-default\.ts: it has no scenario as its default export/,
+      1,
+    ],
+    [
+      'half.ts',
+      'export default { name: "half", variants: [] };',
+      /half\.ts: scenario half: title is missing$/,
+      1,
+    ],
+    [
+      'broken.ts',
+      source('broken').replace('-c 1 -n 10', '-c 1 -X 10'),
+      /broken\.ts: ab: -X cannot be honoured/,
+      1,
+    ],
+    [
+      'twice.ts',
+      source('twice').replace(
+        'variants: [',
+        'variants: [{ name: "only", server: nginx(["base"], { workers: 1 }) },',
+      ),
+      /twice\.ts: .*two variants are named "only"/,
+      1,
+    ],
+    [
+      'no-docroot.ts',
+      source('no-docroot').replace("docroot: 'nginx', ", ''),
+      /no-docroot\.ts: scenario no-docroot: variant "only" has a page without docroot/,
+      1,
+    ],
+    [
+      'unchecked.ts',
+      source('unchecked').replace('defineScenario(', '(').replace("'nginx'", "''"),
+      /unchecked\.ts: scenario unchecked: page: docroot/,
+      1,
+    ],
+    [
+      'number.ts',
+      source('number').replace(/server: nginx\(.*?\}\)/, 'server: 1'),
+      /number\.ts: scenario number: variant "only": server has to be a text or an object$/,
+      1,
+    ],
     ['throws.ts', 'throw new Error("first line\\nsecond line");', /throws\.ts: first line$/, 1],
   ])('%s is refused in one line', async (file, text, message, exitCode) => {
     if (text !== undefined) await writeFile(path.join(folder, file), text);
-    const error = await findScenario(path.join(folder, file)).then(() => undefined, (thrown: unknown) => thrown);
+    const error = await findScenario(path.join(folder, file)).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
     expect(error).toMatchObject({ message: expect.stringMatching(message), exitCode });
     expect((error as Error).message).not.toContain('\n');
   });
@@ -97,14 +184,18 @@ describe('findScenario', () => {
 
 describe('findVariants', async () => {
   const scenario = await findScenario('nginx-open-file-cache');
-  const names = (list?: string[]): string[] => findVariants(scenario, list).map((variant) => variant.name);
+  const names = (list?: string[]): string[] =>
+    findVariants(scenario, list).map((variant) => variant.name);
 
   test("without names, the article's", () => {
     expect(names()).toEqual(['workers', 'open-file-cache']);
   });
 
   test("named ones, in the scenario's order", () => {
-    expect(names(['open-file-cache-unlimited', ' workers-unlimited '])).toEqual(['workers-unlimited', 'open-file-cache-unlimited']);
+    expect(names(['open-file-cache-unlimited', ' workers-unlimited '])).toEqual([
+      'workers-unlimited',
+      'open-file-cache-unlimited',
+    ]);
   });
 
   test.each([
@@ -114,21 +205,37 @@ describe('findVariants', async () => {
     [['workers', ''], /^--variants wants names/],
     [['workers', 'workers'], '--variants names workers twice'],
   ])('%j is refused with exit code 2', (list, message) => {
-    expect(() => names(list)).toThrow(expect.objectContaining({ message: typeof message === 'string' ? message : expect.stringMatching(message), exitCode: 2 }) as Error);
+    expect(() => names(list)).toThrow(
+      expect.objectContaining({
+        message: typeof message === 'string' ? message : expect.stringMatching(message),
+        exitCode: 2,
+      }) as Error,
+    );
   });
 
   test('published only: among the others without names, but not alone', async () => {
     const spdy = await findScenario('http1-vs-h2-small-file');
     expect(findVariants(spdy).map((variant) => variant.name)).toContain('nginx-spdy');
-    expect(findVariants(spdy, ['nginx-spdy', 'nginx-http1']).map((variant) => variant.name)).toEqual(['nginx-http1', 'nginx-spdy']);
-    expect(() => findVariants(spdy, ['nginx-spdy'])).toThrow(expect.objectContaining({
-      message: '--variants nginx-spdy: published only, so there is nothing to run; name another one too', exitCode: 2,
-    }) as Error);
+    expect(
+      findVariants(spdy, ['nginx-spdy', 'nginx-http1']).map((variant) => variant.name),
+    ).toEqual(['nginx-http1', 'nginx-spdy']);
+    expect(() => findVariants(spdy, ['nginx-spdy'])).toThrow(
+      expect.objectContaining({
+        message:
+          '--variants nginx-spdy: published only, so there is nothing to run; name another one too',
+        exitCode: 2,
+      }) as Error,
+    );
   });
 
   test('a variant is compared with the first one, unless it names another', () => {
-    expect(scenario.variants.map((variant) => [variant.name, baselineName(scenario, variant)])).toEqual([
-      ['workers', undefined], ['open-file-cache', 'workers'], ['workers-unlimited', 'workers'], ['open-file-cache-unlimited', 'workers-unlimited'],
+    expect(
+      scenario.variants.map((variant) => [variant.name, baselineName(scenario, variant)]),
+    ).toEqual([
+      ['workers', undefined],
+      ['open-file-cache', 'workers'],
+      ['workers-unlimited', 'workers'],
+      ['open-file-cache-unlimited', 'workers-unlimited'],
     ]);
   });
 });

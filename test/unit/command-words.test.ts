@@ -3,9 +3,18 @@ import { commandWords } from '../../lib/scenario/load/shell-words.ts';
 
 test.each<[string, string[]]>([
   ['node server.js', ['node', 'server.js']],
-  ['  caddy file-server\t--listen :{port} --root "my www"  ', ['caddy', 'file-server', '--listen', ':8080', '--root', 'my www']],
-  ['node s.js $PORT ${PORT} --a=$PORT,{port} $PORT', ['node', 's.js', '8080', '8080', '--a=8080,8080', '8080']],
-  [`sh -c 'a | b > c && d; $HOME \`e\` # no' ''`, ['sh', '-c', 'a | b > c && d; $HOME `e` # no', '']],
+  [
+    '  caddy file-server\t--listen :{port} --root "my www"  ',
+    ['caddy', 'file-server', '--listen', ':8080', '--root', 'my www'],
+  ],
+  [
+    'node s.js $PORT ${PORT} --a=$PORT,{port} $PORT',
+    ['node', 's.js', '8080', '8080', '--a=8080,8080', '8080'],
+  ],
+  [
+    `sh -c 'a | b > c && d; $HOME \`e\` # no' ''`,
+    ['sh', '-c', 'a | b > c && d; $HOME `e` # no', ''],
+  ],
   ['node -e "a(\\"b\\", 5 > 3)" it\\\'s a#b', ['node', '-e', 'a("b", 5 > 3)', "it's", 'a#b']],
   ['node a \\\n  b', ['node', 'a', 'b']],
 ])('%s', (line, words) => {
@@ -37,5 +46,7 @@ test.each([
 });
 
 test.each(['', '  ', "'' a"])('"%s" names no program', (line) => {
-  expect(() => commandWords(line, 8080)).toThrow("the command names no program: write its words, such as 'node server.js'");
+  expect(() => commandWords(line, 8080)).toThrow(
+    "the command names no program: write its words, such as 'node server.js'",
+  );
 });

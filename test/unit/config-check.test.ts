@@ -14,13 +14,16 @@ import { run } from '../../lib/setup/run.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
-afterEach(() => { vi.useRealTimers(); });
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const endless = 'trap "" TERM; while :; do sleep 0.1; done';
 
 test('it is ended after a while, and one line names the config', async () => {
   const folder = await ownFiles({
-    'own.conf': 'events {}\nhttp { server { listen 80; } }', 'nginx': `#!/bin/sh\n[ "$1" != -V ] || { echo nginx version: nginx/1.22.1; exit; }\n${endless}\n`,
+    'own.conf': 'events {}\nhttp { server { listen 80; } }',
+    nginx: `#!/bin/sh\n[ "$1" != -V ] || { echo nginx version: nginx/1.22.1; exit; }\n${endless}\n`,
   });
   await chmod(folder, 0o755);
   await chmod(path.join(folder, 'nginx'), 0o755);
@@ -29,35 +32,70 @@ test('it is ended after a while, and one line names the config', async () => {
   await unprivilegedUser('nginx');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
-  const started = startServer({ name: 'nginx', config: [path.join(folder, 'own.conf')], workers: 1, asIs: {} }, {
-    binaries: { nginx: path.join(folder, 'nginx') }, folder: path.join(folder, 'run'), cpus: [0], workers: 1, page: { path: '/' },
-  }).then(() => expect.fail('it was started'), (error: unknown) => error).finally(() => { settled = true; });
+  const started = startServer(
+    { name: 'nginx', config: [path.join(folder, 'own.conf')], workers: 1, asIs: {} },
+    {
+      binaries: { nginx: path.join(folder, 'nginx') },
+      folder: path.join(folder, 'run'),
+      cpus: [0],
+      workers: 1,
+      page: { path: '/' },
+    },
+  )
+    .then(
+      () => expect.fail('it was started'),
+      (error: unknown) => error,
+    )
+    .finally(() => {
+      settled = true;
+    });
   while (!settled) {
     vi.advanceTimersByTime(1000);
     await turn();
   }
   const error = await started;
   expect(error).toBeInstanceOf(UserError);
-  expect((error as UserError).message).toBe(`nginx has not read its config ${folder}/own.conf within 30 s: look for what it waits for, or for aliases and includes without end`);
+  expect((error as UserError).message).toBe(
+    `nginx has not read its config ${folder}/own.conf within 30 s: look for what it waits for, or for aliases and includes without end`,
+  );
 });
 
 test('a command with a limit is ended with its group, whatever still has its output open', async () => {
   let pid = 0;
   // The sleep is in a session of its own, so that the group's end is not its end.
-  const finished = run({ command: 'sh', args: ['-c', `setsid sleep 3 & ${endless}`], limit: { seconds: 0.3, words: 'it took too long' }, started: (its) => { pid = its; } });
+  const finished = run({
+    command: 'sh',
+    args: ['-c', `setsid sleep 3 & ${endless}`],
+    limit: { seconds: 0.3, words: 'it took too long' },
+    started: (its) => {
+      pid = its;
+    },
+  });
   await expect(finished).rejects.toThrow(new UserError('it took too long'));
   expect(isRunning(pid)).toBe(false);
 });
 
 test('one that ends before is as without', async () => {
-  expect(await run({ command: 'echo', args: ['done'], limit: { seconds: 60, words: 'x' } })).toMatchObject({ code: 0, stdout: 'done\n' });
+  expect(
+    await run({ command: 'echo', args: ['done'], limit: { seconds: 60, words: 'x' } }),
+  ).toMatchObject({ code: 0, stdout: 'done\n' });
 });
 
-test('a config of one\'s own that is a pipe or nested without end is refused before that', async () => {
+test("a config of one's own that is a pipe or nested without end is refused before that", async () => {
   const folder = await ownFiles({ 'kept.conf': '' });
   execFileSync('mkfifo', [path.join(folder, 'pipe.conf')]);
-  await expect(readLayers('nginx', [path.join(folder, 'pipe.conf')])).rejects.toThrow(`cannot read the nginx config ${folder}/pipe.conf: it is a pipe, socket or device, not a file`);
-  for (const deep of ['['.repeat(20_000), '[\n'.repeat(20_000), `\n${'- '.repeat(20_000)}a`, `\n${'? '.repeat(20_000)}a`, '{a: '.repeat(900)]) {
-    expect(() => composeYaml([{ origin: 'deep.conf', text: `hosts: ${deep}` }])).toThrow('h2o config deep.conf is nested more than 100 deep');
+  await expect(readLayers('nginx', [path.join(folder, 'pipe.conf')])).rejects.toThrow(
+    `cannot read the nginx config ${folder}/pipe.conf: it is a pipe, socket or device, not a file`,
+  );
+  for (const deep of [
+    '['.repeat(20_000),
+    '[\n'.repeat(20_000),
+    `\n${'- '.repeat(20_000)}a`,
+    `\n${'? '.repeat(20_000)}a`,
+    '{a: '.repeat(900),
+  ]) {
+    expect(() => composeYaml([{ origin: 'deep.conf', text: `hosts: ${deep}` }])).toThrow(
+      'h2o config deep.conf is nested more than 100 deep',
+    );
   }
 });

@@ -11,7 +11,8 @@ test('the end of a phase is told once, as soon as its line is whole', async () =
   const over = vi.fn();
   const unwatch = watchConsole(file, over);
   onTestFinished(unwatch);
-  const told = async (times: number): Promise<void> => vi.waitFor(() => expect(over).toHaveBeenCalledTimes(times), { timeout: 5000, interval: 5 });
+  const told = async (times: number): Promise<void> =>
+    vi.waitFor(() => expect(over).toHaveBeenCalledTimes(times), { timeout: 5000, interval: 5 });
   appendFileSync(file, `${phaseLinePrefix}{"results":`);
   appendFileSync(path.join(folder, 'record.ndjson'), `${phaseLinePrefix}{"results":[1]}\n`);
   appendFileSync(file, '[]}\n');

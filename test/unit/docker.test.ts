@@ -28,88 +28,163 @@ interface Service {
 
 const read = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
 const composeText = read('docker/compose.yaml');
-const services = Object.entries((parse(composeText) as { services: Record<string, Service> }).services);
+const services = Object.entries(
+  (parse(composeText) as { services: Record<string, Service> }).services,
+);
 const service = (name: string): Service => {
   const found = services.find(([one]) => one === name);
   if (found === undefined) throw new Error(`compose.yaml has no service ${name}`);
   return found[1];
 };
 /** Instructions of the Dockerfile, each in one line, without comments. */
-const instructions = read('docker/Dockerfile').replaceAll(/^#.*\n/gm, '').replaceAll(/ *\\\n\s*/g, ' ').split('\n').filter((line) => line !== '');
-const argumentsOf = (instruction: string): string[] => instructions.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1));
-const { version, engines } = JSON.parse(read('package.json')) as { version: string; engines: { node: string } };
+const instructions = read('docker/Dockerfile')
+  .replaceAll(/^#.*\n/gm, '')
+  .replaceAll(/ *\\\n\s*/g, ' ')
+  .split('\n')
+  .filter((line) => line !== '');
+const argumentsOf = (instruction: string): string[] =>
+  instructions
+    .filter((line) => line.startsWith(`${instruction} `))
+    .map((line) => line.slice(instruction.length + 1));
+const { version, engines } = JSON.parse(read('package.json')) as {
+  version: string;
+  engines: { node: string };
+};
 
 describe('docker/compose.yaml', () => {
   it('starts InfluxDB and Grafana; what runs a scenario is started by name', () => {
-    expect(services.map(([name, { profiles }]) => [name, profiles])).toEqual([['influxdb', undefined], ['grafana', undefined], ['bakeoff', ['run']]]);
+    expect(services.map(([name, { profiles }]) => [name, profiles])).toEqual([
+      ['influxdb', undefined],
+      ['grafana', undefined],
+      ['bakeoff', ['run']],
+    ]);
   });
 
   it.each(services)('%s: its image is pinned to a version', (_, { image }) => {
     expect(image).toMatch(/^[a-z/]+:\d+\.\d+\.\d+$/);
   });
 
-  it.each(services)('%s: what it publishes is reached from this machine only', (_, { ports = [] }) => {
-    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
-  });
+  it.each(services)(
+    '%s: what it publishes is reached from this machine only',
+    (_, { ports = [] }) => {
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
+    },
+  );
 
   it('publishes InfluxDB and Grafana', () => {
-    expect(services.filter(([, { ports = [] }]) => ports.length === 1).map(([name]) => name)).toEqual(['influxdb', 'grafana']);
+    expect(
+      services.filter(([, { ports = [] }]) => ports.length === 1).map(([name]) => name),
+    ).toEqual(['influxdb', 'grafana']);
   });
 
-  it.each(services)('%s: passwords come from the environment, and their absence is said', (_, { environment = {} }) => {
-    const secrets = Object.entries(environment).filter(([name]) => /PASSWORD|TOKEN|SECRET|KEY/.test(name));
-    expect(secrets.length).toBeGreaterThan(0);
-    for (const [, value] of secrets) expect(value).toMatch(/^\$\{[A-Z_]+:\?make docker\/\.env as the head of docker\/compose\.yaml says\}$/);
-  });
+  it.each(services)(
+    '%s: passwords come from the environment, and their absence is said',
+    (_, { environment = {} }) => {
+      const secrets = Object.entries(environment).filter(([name]) =>
+        /PASSWORD|TOKEN|SECRET|KEY/.test(name),
+      );
+      expect(secrets.length).toBeGreaterThan(0);
+      for (const [, value] of secrets)
+        expect(value).toMatch(
+          /^\$\{[A-Z_]+:\?make docker\/\.env as the head of docker\/compose\.yaml says\}$/,
+        );
+    },
+  );
 
   it('waits for what is healthy', () => {
-    for (const [, { profiles, healthcheck }] of services) if (profiles === undefined) expect(healthcheck?.test.length).toBeGreaterThan(1);
+    for (const [, { profiles, healthcheck }] of services)
+      if (profiles === undefined) expect(healthcheck?.test.length).toBeGreaterThan(1);
     expect(service('grafana').depends_on).toEqual({ influxdb: { condition: 'service_healthy' } });
-    expect(service('bakeoff').depends_on).toEqual({ influxdb: { condition: 'service_healthy' }, grafana: { condition: 'service_healthy' } });
+    expect(service('bakeoff').depends_on).toEqual({
+      influxdb: { condition: 'service_healthy' },
+      grafana: { condition: 'service_healthy' },
+    });
   });
 
   it('mounts and builds what is there', () => {
-    const sources = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => (typeof volume === 'string' ? volume.split(':')[0] as string : volume.source)));
-    const folders = sources.filter((source) => source.startsWith('.')).map((source) => resolve(projectRoot, 'docker', source));
+    const sources = services.flatMap(([, { volumes = [] }]) =>
+      volumes.map((volume) =>
+        typeof volume === 'string' ? (volume.split(':')[0] as string) : volume.source,
+      ),
+    );
+    const folders = sources
+      .filter((source) => source.startsWith('.'))
+      .map((source) => resolve(projectRoot, 'docker', source));
     // The head has results/ made.
-    expect(folders.filter((folder) => !existsSync(folder) && folder !== join(projectRoot, 'results'))).toEqual([]);
+    expect(
+      folders.filter((folder) => !existsSync(folder) && folder !== join(projectRoot, 'results')),
+    ).toEqual([]);
     expect(folders).toHaveLength(4);
     const { context, dockerfile } = service('bakeoff').build ?? { context: '', dockerfile: '' };
     expect(existsSync(resolve(projectRoot, 'docker', context, dockerfile))).toBe(true);
-    expect(existsSync(join(projectRoot, 'dashboards/generated', (service('grafana').environment?.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '').replace('/etc/bakeoff/dashboards/', '')))).toBe(true);
+    expect(
+      existsSync(
+        join(
+          projectRoot,
+          'dashboards/generated',
+          (service('grafana').environment?.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '').replace(
+            '/etc/bakeoff/dashboards/',
+            '',
+          ),
+        ),
+      ),
+    ).toBe(true);
   });
 
   it('lets the live dashboard refresh every two seconds', () => {
-    expect(service('grafana').environment).toMatchObject({ GF_DASHBOARDS_MIN_REFRESH_INTERVAL: '2s', GF_AUTH_ANONYMOUS_ENABLED: 'false' });
+    expect(service('grafana').environment).toMatchObject({
+      GF_DASHBOARDS_MIN_REFRESH_INTERVAL: '2s',
+      GF_AUTH_ANONYMOUS_ENABLED: 'false',
+    });
   });
 
   it('runs the scenario command on the InfluxDB beside it', () => {
     const [command, subcommand, ...flags] = service('bakeoff').entrypoint ?? [];
     expect([command, subcommand]).toEqual(['bakeoff', 'scenario']);
-    expect(readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick'])).toMatchObject({ name: 'nginx-open-file-cache', quick: true, store: { url: 'http://influxdb:8086' } });
+    expect(readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick'])).toMatchObject({
+      name: 'nginx-open-file-cache',
+      quick: true,
+      store: { url: 'http://influxdb:8086' },
+    });
     expect(service('grafana').environment?.INFLUX_URL).toBe('http://influxdb:8086');
   });
 
   it('lets a server hold the connections of every scenario', async () => {
-    const connections = (await loadScenarios()).flatMap(({ load, variants }) => [load, ...variants.map((variant) => variant.load ?? load)]).map((load) => load.connections);
+    const connections = (await loadScenarios())
+      .flatMap(({ load, variants }) => [load, ...variants.map((variant) => variant.load ?? load)])
+      .map((load) => load.connections);
     expect(Math.max(...connections)).toBeGreaterThan(1000);
     expect(service('bakeoff').ulimits?.nofile).toBeGreaterThan(2 * Math.max(...connections));
   });
 
   it('has its variables made by the commands at its head, readable for oneself alone', () => {
-    const commands = /^# {3}(mkdir -p results.*\n(?:# {6}.*\n)*)/m.exec(composeText)?.[1]?.replaceAll(/^# */gm, '') ?? '';
+    const commands =
+      /^# {3}(mkdir -p results.*\n(?:# {6}.*\n)*)/m
+        .exec(composeText)?.[1]
+        ?.replaceAll(/^# */gm, '') ?? '';
     const folder = newFolder();
     mkdirSync(join(folder, 'docker'));
     execFileSync('sh', ['-euc', commands], { cwd: folder });
     const file = join(folder, 'docker/.env');
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(existsSync(join(folder, 'results'))).toBe(true);
-    const values = new Map(readFileSync(file, 'utf8').trim().split('\n').map((line) => line.split('=') as [string, string]));
+    const values = new Map(
+      readFileSync(file, 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => line.split('=') as [string, string]),
+    );
     expect(values.get('BAKEOFF_USER')).toBe(`${process.getuid?.()}:${process.getgid?.()}`);
-    const required = new Set([...composeText.matchAll(/\$\{([A-Z_]+):\?/g)].map(([, name]) => name as string));
+    const required = new Set(
+      [...composeText.matchAll(/\$\{([A-Z_]+):\?/g)].map(([, name]) => name as string),
+    );
     expect(required.size).toBe(3);
-    expect([...required].filter((name) => !/^[0-9a-f]{48}$/.test(values.get(name) ?? ''))).toEqual([]);
-    expect(execFileSync('git', ['check-ignore', 'docker/.env'], { cwd: projectRoot, encoding: 'utf8' })).toBe('docker/.env\n');
+    expect([...required].filter((name) => !/^[0-9a-f]{48}$/.test(values.get(name) ?? ''))).toEqual(
+      [],
+    );
+    expect(
+      execFileSync('git', ['check-ignore', 'docker/.env'], { cwd: projectRoot, encoding: 'utf8' }),
+    ).toBe('docker/.env\n');
   });
 });
 
@@ -121,7 +196,10 @@ describe('docker/Dockerfile', () => {
   });
 
   it('agrees with the project in versions', () => {
-    const image = (name: string): string => argumentsOf('FROM').map((from) => new RegExp(`^${name}:([\\d.]+)-`).exec(from)?.[1]).find((found) => found !== undefined) ?? '';
+    const image = (name: string): string =>
+      argumentsOf('FROM')
+        .map((from) => new RegExp(`^${name}:([\\d.]+)-`).exec(from)?.[1])
+        .find((found) => found !== undefined) ?? '';
     const go = /^go (\S+)$/m.exec(read('xk6-loadgen/go.mod'))?.[1] ?? '';
     expect(atLeast(image('golang'), go)).toBe(true);
     expect(read('README.md')).toContain(`Go ≥ ${go}`);
@@ -130,11 +208,20 @@ describe('docker/Dockerfile', () => {
     expect(atLeast(image('node'), '20.19.0')).toBe(true);
     expect(service('bakeoff').image).toBe(`bakeoff:${version}`);
     expect(argumentsOf('LABEL')[0]).toContain(`org.opencontainers.image.version="${version}"`);
-    expect(read('docker/Dockerfile').match(/bakeoff:\d+\.\d+\.\d+/g)).toEqual([`bakeoff:${version}`, `bakeoff:${version}`, `bakeoff:${version}`]);
+    expect(read('docker/Dockerfile').match(/bakeoff:\d+\.\d+\.\d+/g)).toEqual([
+      `bakeoff:${version}`,
+      `bakeoff:${version}`,
+      `bakeoff:${version}`,
+    ]);
   });
 
   it('installs the packages that the setup would, in the versions that were tried', () => {
-    const packages = new Map<string, string | undefined>(/apt-get install \S+ \S+ (.*?) &&/.exec(argumentsOf('RUN').join('\n'))?.[1]?.split(' ').map((one) => one.split('=') as [string, string | undefined]));
+    const packages = new Map<string, string | undefined>(
+      /apt-get install \S+ \S+ (.*?) &&/
+        .exec(argumentsOf('RUN').join('\n'))?.[1]
+        ?.split(' ')
+        .map((one) => one.split('=') as [string, string | undefined]),
+    );
     const servers = (['nginx', 'h2o', 'nghttpd', 'openssl'] as const).flatMap(aptPackages);
     expect([...packages.keys()]).toEqual([...servers, 'util-linux', 'iproute2']);
     for (const name of servers) expect(packages.get(name)).toMatch(/^\d+\.\d+.*\*$/);
@@ -143,14 +230,22 @@ describe('docker/Dockerfile', () => {
   it('builds k6 with both modules, the published one at the commit that is for k6 v2', () => {
     const [xk6Build] = argumentsOf('RUN').filter((line) => line.includes(' xk6 build '));
     expect(xk6Build).toContain(' --with bakeoff.invalid/xk6-loadgen=. ');
-    expect(xk6Build).toContain(' --with github.com/grafana/xk6-output-influxdb@24889a7d12f73fd1328e947baacefee4c5bbb283 ');
+    expect(xk6Build).toContain(
+      ' --with github.com/grafana/xk6-output-influxdb@24889a7d12f73fd1328e947baacefee4c5bbb283 ',
+    );
     expect(argumentsOf('RUN')).toContain('go install go.k6.io/xk6@v1.4.11');
-    expect(argumentsOf('ENV').join(' ')).toMatch(/K6_BIN=\/usr\/local\/bin\/k6 BAKEOFF_K6_OUTPUT=xk6-influxdb /);
+    expect(argumentsOf('ENV').join(' ')).toMatch(
+      /K6_BIN=\/usr\/local\/bin\/k6 BAKEOFF_K6_OUTPUT=xk6-influxdb /,
+    );
   });
 
   it('has beside k6 what is built with it', () => {
-    const built = argumentsOf('RUN').flatMap((line) => / go build (?:-\S+ )*-o \/k6\/bin\/ (.*?) &&/.exec(line)?.[1]?.split(' ') ?? []);
-    const others = readdirSync(join(projectRoot, 'xk6-loadgen/cmd')).filter((command) => command !== 'k6');
+    const built = argumentsOf('RUN').flatMap(
+      (line) => / go build (?:-\S+ )*-o \/k6\/bin\/ (.*?) &&/.exec(line)?.[1]?.split(' ') ?? [],
+    );
+    const others = readdirSync(join(projectRoot, 'xk6-loadgen/cmd')).filter(
+      (command) => command !== 'k6',
+    );
     expect(others).toContain('delaylink');
     expect(new Set(built)).toEqual(new Set(others.map((command) => `./cmd/${command}`)));
     expect(argumentsOf('COPY')).toContain('--from=k6 /k6/bin/ /usr/local/bin/');
@@ -158,20 +253,38 @@ describe('docker/Dockerfile', () => {
 
   it('does not run as root', () => {
     expect(argumentsOf('USER')).toEqual(['1000:1000']);
-    expect(instructions.indexOf('USER 1000:1000')).toBeGreaterThan(instructions.findLastIndex((line) => line.startsWith('RUN ')));
+    expect(instructions.indexOf('USER 1000:1000')).toBeGreaterThan(
+      instructions.findLastIndex((line) => line.startsWith('RUN ')),
+    );
   });
 
   it('says under which licenses it is passed on', () => {
-    expect(argumentsOf('LABEL')[0]).toContain('org.opencontainers.image.licenses="Apache-2.0 AND AGPL-3.0-only"');
+    expect(argumentsOf('LABEL')[0]).toContain(
+      'org.opencontainers.image.licenses="Apache-2.0 AND AGPL-3.0-only"',
+    );
   });
 });
 
 describe('what goes into the image', () => {
-  const copied = argumentsOf('COPY').filter((line) => !line.startsWith('--from')).flatMap((line) => line.split(' ').slice(0, -1));
-  const intoProject = new Set(['package.json', 'LICENSE', 'README.md', 'bin', 'lib', 'scenarios', 'server-configs', 'xk6-loadgen/metrics.json', 'dashboards/names.ts']);
+  const copied = argumentsOf('COPY')
+    .filter((line) => !line.startsWith('--from'))
+    .flatMap((line) => line.split(' ').slice(0, -1));
+  const intoProject = new Set([
+    'package.json',
+    'LICENSE',
+    'README.md',
+    'bin',
+    'lib',
+    'scenarios',
+    'server-configs',
+    'xk6-loadgen/metrics.json',
+    'dashboards/names.ts',
+  ]);
 
   it('is there, and let through by .dockerignore', () => {
-    const [ignore, ...exceptions] = read('.dockerignore').split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    const [ignore, ...exceptions] = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'));
     expect(ignore).toBe('*');
     expect(copied.filter((path) => !existsSync(join(projectRoot, path)))).toEqual([]);
     expect(new Set(copied.map((path) => `!${path.split('/')[0]}`))).toEqual(new Set(exceptions));
@@ -180,11 +293,28 @@ describe('what goes into the image', () => {
 
   it('is all that is compiled, and all that a scenario imports', async () => {
     const { metafile } = await build({
-      entryPoints: ['lib/cli/main.ts', 'lib/index.ts', 'bin/bakeoff.mjs', ...readdirSync(join(projectRoot, 'scenarios')).map((file) => `scenarios/${file}`)],
-      absWorkingDir: projectRoot, outdir: 'nowhere', write: false, metafile: true, bundle: true, platform: 'node', format: 'esm', packages: 'external',
+      entryPoints: [
+        'lib/cli/main.ts',
+        'lib/index.ts',
+        'bin/bakeoff.mjs',
+        ...readdirSync(join(projectRoot, 'scenarios')).map((file) => `scenarios/${file}`),
+      ],
+      absWorkingDir: projectRoot,
+      outdir: 'nowhere',
+      write: false,
+      metafile: true,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      packages: 'external',
     });
     const files = Object.keys(metafile.inputs);
     expect(files.length).toBeGreaterThan(50);
-    expect(files.filter((file) => ![...intoProject].some((source) => file === source || file.startsWith(`${source}/`)))).toEqual([]);
+    expect(
+      files.filter(
+        (file) =>
+          ![...intoProject].some((source) => file === source || file.startsWith(`${source}/`)),
+      ),
+    ).toEqual([]);
   });
 });

@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -15,7 +25,10 @@ async function copied(docroot: string): Promise<string> {
 }
 
 it.each([
-  ['nginx', 'index.html', 612], ['h2o', 'index.html', 177], ['small', 'index.html', 21], ['images', 'img.html', 525_304],
+  ['nginx', 'index.html', 612],
+  ['h2o', 'index.html', 177],
+  ['small', 'index.html', 21],
+  ['images', 'img.html', 525_304],
 ])('%s has %s of %i bytes', async (docroot, file, bytes) => {
   const folder = await copied(docroot);
   expect(readdirSync(folder)).toEqual([file]);
@@ -26,9 +39,21 @@ it("img.html is article 002's: a heading and a tag for each of 9144 pictures", (
   const lines = imagePage().split('\n');
   const tag = (name: string): string => `<img src="101_ObjectCategories/${name}.jpg">`;
   expect(lines.slice(0, 7)).toEqual([
-    '<html>', '<head>', '</head>', '<body>', '<h1>HTTP2 TEST</h1>', tag('BACKGROUND_Google/image_0001'), tag('BACKGROUND_Google/image_0002'),
+    '<html>',
+    '<head>',
+    '</head>',
+    '<body>',
+    '<h1>HTTP2 TEST</h1>',
+    tag('BACKGROUND_Google/image_0001'),
+    tag('BACKGROUND_Google/image_0002'),
   ]);
-  expect(lines.slice(-5)).toEqual([tag('yin_yang/image_0059'), tag('yin_yang/image_0060'), '</body>', '</html>', '']);
+  expect(lines.slice(-5)).toEqual([
+    tag('yin_yang/image_0059'),
+    tag('yin_yang/image_0060'),
+    '</body>',
+    '</html>',
+    '',
+  ]);
   const tags = lines.filter((line) => line.startsWith('<img '));
   expect(tags).toHaveLength(9144);
   expect(new Set(tags).size).toBe(9144);
@@ -37,8 +62,17 @@ it("img.html is article 002's: a heading and a tag for each of 9144 pictures", (
 it("h2o's page says what the article shows", async () => {
   const text = readFileSync(join(await copied('h2o'), 'index.html'), 'utf8');
   expect(text.split('\n').map((line) => line.trim())).toEqual([
-    '<!DOCTYPE html>', '<html>', '<head>', '<title>Welcome to H2O</title>', '</head>', '<body>',
-    '<p>Welcome to H2O - an optimized HTTP server</p>', '<p>It works!</p>', '</body>', '</html>', '',
+    '<!DOCTYPE html>',
+    '<html>',
+    '<head>',
+    '<title>Welcome to H2O</title>',
+    '</head>',
+    '<body>',
+    '<p>Welcome to H2O - an optimized HTTP server</p>',
+    '<p>It works!</p>',
+    '</body>',
+    '</html>',
+    '',
   ]);
 });
 
@@ -57,49 +91,116 @@ describe("a person's own folder", () => {
     const { docroot, remove } = await makeScratch(named);
     onTestFinished(remove);
     const modeOf = (path: string): number => statSync(path).mode & 0o777;
-    expect(['absolute.html', 'closed/deep/relative.html', 'closed/deep/up/a.html', 'closed/root/closed/a.html'].map((file) => readFileSync(join(docroot, file), 'utf8'))).toEqual(['a', 'a', 'a', 'a']);
-    expect(['absolute.html', 'closed/deep/relative.html', 'closed/deep/up', 'closed/root'].map((file) => realpathSync(join(docroot, file)).startsWith(docroot))).toEqual([true, true, true, true]);
-    expect(['', 'closed', 'closed/deep', 'closed/a.html'].map((path) => modeOf(join(docroot, path)))).toEqual([0o755, 0o755, 0o755, 0o644]);
+    expect(
+      [
+        'absolute.html',
+        'closed/deep/relative.html',
+        'closed/deep/up/a.html',
+        'closed/root/closed/a.html',
+      ].map((file) => readFileSync(join(docroot, file), 'utf8')),
+    ).toEqual(['a', 'a', 'a', 'a']);
+    expect(
+      ['absolute.html', 'closed/deep/relative.html', 'closed/deep/up', 'closed/root'].map((file) =>
+        realpathSync(join(docroot, file)).startsWith(docroot),
+      ),
+    ).toEqual([true, true, true, true]);
+    expect(
+      ['', 'closed', 'closed/deep', 'closed/a.html'].map((path) => modeOf(join(docroot, path))),
+    ).toEqual([0o755, 0o755, 0o755, 0o644]);
     expect([own, join(own, 'closed/a.html')].map(modeOf)).toEqual([0o700, 0o600]);
   });
 
   it.each([
-    ['a link out of it', (own, secret) => { symlinkSync(secret, join(own, 'sub/x')); }, /: sub\/x is a link to \/\S+\/secret, out of the docroot, where it would become readable for all: put a copy in its place, or take it out$/],
-    ['a link out of it by another one', (own, secret) => { symlinkSync(dirname(secret), join(own, 'dir')); symlinkSync('../dir/secret', join(own, 'sub/x')); }, /: \S+ is a link to \/\S+, out of the docroot, /],
-    ['a link to a folder whose name begins alike', (own) => { mkdirSync(`${own}-else`); onTestFinished(() => rmSync(`${own}-else`, { recursive: true })); symlinkSync(`${own}-else`, join(own, 'sub/x')); }, /: sub\/x is a link to \S+-else, out of the docroot, /],
-    ['a link to nothing', (own) => { symlinkSync('nothing', join(own, 'sub/x')); }, /: sub\/x is a link to nothing, which is not there: take it out$/],
-    ['a link to itself', (own) => { symlinkSync('x', join(own, 'sub/x')); }, /: sub\/x is a link to x, and so to itself: take it out$/],
-    ['a pipe', (own) => { execFileSync('mkfifo', [join(own, 'sub/x')]); }, /: sub\/x is neither a file nor a folder: take it out$/],
-    ['a socket', async (own) => {
-      const server = createServer().listen(join(own, 'sub/x'));
-      await once(server, 'listening');
-      onTestFinished(() => void server.close());
-    }, /: sub\/x is neither a file nor a folder: take it out$/],
-  ] as [string, (own: string, secret: string) => void | Promise<void>, RegExp][])('with %s is refused in one line, and nothing is left', async (_, plant, message) => {
-    const own = newFolder();
-    mkdirSync(join(own, 'sub'));
-    const secret = join(newFolder(), 'secret');
-    writeFileSync(secret, 'secret', { mode: 0o600 });
-    await plant(own, secret);
-    const temporary = newFolder();
-    vi.stubEnv('TMPDIR', temporary);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    await expect(makeScratch(own)).rejects.toThrow(message);
-    expect(readdirSync(temporary)).toEqual([]);
-  });
+    [
+      'a link out of it',
+      (own, secret) => {
+        symlinkSync(secret, join(own, 'sub/x'));
+      },
+      /: sub\/x is a link to \/\S+\/secret, out of the docroot, where it would become readable for all: put a copy in its place, or take it out$/,
+    ],
+    [
+      'a link out of it by another one',
+      (own, secret) => {
+        symlinkSync(dirname(secret), join(own, 'dir'));
+        symlinkSync('../dir/secret', join(own, 'sub/x'));
+      },
+      /: \S+ is a link to \/\S+, out of the docroot, /,
+    ],
+    [
+      'a link to a folder whose name begins alike',
+      (own) => {
+        mkdirSync(`${own}-else`);
+        onTestFinished(() => rmSync(`${own}-else`, { recursive: true }));
+        symlinkSync(`${own}-else`, join(own, 'sub/x'));
+      },
+      /: sub\/x is a link to \S+-else, out of the docroot, /,
+    ],
+    [
+      'a link to nothing',
+      (own) => {
+        symlinkSync('nothing', join(own, 'sub/x'));
+      },
+      /: sub\/x is a link to nothing, which is not there: take it out$/,
+    ],
+    [
+      'a link to itself',
+      (own) => {
+        symlinkSync('x', join(own, 'sub/x'));
+      },
+      /: sub\/x is a link to x, and so to itself: take it out$/,
+    ],
+    [
+      'a pipe',
+      (own) => {
+        execFileSync('mkfifo', [join(own, 'sub/x')]);
+      },
+      /: sub\/x is neither a file nor a folder: take it out$/,
+    ],
+    [
+      'a socket',
+      async (own) => {
+        const server = createServer().listen(join(own, 'sub/x'));
+        await once(server, 'listening');
+        onTestFinished(() => void server.close());
+      },
+      /: sub\/x is neither a file nor a folder: take it out$/,
+    ],
+  ] as [string, (own: string, secret: string) => void | Promise<void>, RegExp][])(
+    'with %s is refused in one line, and nothing is left',
+    async (_, plant, message) => {
+      const own = newFolder();
+      mkdirSync(join(own, 'sub'));
+      const secret = join(newFolder(), 'secret');
+      writeFileSync(secret, 'secret', { mode: 0o600 });
+      await plant(own, secret);
+      const temporary = newFolder();
+      vi.stubEnv('TMPDIR', temporary);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      await expect(makeScratch(own)).rejects.toThrow(message);
+      expect(readdirSync(temporary)).toEqual([]);
+    },
+  );
 
   it('is named by its absolute path', async () => {
-    await expect(copied('./www')).rejects.toThrow('docroot ./www: a folder of your own is named by its absolute path');
+    await expect(copied('./www')).rejects.toThrow(
+      'docroot ./www: a folder of your own is named by its absolute path',
+    );
   });
 
   it('that is not there, or no folder, is refused in one line', async () => {
-    await expect(copied('/nowhere/www')).rejects.toThrow(/^cannot copy the docroot \/nowhere\/www: ENOENT[^\n]*$/);
+    await expect(copied('/nowhere/www')).rejects.toThrow(
+      /^cannot copy the docroot \/nowhere\/www: ENOENT[^\n]*$/,
+    );
     const file = join(newFolder(), 'page.html');
     writeFileSync(file, 'page');
-    await expect(copied(file)).rejects.toThrow(`cannot copy the docroot ${file}: it is not a folder`);
+    await expect(copied(file)).rejects.toThrow(
+      `cannot copy the docroot ${file}: it is not a folder`,
+    );
   });
 });
 
 it('offers the nearest folder for one that is not there', async () => {
-  await expect(copied('imags')).rejects.toThrow('there is no docroot "imags": did you mean images?');
+  await expect(copied('imags')).rejects.toThrow(
+    'there is no docroot "imags": did you mean images?',
+  );
 });

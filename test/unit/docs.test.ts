@@ -11,11 +11,27 @@ const textOf = (file: string): string => readFileSync(join(projectRoot, file), '
 const withoutCode = (text: string): string => text.replace(/^```.*\n[^]*?^```$/gm, '');
 
 /** Relative to the project. */
-const pages = ['.', 'docs', 'xk6-loadgen', ...readdirSync(join(projectRoot, 'examples')).map((name) => `examples/${name}`)]
-  .flatMap((folder) => readdirSync(join(projectRoot, folder)).filter((file) => file.endsWith('.md')).map((file) => join(folder, file)));
+const pages = [
+  '.',
+  'docs',
+  'xk6-loadgen',
+  ...readdirSync(join(projectRoot, 'examples')).map((name) => `examples/${name}`),
+].flatMap((folder) =>
+  readdirSync(join(projectRoot, folder))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => join(folder, file)),
+);
 
 test('these are the pages', () => {
-  expect(pages).toEqual(expect.arrayContaining(['README.md', 'docs/architecture.md', 'docs/proof.md', 'xk6-loadgen/README.md', 'examples/any-server/README.md']));
+  expect(pages).toEqual(
+    expect.arrayContaining([
+      'README.md',
+      'docs/architecture.md',
+      'docs/proof.md',
+      'xk6-loadgen/README.md',
+      'examples/any-server/README.md',
+    ]),
+  );
 });
 
 test('README.md is one screen and a bit', () => {
@@ -24,10 +40,17 @@ test('README.md is one screen and a bit', () => {
 
 describe('links', () => {
   /** As GitHub makes them of headings. */
-  const anchorsOf = (text: string): string[] => [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => (
-    heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-')
-  ));
-  const linksOf = (page: string): string[] => [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link as string).filter((link) => !/^https?:/.test(link));
+  const anchorsOf = (text: string): string[] =>
+    [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replaceAll(' ', '-'),
+    );
+  const linksOf = (page: string): string[] =>
+    [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)]
+      .map(([, link]) => link as string)
+      .filter((link) => !/^https?:/.test(link));
 
   test.each(pages)('of %s lead somewhere', (page) => {
     const broken = linksOf(page).filter((link) => {
@@ -41,7 +64,9 @@ describe('links', () => {
 
   test('README.md leads to every page of docs/', () => {
     const linked = linksOf('README.md').map((link) => link.split('#')[0]);
-    expect(linked).toEqual(expect.arrayContaining(pages.filter((page) => page.startsWith('docs/'))));
+    expect(linked).toEqual(
+      expect.arrayContaining(pages.filter((page) => page.startsWith('docs/'))),
+    );
   });
 });
 
@@ -51,45 +76,71 @@ describe('commands', async () => {
   /** What a command says to --help. */
   const helpOf = async (command: string): Promise<string> => {
     const lines: string[] = [];
-    const log = vi.spyOn(console, 'log').mockImplementation((text: string) => { lines.push(text); });
+    const log = vi.spyOn(console, 'log').mockImplementation((text: string) => {
+      lines.push(text);
+    });
     await main([command, '--help']);
     log.mockRestore();
     return lines.join('\n');
   };
   const helps = new Map<string, string>();
-  for (const name of ['scenario', 'compare', 'knobs', 'k8s', 'report', 'grafana', 'clean', 'bench']) helps.set(name, await helpOf(name));
+  for (const name of ['scenario', 'compare', 'knobs', 'k8s', 'report', 'grafana', 'clean', 'bench'])
+    helps.set(name, await helpOf(name));
   const scenarios = (await loadScenarios()).map(({ name }) => name);
 
   /** What of a page a shell would read: blocks of sh, and what stands in single backquotes. What is quoted in them is one word. */
   const linesOf = (page: string): string[] => {
     const text = textOf(page);
-    const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) => block.replaceAll('\\\n', ' ').split('\n'));
+    const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) =>
+      block.replaceAll('\\\n', ' ').split('\n'),
+    );
     const spans = [...withoutCode(text).matchAll(/`([^`\n]+)`/g)].map(([, span]) => span as string);
-    return [...blocks, ...spans].map((line) => line.replace(/(^| )#.*/, '').replace(/(["'])[^]*?\1/g, 'QUOTED'));
+    return [...blocks, ...spans].map((line) =>
+      line.replace(/(^| )#.*/, '').replace(/(["'])[^]*?\1/g, 'QUOTED'),
+    );
   };
-  const isFlagOf = (help: string, flag: string): boolean => new RegExp(`^ +${flag}( |$)`, 'm').test(help);
+  const isFlagOf = (help: string, flag: string): boolean =>
+    new RegExp(`^ +${flag}( |$)`, 'm').test(help);
 
   /** What of a command line there is not; nothing where it names no command of ours. */
   const wrongIn = (line: string): string[] => {
-    const [, name, rest = ''] = /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9]+)(.*)/.exec(line) ?? [];
+    const [, name, rest = ''] =
+      /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9]+)(.*)/.exec(line) ?? [];
     if (name === undefined) return [];
     if (!(name in scripts)) return [`${line}: no command ${name}`];
-    const [first = '', ...words] = rest.split(/[ ;|)]+/).filter((word) => word !== '' && word !== '--');
-    const flags = [first, ...words].filter((word) => word.startsWith('--')).map((word) => word.split('=')[0] as string);
+    const [first = '', ...words] = rest
+      .split(/[ ;|)]+/)
+      .filter((word) => word !== '' && word !== '--');
+    const flags = [first, ...words]
+      .filter((word) => word.startsWith('--'))
+      .map((word) => word.split('=')[0] as string);
     const help = helps.get(name) ?? '';
     const unknown = flags.filter((flag) => flag !== '--no-install' && !isFlagOf(help, flag));
-    if (name === 'scenario' && /^[a-z]/.test(first) && !scenarios.includes(first)) unknown.push(first);
-    if (name === 'bench' && /^[a-z]/.test(first) && !new RegExp(`^ +${first}`, 'm').test(help)) unknown.push(first);
+    if (name === 'scenario' && /^[a-z]/.test(first) && !scenarios.includes(first))
+      unknown.push(first);
+    if (name === 'bench' && /^[a-z]/.test(first) && !new RegExp(`^ +${first}`, 'm').test(help))
+      unknown.push(first);
     return unknown.map((word) => `${line}: ${word}`);
   };
 
-  test.each(pages.filter((page) => !page.startsWith('examples/')))('of %s are there, with their flags', (page) => {
-    expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
-  });
+  test.each(pages.filter((page) => !page.startsWith('examples/')))(
+    'of %s are there, with their flags',
+    (page) => {
+      expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
+    },
+  );
 
   test('a flag that stands alone is one of a command', () => {
     const all = [...helps.values()].join('\n');
-    const alone = ['README.md', 'docs/compare.md', 'docs/verdicts.md', 'docs/ci.md', 'docs/architecture.md'].flatMap(linesOf).flatMap((line) => (line.startsWith('--') ? line.split(/[ =|]/).slice(0, 1) : []));
+    const alone = [
+      'README.md',
+      'docs/compare.md',
+      'docs/verdicts.md',
+      'docs/ci.md',
+      'docs/architecture.md',
+    ]
+      .flatMap(linesOf)
+      .flatMap((line) => (line.startsWith('--') ? line.split(/[ =|]/).slice(0, 1) : []));
     // Of a program that a person compares.
     const others = ['--token'];
     expect(alone.length).toBeGreaterThan(20);
@@ -98,46 +149,84 @@ describe('commands', async () => {
 });
 
 test('how often equal configs were called different is quoted as docs/proof.md has it', () => {
-  const [, seen = ''] = /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(textOf('docs/proof.md')) ?? [];
+  const [, seen = ''] =
+    /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(
+      textOf('docs/proof.md'),
+    ) ?? [];
   for (const page of ['README.md', 'docs/verdicts.md']) {
     expect(textOf(page)).toContain('proof.md#a-config-against-itself)');
-    expect([...textOf(page).matchAll(/(\d+ of \d+) (?:runs\]\(docs\/proof|such runs called the two different)/g)].filter(([, quoted]) => quoted !== seen)).toEqual([]);
+    expect(
+      [
+        ...textOf(page).matchAll(
+          /(\d+ of \d+) (?:runs\]\(docs\/proof|such runs called the two different)/g,
+        ),
+      ].filter(([, quoted]) => quoted !== seen),
+    ).toEqual([]);
   }
 });
 
 test('the pictures are those that docs/proof.md shows, which its command draws', () => {
-  const shown = [...textOf('docs/proof.md').matchAll(/^!\[.*\]\(proof\/(.*)\)$/gm)].map(([, picture]) => picture as string);
+  const shown = [...textOf('docs/proof.md').matchAll(/^!\[.*\]\(proof\/(.*)\)$/gm)].map(
+    ([, picture]) => picture as string,
+  );
   expect(shown.sort()).toEqual(readdirSync(join(projectRoot, 'docs/proof')).sort());
   expect(textOf('docs/proof.md')).toContain('`npm run bench -- proof');
-  const others = pages.flatMap((page) => [...textOf(page).matchAll(/!\[.*?\]\(([^)]*)\)/g)].map(([, picture = '']) => join(dirname(page), picture)));
+  const others = pages.flatMap((page) =>
+    [...textOf(page).matchAll(/!\[.*?\]\(([^)]*)\)/g)].map(([, picture = '']) =>
+      join(dirname(page), picture),
+    ),
+  );
   expect(others.filter((picture) => dirname(picture) !== 'docs/proof')).toEqual([]);
 });
 
 test('docs/articles.md has every scenario', async () => {
   const page = textOf('docs/articles.md');
-  expect((await loadScenarios()).map(({ name }) => name).filter((name) => !page.includes(`\n| \`${name}\` |`))).toEqual([]);
+  expect(
+    (await loadScenarios())
+      .map(({ name }) => name)
+      .filter((name) => !page.includes(`\n| \`${name}\` |`)),
+  ).toEqual([]);
 });
 
 describe('docs/architecture.md', () => {
   const page = textOf('docs/architecture.md');
   const places = [...page.matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g)]
-    .map(([, path = '', names = '']) => ({ path, names: [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name as string) }))
-    .filter(({ path }) => path.includes('/') || path.endsWith('.yml') || path.endsWith('.json') && path !== 'result.json');
+    .map(([, path = '', names = '']) => ({
+      path,
+      names: [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name as string),
+    }))
+    .filter(
+      ({ path }) =>
+        path.includes('/') ||
+        path.endsWith('.yml') ||
+        (path.endsWith('.json') && path !== 'result.json'),
+    );
 
   test('names files and folders that are there, and names in them', () => {
     expect(places.length).toBeGreaterThan(80);
     const wrong = places.flatMap(({ path, names }) => {
       const whole = join(projectRoot, path);
       if (!existsSync(whole)) return [path];
-      if (names.length > 0 && !statSync(whole).isFile()) return [`${path}: is no file, and ${names.join(', ')} would be in it`];
+      if (names.length > 0 && !statSync(whole).isFile())
+        return [`${path}: is no file, and ${names.join(', ')} would be in it`];
       // Made there, or handed on from there.
-      return names.filter((name) => !new RegExp(`\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`, 'm').test(textOf(path))).map((name) => `${path}: ${name}`);
+      return names
+        .filter(
+          (name) =>
+            !new RegExp(
+              `\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`,
+              'm',
+            ).test(textOf(path)),
+        )
+        .map((name) => `${path}: ${name}`);
     });
     expect(wrong).toEqual([]);
   });
 
   test('names every room', () => {
-    const rooms = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => `lib/${name}`);
+    const rooms = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `lib/${name}`);
     expect(rooms.filter((room) => !page.includes(`\n| \`${room}\` |`))).toEqual([]);
   });
 });

@@ -1,5 +1,13 @@
 // --export-markdown, --export-json, --export-csv: what is refused before a run, and what is in the files.
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
@@ -42,44 +50,133 @@ describe('CSV', () => {
   test('has a row per variant that was run, with its figures and its comparison', () => {
     const published = { ...workers, name: 'spdy', server: null, rounds: [] };
     expect(csvRows(result([workers, openFileCache, published]))).toMatchObject([
-      { variant: 'workers', server: 'nginx', version: '1.22.1', rounds: '6', requests_per_s: '60411', p50_ms: '1.6', p90_ms: '2.13', baseline: '', ratio: '', verdict: '', state: 'complete' },
-      { variant: 'open-file-cache', requests_per_s: '80275', p99_ms: '1.66', max_ms: '206.4', server_cpu_us_per_request: '11.8', success_ratio: '1', baseline: 'workers', metric: 'rps', ratio: '1.32795', ratio_low: '1.31433', ratio_high: '1.3417', verdict: 'faster', cpu_ratio: '0.742138', rate_asked_per_s: '' },
+      {
+        variant: 'workers',
+        server: 'nginx',
+        version: '1.22.1',
+        rounds: '6',
+        requests_per_s: '60411',
+        p50_ms: '1.6',
+        p90_ms: '2.13',
+        baseline: '',
+        ratio: '',
+        verdict: '',
+        state: 'complete',
+      },
+      {
+        variant: 'open-file-cache',
+        requests_per_s: '80275',
+        p99_ms: '1.66',
+        max_ms: '206.4',
+        server_cpu_us_per_request: '11.8',
+        success_ratio: '1',
+        baseline: 'workers',
+        metric: 'rps',
+        ratio: '1.32795',
+        ratio_low: '1.31433',
+        ratio_high: '1.3417',
+        verdict: 'faster',
+        cpu_ratio: '0.742138',
+        rate_asked_per_s: '',
+      },
     ]);
   });
 
   test('quotes what has commas, quotes or ends of lines in it', () => {
     const command = 'wrk -H "Accept: a,b"\r\n-c 1\n';
-    expect(csvRows(result([{ ...workers, load: { ...workers.load, command } }]))).toMatchObject([{ load: command, protocol: 'http/1.1' }]);
+    expect(csvRows(result([{ ...workers, load: { ...workers.load, command } }]))).toMatchObject([
+      { load: command, protocol: 'http/1.1' },
+    ]);
   });
 
   test('has no ratio where nothing could be compared', () => {
-    const comparisons = whole.comparisons.map((one) => ({ ...one, ratio: 0, ci95: [0, 0] as [number, number], verdict: 'none' as const, why: 'nothing was answered' }));
-    expect(csvRows({ ...whole, comparisons })[1]).toMatchObject({ ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' });
+    const comparisons = whole.comparisons.map((one) => ({
+      ...one,
+      ratio: 0,
+      ci95: [0, 0] as [number, number],
+      verdict: 'none' as const,
+      why: 'nothing was answered',
+    }));
+    expect(csvRows({ ...whole, comparisons })[1]).toMatchObject({
+      ratio: '',
+      ratio_low: '',
+      ratio_high: '',
+      verdict: 'none',
+      why: 'nothing was answered',
+    });
   });
 
   test('has no latency where nothing was answered', () => {
-    const silent = { ...openFileCache, rounds: openFileCache.rounds.map(({ round, phases }) => ({ round, phases: phases.map((one) => ({ ...one, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, latencyMs: noLatency })) })) };
-    expect(csvRows(result([workers, silent]))[1]).toMatchObject({ requests_per_s: '0', p50_ms: '', p90_ms: '', p99_ms: '', max_ms: '' });
+    const silent = {
+      ...openFileCache,
+      rounds: openFileCache.rounds.map(({ round, phases }) => ({
+        round,
+        phases: phases.map((one) => ({
+          ...one,
+          responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
+          latencyMs: noLatency,
+        })),
+      })),
+    };
+    expect(csvRows(result([workers, silent]))[1]).toMatchObject({
+      requests_per_s: '0',
+      p50_ms: '',
+      p90_ms: '',
+      p99_ms: '',
+      max_ms: '',
+    });
   });
 
   test('has counts and what was asked for to the last digit', () => {
-    const few = [{ round: 1, phases: [phase({ requests: 9_000_000, responses: { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 } })] }];
-    const [row] = csvRows(result([{ ...workers, load: { ...workers.load, rate: 1_234_567 }, rounds: few }]));
-    expect(row).toMatchObject({ rate_asked_per_s: '1234567', success_ratio: String(8_999_998 / 9_000_000) });
+    const few = [
+      {
+        round: 1,
+        phases: [
+          phase({
+            requests: 9_000_000,
+            responses: { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 },
+          }),
+        ],
+      },
+    ];
+    const [row] = csvRows(
+      result([{ ...workers, load: { ...workers.load, rate: 1_234_567 }, rounds: few }]),
+    );
+    expect(row).toMatchObject({
+      rate_asked_per_s: '1234567',
+      success_ratio: String(8_999_998 / 9_000_000),
+    });
   });
 
   test('says of a figure that it is the least, and of a verdict that a link was late', () => {
-    const found = whole.variants.map(({ name }) => ({ variant: name, rate: 1000, ci95: null, atLeast: name === 'workers' }));
-    const comparisons = whole.comparisons.map((one) => ({ ...one, delayNotHeld: ['workers', 'open-file-cache'] }));
-    expect(csvRows({ ...whole, comparisons, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } })).toMatchObject([
-      { at_least: 'true', delay_not_held: '' }, { at_least: 'false', delay_not_held: 'workers open-file-cache' },
+    const found = whole.variants.map(({ name }) => ({
+      variant: name,
+      rate: 1000,
+      ci95: null,
+      atLeast: name === 'workers',
+    }));
+    const comparisons = whole.comparisons.map((one) => ({
+      ...one,
+      delayNotHeld: ['workers', 'open-file-cache'],
+    }));
+    expect(
+      csvRows({
+        ...whole,
+        comparisons,
+        search: { within: { metric: 'p99', ms: 5 }, found, steps: [] },
+      }),
+    ).toMatchObject([
+      { at_least: 'true', delay_not_held: '' },
+      { at_least: 'false', delay_not_held: 'workers open-file-cache' },
     ]);
     expect(csvRows(whole)[1]).toMatchObject({ at_least: '', delay_not_held: '' });
   });
 
   test('has the columns that docs/ci.md explains', () => {
     const [, page = ''] = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8').split('| column |');
-    const explained = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| /gm)].flatMap(([, names = '']) => names.replaceAll('`', '').split(', '));
+    const explained = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| /gm)].flatMap(
+      ([, names = '']) => names.replaceAll('`', '').split(', '),
+    );
     expect(Object.keys(csvRows(whole)[0] ?? {})).toEqual(explained);
   });
 });
@@ -88,8 +185,15 @@ describe('the comment', () => {
   test('begins with the verdict, then comes the table, then how it was measured, and the rest is closed', () => {
     const text = markdownReport(whole);
     const [seen, closed] = text.split('<details>') as [string, string];
-    expect(seen.trimEnd().split('\n\n').map((part) => part.slice(0, 60))).toEqual([
-      '**open-file-cache is faster than workers here: +33 % (95 % i', expect.stringMatching(/^\| variant \|/), expect.stringMatching(/^nginx-open-file-cache · wrk -c 100 /),
+    expect(
+      seen
+        .trimEnd()
+        .split('\n\n')
+        .map((part) => part.slice(0, 60)),
+    ).toEqual([
+      '**open-file-cache is faster than workers here: +33 % (95 % i',
+      expect.stringMatching(/^\| variant \|/),
+      expect.stringMatching(/^nginx-open-file-cache · wrk -c 100 /),
     ]);
     expect(seen.trimEnd().split('\n').at(-1)).toMatch(/ · 6 rounds, 2 min 20 s$/);
     expect(closed).toContain('nginx was the limit');
@@ -99,13 +203,32 @@ describe('the comment', () => {
   });
 
   test('numbers rounds as the run did, where one was dropped and repeated', () => {
-    const droppedThird = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.map((one) => ({ ...one, round: one.round < 3 ? one.round : one.round + 1 })) });
+    const droppedThird = (variant: MeasuredVariant): MeasuredVariant => ({
+      ...variant,
+      rounds: variant.rounds.map((one) => ({
+        ...one,
+        round: one.round < 3 ? one.round : one.round + 1,
+      })),
+    });
     const text = markdownReport(result([droppedThird(workers), droppedThird(openFileCache)]));
-    expect([...text.matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm)].map(([, round]) => round)).toEqual(['1', '2', '4', '5', '6', '7']);
+    expect([...text.matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm)].map(([, round]) => round)).toEqual([
+      '1',
+      '2',
+      '4',
+      '5',
+      '6',
+      '7',
+    ]);
   });
 
   test('says what a reader has to know without being opened, and what of a run was not finished', () => {
-    const text = markdownReport({ ...whole, state: 'partial', looks: [10], warnings: ['the generator was at its limit'], footnotes: ['The bodies differ'] });
+    const text = markdownReport({
+      ...whole,
+      state: 'partial',
+      looks: [10],
+      warnings: ['the generator was at its limit'],
+      footnotes: ['The bodies differ'],
+    });
     const [seen] = text.split('<details>') as [string];
     expect(seen).toMatch(/^\*\*Ended early: 6 of 10 rounds/);
     expect(seen).toContain('not final');
@@ -113,11 +236,12 @@ describe('the comment', () => {
   });
 
   test('has nothing of a log line but its text: no link, image, code or call', () => {
-    const line = 'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]'
-      + ' HTTPS://b.example or www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
+    const line =
+      'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]' +
+      ' HTTPS://b.example or www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
     expect(markdownReport({ ...whole, footnotes: [line] })).toContain(
-      '\n- its log says: \\`x\\` [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]'
-      + ' HTTPS\u200b://b.example or www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
+      '\n- its log says: \\`x\\` [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]' +
+        ' HTTPS\u200b://b.example or www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
     );
   });
 
@@ -128,23 +252,57 @@ describe('the comment', () => {
 
   test('tells configs of one name apart', () => {
     const files = ['/srv/old/nginx.conf', '/srv/new/nginx.conf', '/srv/new/h2o.conf'];
-    const variants = ['old', 'new', 'h2o'].map((name, index) => ({ ...whole.variants[0] as Result['variants'][number], name, server: { name: 'nginx', version: '', workers: 1, config: files.slice(index, index + 1), redirections: [] } }));
-    const text = markdownReport({ ...whole, comparisons: [], variants, footnotes: [`The bodies differ: ${files.map((file) => `${file} 612 B`).join(', ')}`] });
+    const variants = ['old', 'new', 'h2o'].map((name, index) => ({
+      ...(whole.variants[0] as Result['variants'][number]),
+      name,
+      server: {
+        name: 'nginx',
+        version: '',
+        workers: 1,
+        config: files.slice(index, index + 1),
+        redirections: [],
+      },
+    }));
+    const text = markdownReport({
+      ...whole,
+      comparisons: [],
+      variants,
+      footnotes: [`The bodies differ: ${files.map((file) => `${file} 612 B`).join(', ')}`],
+    });
     expect(text).toContain('- The bodies differ: old 612 B, new 612 B, h2o.conf 612 B\n');
   });
 
   test('has no path of the machine, and no HTML of a stranger', () => {
-    const server = { ...whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>, config: ['/home/me/secret/@b&c/a.conf'], redirections: ['error_log /var/log/nginx/error.log → error.log of this run'] };
-    const text = markdownReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server })), footnotes: ['Only /home/me/secret/@b&c/a.conf encrypts <script>'] });
+    const server = {
+      ...(whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>),
+      config: ['/home/me/secret/@b&c/a.conf'],
+      redirections: ['error_log /var/log/nginx/error.log → error.log of this run'],
+    };
+    const text = markdownReport({
+      ...whole,
+      variants: whole.variants.map((variant) => ({ ...variant, server })),
+      footnotes: ['Only /home/me/secret/@b&c/a.conf encrypts <script>'],
+    });
     expect(text).toContain('- Only a.conf encrypts \\<script>');
     expect(text).not.toMatch(/secret|\/var\/log/);
     const odd = { ...server, config: ['/home/me/secret/a$$b.conf'] };
-    expect(markdownReport({ ...whole, variants: whole.variants.map((variant) => ({ ...variant, server: odd })), footnotes: ['Of /home/me/secret/a$$b.conf'] })).toContain('- Of a$$b.conf\n');
+    expect(
+      markdownReport({
+        ...whole,
+        variants: whole.variants.map((variant) => ({ ...variant, server: odd })),
+        footnotes: ['Of /home/me/secret/a$$b.conf'],
+      }),
+    ).toContain('- Of a$$b.conf\n');
   });
 });
 
 describe('files that are named', () => {
-  const all = (folder: string): Map<string, string> => new Map([['export-markdown', join(folder, 'a.md')], ['export-json', join(folder, 'a.json')], ['export-csv', join(folder, 'a.csv')]]);
+  const all = (folder: string): Map<string, string> =>
+    new Map([
+      ['export-markdown', join(folder, 'a.md')],
+      ['export-json', join(folder, 'a.json')],
+      ['export-csv', join(folder, 'a.csv')],
+    ]);
 
   test('are written whole, and a link stays one', async () => {
     const folder = await ownFiles({ 'kept/there.csv': 'old' });
@@ -157,27 +315,83 @@ describe('files that are named', () => {
     expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe(csvReport(whole));
     expect(readlinkSync(join(folder, 'a.csv'))).toBe('kept/there.csv');
     expect(readFileSync(join(folder, 'a.md'), 'utf8')).toBe(markdownReport(whole));
-    expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toEqual(JSON.parse(JSON.stringify(whole)));
+    expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toEqual(
+      JSON.parse(JSON.stringify(whole)),
+    );
     expect(readdirSync(folder).sort()).toEqual(['a.csv', 'a.json', 'a.md', 'kept']);
   });
 
   test.each([
-    ['in a folder that is not there', ['--export-csv', 'none/a.csv'], /^--export-csv \S+\/none\/a\.csv cannot be written: its folder is not there$/],
-    ['below a file', ['--export-csv', 'file/a.csv'], /cannot be written: there is a file of that name in its path$/],
-    ['that are folders', ['--export-json', 'folder'], /^--export-json \S+\/folder: it is a folder: name a file in it$/],
-    ['that end like folders', ['--export-json', 'new/'], /^--export-json new\/: name a file in that folder$/],
-    ['that are devices', ['--export-markdown', '/dev/null'], /^--export-markdown \/dev\/null: it is a pipe, socket or device: name a file$/],
-    ['that are stdout', ['--export-csv', '-'], /^--export-csv -: name a file; --json writes the result on stdout$/],
-    ['with names that are too long', ['--export-csv', 'a'.repeat(250)], /cannot be written: its name is too long$/],
-    ['where nothing can be made', ['--export-csv', '/proc/a.csv'], /^--export-csv \/proc\/a\.csv cannot be written: /],
-    ['twice', ['--export-csv', 'one', '--export-json', './one'], /^--export-json and --export-csv name the same file: give each its own$/],
+    [
+      'in a folder that is not there',
+      ['--export-csv', 'none/a.csv'],
+      /^--export-csv \S+\/none\/a\.csv cannot be written: its folder is not there$/,
+    ],
+    [
+      'below a file',
+      ['--export-csv', 'file/a.csv'],
+      /cannot be written: there is a file of that name in its path$/,
+    ],
+    [
+      'that are folders',
+      ['--export-json', 'folder'],
+      /^--export-json \S+\/folder: it is a folder: name a file in it$/,
+    ],
+    [
+      'that end like folders',
+      ['--export-json', 'new/'],
+      /^--export-json new\/: name a file in that folder$/,
+    ],
+    [
+      'that are devices',
+      ['--export-markdown', '/dev/null'],
+      /^--export-markdown \/dev\/null: it is a pipe, socket or device: name a file$/,
+    ],
+    [
+      'that are stdout',
+      ['--export-csv', '-'],
+      /^--export-csv -: name a file; --json writes the result on stdout$/,
+    ],
+    [
+      'with names that are too long',
+      ['--export-csv', 'a'.repeat(250)],
+      /cannot be written: its name is too long$/,
+    ],
+    [
+      'where nothing can be made',
+      ['--export-csv', '/proc/a.csv'],
+      /^--export-csv \/proc\/a\.csv cannot be written: /,
+    ],
+    [
+      'twice',
+      ['--export-csv', 'one', '--export-json', './one'],
+      /^--export-json and --export-csv name the same file: give each its own$/,
+    ],
   ])('%s are refused before anything runs', async (_, words, message) => {
     const folder = await ownFiles({ file: '', 'folder/x': '' });
     vi.stubEnv('INIT_CWD', folder);
     const complained: string[] = [];
-    const spies = [vi.spyOn(console, 'error').mockImplementation((text: string) => { complained.push(text); }), vi.spyOn(console, 'log')];
-    onTestFinished(() => { vi.unstubAllEnvs(); for (const spy of spies) spy.mockRestore(); });
-    expect(await main(['scenario', 'nginx-open-file-cache', '--store', 'none', '--out', folder, ...words])).toBe(2);
+    const spies = [
+      vi.spyOn(console, 'error').mockImplementation((text: string) => {
+        complained.push(text);
+      }),
+      vi.spyOn(console, 'log'),
+    ];
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      for (const spy of spies) spy.mockRestore();
+    });
+    expect(
+      await main([
+        'scenario',
+        'nginx-open-file-cache',
+        '--store',
+        'none',
+        '--out',
+        folder,
+        ...words,
+      ]),
+    ).toBe(2);
     expect(complained).toEqual([expect.stringMatching(message)]);
     expect(readdirSync(folder).sort()).toEqual(['file', 'folder']);
   });
@@ -186,12 +400,34 @@ describe('files that are named', () => {
     const folder = await ownFiles({ 'run/x': '' });
     const exports = readExports(all(folder));
     mkdirSync(join(folder, 'a.md'));
-    const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports } as const;
-    await expect(report({ result: whole }, join(folder, 'run'), options, () => undefined)).rejects.toEqual(new UserError(`--export-markdown ${join(folder, 'a.md')} cannot be written: there is a folder where a file has to be`));
-    for (const file of ['a.json', 'a.csv', 'run/table.md']) expect(existsSync(join(folder, file)), file).toBe(true);
+    const options = {
+      help: false,
+      quick: false,
+      store: 'none',
+      out: '/',
+      json: false,
+      hosts: [],
+      exports,
+    } as const;
+    await expect(
+      report({ result: whole }, join(folder, 'run'), options, () => undefined),
+    ).rejects.toEqual(
+      new UserError(
+        `--export-markdown ${join(folder, 'a.md')} cannot be written: there is a folder where a file has to be`,
+      ),
+    );
+    for (const file of ['a.json', 'a.csv', 'run/table.md'])
+      expect(existsSync(join(folder, file)), file).toBe(true);
     const ended = new UserError('round 3 failed twice');
     writeFileSync(join(folder, 'a.csv'), '');
-    await expect(report({ result: { ...whole, state: 'partial' }, ended }, join(folder, 'run'), options, () => undefined)).rejects.toBe(ended);
+    await expect(
+      report(
+        { result: { ...whole, state: 'partial' }, ended },
+        join(folder, 'run'),
+        options,
+        () => undefined,
+      ),
+    ).rejects.toBe(ended);
     expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toContain(',partial,');
   });
 });
@@ -202,5 +438,7 @@ test('what is compared is not overwritten', async () => {
   const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
   onTestFinished(() => said.mockRestore());
   expect(await main(['compare', file, file, '--export-json', file])).toBe(2);
-  expect(said.mock.calls).toEqual([[`--export-json ${file} is what is compared: name another file`]]);
+  expect(said.mock.calls).toEqual([
+    [`--export-json ${file} is what is compared: name another file`],
+  ]);
 });

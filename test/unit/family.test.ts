@@ -17,7 +17,9 @@ async function idsIn(child: Child, count: number): Promise<number[]> {
   const output = child.process.stdout as NodeJS.ReadableStream;
   while (said.trim().split('\n').length < count) said += String((await once(output, 'data'))[0]);
   const ids = said.trim().split('\n').map(Number);
-  onTestFinished(() => { for (const pid of ids.filter(isRunning)) process.kill(pid, 'SIGKILL'); });
+  onTestFinished(() => {
+    for (const pid of ids.filter(isRunning)) process.kill(pid, 'SIGKILL');
+  });
   return ids;
 }
 
@@ -38,15 +40,39 @@ it('are its group and descendants, and those that have its mark', async () => {
 });
 
 it('are killed when the process that started it is, but for what the kernel has ended', async () => {
-  const { process: runner, stdout, stderr } = start(['--import', 'tsx', '--input-type=module', '-e', `
+  const {
+    process: runner,
+    stdout,
+    stderr,
+  } = start(
+    [
+      '--import',
+      'tsx',
+      '--input-type=module',
+      '-e',
+      `
     import { startChild } from './lib/process.ts';
     import { guardMarked } from './lib/servers/family.ts';
     await guardMarked('BAKEOFF_SIDE=one');
     for (const mark of ['BAKEOFF_SIDE=one', 'BAKEOFF_SIDE=other']) await startChild({ command: 'env', args: [mark, 'setsid', '-f', 'sh', '-c', 'echo ' + mark + ' $$; trap "" TERM; while :; do sleep 1; done'], stdio: ['ignore', 'inherit', 'ignore'] });
     setInterval(() => undefined, 1000);
-  `], process.env);
-  const [one, other] = await vi.waitFor(() => ['one', 'other'].map((name) => Number(new RegExp(`^BAKEOFF_SIDE=${name} (\\d+)$`, 'm').exec(stdout())?.[1] ?? expect.fail(stderr()))) as [number, number], soon);
-  onTestFinished(() => { for (const pid of [one, other].filter(isRunning)) process.kill(pid, 'SIGKILL'); });
+  `,
+    ],
+    process.env,
+  );
+  const [one, other] = await vi.waitFor(
+    () =>
+      ['one', 'other'].map((name) =>
+        Number(
+          new RegExp(`^BAKEOFF_SIDE=${name} (\\d+)$`, 'm').exec(stdout())?.[1] ??
+            expect.fail(stderr()),
+        ),
+      ) as [number, number],
+    soon,
+  );
+  onTestFinished(() => {
+    for (const pid of [one, other].filter(isRunning)) process.kill(pid, 'SIGKILL');
+  });
   runner.kill('SIGKILL');
   await vi.waitFor(() => expect(isRunning(one)).toBe(false), soon);
   expect(isRunning(other)).toBe(true);

@@ -27,7 +27,9 @@ function endless(): string {
 test('a binary that prints without end', async () => {
   const binary = endless();
   const beganAtMs = performance.now();
-  expect(await refusalOf(serverBuild('nginx', binary))).toBe(`${binary} -V does not end: set NGINX_BIN to the nginx to measure`);
+  expect(await refusalOf(serverBuild('nginx', binary))).toBe(
+    `${binary} -V does not end: set NGINX_BIN to the nginx to measure`,
+  );
   // It was not waited for until its time was over.
   expect(performance.now() - beganAtMs).toBeLessThan(25_000);
 }, 60_000);
@@ -38,7 +40,9 @@ test('another host that sends a line without end', async () => {
   const connection = await connect('web1', 'true');
   const lines: string[] = [];
   connection.onLine((line) => lines.push(line));
-  expect(await connection.ended).toBe('web1 prints a line without end: see what its shell prints at its start (ssh web1 true)');
+  expect(await connection.ended).toBe(
+    'web1 prints a line without end: see what its shell prints at its start (ssh web1 true)',
+  );
   expect(lines).toEqual([]);
 }, 60_000);
 
@@ -47,7 +51,9 @@ const notAFile = 'it is a pipe, socket or device, not a file';
 
 test('a device as a list of pages, or as a body', async () => {
   expect(await refusalOf(asList('/dev/zero'))).toBe(`--urls /dev/zero: ${notAFile}`);
-  expect(await refusalOf((async () => bodyOfFile('h2load -d', '/dev/zero'))())).toBe(`h2load -d /dev/zero: ${notAFile}`);
+  expect(await refusalOf((async () => bodyOfFile('h2load -d', '/dev/zero'))())).toBe(
+    `h2load -d /dev/zero: ${notAFile}`,
+  );
 });
 
 test('a pipe that nobody writes into', async () => {
@@ -59,21 +65,38 @@ test('a pipe that nobody writes into', async () => {
 test('a pipe of the shell is read, and bounded', () => {
   // Nothing listens there: the list is read before.
   const compare = `exec "$0" bin/bakeoff.mjs compare http://127.0.0.1:1/ http://127.0.0.1:2/ --urls`;
-  const said = (command: string): string => spawnSync('bash', ['-c', `${compare} <(${command})`, process.execPath], { cwd: projectRoot, encoding: 'utf8' }).stderr.replace(/\d+/, 'N');
-  expect(said('printf "/a\\n/b x\\n"')).toBe('--urls /dev/fd/N, line 2: the weight "x" has to be a whole number from 1 to 1000000000\n');
+  const said = (command: string): string =>
+    spawnSync('bash', ['-c', `${compare} <(${command})`, process.execPath], {
+      cwd: projectRoot,
+      encoding: 'utf8',
+    }).stderr.replace(/\d+/, 'N');
+  expect(said('printf "/a\\n/b x\\n"')).toBe(
+    '--urls /dev/fd/N, line 2: the weight "x" has to be a whole number from 1 to 1000000000\n',
+  );
   expect(said('yes /a')).toBe('--urls /dev/fd/N: it has more than 16777216 bytes\n');
 }, 60_000);
 
 test('a server that refused connections, and then takes them without an answer, is not told as one that refuses', async () => {
   const address = '127.86.73.15';
   const port = await closedPort(address);
-  const asked = waitUntilReady({ origin: `http://${address}:${port}`, page: { path: '/' }, protocol: 'http/1.1' }, new AbortController().signal, 1500);
+  const asked = waitUntilReady(
+    { origin: `http://${address}:${port}`, page: { path: '/' }, protocol: 'http/1.1' },
+    new AbortController().signal,
+    1500,
+  );
   await Promise.all([
-    expect(asked).rejects.toThrow(new UserError(`http://${address}:${port}/ did not answer over http/1.1 within 1.5 s`)),
+    expect(asked).rejects.toThrow(
+      new UserError(`http://${address}:${port}/ did not answer over http/1.1 within 1.5 s`),
+    ),
     delay(100).then(() => listening(createServer(), port, address)),
   ]);
 });
 
-test.each(['http://127.0.0.1:0/', 'https://[::1]:00/x'])('%s, whose port is no port', async (url) => {
-  expect(await refusalOf(readSource(url))).toBe(`compare: ${url} has port 0, where nothing can listen: give the server's own`);
-});
+test.each(['http://127.0.0.1:0/', 'https://[::1]:00/x'])(
+  '%s, whose port is no port',
+  async (url) => {
+    expect(await refusalOf(readSource(url))).toBe(
+      `compare: ${url} has port 0, where nothing can listen: give the server's own`,
+    );
+  },
+);

@@ -23,39 +23,66 @@ afterEach(() => {
 });
 
 /** What a person reads of an error that nothing in between explains. */
-const told = (work: Promise<unknown>): Promise<string | undefined> => work.then(() => expect.fail('it was done'), remedyFor);
+const told = (work: Promise<unknown>): Promise<string | undefined> =>
+  work.then(() => expect.fail('it was done'), remedyFor);
 
 test('a name of 5,000 letters', async () => {
   const complained = vi.spyOn(console, 'error').mockImplementation(() => undefined);
   expect(await main(['report', 'a'.repeat(5000)])).toBe(1);
-  expect(complained.mock.calls).toEqual([[expect.stringMatching(/^cannot use \/.{0,200}…: its name is too long: take one of at most 255 bytes$/)]]);
+  expect(complained.mock.calls).toEqual([
+    [
+      expect.stringMatching(
+        /^cannot use \/.{0,200}…: its name is too long: take one of at most 255 bytes$/,
+      ),
+    ],
+  ]);
 });
 
 test('a link to itself as the folder of results', async () => {
   const out = join(newFolder(), 'out');
   symlinkSync(out, out);
-  expect(await told(checkResultsFolder(out, 1))).toBe(`cannot use ${out}: it is a link to itself: remove it, or name another path`);
+  expect(await told(checkResultsFolder(out, 1))).toBe(
+    `cannot use ${out}: it is a link to itself: remove it, or name another path`,
+  );
 });
 
 test('a config that is gone when the next round starts its server', async () => {
   const file = await ownConfig('http { server { listen 80; } }');
   await readOwnConfig(file);
   unlinkSync(file);
-  expect(await told(readNginxConfig(file, 'http { }'))).toBe(`cannot use ${file}: it is not there any more: put it back, and leave it until the run is over`);
+  expect(await told(readNginxConfig(file, 'http { }'))).toBe(
+    `cannot use ${file}: it is not there any more: put it back, and leave it until the run is over`,
+  );
 });
 
 test('a text that is longer than a string can be', async () => {
-  expect(await told((async () => 'x'.repeat(2 ** 30))())).toMatch(/^a file, or what a program printed, is too long or nested too deep to be read: /);
+  expect(await told((async () => 'x'.repeat(2 ** 30))())).toMatch(
+    /^a file, or what a program printed, is too long or nested too deep to be read: /,
+  );
 });
 
-test.each([new Error('x'), new RangeError('toFixed() digits'), Object.assign(new Error('x'), { code: 'toString' }), 'x', undefined])('no remedy is made up for %s', (error) => {
+test.each([
+  new Error('x'),
+  new RangeError('toFixed() digits'),
+  Object.assign(new Error('x'), { code: 'toString' }),
+  'x',
+  undefined,
+])('no remedy is made up for %s', (error) => {
   expect(remedyFor(error)).toBeUndefined();
 });
 
 test('files that may have no bytes (ulimit -f 0)', async () => {
-  const limited = (bytes: number): Promise<unknown> => run({ command: 'prlimit', args: [`--fsize=${bytes}`, process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'] });
+  const limited = (bytes: number): Promise<unknown> =>
+    run({
+      command: 'prlimit',
+      args: [`--fsize=${bytes}`, process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'],
+    });
   for (const bytes of [0, 102_400]) {
-    expect(await limited(bytes)).toMatchObject({ code: 1, stdout: '', stderr: `files may have ${bytes} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited\n` });
+    expect(await limited(bytes)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `files may have ${bytes} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited\n`,
+    });
   }
 });
 
@@ -63,7 +90,10 @@ test('all ports from 20000 to 29999 taken', async () => {
   const address = '127.86.73.14';
   // Without SO_REUSEADDR a socket that is bound alone keeps others out.
   const holder = await startChild({
-    command: 'python3', args: ['-c', `
+    command: 'python3',
+    args: [
+      '-c',
+      `
 import resource, socket, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (11000, max(11000, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
 held = []
@@ -71,11 +101,15 @@ for port in range(20000, 30000):
     held.append(socket.socket())
     held[-1].bind(('${address}', port))
 print('held', flush=True)
-sys.stdin.read()`], stdio: ['pipe', 'pipe', 'inherit'],
+sys.stdin.read()`,
+    ],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
   try {
     await new Promise((resolve) => holder.process.stdout?.once('data', resolve));
-    expect(await refusalOf(freePort(address))).toBe(`none of 100 ports of ${address} from 20000 to 29999 is free: end what has them (ss -tlnp)`);
+    expect(await refusalOf(freePort(address))).toBe(
+      `none of 100 ports of ${address} from 20000 to 29999 is free: end what has them (ss -tlnp)`,
+    );
   } finally {
     await holder.stop(0);
   }
@@ -83,20 +117,38 @@ sys.stdin.read()`], stdio: ['pipe', 'pipe', 'inherit'],
 
 test('more worker processes than nginx spawns', async () => {
   const file = await ownConfig('\nworker_processes 4000;\nhttp { server { listen 80; } }');
-  expect(await refusalOf(readOwnConfig(file))).toBe(`${file}:2: worker_processes 4000: nginx spawns no more than 1024`);
+  expect(await refusalOf(readOwnConfig(file))).toBe(
+    `${file}:2: worker_processes 4000: nginx spawns no more than 1024`,
+  );
 });
 
 test('a config with a word of 10 MB', async () => {
-  const file = await ownConfig(`events { }\nhttp { server { listen 80; return 200 "${'x'.repeat(1e7)}"; } }`);
-  expect(await refusalOf(readOwnConfig(file))).toBe(`nginx config ${file}:2: the next word is too long to be read`);
+  const file = await ownConfig(
+    `events { }\nhttp { server { listen 80; return 200 "${'x'.repeat(1e7)}"; } }`,
+  );
+  expect(await refusalOf(readOwnConfig(file))).toBe(
+    `nginx config ${file}:2: the next word is too long to be read`,
+  );
 });
 
 test('a config with a name of 250 letters is called by its first ones', () => {
-  const side = (letter: string) => ({ source: { kind: 'config' as const, config: { server: 'nginx' as const, file: `/x/${letter.repeat(250)}.conf`, workers: 1, listens: [] } } });
+  const side = (letter: string) => ({
+    source: {
+      kind: 'config' as const,
+      config: {
+        server: 'nginx' as const,
+        file: `/x/${letter.repeat(250)}.conf`,
+        workers: 1,
+        listens: [],
+      },
+    },
+  });
   expect(namesOf([side('a'), side('b')])).toEqual(['a'.repeat(63), 'b'.repeat(63)]);
   expect(namesOf([side('a'), side('a')])).toEqual([`${'a'.repeat(63)}-a`, `${'a'.repeat(63)}-b`]);
 });
 
-test('a scenario with a wrong field is the person\'s to mend', async () => {
-  expect(await refusalOf((async () => defineScenario({ name: 'a' } as never))())).toMatch(/^scenario a: /);
+test("a scenario with a wrong field is the person's to mend", async () => {
+  expect(await refusalOf((async () => defineScenario({ name: 'a' } as never))())).toMatch(
+    /^scenario a: /,
+  );
 });

@@ -17,5 +17,7 @@ test('says why not', () => {
   writeFileSync(join(folder, 'file'), '');
   expect(() => makeFolder(join(folder, 'file'))).toThrow('EEXIST');
   expect(() => makeFolder(join(folder, 'file/below'))).toThrow('ENOTDIR');
-  expect(() => makeFolder('/proc/none/below')).toThrow(/ENOENT|no folder can be made at \/proc\/none/);
+  expect(() => makeFolder('/proc/none/below')).toThrow(
+    /ENOENT|no folder can be made at \/proc\/none/,
+  );
 });

@@ -15,14 +15,17 @@ const ways = [
 ];
 
 /** The version that docker/compose.yaml pins. */
-const image = /image: (grafana\/grafana:\S+)/.exec(readFileSync(new URL('../../docker/compose.yaml', import.meta.url), 'utf8'))?.[1];
+const image = /image: (grafana\/grafana:\S+)/.exec(
+  readFileSync(new URL('../../docker/compose.yaml', import.meta.url), 'utf8'),
+)?.[1];
 
 /** Unpacks something like Grafana. */
 function unpack(machine: TestMachine, folder: string, ...binaries: string[]): string {
   const home = join(machine.folder, folder);
   for (const name of ['bin', 'conf']) mkdirSync(join(home, name), { recursive: true });
   writeFileSync(join(home, 'conf/defaults.ini'), '');
-  for (const binary of binaries) writeFileSync(join(home, 'bin', binary), '#!/bin/sh\n', { mode: 0o755 });
+  for (const binary of binaries)
+    writeFileSync(join(home, 'bin', binary), '#!/bin/sh\n', { mode: 0o755 });
   return home;
 }
 
@@ -30,27 +33,45 @@ it('takes the Grafana of GRAFANA_HOME', async () => {
   const machine = testMachine();
   const home = unpack(machine, 'own', 'grafana');
   machine.env['GRAFANA_HOME'] = home;
-  expect(await findGrafana(machine)).toEqual({ kind: 'native', command: join(home, 'bin/grafana'), args: ['server'], home });
+  expect(await findGrafana(machine)).toEqual({
+    kind: 'native',
+    command: join(home, 'bin/grafana'),
+    args: ['server'],
+    home,
+  });
 });
 
-it.each([['nothing', ''], ['no program', 'empty']])('says that GRAFANA_HOME has no Grafana in it: %s', async (_what, folder) => {
+it.each([
+  ['nothing', ''],
+  ['no program', 'empty'],
+])('says that GRAFANA_HOME has no Grafana in it: %s', async (_what, folder) => {
   const machine = testMachine();
   if (folder !== '') unpack(machine, folder);
   const home = join(machine.folder, folder, folder === '' ? 'not-there' : '');
   machine.env['GRAFANA_HOME'] = home;
-  await expect(findGrafana(machine)).rejects.toThrow(`GRAFANA_HOME=${home} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`);
+  await expect(findGrafana(machine)).rejects.toThrow(
+    `GRAFANA_HOME=${home} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`,
+  );
 });
 
 it('finds what a command on PATH belongs to: where a link leads, or where a package puts its files', async () => {
   const linked = testMachine();
   const home = unpack(linked, 'opt', 'grafana');
   symlinkSync(join(home, 'bin/grafana'), join(linked.binFolder, 'grafana'));
-  expect(await findGrafana(linked)).toMatchObject({ kind: 'native', command: join(home, 'bin/grafana'), home });
+  expect(await findGrafana(linked)).toMatchObject({
+    kind: 'native',
+    command: join(home, 'bin/grafana'),
+    home,
+  });
 
   const packaged = testMachine();
   script(packaged, 'grafana', '');
   const share = unpack(packaged, 'system/usr/share/grafana', 'grafana');
-  expect(await findGrafana(packaged)).toMatchObject({ kind: 'native', command: join(share, 'bin/grafana'), home: share });
+  expect(await findGrafana(packaged)).toMatchObject({
+    kind: 'native',
+    command: join(share, 'bin/grafana'),
+    home: share,
+  });
 });
 
 it('takes the image of the compose file when Docker works', async () => {
@@ -61,11 +82,21 @@ it('takes the image of the compose file when Docker works', async () => {
 
 it('names three ways when there is none', async () => {
   const machine = testMachine();
-  await expect(findGrafana(machine)).rejects.toThrow(['Grafana is missing. One of these three ways to get it:', ...ways, `  install Docker (then ${image} is used)`].join('\n'));
+  await expect(findGrafana(machine)).rejects.toThrow(
+    [
+      'Grafana is missing. One of these three ways to get it:',
+      ...ways,
+      `  install Docker (then ${image} is used)`,
+    ].join('\n'),
+  );
   script(machine, 'docker', 'echo "Cannot connect to the Docker daemon" >&2; exit 1');
-  await expect(findGrafana(machine)).rejects.toThrow(`  let Docker work, which says: Cannot connect to the Docker daemon (then ${image} is used)`);
+  await expect(findGrafana(machine)).rejects.toThrow(
+    `  let Docker work, which says: Cannot connect to the Docker daemon (then ${image} is used)`,
+  );
   const lone = script(machine, 'grafana', '');
-  await expect(findGrafana(machine)).rejects.toThrow(`${lone} is there, its pages and conf/defaults.ini are not.`);
+  await expect(findGrafana(machine)).rejects.toThrow(
+    `${lone} is there, its pages and conf/defaults.ini are not.`,
+  );
 });
 
 const influx = { url: 'http://127.0.0.1:8086', database: 'bakeoff', credentials: null };
@@ -73,25 +104,50 @@ const influx = { url: 'http://127.0.0.1:8086', database: 'bakeoff', credentials:
 it('provisions the InfluxDB and the dashboards', () => {
   const folder = newFolder();
   writeGrafanaFiles(folder, 3001, influx);
-  expect(parse(readFileSync(join(folder, 'provisioning/datasources/bakeoff.yaml'), 'utf8'))).toEqual({
+  expect(
+    parse(readFileSync(join(folder, 'provisioning/datasources/bakeoff.yaml'), 'utf8')),
+  ).toEqual({
     apiVersion: 1,
-    datasources: [{
-      name: 'bakeoff', uid: 'bakeoff-influxdb', type: 'influxdb', access: 'proxy', url: influx.url, isDefault: true, editable: false,
-      jsonData: { version: 'InfluxQL', dbName: 'bakeoff', httpMode: 'GET' },
-    }],
+    datasources: [
+      {
+        name: 'bakeoff',
+        uid: 'bakeoff-influxdb',
+        type: 'influxdb',
+        access: 'proxy',
+        url: influx.url,
+        isDefault: true,
+        editable: false,
+        jsonData: { version: 'InfluxQL', dbName: 'bakeoff', httpMode: 'GET' },
+      },
+    ],
   });
-  const [provider] = (parse(readFileSync(join(folder, 'provisioning/dashboards/bakeoff.yaml'), 'utf8')) as { providers: { type: string; options: { path: string } }[] }).providers;
-  expect(provider).toMatchObject({ type: 'file', allowUiUpdates: false, options: { path: expect.stringMatching(/\/dashboards\/generated$/) } });
+  const [provider] = (
+    parse(readFileSync(join(folder, 'provisioning/dashboards/bakeoff.yaml'), 'utf8')) as {
+      providers: { type: string; options: { path: string } }[];
+    }
+  ).providers;
+  expect(provider).toMatchObject({
+    type: 'file',
+    allowUiUpdates: false,
+    options: { path: expect.stringMatching(/\/dashboards\/generated$/) },
+  });
   expect(statSync(join(provider?.options.path ?? '', 'comparison.json')).isFile()).toBe(true);
 });
 
 it('gives Grafana the user and password, or the token, as they are', () => {
   const folder = newFolder();
-  writeGrafanaFiles(folder, 3000, { ...influx, credentials: { user: 'me', password: 'pa$HOME: "x"' } });
+  writeGrafanaFiles(folder, 3000, {
+    ...influx,
+    credentials: { user: 'me', password: 'pa$HOME: "x"' },
+  });
   const file = join(folder, 'provisioning/datasources/bakeoff.yaml');
   const [source] = (parse(readFileSync(file, 'utf8')) as { datasources: object[] }).datasources;
   // Grafana makes one $ of two.
-  expect(source).toMatchObject({ basicAuth: true, basicAuthUser: 'me', secureJsonData: { basicAuthPassword: 'pa$$HOME: "x"' } });
+  expect(source).toMatchObject({
+    basicAuth: true,
+    basicAuthUser: 'me',
+    secureJsonData: { basicAuthPassword: 'pa$$HOME: "x"' },
+  });
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
@@ -122,12 +178,20 @@ it('has Grafana listen on loopback, let nobody in without a password, and refres
   const { config, passwordFile } = writeGrafanaFiles(folder, 3017, influx);
   const settings = settingsOf(readFileSync(config, 'utf8'));
   expect(settings).toMatchObject({
-    'server.http_addr': '127.0.0.1', 'server.http_port': '3017',
-    'auth.anonymous.enabled': 'false', 'users.allow_sign_up': 'false', 'metrics.enabled': 'false',
+    'server.http_addr': '127.0.0.1',
+    'server.http_port': '3017',
+    'auth.anonymous.enabled': 'false',
+    'users.allow_sign_up': 'false',
+    'metrics.enabled': 'false',
     'dashboards.min_refresh_interval': '2s',
-    'analytics.reporting_enabled': 'false', 'analytics.check_for_updates': 'false', 'analytics.check_for_plugin_updates': 'false',
-    'news.news_feed_enabled': 'false', 'plugins.preinstall_disabled': 'true', 'security.disable_gravatar': 'true',
-    'paths.data': `"""${folder}/data"""`, 'paths.provisioning': `"""${folder}/provisioning"""`,
+    'analytics.reporting_enabled': 'false',
+    'analytics.check_for_updates': 'false',
+    'analytics.check_for_plugin_updates': 'false',
+    'news.news_feed_enabled': 'false',
+    'plugins.preinstall_disabled': 'true',
+    'security.disable_gravatar': 'true',
+    'paths.data': `"""${folder}/data"""`,
+    'paths.provisioning': `"""${folder}/provisioning"""`,
     'security.admin_password': `"""$__file{${passwordFile}}"""`,
   });
 });
@@ -135,16 +199,24 @@ it('has Grafana listen on loopback, let nobody in without a password, and refres
 /** Settings of an ini file by section and name. */
 function settingsOf(ini: string): Record<string, string> {
   let section = '';
-  return Object.fromEntries(ini.split('\n').flatMap((line): [string, string][] => {
-    section = /^\[(.*)\]$/.exec(line)?.[1] ?? section;
-    const [, name, value] = /^(\w+) = (.*)$/.exec(line) ?? [];
-    return name === undefined || value === undefined ? [] : [[`${section}.${name}`, value]];
-  }));
+  return Object.fromEntries(
+    ini.split('\n').flatMap((line): [string, string][] => {
+      section = /^\[(.*)\]$/.exec(line)?.[1] ?? section;
+      const [, name, value] = /^(\w+) = (.*)$/.exec(line) ?? [];
+      return name === undefined || value === undefined ? [] : [[`${section}.${name}`, value]];
+    }),
+  );
 }
 
 it('makes addresses of a run at its time, and of one that goes on', () => {
   const shown = { run: 'r&1', scenario: 's', startedMs: 1000, endedMs: 2000 };
-  expect(dashboardUrl('http://127.0.0.1:3000', 'comparison', shown)).toBe('http://127.0.0.1:3000/d/bakeoff-comparison?var-scenario=s&var-run=r%261&from=1000&to=2000');
-  expect(dashboardUrl('http://127.0.0.1:3000', 'live', { ...shown, endedMs: null })).toMatch(/&from=1000&to=now$/);
-  expect(dashboardUrl('http://127.0.0.1:3000', 'live')).toBe('http://127.0.0.1:3000/d/bakeoff-live');
+  expect(dashboardUrl('http://127.0.0.1:3000', 'comparison', shown)).toBe(
+    'http://127.0.0.1:3000/d/bakeoff-comparison?var-scenario=s&var-run=r%261&from=1000&to=2000',
+  );
+  expect(dashboardUrl('http://127.0.0.1:3000', 'live', { ...shown, endedMs: null })).toMatch(
+    /&from=1000&to=now$/,
+  );
+  expect(dashboardUrl('http://127.0.0.1:3000', 'live')).toBe(
+    'http://127.0.0.1:3000/d/bakeoff-live',
+  );
 });

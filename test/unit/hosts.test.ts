@@ -1,7 +1,15 @@
 // What goes to other hosts, and what comes back with their clocks.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +37,10 @@ test('a folder is sent with all that is in it, and what a link points to is not'
 });
 
 test('no home is sent, and no folder that is too large', async () => {
-  for (const one of [homedir(), '/tmp', '/']) await expect(filesOf(one, 'web1')).rejects.toThrow(`${one} would be sent to web1 with all that is in it: put the config`);
+  for (const one of [homedir(), '/tmp', '/'])
+    await expect(filesOf(one, 'web1')).rejects.toThrow(
+      `${one} would be sent to web1 with all that is in it: put the config`,
+    );
   const own = newFolder();
   writeFileSync(join(own, 'large'), Buffer.alloc(20_000_001));
   await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
@@ -42,23 +53,44 @@ test('a home is none by any name, and what has keys in it stays', async () => {
   const own = newFolder();
   onTestFinished(() => void vi.unstubAllEnvs());
   const rootsHome = homedir();
-  for (const name of ['home/me', 'home/you/.gnupg', 'services']) mkdirSync(join(own, name), { recursive: true });
+  for (const name of ['home/me', 'home/you/.gnupg', 'services'])
+    mkdirSync(join(own, name), { recursive: true });
   symlinkSync('home/me', join(own, 'link'));
-  const refused = /^\S+ would be sent to web1 with all that is in it(?:, \S+ too)?: put the config and what it needs into a folder of its own$/;
-  for (const [home, folder] of [['home/me/', 'home/me'], ['link', 'home/me'], ['home/me', 'link'], ['home/me', 'home/me/'], ['home/me', 'home'], ['services', 'home/you'], ['services', '.']] as const) {
+  const refused =
+    /^\S+ would be sent to web1 with all that is in it(?:, \S+ too)?: put the config and what it needs into a folder of its own$/;
+  for (const [home, folder] of [
+    ['home/me/', 'home/me'],
+    ['link', 'home/me'],
+    ['home/me', 'link'],
+    ['home/me', 'home/me/'],
+    ['home/me', 'home'],
+    ['services', 'home/you'],
+    ['services', '.'],
+  ] as const) {
     vi.stubEnv('HOME', `${own}/${home}`);
-    await expect(filesOf(`${own}/${folder}`, 'web1'), `${folder} beside ${home}`).rejects.toThrow(refused);
+    await expect(filesOf(`${own}/${folder}`, 'web1'), `${folder} beside ${home}`).rejects.toThrow(
+      refused,
+    );
   }
   await expect(filesOf(join(own, 'home/me'), 'web1')).resolves.toEqual([]);
   // Whoever runs this, others have homes, too; what a service has in its place is what it serves.
-  const users = readFileSync('/etc/passwd', 'utf8').trim().split('\n').map((line) => line.split(':'));
-  const home = users.find(([, , , , , place, shell]) => place === rootsHome && shell?.endsWith('sh'))?.[5];
-  if (home !== undefined) await expect(filesOf(home, 'web1')).rejects.toThrow(`${home} would be sent to web1`);
+  const users = readFileSync('/etc/passwd', 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.split(':'));
+  const home = users.find(
+    ([, , , , , place, shell]) => place === rootsHome && shell?.endsWith('sh'),
+  )?.[5];
+  if (home !== undefined)
+    await expect(filesOf(home, 'web1')).rejects.toThrow(`${home} would be sent to web1`);
 });
 
 /** What a shell comes to that has it in a cache, and is given the input. */
 async function kept(cache: string, script: string, input: string): Promise<unknown> {
-  const child = spawn('sh', ['-c', script], { env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache }, stdio: ['pipe', 'ignore', 'inherit'] });
+  const child = spawn('sh', ['-c', script], {
+    env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache },
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
   child.stdin.end(input);
   return (await once(child, 'close'))[0];
 }
@@ -67,7 +99,9 @@ const longAgo = Date.now() / 1000 - 31 * 24 * 3600;
 
 test('a file is kept once, and what nobody has come for in a month goes with the next one', async () => {
   const cache = newFolder();
-  const folders = ['agent-old', 'agent-used', 'k6-old', 'k6-used', 'mine'].map((name) => join(cache, 'bakeoff', name));
+  const folders = ['agent-old', 'agent-used', 'k6-old', 'k6-used', 'mine'].map((name) =>
+    join(cache, 'bakeoff', name),
+  );
   for (const folder of folders) {
     mkdirSync(join(folder, 'lib'), { recursive: true });
     writeFileSync(join(folder, 'lib/file'), 'text');
@@ -83,16 +117,23 @@ test('a file is kept once, and what nobody has come for in a month goes with the
   expect(readdirSync(join(cache, 'bakeoff/k6-new'))).toEqual([]);
 });
 
-test.each(['SIGHUP', 'SIGTERM'] as const)('a sending that %s ends leaves nothing half', async (signal) => {
-  const cache = newFolder();
-  const child = spawn('sh', ['-c', keepScript('k6-new', 'k6', 9)], { env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache }, stdio: ['pipe', 'ignore', 'ignore'], detached: true });
-  child.stdin.write('k6');
-  const folder = join(cache, 'bakeoff/k6-new');
-  await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
-  process.kill(-(child.pid as number), signal);
-  await once(child, 'close');
-  expect(readdirSync(folder)).toEqual([]);
-});
+test.each(['SIGHUP', 'SIGTERM'] as const)(
+  'a sending that %s ends leaves nothing half',
+  async (signal) => {
+    const cache = newFolder();
+    const child = spawn('sh', ['-c', keepScript('k6-new', 'k6', 9)], {
+      env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache },
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+    });
+    child.stdin.write('k6');
+    const folder = join(cache, 'bakeoff/k6-new');
+    await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
+    process.kill(-(child.pid as number), signal);
+    await once(child, 'close');
+    expect(readdirSync(folder)).toEqual([]);
+  },
+);
 
 /** The words with which ssh is called, as BAKEOFF_SSH has it. */
 async function sshWith(text: string): Promise<string> {
@@ -107,44 +148,81 @@ async function sshWith(text: string): Promise<string> {
 test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wrong there is told by its name', async () => {
   const home = newFolder(' with a blank');
   onTestFinished(() => void vi.unstubAllEnvs());
-  for (const name of ['ssh', 'own']) writeFileSync(join(home, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
+  for (const name of ['ssh', 'own'])
+    writeFileSync(join(home, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
   vi.stubEnv('HOME', home);
   vi.stubEnv('PATH', `${home}:${process.env['PATH'] ?? ''}`);
-  expect(await sshWith('~/own -i ~/.ssh/key -o a=~/b')).toMatch(`own -i ${home}/.ssh/key -o a=~/b -T `);
-  for (const empty of ['', ' ']) expect(await sshWith(empty)).toMatch(/^ssh -T .* -- web1 exec sh -c 'true'$/);
-  for (const [text, line] of [['ssh -i $HOME/key', '$HOME needs a shell'], ["ssh -i 'key", "a ' is open to the end of the line: close it"], ['~me/ssh', '~ needs a shell']] as const) {
-    await expect(sshWith(text)).rejects.toMatchObject({ exitCode: 2, message: expect.stringMatching(/^BAKEOFF_SSH: the command: /) as string });
+  expect(await sshWith('~/own -i ~/.ssh/key -o a=~/b')).toMatch(
+    `own -i ${home}/.ssh/key -o a=~/b -T `,
+  );
+  for (const empty of ['', ' '])
+    expect(await sshWith(empty)).toMatch(/^ssh -T .* -- web1 exec sh -c 'true'$/);
+  for (const [text, line] of [
+    ['ssh -i $HOME/key', '$HOME needs a shell'],
+    ["ssh -i 'key", "a ' is open to the end of the line: close it"],
+    ['~me/ssh', '~ needs a shell'],
+  ] as const) {
+    await expect(sshWith(text)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^BAKEOFF_SSH: the command: /) as string,
+    });
     await expect(sshWith(text)).rejects.toThrow(line);
   }
 });
 
-test('the addresses that a host has here are those of ssh\'s name for it', async () => {
+test("the addresses that a host has here are those of ssh's name for it", async () => {
   const program = join(newFolder(), 'ssh');
   onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv('BAKEOFF_SSH', program);
   expect(await addressesOf('me@192.0.2.1')).toEqual(['192.0.2.1']);
-  writeFileSync(program, '#!/bin/sh\n[ "$*" = "-G -- me@web1" ] && printf "user me\\nhostname 192.0.2.7\\nport 22\\n"\n', { mode: 0o755 });
+  writeFileSync(
+    program,
+    '#!/bin/sh\n[ "$*" = "-G -- me@web1" ] && printf "user me\\nhostname 192.0.2.7\\nport 22\\n"\n',
+    { mode: 0o755 },
+  );
   expect(await addressesOf('me@web1')).toEqual(['192.0.2.7']);
   expect(await addressesOf('nowhere.invalid')).toEqual([]);
 });
 
-test('times of another host are as this machine\'s clocks have them', () => {
+test("times of another host are as this machine's clocks have them", () => {
   const ahead = { monotonicMs: 500, wallMs: 2500.4 };
-  expect(recordByOurClock('{"data":{"time":"2026-01-01T00:00:01.123456789Z","value":1}}\n{"data":{"time":"2026-01-01T02:00:01+02:00"}}', ahead)).toBe(
+  expect(
+    recordByOurClock(
+      '{"data":{"time":"2026-01-01T00:00:01.123456789Z","value":1}}\n{"data":{"time":"2026-01-01T02:00:01+02:00"}}',
+      ahead,
+    ),
+  ).toBe(
     '{"data":{"time":"2025-12-31T23:59:58.623456789Z","value":1}}\n{"data":{"time":"2025-12-31T23:59:58.500000000Z"}}',
   );
-  const result = { startedAt: '2026-01-01T00:00:05.000Z', endedAt: '2026-01-01T00:00:06.000Z', monotonicMs: [1500, 2500] } as unknown as LoadResult;
+  const result = {
+    startedAt: '2026-01-01T00:00:05.000Z',
+    endedAt: '2026-01-01T00:00:06.000Z',
+    monotonicMs: [1500, 2500],
+  } as unknown as LoadResult;
   expect(byOurClocks([{ results: [result] }], { ...ahead, wallMs: 2500 })).toEqual([
-    { results: [{ startedAt: '2026-01-01T00:00:02.500Z', endedAt: '2026-01-01T00:00:03.500Z', monotonicMs: [1000, 2000] }] },
+    {
+      results: [
+        {
+          startedAt: '2026-01-01T00:00:02.500Z',
+          endedAt: '2026-01-01T00:00:03.500Z',
+          monotonicMs: [1000, 2000],
+        },
+      ],
+    },
   ]);
 });
 
-test.each(['resetAndDestroy', 'destroy'] as const)('a link that is cut while it is measured is told, and ends nothing else: %s', async (cut) => {
-  const server = createServer((socket) => {
-    // Round trips are echoed; what is sent in bulk is too much for it.
-    socket.on('data', (data) => (data.length > 1 ? socket[cut]() : socket.write(data)));
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  await expect(measureLink({ address: '127.0.0.1', port: (server.address() as AddressInfo).port })).rejects.toThrow(/ECONNRESET|EPIPE|the connection was cut/);
-});
+test.each(['resetAndDestroy', 'destroy'] as const)(
+  'a link that is cut while it is measured is told, and ends nothing else: %s',
+  async (cut) => {
+    const server = createServer((socket) => {
+      // Round trips are echoed; what is sent in bulk is too much for it.
+      socket.on('data', (data) => (data.length > 1 ? socket[cut]() : socket.write(data)));
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    await expect(
+      measureLink({ address: '127.0.0.1', port: (server.address() as AddressInfo).port }),
+    ).rejects.toThrow(/ECONNRESET|EPIPE|the connection was cut/);
+  },
+);

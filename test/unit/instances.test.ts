@@ -1,34 +1,91 @@
 // One load of several generators: what each is started with, and what they came to as one.
 import { describe, expect, test } from 'vitest';
 import type { LoadPlan, PhaseOutcome, SideOptions } from '../../lib/k6/load-plan.ts';
-import { dividedPlan, instanceArguments, mergeInstances, type InstanceEnd } from '../../lib/runner/instances.ts';
+import {
+  dividedPlan,
+  instanceArguments,
+  mergeInstances,
+  type InstanceEnd,
+} from '../../lib/runner/instances.ts';
 import type { HistogramBar, LoadResult } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
-const planOf = (side: SideOptions = { connections: 30 }, changes: Partial<LoadPlan> = {}): LoadPlan => ({ scenario: 's', tags: {}, maxDurationSeconds: 20, phases: [{ sides: [side] }], ...changes });
+const planOf = (
+  side: SideOptions = { connections: 30 },
+  changes: Partial<LoadPlan> = {},
+): LoadPlan => ({
+  scenario: 's',
+  tags: {},
+  maxDurationSeconds: 20,
+  phases: [{ sides: [side] }],
+  ...changes,
+});
 const endOf = (result: LoadResult): InstanceEnd => ({ phases: [{ results: [result] }] });
-const merged = (results: readonly LoadResult[], plan = planOf()): LoadResult => (mergeInstances(results.map(endOf), plan) as [PhaseOutcome])[0].results[0] as LoadResult;
+const merged = (results: readonly LoadResult[], plan = planOf()): LoadResult =>
+  (mergeInstances(results.map(endOf), plan) as [PhaseOutcome])[0].results[0] as LoadResult;
 
 describe('an instance', () => {
-  test('is told its segment in the operator\'s words', () => {
-    expect(instanceArguments(1, 4)).toEqual(['--execution-segment=0:1/4', '--execution-segment-sequence=0,1/4,2/4,3/4,1', '--tag', 'instance_id=1']);
+  test("is told its segment in the operator's words", () => {
+    expect(instanceArguments(1, 4)).toEqual([
+      '--execution-segment=0:1/4',
+      '--execution-segment-sequence=0,1/4,2/4,3/4,1',
+      '--tag',
+      'instance_id=1',
+    ]);
     expect(instanceArguments(2, 4)[0]).toBe('--execution-segment=1/4:2/4');
     expect(instanceArguments(4, 4)[0]).toBe('--execution-segment=3/4:1');
     expect(instanceArguments(1, 1)).toEqual(['--tag', 'instance_id=1']);
   });
 
   test('has the plan of all, and the time to wait in it', () => {
-    expect(dividedPlan(planOf(), 3, 1_763_760_000_000)).toEqual({ ...planOf(), instances: 3, startAtMs: 1_763_760_000_000, maxDurationSeconds: 80 });
+    expect(dividedPlan(planOf(), 3, 1_763_760_000_000)).toEqual({
+      ...planOf(),
+      instances: 3,
+      startAtMs: 1_763_760_000_000,
+      maxDurationSeconds: 80,
+    });
     const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
-    expect(dividedPlan(planOf(), 3, meetAt)).toEqual({ ...planOf(), instances: 3, meetAt, maxDurationSeconds: 80 });
+    expect(dividedPlan(planOf(), 3, meetAt)).toEqual({
+      ...planOf(),
+      instances: 3,
+      meetAt,
+      maxDurationSeconds: 80,
+    });
   });
 
   test.each<[string, number, LoadPlan, string]>([
-    ['too few connections', 4, planOf({ connections: 3 }), '4 generators: 3 connections cannot be divided among them: give at least 4'],
-    ['too few for the threads', 4, planOf({ connections: 7, threads: 8 }), '4 generators: 7 connections cannot be divided among them with 2 threads each: give at least 8'],
-    ['too few requests', 4, planOf({ connections: 9, requests: 2 }), '4 generators: 2 requests cannot be divided among them: give at least 4'],
-    ['several phases', 2, planOf(undefined, { phases: [{ sides: [] }, { sides: [] }] }), '2 generators: only the first of 2 load phases would begin at an agreed time: take one generator, or another scenario'],
-    ['a search', 2, planOf(undefined, { search: { within: { metric: 'p99', ms: 5 }, from: [], expected: [], stepSeconds: 1 } }), '2 generators: a search for a rate is one generator\'s: leave --within out, or take one generator'],
+    [
+      'too few connections',
+      4,
+      planOf({ connections: 3 }),
+      '4 generators: 3 connections cannot be divided among them: give at least 4',
+    ],
+    [
+      'too few for the threads',
+      4,
+      planOf({ connections: 7, threads: 8 }),
+      '4 generators: 7 connections cannot be divided among them with 2 threads each: give at least 8',
+    ],
+    [
+      'too few requests',
+      4,
+      planOf({ connections: 9, requests: 2 }),
+      '4 generators: 2 requests cannot be divided among them: give at least 4',
+    ],
+    [
+      'several phases',
+      2,
+      planOf(undefined, { phases: [{ sides: [] }, { sides: [] }] }),
+      '2 generators: only the first of 2 load phases would begin at an agreed time: take one generator, or another scenario',
+    ],
+    [
+      'a search',
+      2,
+      planOf(undefined, {
+        search: { within: { metric: 'p99', ms: 5 }, from: [], expected: [], stepSeconds: 1 },
+      }),
+      "2 generators: a search for a rate is one generator's: leave --within out, or take one generator",
+    ],
   ])('is refused %s', (_, instances, plan, message) => {
     expect(() => dividedPlan(plan, instances, 0)).toThrow(message);
     expect(() => dividedPlan(plan, 1, 0)).not.toThrow();
@@ -36,56 +93,179 @@ describe('an instance', () => {
 });
 
 describe('the results of all instances', () => {
-  const histogram: HistogramBar[] = [[0.5, 990], [1, 9], [80, 1]];
+  const histogram: HistogramBar[] = [
+    [0.5, 990],
+    [1, 9],
+    [80, 1],
+  ];
   const one = phase({
-    requests: 1003, rps: 100, responses: { '2xx': 990, '3xx': 1, '4xx': 4, '5xx': 5 }, statuses: { 302: 1, 404: 4, 502: 2, 503: 3 }, errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 },
-    errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 }, errorExample: 'reset', warmupRequests: 7, inFlight: 3, hung: 1, unsent: 2,
-    bytes: { received: 1, headers: 2, headersDecoded: 3, body: 4, sent: 5 }, longestGapMs: 80, latencyMs: latency(0.5, 1, 80, { min: 0.2, mean: 0.6, sd: 2, histogram }),
-    connectMs: latency(1, 1, 1, { histogram: [[1, 10]] }), buckets: [{ fromMs: 0, toMs: 1, count: 999 }, { fromMs: 1, toMs: null, count: 1 }], maxConcurrentStreams: 128,
-    perConnectionRps: { min: 1, mean: 10, sd: 0, withinSd: 1, max: 20 }, startedAt: '2026-11-20T08:15:31.040000Z', endedAt: '2026-11-20T08:15:41.040000Z', monotonicMs: [1040, 11_040],
+    requests: 1003,
+    rps: 100,
+    responses: { '2xx': 990, '3xx': 1, '4xx': 4, '5xx': 5 },
+    statuses: { 302: 1, 404: 4, 502: 2, 503: 3 },
+    errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 },
+    errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 },
+    errorExample: 'reset',
+    warmupRequests: 7,
+    inFlight: 3,
+    hung: 1,
+    unsent: 2,
+    bytes: { received: 1, headers: 2, headersDecoded: 3, body: 4, sent: 5 },
+    longestGapMs: 80,
+    latencyMs: latency(0.5, 1, 80, { min: 0.2, mean: 0.6, sd: 2, histogram }),
+    connectMs: latency(1, 1, 1, { histogram: [[1, 10]] }),
+    buckets: [
+      { fromMs: 0, toMs: 1, count: 999 },
+      { fromMs: 1, toMs: null, count: 1 },
+    ],
+    maxConcurrentStreams: 128,
+    perConnectionRps: { min: 1, mean: 10, sd: 0, withinSd: 1, max: 20 },
+    startedAt: '2026-11-20T08:15:31.040000Z',
+    endedAt: '2026-11-20T08:15:41.040000Z',
+    monotonicMs: [1040, 11_040],
   });
   const two = phase({
-    requests: 2000, responses: { '2xx': 1990, '3xx': 0, '4xx': 0, '5xx': 10 }, statuses: { 503: 10 }, latencyMs: latency(1, 2, 3, { min: 0.1, mean: 1, sd: 0, histogram: [[1, 1990], [2, 10]] }), sendDelayMs: noLatency, buckets: [{ fromMs: 0, toMs: 1, count: 0 }, { fromMs: 1, toMs: null, count: 2000 }],
-    seconds: 8, longestGapMs: 4, perConnectionRps: { min: 5, mean: 16, sd: 0, withinSd: 0.5, max: 16 }, endedAt: '2026-11-20T08:15:39.000000Z', monotonicMs: [1000, 9000],
+    requests: 2000,
+    responses: { '2xx': 1990, '3xx': 0, '4xx': 0, '5xx': 10 },
+    statuses: { 503: 10 },
+    latencyMs: latency(1, 2, 3, {
+      min: 0.1,
+      mean: 1,
+      sd: 0,
+      histogram: [
+        [1, 1990],
+        [2, 10],
+      ],
+    }),
+    sendDelayMs: noLatency,
+    buckets: [
+      { fromMs: 0, toMs: 1, count: 0 },
+      { fromMs: 1, toMs: null, count: 2000 },
+    ],
+    seconds: 8,
+    longestGapMs: 4,
+    perConnectionRps: { min: 5, mean: 16, sd: 0, withinSd: 0.5, max: 16 },
+    endedAt: '2026-11-20T08:15:39.000000Z',
+    monotonicMs: [1000, 9000],
   });
 
   test('are one result', () => {
     const { latencyMs, connectMs, ...rest } = merged([one, two], planOf({ connections: 3 }));
     expect(rest).toEqual({
-      requests: 3003, warmupRequests: 7, seconds: 10, rps: 300, responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 }, statuses: { 302: 1, 404: 4, 502: 2, 503: 13 },
-      errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 }, errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 },
-      errorExample: 'reset', inFlight: 3, hung: 1, unsent: 2, turns: null, longestGapMs: 4,
-      bytes: { received: 1 + 2000 * 850, headers: 2 + 2000 * 238, headersDecoded: 3 + 2000 * 238, body: 4 + 2000 * 612, sent: 5 + 2000 * 60 },
-      firstByteMs: expect.objectContaining({ p99: 2.9 }) as unknown, sendDelayMs: noLatency,
+      requests: 3003,
+      warmupRequests: 7,
+      seconds: 10,
+      rps: 300,
+      responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 },
+      statuses: { 302: 1, 404: 4, 502: 2, 503: 13 },
+      errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 },
+      errorCauses: {
+        addressNotAvailable: 0,
+        refused: 1,
+        reset: 2,
+        timedOut: 0,
+        short: 0,
+        other: 0,
+      },
+      errorExample: 'reset',
+      inFlight: 3,
+      hung: 1,
+      unsent: 2,
+      turns: null,
+      longestGapMs: 4,
+      bytes: {
+        received: 1 + 2000 * 850,
+        headers: 2 + 2000 * 238,
+        headersDecoded: 3 + 2000 * 238,
+        body: 4 + 2000 * 612,
+        sent: 5 + 2000 * 60,
+      },
+      firstByteMs: expect.objectContaining({ p99: 2.9 }) as unknown,
+      sendDelayMs: noLatency,
       // Of three connections the first has two: 10, 10 and 16.
-      perConnectionRps: { min: 1, mean: 12, sd: expect.closeTo(Math.sqrt(12), 9) as number, withinSd: expect.closeTo(2.5 / 3, 9) as number, max: 20 },
+      perConnectionRps: {
+        min: 1,
+        mean: 12,
+        sd: expect.closeTo(Math.sqrt(12), 9) as number,
+        withinSd: expect.closeTo(2.5 / 3, 9) as number,
+        max: 20,
+      },
       perThreadRps: { min: 1, mean: 1, sd: 0, withinSd: 1, max: 1 },
-      buckets: [{ fromMs: 0, toMs: 1, count: 999 }, { fromMs: 1, toMs: null, count: 2001 }], tls: null, maxConcurrentStreams: 128,
-      startedAt: '2026-11-20T08:15:31.000000Z', endedAt: '2026-11-20T08:15:41.040000Z', monotonicMs: [1000, 11_040], cpuSeconds: 14,
+      buckets: [
+        { fromMs: 0, toMs: 1, count: 999 },
+        { fromMs: 1, toMs: null, count: 2001 },
+      ],
+      tls: null,
+      maxConcurrentStreams: 128,
+      startedAt: '2026-11-20T08:15:31.000000Z',
+      endedAt: '2026-11-20T08:15:41.040000Z',
+      monotonicMs: [1000, 11_040],
+      cpuSeconds: 14,
     });
-    expect(latencyMs).toMatchObject({ min: 0.1, max: 80, p50: 1, p99: 1, p999: 2, histogram: [[0.5, 990], [1, 1999], [2, 10], [80, 1]] });
+    expect(latencyMs).toMatchObject({
+      min: 0.1,
+      max: 80,
+      p50: 1,
+      p99: 1,
+      p999: 2,
+      histogram: [
+        [0.5, 990],
+        [1, 1999],
+        [2, 10],
+        [80, 1],
+      ],
+    });
     expect(latencyMs.mean).toBeCloseTo((1000 * 0.6 + 2000) / 3000, 9);
     expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
   });
 
   test('name every figure that one has', () => {
-    const { expected: _, serverCpuSeconds: _1, serverRssBytes: _2, idleCpuShare: _3, generatorCpuSeconds: _4, noise: _5, network: _6, ...ofTheEngine } = one;
+    const {
+      expected: _,
+      serverCpuSeconds: _1,
+      serverRssBytes: _2,
+      idleCpuShare: _3,
+      generatorCpuSeconds: _4,
+      noise: _5,
+      network: _6,
+      ...ofTheEngine
+    } = one;
     expect(Object.keys(merged([one, two])).sort()).toEqual(Object.keys(ofTheEngine).sort());
   });
 
   test('of one are its own', () => expect(merged([one])).toBe(one));
 
   test('are none where one is missing', () => {
-    expect(() => mergeInstances([endOf(one), { failure: 'k6 ended with signal SIGKILL: it said nothing' }, endOf(two)], planOf())).toThrow('generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing');
-    expect(() => mergeInstances([endOf(one), { phases: [] }], planOf())).toThrow('generator 2 of 2: ended after 0 of 1 phases: its share is missing');
+    expect(() =>
+      mergeInstances(
+        [endOf(one), { failure: 'k6 ended with signal SIGKILL: it said nothing' }, endOf(two)],
+        planOf(),
+      ),
+    ).toThrow(
+      'generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing',
+    );
+    expect(() => mergeInstances([endOf(one), { phases: [] }], planOf())).toThrow(
+      'generator 2 of 2: ended after 0 of 1 phases: its share is missing',
+    );
   });
 
   test('are none where they did not make one load', () => {
     const late = { ...two, startedAt: '2026-11-20T08:15:31.150000Z' };
-    expect(merged([one, { ...late, startedAt: '2026-11-20T08:15:31.140000Z' }]).requests).toBe(3003);
-    expect(() => merged([late, two, one])).toThrow('generator 1 of 3 began 150 ms after generator 2, and may 100 ms: they did not make one load');
+    expect(merged([one, { ...late, startedAt: '2026-11-20T08:15:31.140000Z' }]).requests).toBe(
+      3003,
+    );
+    expect(() => merged([late, two, one])).toThrow(
+      'generator 1 of 3 began 150 ms after generator 2, and may 100 ms: they did not make one load',
+    );
     const tls = { version: 'TLSv1.3', cipher: 'TLS_AES_128_GCM_SHA256', keyExchange: 'X25519' };
     expect(merged([one, { ...two, tls }]).tls).toEqual(tls);
-    expect(() => merged([{ ...one, tls }, { ...two, tls: { ...tls, cipher: 'TLS_CHACHA20_POLY1305_SHA256' } }])).toThrow('generator 1 of 2 and the server agreed to TLS of TLSv1.3, TLS_AES_128_GCM_SHA256, X25519, generator 2 to TLSv1.3, TLS_CHACHA20');
+    expect(() =>
+      merged([
+        { ...one, tls },
+        { ...two, tls: { ...tls, cipher: 'TLS_CHACHA20_POLY1305_SHA256' } },
+      ]),
+    ).toThrow(
+      'generator 1 of 2 and the server agreed to TLS of TLSv1.3, TLS_AES_128_GCM_SHA256, X25519, generator 2 to TLSv1.3, TLS_CHACHA20',
+    );
   });
 });

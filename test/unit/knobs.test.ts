@@ -3,10 +3,23 @@ import path from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { UserError } from '../../lib/errors.ts';
-import { candidatesOf, checkKnobs, readKnobs, whyNot, type Candidate, type Surroundings } from '../../lib/knobs/catalogue.ts';
+import {
+  candidatesOf,
+  checkKnobs,
+  readKnobs,
+  whyNot,
+  type Candidate,
+  type Surroundings,
+} from '../../lib/knobs/catalogue.ts';
 import { changeLines } from '../../lib/servers/own/changes.ts';
 import { layable } from '../../lib/servers/own/own-config.ts';
-import { conflictOf, helpful, ranked, rankingTable, worthACloserLook } from '../../lib/knobs/ranking.ts';
+import {
+  conflictOf,
+  helpful,
+  ranked,
+  rankingTable,
+  worthACloserLook,
+} from '../../lib/knobs/ranking.ts';
 import { scenarioOf } from '../../lib/knobs/scenario.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Result, Verdict } from '../../lib/result/result.ts';
@@ -21,8 +34,18 @@ import { ownFiles } from '../fixtures/own-files.ts';
 const servers: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
 
 /** A candidate of nginx with these lines. */
-function candidate(name: string, lines: string, context = 'http', more: Partial<Candidate['knob']> = {}): Candidate {
-  return { name, knob: { name, context, values: { on: lines }, claim: '', since: '1.0.0', source: '', ...more }, laid: { context, lines }, isDefault: false };
+function candidate(
+  name: string,
+  lines: string,
+  context = 'http',
+  more: Partial<Candidate['knob']> = {},
+): Candidate {
+  return {
+    name,
+    knob: { name, context, values: { on: lines }, claim: '', since: '1.0.0', source: '', ...more },
+    laid: { context, lines },
+    isDefault: false,
+  };
 }
 
 describe('the catalogue', () => {
@@ -38,57 +61,235 @@ describe('the catalogue', () => {
     expect(readKnobs('nginx').length).toBeGreaterThanOrEqual(25);
   });
 
-  const right = { name: 'a', context: 'http', values: { on: 'a on;' }, claim: 'A.', since: '1.0.0', source: 'S' };
+  const right = {
+    name: 'a',
+    context: 'http',
+    values: { on: 'a on;' },
+    claim: 'A.',
+    since: '1.0.0',
+    source: 'S',
+  };
   test.each<[string, unknown, RegExp]>([
-    ['a field that there is not', { ...right, wher: {} }, /^f\.yaml: \[0\]: there is no field "wher": did you mean where\?$/],
-    ['a context that there is not', { ...right, context: 'location' }, /context "location" has to be main, events, http or server$/],
+    [
+      'a field that there is not',
+      { ...right, wher: {} },
+      /^f\.yaml: \[0\]: there is no field "wher": did you mean where\?$/,
+    ],
+    [
+      'a context that there is not',
+      { ...right, context: 'location' },
+      /context "location" has to be main, events, http or server$/,
+    ],
     ['a version that is none', { ...right, since: '1.9' }, /since "1\.9" has to be a version/],
     ['no value', { ...right, values: {} }, /values has to be an object of texts$/],
-    ['a condition that there is not', { ...right, where: { http3: true } }, /where: there is no field "http3"/],
+    [
+      'a condition that there is not',
+      { ...right, where: { http3: true } },
+      /where: there is no field "http3"/,
+    ],
     ['a name that is none', { ...right, name: 'A b' }, /name "A b" may have a-z, 0-9 and - only/],
   ])('refuses %s', (_, wrong, message) => {
     expect(() => checkKnobs('nginx', [wrong], 'f.yaml')).toThrow(message);
   });
 
   it('refuses a name that is there twice', () => {
-    expect(() => checkKnobs('nginx', [right, right], 'f.yaml')).toThrow('f.yaml: two are named "a"');
+    expect(() => checkKnobs('nginx', [right, right], 'f.yaml')).toThrow(
+      'f.yaml: two are named "a"',
+    );
   });
 
   it('puts the number of cores into its lines', () => {
-    const [workers] = checkKnobs('nginx', [{ ...right, values: { cores: 'a {cores};', twice: 'a {twice-cores};' } }], '');
-    expect(candidatesOf(workers as Candidate['knob'], 3).map(({ name, laid }) => [name, laid.lines])).toEqual([['a-cores', 'a 3;'], ['a-twice', 'a 6;']]);
-    const [same] = checkKnobs('nginx', [{ ...right, values: { 1: 'a 1;', cores: 'a {cores};' } }], '');
+    const [workers] = checkKnobs(
+      'nginx',
+      [{ ...right, values: { cores: 'a {cores};', twice: 'a {twice-cores};' } }],
+      '',
+    );
+    expect(
+      candidatesOf(workers as Candidate['knob'], 3).map(({ name, laid }) => [name, laid.lines]),
+    ).toEqual([
+      ['a-cores', 'a 3;'],
+      ['a-twice', 'a 6;'],
+    ]);
+    const [same] = checkKnobs(
+      'nginx',
+      [{ ...right, values: { 1: 'a 1;', cores: 'a {cores};' } }],
+      '',
+    );
     expect(candidatesOf(same as Candidate['knob'], 1).map(({ name }) => name)).toEqual(['a-1']);
   });
 });
 
 /** The lines to paste for lines that are laid over `own.conf`, without the name of its folder. */
-async function laidOver(server: ServerName, text: string, laid: [context: string, lines: string][], others: Record<string, string> = {}, where: { paths?: string[]; cores?: number } = {}): Promise<string[]> {
+async function laidOver(
+  server: ServerName,
+  text: string,
+  laid: [context: string, lines: string][],
+  others: Record<string, string> = {},
+  where: { paths?: string[]; cores?: number } = {},
+): Promise<string[]> {
   const folder = await ownFiles({ 'own.conf': text, ...others });
-  const config = await layable({ server, file: path.join(folder, 'own.conf') }, { port: 80, paths: ['/'], cores: 2, ...where });
-  return changeLines(config.lay(laid.map(([context, lines]) => ({ context, lines }))).changes).map((line) => line.replaceAll(`${folder}/`, ''));
+  const config = await layable(
+    { server, file: path.join(folder, 'own.conf') },
+    { port: 80, paths: ['/'], cores: 2, ...where },
+  );
+  return changeLines(config.lay(laid.map(([context, lines]) => ({ context, lines }))).changes).map(
+    (line) => line.replaceAll(`${folder}/`, ''),
+  );
 }
 
 describe('a knob on nginx.conf', () => {
-  const nginx = (text: string, context: string, lines: string, others?: Record<string, string>, where?: { paths?: string[]; cores?: number }) => laidOver('nginx', text, [[context, lines]], others, where);
+  const nginx = (
+    text: string,
+    context: string,
+    lines: string,
+    others?: Record<string, string>,
+    where?: { paths?: string[]; cores?: number },
+  ) => laidOver('nginx', text, [[context, lines]], others, where);
 
   test.each<[string, string, string, string, string[]]>([
-    ['takes the place of the line that is there', 'events { }\nhttp {\n  sendfile off; # why\n  server { listen 80; }\n}\n', 'http', 'sendfile on;', ['http { } at own.conf:2:', '  sendfile on;  # instead of own.conf:3: sendfile off;']],
-    ['is put into its block', 'http {\n\tsendfile on; # why\n\tserver { listen 80; }\n}\n', 'http', 'etag off; aio threads;', ['http { } at own.conf:1:', '  etag off;', '  aio threads;']],
-    ['is put into the file', 'events { }\nhttp { server { listen 80; } }\n', 'main', 'pcre_jit on;', ['own.conf:', '  pcre_jit on;']],
-    ['goes into events', 'events {\n  worker_connections 9;\n}\nhttp { server { listen 80; } }\n', 'events', 'worker_connections 10; multi_accept on;', ['events { } at own.conf:1:', '  worker_connections 10;  # instead of own.conf:2: worker_connections 9;', '  multi_accept on;']],
-    ['wins where the page\'s server says otherwise', 'http {\n  gzip on;\n  server { listen 80; gzip on; location / { gzip on; } }\n}\n', 'http', 'gzip off;', ['http { } at own.conf:1:', '  gzip off;  # instead of own.conf:2: gzip on;', 'server { } at own.conf:3:', '  gzip off;  # instead of own.conf:3: gzip on;', 'location / { } at own.conf:3:', '  gzip off;  # instead of own.conf:3: gzip on;']],
-    ['stands in the server alone where only that says it', 'http {\n  server { listen 80; gzip on; }\n}\n', 'http', 'gzip off;', ['server { } at own.conf:2:', '  gzip off;  # instead of own.conf:2: gzip on;']],
-    ['leaves servers of other ports as they are', 'http {\n  server { listen 81; gzip on; }\n  server { listen 80; }\n}\n', 'http', 'gzip off;', ['http { } at own.conf:1:', '  gzip off;']],
-    ['names a second line to remove', 'http {\n  access_log a;\n  access_log b;\n  server { listen 80; }\n}\n', 'http', 'access_log off;', ['http { } at own.conf:1:', '  access_log off;  # instead of own.conf:2: access_log a;', '  # remove own.conf:3: access_log b;']],
-    ['keeps the words that are there', 'http {\n  access_log a main buffer=4k gzip;\n  server { listen 80; }\n}\n', 'http', 'access_log ... buffer=64k flush=5s;', ['http { } at own.conf:1:', '  access_log a main gzip buffer=64k flush=5s;  # instead of own.conf:2: access_log a main buffer=4k gzip;']],
-    ['names the format that further words come after', 'http {\n  access_log a;\n  server { listen 80; access_log off; }\n}\n', 'http', 'access_log ... buffer=64k;', ['http { } at own.conf:1:', '  access_log a combined buffer=64k;  # instead of own.conf:2: access_log a;']],
-    ['goes to the first listen line of each address', 'http {\n  server { listen 80; listen [::]:80; listen 81; }\n  server { listen 80; }\n}\n', 'server', 'listen ... reuseport;', ['server { } at own.conf:2:', '  listen 80 reuseport;  # instead of own.conf:2: listen 80;', '  listen [::]:80 reuseport;  # instead of own.conf:2: listen [::]:80;']],
-    ['goes to one listen line of an address that is written in two ways', 'http {\n  server { listen 80; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }\n}\n', 'server', 'listen ... backlog=9;', ['server { } at own.conf:2:', '  listen 80 backlog=9;  # instead of own.conf:2: listen 80;']],
-    ['goes to one of two servers that stand on one line', 'http { server { listen 80; } server { listen 80; } }\n', 'server', 'listen ... backlog=9;', ['server { } at own.conf:1:', '  listen 80 backlog=9;  # instead of own.conf:1: listen 80;']],
-    ['goes to a server without a listen line', 'http {\n  server { root /x; }\n}\n', 'server', 'listen ... backlog=9;', ['server { } at own.conf:2:', '  listen 80 backlog=9;']],
-    ['leaves logs that nginx cannot buffer', 'http {\n  access_log a;\n  server { listen 80; access_log /l/$host.log; access_log syslog:server=a; }\n}\n', 'http', 'access_log ... buffer=64k;', ['http { } at own.conf:1:', '  access_log a combined buffer=64k;  # instead of own.conf:2: access_log a;']],
-    ['goes to the listen line that has such words, in quotes too', 'http {\n  server { listen 80; }\n  server { listen 80 "backlog=9"; }\n}\n', 'server', 'listen ... backlog=16;', ['server { } at own.conf:3:', '  listen 80 backlog=16;  # instead of own.conf:3: listen 80 "backlog=9";']],
+    [
+      'takes the place of the line that is there',
+      'events { }\nhttp {\n  sendfile off; # why\n  server { listen 80; }\n}\n',
+      'http',
+      'sendfile on;',
+      ['http { } at own.conf:2:', '  sendfile on;  # instead of own.conf:3: sendfile off;'],
+    ],
+    [
+      'is put into its block',
+      'http {\n\tsendfile on; # why\n\tserver { listen 80; }\n}\n',
+      'http',
+      'etag off; aio threads;',
+      ['http { } at own.conf:1:', '  etag off;', '  aio threads;'],
+    ],
+    [
+      'is put into the file',
+      'events { }\nhttp { server { listen 80; } }\n',
+      'main',
+      'pcre_jit on;',
+      ['own.conf:', '  pcre_jit on;'],
+    ],
+    [
+      'goes into events',
+      'events {\n  worker_connections 9;\n}\nhttp { server { listen 80; } }\n',
+      'events',
+      'worker_connections 10; multi_accept on;',
+      [
+        'events { } at own.conf:1:',
+        '  worker_connections 10;  # instead of own.conf:2: worker_connections 9;',
+        '  multi_accept on;',
+      ],
+    ],
+    [
+      "wins where the page's server says otherwise",
+      'http {\n  gzip on;\n  server { listen 80; gzip on; location / { gzip on; } }\n}\n',
+      'http',
+      'gzip off;',
+      [
+        'http { } at own.conf:1:',
+        '  gzip off;  # instead of own.conf:2: gzip on;',
+        'server { } at own.conf:3:',
+        '  gzip off;  # instead of own.conf:3: gzip on;',
+        'location / { } at own.conf:3:',
+        '  gzip off;  # instead of own.conf:3: gzip on;',
+      ],
+    ],
+    [
+      'stands in the server alone where only that says it',
+      'http {\n  server { listen 80; gzip on; }\n}\n',
+      'http',
+      'gzip off;',
+      ['server { } at own.conf:2:', '  gzip off;  # instead of own.conf:2: gzip on;'],
+    ],
+    [
+      'leaves servers of other ports as they are',
+      'http {\n  server { listen 81; gzip on; }\n  server { listen 80; }\n}\n',
+      'http',
+      'gzip off;',
+      ['http { } at own.conf:1:', '  gzip off;'],
+    ],
+    [
+      'names a second line to remove',
+      'http {\n  access_log a;\n  access_log b;\n  server { listen 80; }\n}\n',
+      'http',
+      'access_log off;',
+      [
+        'http { } at own.conf:1:',
+        '  access_log off;  # instead of own.conf:2: access_log a;',
+        '  # remove own.conf:3: access_log b;',
+      ],
+    ],
+    [
+      'keeps the words that are there',
+      'http {\n  access_log a main buffer=4k gzip;\n  server { listen 80; }\n}\n',
+      'http',
+      'access_log ... buffer=64k flush=5s;',
+      [
+        'http { } at own.conf:1:',
+        '  access_log a main gzip buffer=64k flush=5s;  # instead of own.conf:2: access_log a main buffer=4k gzip;',
+      ],
+    ],
+    [
+      'names the format that further words come after',
+      'http {\n  access_log a;\n  server { listen 80; access_log off; }\n}\n',
+      'http',
+      'access_log ... buffer=64k;',
+      [
+        'http { } at own.conf:1:',
+        '  access_log a combined buffer=64k;  # instead of own.conf:2: access_log a;',
+      ],
+    ],
+    [
+      'goes to the first listen line of each address',
+      'http {\n  server { listen 80; listen [::]:80; listen 81; }\n  server { listen 80; }\n}\n',
+      'server',
+      'listen ... reuseport;',
+      [
+        'server { } at own.conf:2:',
+        '  listen 80 reuseport;  # instead of own.conf:2: listen 80;',
+        '  listen [::]:80 reuseport;  # instead of own.conf:2: listen [::]:80;',
+      ],
+    ],
+    [
+      'goes to one listen line of an address that is written in two ways',
+      'http {\n  server { listen 80; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }\n}\n',
+      'server',
+      'listen ... backlog=9;',
+      ['server { } at own.conf:2:', '  listen 80 backlog=9;  # instead of own.conf:2: listen 80;'],
+    ],
+    [
+      'goes to one of two servers that stand on one line',
+      'http { server { listen 80; } server { listen 80; } }\n',
+      'server',
+      'listen ... backlog=9;',
+      ['server { } at own.conf:1:', '  listen 80 backlog=9;  # instead of own.conf:1: listen 80;'],
+    ],
+    [
+      'goes to a server without a listen line',
+      'http {\n  server { root /x; }\n}\n',
+      'server',
+      'listen ... backlog=9;',
+      ['server { } at own.conf:2:', '  listen 80 backlog=9;'],
+    ],
+    [
+      'leaves logs that nginx cannot buffer',
+      'http {\n  access_log a;\n  server { listen 80; access_log /l/$host.log; access_log syslog:server=a; }\n}\n',
+      'http',
+      'access_log ... buffer=64k;',
+      [
+        'http { } at own.conf:1:',
+        '  access_log a combined buffer=64k;  # instead of own.conf:2: access_log a;',
+      ],
+    ],
+    [
+      'goes to the listen line that has such words, in quotes too',
+      'http {\n  server { listen 80; }\n  server { listen 80 "backlog=9"; }\n}\n',
+      'server',
+      'listen ... backlog=16;',
+      [
+        'server { } at own.conf:3:',
+        '  listen 80 backlog=16;  # instead of own.conf:3: listen 80 "backlog=9";',
+      ],
+    ],
   ])('%s', async (_, text, context, lines, expected) => {
     expect(await nginx(text, context, lines)).toEqual(expected);
   });
@@ -98,68 +299,182 @@ describe('a knob on nginx.conf', () => {
     ['', 'main', 'worker_processes 2;', 2, '"auto"'],
     ['access_log off;', 'http', 'access_log ... buffer=64k;', 1],
     ['', 'main', 'worker_processes 2;', 2],
-  ])('changes nothing of "%s" that says so already', async (line, context, lines, cores, workers = 'auto') => {
-    const text = `worker_processes ${workers};\nevents { }\nhttp {\n  ${line}\n  server { listen 80; }\n}\n`;
-    expect(await nginx(text, context, lines, {}, { cores })).toEqual([]);
-  });
+  ])(
+    'changes nothing of "%s" that says so already',
+    async (line, context, lines, cores, workers = 'auto') => {
+      const text = `worker_processes ${workers};\nevents { }\nhttp {\n  ${line}\n  server { listen 80; }\n}\n`;
+      expect(await nginx(text, context, lines, {}, { cores })).toEqual([]);
+    },
+  );
 
   test.each<[string, string, boolean]>([
-    ['= /favicon.ico', '/', false], ['= /a', '/a?b=1', true], ['/', '/x', true], ['/img/', '/x', false], ['^~ /img/', '/img/a.png', true],
-    ['~ \\.php$', '/', false], ['~ \\.html$', '/', true], ['~* \\.PNG$', '/a.png', true], ['~ (?<a>x', '/', true], ['@fallback', '/', true],
+    ['= /favicon.ico', '/', false],
+    ['= /a', '/a?b=1', true],
+    ['/', '/x', true],
+    ['/img/', '/x', false],
+    ['^~ /img/', '/img/a.png', true],
+    ['~ \\.php$', '/', false],
+    ['~ \\.html$', '/', true],
+    ['~* \\.PNG$', '/a.png', true],
+    ['~ (?<a>x', '/', true],
+    ['@fallback', '/', true],
   ])('in location %s, asked for %s, it wins: %s', async (location, asked, wins) => {
     const text = `http {\n  etag on;\n  server { listen 80; location ${location} { etag on; } }\n}\n`;
-    expect((await nginx(text, 'http', 'etag off;', {}, { paths: [asked] })).includes(`location ${location} { } at own.conf:3:`)).toBe(wins);
+    expect(
+      (await nginx(text, 'http', 'etag off;', {}, { paths: [asked] })).includes(
+        `location ${location} { } at own.conf:3:`,
+      ),
+    ).toBe(wins);
   });
 
   it('wins wherever one of several pages is served', async () => {
-    const text = 'http {\n  etag on;\n  server { listen 80; location = /a { etag on; } location /b/ { etag on; index c.html; } location = /b/c.html { etag on; } location /d { etag on; } }\n}\n';
+    const text =
+      'http {\n  etag on;\n  server { listen 80; location = /a { etag on; } location /b/ { etag on; index c.html; } location = /b/c.html { etag on; } location /d { etag on; } }\n}\n';
     const lines = await nginx(text, 'http', 'etag off;', {}, { paths: ['/a?x', '/b/'] });
-    expect(lines.filter((line) => line.endsWith(':')).map((line) => line.replace(/ \{ \}.*/, ''))).toEqual(['http', 'location = /a', 'location /b/', 'location = /b/c.html']);
+    expect(
+      lines.filter((line) => line.endsWith(':')).map((line) => line.replace(/ \{ \}.*/, '')),
+    ).toEqual(['http', 'location = /a', 'location /b/', 'location = /b/c.html']);
   });
 
   it('says what has to change in the files that are included, and changes them where it runs', async () => {
     const text = 'events { }\nhttp {\n  include more.conf;\n  include sites;\n}\n';
-    const others = { 'more.conf': 'gzip on;\nsendfile on;\n', sites: 'server {\n  listen 80;\n  root /x;\n}\n' };
-    expect(await laidOver('nginx', text, [['http', 'gzip off;'], ['http', 'etag off;'], ['server', 'listen ... backlog=9;']], others)).toEqual([
-      'http { } at own.conf:2:', '  gzip off;  # instead of more.conf:1: gzip on;', '  etag off;', 'server { } at sites:1:', '  listen 80 backlog=9;  # instead of sites:2: listen 80;',
+    const others = {
+      'more.conf': 'gzip on;\nsendfile on;\n',
+      sites: 'server {\n  listen 80;\n  root /x;\n}\n',
+    };
+    expect(
+      await laidOver(
+        'nginx',
+        text,
+        [
+          ['http', 'gzip off;'],
+          ['http', 'etag off;'],
+          ['server', 'listen ... backlog=9;'],
+        ],
+        others,
+      ),
+    ).toEqual([
+      'http { } at own.conf:2:',
+      '  gzip off;  # instead of more.conf:1: gzip on;',
+      '  etag off;',
+      'server { } at sites:1:',
+      '  listen 80 backlog=9;  # instead of sites:2: listen 80;',
     ]);
-    const { lines } = await adopt(nginxKind, text, { laid: [{ context: 'http', lines: 'gzip off;' }, { context: 'server', lines: 'listen ... backlog=9;' }] }, others);
-    expect(lines).toEqual(expect.arrayContaining(['gzip off;', 'listen 127.0.0.1:9000 backlog=9;', 'sendfile on;']));
+    const { lines } = await adopt(
+      nginxKind,
+      text,
+      {
+        laid: [
+          { context: 'http', lines: 'gzip off;' },
+          { context: 'server', lines: 'listen ... backlog=9;' },
+        ],
+      },
+      others,
+    );
+    expect(lines).toEqual(
+      expect.arrayContaining(['gzip off;', 'listen 127.0.0.1:9000 backlog=9;', 'sendfile on;']),
+    );
     expect(lines).not.toContain('gzip on;');
   });
 
   it('tells how many workers there are then', async () => {
-    const { workers, redirections } = await adopt(nginxKind, 'http { server { listen 80; } }', { laid: [{ context: 'main', lines: 'worker_processes auto;' }] });
+    const { workers, redirections } = await adopt(nginxKind, 'http { server { listen 80; } }', {
+      laid: [{ context: 'main', lines: 'worker_processes auto;' }],
+    });
     expect(workers).toBe(2);
     expect(redirections).toContain('worker_processes auto → 2, the number of server cores');
   });
 });
 
 describe('a knob on other configs', () => {
-  const h2o = 'listen: 80\nfile.etag: ON\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: /x\n        file.etag: ON # why\n';
+  const h2o =
+    'listen: 80\nfile.etag: ON\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: /x\n        file.etag: ON # why\n';
   test.each<[string, string, string, string, string[]]>([
-    ['takes the place of the key, wherever it holds', h2o, 'top', 'file.etag: OFF', ['own.conf:', '  file.etag: OFF  # instead of own.conf:2: file.etag: ON', '/: at own.conf:6:', '  file.etag: OFF  # instead of own.conf:8: file.etag: ON']],
+    [
+      'takes the place of the key, wherever it holds',
+      h2o,
+      'top',
+      'file.etag: OFF',
+      [
+        'own.conf:',
+        '  file.etag: OFF  # instead of own.conf:2: file.etag: ON',
+        '/: at own.conf:6:',
+        '  file.etag: OFF  # instead of own.conf:8: file.etag: ON',
+      ],
+    ],
     ['is put at the top', h2o, 'top', 'num-threads: 2', ['own.conf:', '  num-threads: 2']],
-    ['names a key to remove', `${h2o}access-log: /l\n`, 'top', 'access-log: ~', ['own.conf:', '  # remove own.conf:9: access-log: /l']],
-    ['names a key of several lines to remove', 'listen: 80\naccess-log:\n  path: /l\n  format: "%h"\nhosts: {}\n', 'top', 'access-log: ~', ['own.conf:', '  # remove own.conf:2: access-log: {path: /l, format: %h}']],
+    [
+      'names a key to remove',
+      `${h2o}access-log: /l\n`,
+      'top',
+      'access-log: ~',
+      ['own.conf:', '  # remove own.conf:9: access-log: /l'],
+    ],
+    [
+      'names a key of several lines to remove',
+      'listen: 80\naccess-log:\n  path: /l\n  format: "%h"\nhosts: {}\n',
+      'top',
+      'access-log: ~',
+      ['own.conf:', '  # remove own.conf:2: access-log: {path: /l, format: %h}'],
+    ],
     ['changes nothing that is so', h2o, 'top', 'file.etag: on', []],
-    ['takes the place of a value of several lines', 'listen: 80\ncompress:\n  - gzip\nhosts: {}\n', 'top', 'compress: OFF', ['own.conf:', '  compress: OFF  # instead of own.conf:2: compress: [gzip]']],
-    ['takes the place of a mapping', 'listen: 80\nssl-session-resumption:\n  mode: all\nhosts: {}\n', 'top', 'ssl-session-resumption: {mode: off}', ['own.conf:', '  ssl-session-resumption: {mode: off}  # instead of own.conf:2: ssl-session-resumption: {mode: all}']],
-    ['goes into the ssl of a list', 'listen:\n  - ssl:\n      - x\n    port: 80\n  - port: 81\n    ssl:\n      certificate-file: a\nhosts: {}\n', 'ssl', 'neverbleed: OFF', ['ssl: at own.conf:6:', '  neverbleed: OFF']],
-    ['is put once where an alias has it twice', 'listen: &a\n  port: 80\n  ssl:\n    certificate-file: a\nhosts:\n  b:\n    listen: *a\n', 'ssl', 'neverbleed: OFF', ['ssl: at own.conf:3:', '  neverbleed: OFF']],
+    [
+      'takes the place of a value of several lines',
+      'listen: 80\ncompress:\n  - gzip\nhosts: {}\n',
+      'top',
+      'compress: OFF',
+      ['own.conf:', '  compress: OFF  # instead of own.conf:2: compress: [gzip]'],
+    ],
+    [
+      'takes the place of a mapping',
+      'listen: 80\nssl-session-resumption:\n  mode: all\nhosts: {}\n',
+      'top',
+      'ssl-session-resumption: {mode: off}',
+      [
+        'own.conf:',
+        '  ssl-session-resumption: {mode: off}  # instead of own.conf:2: ssl-session-resumption: {mode: all}',
+      ],
+    ],
+    [
+      'goes into the ssl of a list',
+      'listen:\n  - ssl:\n      - x\n    port: 80\n  - port: 81\n    ssl:\n      certificate-file: a\nhosts: {}\n',
+      'ssl',
+      'neverbleed: OFF',
+      ['ssl: at own.conf:6:', '  neverbleed: OFF'],
+    ],
+    [
+      'is put once where an alias has it twice',
+      'listen: &a\n  port: 80\n  ssl:\n    certificate-file: a\nhosts:\n  b:\n    listen: *a\n',
+      'ssl',
+      'neverbleed: OFF',
+      ['ssl: at own.conf:3:', '  neverbleed: OFF'],
+    ],
   ])('of h2o %s', async (_, text, context, lines, expected) => {
     expect(await laidOver('h2o', text, [[context, lines]])).toEqual(expected);
   });
 
   it('of h2o goes into its ssl', async () => {
-    const text = 'listen:\n  port: 80\n  ssl:\n    certificate-file: a\n    key-file: b\nhosts:\n  default:\n    paths:\n';
-    expect(await laidOver('h2o', text, [['ssl', 'neverbleed: OFF']])).toEqual(['ssl: at own.conf:3:', '  neverbleed: OFF']);
-    const { lines } = await adopt(h2oKind, text, { laid: [{ context: 'ssl', lines: 'neverbleed: OFF' }, { context: 'top', lines: 'num-threads: 3' }] });
+    const text =
+      'listen:\n  port: 80\n  ssl:\n    certificate-file: a\n    key-file: b\nhosts:\n  default:\n    paths:\n';
+    expect(await laidOver('h2o', text, [['ssl', 'neverbleed: OFF']])).toEqual([
+      'ssl: at own.conf:3:',
+      '  neverbleed: OFF',
+    ]);
+    const { lines } = await adopt(h2oKind, text, {
+      laid: [
+        { context: 'ssl', lines: 'neverbleed: OFF' },
+        { context: 'top', lines: 'num-threads: 3' },
+      ],
+    });
     expect(lines).toEqual(expect.arrayContaining(['neverbleed: OFF', 'num-threads: 3']));
   });
 
   test.each<[string, string, string[]]>([
-    ['--workers=2', '--no-tls\n-n 1 # why\n80\n', ['own.conf:', '  --workers=2  # instead of own.conf:2: --workers=1']],
+    [
+      '--workers=2',
+      '--no-tls\n-n 1 # why\n80\n',
+      ['own.conf:', '  --workers=2  # instead of own.conf:2: --workers=1'],
+    ],
     ['--header-table-size=0', '--no-tls\n80', ['own.conf:', '  --header-table-size=0']],
     ['--workers=1', '--workers=1\n80\n', []],
   ])('of nghttpd is %s', async (flag, text, expected) => {
@@ -171,10 +486,22 @@ describe('a knob on other configs', () => {
 
 describe('a knob is left out', () => {
   const here: Surroundings = {
-    facts: { proxied: false, logs: true, logLine: false }, listen: { tls: false }, load: wrk('-c 1 -t 1 -d 1'), bodyBytes: 612, workers: 1,
+    facts: { proxied: false, logs: true, logLine: false },
+    listen: { tls: false },
+    load: wrk('-c 1 -t 1 -d 1'),
+    bodyBytes: 612,
+    workers: 1,
     build: { version: '1.22.1', answer: '--with-threads' },
   };
-  const changes = () => ({ changes: [{ block: '', text: 'a on;', instead: { block: '', name: 'a', text: 'a off;', place: 'own.conf:1' } }] });
+  const changes = () => ({
+    changes: [
+      {
+        block: '',
+        text: 'a on;',
+        instead: { block: '', name: 'a', text: 'a off;', place: 'own.conf:1' },
+      },
+    ],
+  });
   test.each<[string | undefined, Partial<Candidate['knob']>, Partial<Surroundings>?]>([
     [undefined, {}],
     ['needs version 1.25.1, and this is 1.22.1', { since: '1.25.1' }],
@@ -186,96 +513,263 @@ describe('a knob is left out', () => {
     [undefined, { where: { workers: 2 } }, { workers: 2 }],
     ['only with bodies of 32,768 bytes or more', { where: { bodyBytes: 32_768 } }],
     ['only where requests are passed on', { where: { proxied: true } }],
-    ['only where files are served', { where: { static: true } }, { facts: { proxied: true, logs: true, logLine: true } }],
-    ['requests are not logged', { where: { logs: true } }, { facts: { proxied: false, logs: false, logLine: false } }],
-    ["only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'", { where: { acceptsGzip: true } }],
-    [undefined, { where: { acceptsGzip: true } }, { load: wrk("-c 1 -t 1 -d 1 -H 'accept-encoding: gzip'") }],
+    [
+      'only where files are served',
+      { where: { static: true } },
+      { facts: { proxied: true, logs: true, logLine: true } },
+    ],
+    [
+      'requests are not logged',
+      { where: { logs: true } },
+      { facts: { proxied: false, logs: false, logLine: false } },
+    ],
+    [
+      "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'",
+      { where: { acceptsGzip: true } },
+    ],
+    [
+      undefined,
+      { where: { acceptsGzip: true } },
+      { load: wrk("-c 1 -t 1 -d 1 -H 'accept-encoding: gzip'") },
+    ],
     ['for a reason', { where: { never: 'for a reason' } }],
   ])('%s: %j', (why, knob, surroundings = {}) => {
-    expect(whyNot(candidate('a', 'a on;', 'http', knob), { ...here, ...surroundings }, changes)).toBe(why);
+    expect(
+      whyNot(candidate('a', 'a on;', 'http', knob), { ...here, ...surroundings }, changes),
+    ).toBe(why);
   });
 
   it('since it is so, or by default', () => {
     expect(whyNot(candidate('a', 'a on;'), here, () => ({ changes: [] }))).toBe('already so');
     const added = () => ({ changes: [{ block: '', text: 'a on;' }] });
-    expect(whyNot({ ...candidate('a', 'a on;'), isDefault: true }, here, added)).toBe('already so, by default');
+    expect(whyNot({ ...candidate('a', 'a on;'), isDefault: true }, here, added)).toBe(
+      'already so, by default',
+    );
     expect(whyNot({ ...candidate('a', 'a on;'), isDefault: true }, here, changes)).toBeUndefined();
   });
 });
 
 describe('what was measured', () => {
-  const comparison = (variant: string, ratio: number, verdict: Verdict, metric: Comparison['metric'] = 'rps'): Comparison => ({
-    metric, variant, baseline: 'as-it-is', ratio, ci95: [ratio - 0.02, ratio + 0.02], verdict, why: '', publishedRatio: null, cpu: { ratio: 1 / ratio, ci95: [0.5, 2] },
-    latency: { p50: null, p90: null, p99: { ratio: 1, ci95: [0.9, 1.1], verdict: 'none' } }, roundRatios: [1, 1, 1, 1], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '', delayNotHeld: [],
+  const comparison = (
+    variant: string,
+    ratio: number,
+    verdict: Verdict,
+    metric: Comparison['metric'] = 'rps',
+  ): Comparison => ({
+    metric,
+    variant,
+    baseline: 'as-it-is',
+    ratio,
+    ci95: [ratio - 0.02, ratio + 0.02],
+    verdict,
+    why: '',
+    publishedRatio: null,
+    cpu: { ratio: 1 / ratio, ci95: [0.5, 2] },
+    latency: { p50: null, p90: null, p99: { ratio: 1, ci95: [0.9, 1.1], verdict: 'none' } },
+    roundRatios: [1, 1, 1, 1],
+    outliers: [],
+    swayedBy: null,
+    roundsNeeded: null,
+    disagreement: '',
+    delayNotHeld: [],
   });
-  const result = (...comparisons: Comparison[]): Result => ({ comparisons, sameWithin: 0.01 }) as unknown as Result;
+  const result = (...comparisons: Comparison[]): Result =>
+    ({ comparisons, sameWithin: 0.01 }) as unknown as Result;
   const [cache, log, buffered, etag, aio] = [
-    candidate('cache', 'open_file_cache max=1;'), candidate('log', 'access_log off;'), candidate('buffered', 'access_log ... buffer=64k;'), candidate('etag', 'etag off;'), candidate('aio', 'aio threads;'),
+    candidate('cache', 'open_file_cache max=1;'),
+    candidate('log', 'access_log off;'),
+    candidate('buffered', 'access_log ... buffer=64k;'),
+    candidate('etag', 'etag off;'),
+    candidate('aio', 'aio threads;'),
   ] as [Candidate, Candidate, Candidate, Candidate, Candidate];
   const all = [aio, etag, buffered, log, cache];
-  const first = result(comparison('aio', 0.5, 'slower'), comparison('etag', 1.01, 'inconclusive'), comparison('buffered', 1.08, 'faster'), comparison('log', 1.1, 'faster'), comparison('cache', 1.3, 'faster'));
+  const first = result(
+    comparison('aio', 0.5, 'slower'),
+    comparison('etag', 1.01, 'inconclusive'),
+    comparison('buffered', 1.08, 'faster'),
+    comparison('log', 1.1, 'faster'),
+    comparison('cache', 1.3, 'faster'),
+  );
 
   it('is ranked by what it brings, the closer look before the first one', () => {
-    expect(ranked(all, first).map(({ candidate: { name } }) => name)).toEqual(['cache', 'log', 'buffered', 'etag', 'aio']);
+    expect(ranked(all, first).map(({ candidate: { name } }) => name)).toEqual([
+      'cache',
+      'log',
+      'buffered',
+      'etag',
+      'aio',
+    ]);
     const again = ranked(all, first, result(comparison('cache', 1.05, 'inconclusive')));
-    expect(again.map(({ candidate: { name }, closer }) => [name, closer])).toEqual([['log', false], ['buffered', false], ['cache', true], ['etag', false], ['aio', false]]);
-    expect(ranked([log, cache], result(comparison('log', 0.8, 'faster', 'cpu'), comparison('cache', 0.7, 'faster', 'cpu'))).map(({ candidate: { name } }) => name)).toEqual(['cache', 'log']);
+    expect(again.map(({ candidate: { name }, closer }) => [name, closer])).toEqual([
+      ['log', false],
+      ['buffered', false],
+      ['cache', true],
+      ['etag', false],
+      ['aio', false],
+    ]);
+    expect(
+      ranked(
+        [log, cache],
+        result(comparison('log', 0.8, 'faster', 'cpu'), comparison('cache', 0.7, 'faster', 'cpu')),
+      ).map(({ candidate: { name } }) => name),
+    ).toEqual(['cache', 'log']);
   });
 
   it('is looked at again where it helps or may', () => {
-    expect(worthACloserLook(ranked(all, first), 9).map(({ name }) => name)).toEqual(['cache', 'log', 'buffered', 'etag']);
-    expect(worthACloserLook(ranked(all, first), 2).map(({ name }) => name)).toEqual(['cache', 'log']);
-    expect(worthACloserLook(ranked([etag], result(comparison('etag', 0.99, 'inconclusive'))), 9)).toEqual([]);
+    expect(worthACloserLook(ranked(all, first), 9).map(({ name }) => name)).toEqual([
+      'cache',
+      'log',
+      'buffered',
+      'etag',
+    ]);
+    expect(worthACloserLook(ranked(all, first), 2).map(({ name }) => name)).toEqual([
+      'cache',
+      'log',
+    ]);
+    expect(
+      worthACloserLook(ranked([etag], result(comparison('etag', 0.99, 'inconclusive'))), 9),
+    ).toEqual([]);
   });
 
   it('goes together where no two set the same otherwise', () => {
     const same = { asItIs: 9, of: () => 9 };
-    expect(helpful(ranked(all, first), { asItIs: 9, of: (one) => (one === cache ? 2000 : 9) })).toMatchObject({
-      chosen: [log], said: [expect.stringMatching(/^cache answers with 2,000 B instead of 9 B, .* it is left out of what is put together\.$/), expect.stringMatching(/^buffered/)],
+    expect(
+      helpful(ranked(all, first), { asItIs: 9, of: (one) => (one === cache ? 2000 : 9) }),
+    ).toMatchObject({
+      chosen: [log],
+      said: [
+        expect.stringMatching(
+          /^cache answers with 2,000 B instead of 9 B, .* it is left out of what is put together\.$/,
+        ),
+        expect.stringMatching(/^buffered/),
+      ],
     });
-    expect(helpful(ranked(all, first), same)).toEqual({ chosen: [cache, log], said: ['buffered helps too, and does not go together with log, which sets access_log otherwise.'] });
-    expect(conflictOf(candidate('a', 'listen ... reuseport;', 'server'), candidate('b', 'listen ... backlog=9;', 'server'))).toBeUndefined();
-    expect(conflictOf(candidate('a', 'listen ... backlog=8;', 'server'), candidate('b', 'listen ... backlog=9;', 'server'))).toBe('listen … backlog');
-    expect(conflictOf(candidate('a', 'num-threads: 1', 'top'), candidate('b', 'num-threads: 2', 'top'))).toBe('num-threads');
-    expect(conflictOf(candidate('a', '--workers=1', 'flags'), candidate('b', '-n 2', 'flags'))).toBe('workers');
+    expect(helpful(ranked(all, first), same)).toEqual({
+      chosen: [cache, log],
+      said: [
+        'buffered helps too, and does not go together with log, which sets access_log otherwise.',
+      ],
+    });
+    expect(
+      conflictOf(
+        candidate('a', 'listen ... reuseport;', 'server'),
+        candidate('b', 'listen ... backlog=9;', 'server'),
+      ),
+    ).toBeUndefined();
+    expect(
+      conflictOf(
+        candidate('a', 'listen ... backlog=8;', 'server'),
+        candidate('b', 'listen ... backlog=9;', 'server'),
+      ),
+    ).toBe('listen … backlog');
+    expect(
+      conflictOf(candidate('a', 'num-threads: 1', 'top'), candidate('b', 'num-threads: 2', 'top')),
+    ).toBe('num-threads');
+    expect(
+      conflictOf(candidate('a', '--workers=1', 'flags'), candidate('b', '-n 2', 'flags')),
+    ).toBe('workers');
   });
 
   it('has a row each, with what it does here', () => {
-    const effects = ranked(all, result(...first.comparisons.slice(0, 4), comparison('cache', 1, 'same')));
+    const effects = ranked(
+      all,
+      result(...first.comparisons.slice(0, 4), comparison('cache', 1, 'same')),
+    );
     const { columns, rows } = rankingTable(effects, first);
-    expect(columns.map(({ title }) => title)).toEqual(['knob', 'requests/s', 'CPU/request', 'p99', 'here']);
-    expect(rows.map((row) => [textOf(row[0] ?? ''), textOf(row[1] ?? ''), textOf(row[4] ?? '')])).toEqual([
-      ['log', '×1.10 [1.08, 1.12]', 'helps'], ['buffered', '×1.08 [1.06, 1.10]', 'helps'], ['etag', '×1.01 [0.99, 1.03]', 'undecided ±2.0 %'],
-      ['cache', '×1.00 [0.98, 1.02]', 'nothing here, same within 1 %'], ['aio', '×0.50 [0.48, 0.52]', 'harms'],
+    expect(columns.map(({ title }) => title)).toEqual([
+      'knob',
+      'requests/s',
+      'CPU/request',
+      'p99',
+      'here',
+    ]);
+    expect(
+      rows.map((row) => [textOf(row[0] ?? ''), textOf(row[1] ?? ''), textOf(row[4] ?? '')]),
+    ).toEqual([
+      ['log', '×1.10 [1.08, 1.12]', 'helps'],
+      ['buffered', '×1.08 [1.06, 1.10]', 'helps'],
+      ['etag', '×1.01 [0.99, 1.03]', 'undecided ±2.0 %'],
+      ['cache', '×1.00 [0.98, 1.02]', 'nothing here, same within 1 %'],
+      ['aio', '×0.50 [0.48, 0.52]', 'harms'],
     ]);
   });
 
   it('is compared with a baseline of its own group', () => {
     const page = { path: '/', bodyBytes: 9 };
-    const changed = all.map(({ name, laid }) => ({ name, laid: [laid], workers: 1, page: name === 'aio' ? { ...page, bodyBytes: 8 } : page }));
-    const { variants } = scenarioOf('knobs', 'On', { given: 'n.conf', server: { name: 'nginx', config: ['/n.conf'], workers: 1, asIs: { port: 80 } }, load: wrk('-c 1 -t 1 -d 1'), page }, changed, 2);
+    const changed = all.map(({ name, laid }) => ({
+      name,
+      laid: [laid],
+      workers: 1,
+      page: name === 'aio' ? { ...page, bodyBytes: 8 } : page,
+    }));
+    const { variants } = scenarioOf(
+      'knobs',
+      'On',
+      {
+        given: 'n.conf',
+        server: { name: 'nginx', config: ['/n.conf'], workers: 1, asIs: { port: 80 } },
+        load: wrk('-c 1 -t 1 -d 1'),
+        page,
+      },
+      changed,
+      2,
+    );
     expect(variants.map(({ name, against }) => [name, against])).toEqual([
-      ['as-it-is', null], ['aio', 'as-it-is'], ['etag', 'as-it-is'], ['as-it-is-2', null], ['buffered', 'as-it-is-2'], ['as-it-is-3', null], ['log', 'as-it-is-3'], ['cache', 'as-it-is-3'],
+      ['as-it-is', null],
+      ['aio', 'as-it-is'],
+      ['etag', 'as-it-is'],
+      ['as-it-is-2', null],
+      ['buffered', 'as-it-is-2'],
+      ['as-it-is-3', null],
+      ['log', 'as-it-is-3'],
+      ['cache', 'as-it-is-3'],
     ]);
-    expect(variants[1]).toMatchObject({ server: { asIs: { port: 80, laid: [{ context: 'http', lines: 'aio threads;' }] } }, page: { bodyBytes: 8 } });
+    expect(variants[1]).toMatchObject({
+      server: { asIs: { port: 80, laid: [{ context: 'http', lines: 'aio threads;' }] } },
+      page: { bodyBytes: 8 },
+    });
   });
 });
 
 describe('the words', () => {
   const refused = async (...args: string[]): Promise<[string, number]> => {
-    const error: unknown = await knobsCommand(args).then(() => expect.fail('they were taken'), (thrown: unknown) => thrown);
+    const error: unknown = await knobsCommand(args).then(
+      () => expect.fail('they were taken'),
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(UserError);
     return [(error as UserError).message, (error as UserError).exitCode];
   };
 
   it('are refused in one line that says what to do', async () => {
-    const folder = await ownFiles({ 'own.conf': 'events { }\nhttp { server { listen 80; } }\n', 'apache.conf': 'ServerRoot /x\n' });
+    const folder = await ownFiles({
+      'own.conf': 'events { }\nhttp { server { listen 80; } }\n',
+      'apache.conf': 'ServerRoot /x\n',
+    });
     const config = path.join(folder, 'own.conf');
-    expect(await refused('--quick')).toEqual([expect.stringContaining('knobs wants a config: '), 2]);
-    expect(await refused(config, 'b.conf')).toEqual(['one config at a time: "b.conf" is one word too many', 2]);
-    expect(await refused(path.join(folder, 'apache.conf'))).toEqual([expect.stringContaining('apache.conf is a config of Apache: '), 1]);
-    expect(await refused(config, '--knobs', 'open-file-cach')).toEqual(['there is no knob of nginx "open-file-cach": did you mean open-file-cache?', 2]);
-    expect(await refused(config, '--write', 'best.conf')).toEqual([expect.stringContaining('there is no flag "--write"'), 2]);
-    expect(await refused(config, '--fail-if', 'slower')).toEqual([expect.stringContaining('there is no flag "--fail-if"'), 2]);
+    expect(await refused('--quick')).toEqual([
+      expect.stringContaining('knobs wants a config: '),
+      2,
+    ]);
+    expect(await refused(config, 'b.conf')).toEqual([
+      'one config at a time: "b.conf" is one word too many',
+      2,
+    ]);
+    expect(await refused(path.join(folder, 'apache.conf'))).toEqual([
+      expect.stringContaining('apache.conf is a config of Apache: '),
+      1,
+    ]);
+    expect(await refused(config, '--knobs', 'open-file-cach')).toEqual([
+      'there is no knob of nginx "open-file-cach": did you mean open-file-cache?',
+      2,
+    ]);
+    expect(await refused(config, '--write', 'best.conf')).toEqual([
+      expect.stringContaining('there is no flag "--write"'),
+      2,
+    ]);
+    expect(await refused(config, '--fail-if', 'slower')).toEqual([
+      expect.stringContaining('there is no flag "--fail-if"'),
+      2,
+    ]);
   });
 });

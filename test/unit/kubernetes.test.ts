@@ -19,9 +19,14 @@ const influx = ['--influx', 'http://influxdb:8086'];
 const label = v.pipe(v.string(), v.maxLength(63), v.regex(/^[a-z]([a-z0-9-]*[a-z0-9])?$/));
 /** Behind the names of TestRuns the operator puts -initializer, or -service- and a number. */
 const testRunName = v.pipe(label, v.maxLength(63 - '-service-1000'.length));
-const labelValue = v.pipe(v.string(), v.maxLength(63), v.regex(/^[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?$/));
+const labelValue = v.pipe(
+  v.string(),
+  v.maxLength(63),
+  v.regex(/^[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?$/),
+);
 const labels = v.record(v.pipe(v.string(), v.regex(/^bakeoff\/[a-z]+$/)), labelValue);
-const metadata = <T extends v.GenericSchema>(name: T) => v.strictObject({ name, namespace: v.optional(label), labels });
+const metadata = <T extends v.GenericSchema>(name: T) =>
+  v.strictObject({ name, namespace: v.optional(label), labels });
 
 const quantity = v.pipe(v.string(), v.regex(/^\d+(Mi|Gi)?$/));
 const amounts = v.strictObject({ cpu: quantity, memory: quantity });
@@ -43,18 +48,40 @@ const testRunSchema = v.strictObject({
       image: v.string(),
       metadata: v.strictObject({ labels }),
       resources: v.strictObject({ requests: amounts, limits: amounts }),
-      securityContext: v.strictObject({ runAsNonRoot: v.literal(true), runAsUser: v.number(), runAsGroup: v.number(), fsGroup: v.number(), seccompProfile: v.strictObject({ type: v.literal('RuntimeDefault') }) }),
-      containerSecurityContext: v.strictObject({ allowPrivilegeEscalation: v.literal(false), capabilities: v.strictObject({ drop: v.tuple([v.literal('ALL')]) }) }),
-      env: v.array(v.union([
-        v.strictObject({ name: v.string(), value: v.string() }),
-        v.strictObject({ name: v.string(), valueFrom: v.union([v.strictObject({ configMapKeyRef: keyOf }), v.strictObject({ secretKeyRef: keyOf })]) }),
-      ])),
+      securityContext: v.strictObject({
+        runAsNonRoot: v.literal(true),
+        runAsUser: v.number(),
+        runAsGroup: v.number(),
+        fsGroup: v.number(),
+        seccompProfile: v.strictObject({ type: v.literal('RuntimeDefault') }),
+      }),
+      containerSecurityContext: v.strictObject({
+        allowPrivilegeEscalation: v.literal(false),
+        capabilities: v.strictObject({ drop: v.tuple([v.literal('ALL')]) }),
+      }),
+      env: v.array(
+        v.union([
+          v.strictObject({ name: v.string(), value: v.string() }),
+          v.strictObject({
+            name: v.string(),
+            valueFrom: v.union([
+              v.strictObject({ configMapKeyRef: keyOf }),
+              v.strictObject({ secretKeyRef: keyOf }),
+            ]),
+          }),
+        ]),
+      ),
     }),
     starter: v.strictObject({ metadata: v.strictObject({ labels }) }),
   }),
 });
 
-const runnable = (await loadScenarios()).filter(({ network, variants }) => network === undefined && variants.every((variant) => variant.network === undefined)).map(({ name }) => name);
+const runnable = (await loadScenarios())
+  .filter(
+    ({ network, variants }) =>
+      network === undefined && variants.every((variant) => variant.network === undefined),
+  )
+  .map(({ name }) => name);
 
 describe('bakeoff k8s', () => {
   it('has most scenarios to print', () => {
@@ -62,9 +89,22 @@ describe('bakeoff k8s', () => {
   });
 
   it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
-    const { all, configMaps, deployments, services, testRuns, configMap: filesOf, text } = await printed(scenario, ...influx, '--generators', '1');
-    for (const manifest of all) expect(v.is(metadata(label), manifest.metadata), JSON.stringify(manifest.metadata)).toBe(true);
-    expect(new Set(all.map(({ kind, metadata: { name } }) => `${kind} ${name}`)).size).toBe(all.length);
+    const {
+      all,
+      configMaps,
+      deployments,
+      services,
+      testRuns,
+      configMap: filesOf,
+      text,
+    } = await printed(scenario, ...influx, '--generators', '1');
+    for (const manifest of all)
+      expect(v.is(metadata(label), manifest.metadata), JSON.stringify(manifest.metadata)).toBe(
+        true,
+      );
+    expect(new Set(all.map(({ kind, metadata: { name } }) => `${kind} ${name}`)).size).toBe(
+      all.length,
+    );
     expect(text.slice(0, text.indexOf('\n'))).toMatch(new RegExp(`^# The run .*-${scenario}\\. `));
     for (const { data } of configMaps) {
       expect(Object.keys(data).every((key) => /^[\w.-]{1,253}$/.test(key))).toBe(true);
@@ -76,9 +116,13 @@ describe('bakeoff k8s', () => {
       const { volumes, containers, initContainers } = template.spec;
       expect(template.metadata.labels).toEqual(selector.matchLabels);
       const names = volumes.map(({ name }) => name);
-      const mounted = [...containers, ...initContainers].flatMap(({ volumeMounts }) => volumeMounts.map(({ name }) => name));
+      const mounted = [...containers, ...initContainers].flatMap(({ volumeMounts }) =>
+        volumeMounts.map(({ name }) => name),
+      );
       expect(new Set(mounted)).toEqual(new Set(names));
-      for (const { configMap: source } of volumes) for (const { key } of source?.items ?? []) expect(filesOf(source?.name as string)[key]).toBeTypeOf('string');
+      for (const { configMap: source } of volumes)
+        for (const { key } of source?.items ?? [])
+          expect(filesOf(source?.name as string)[key]).toBeTypeOf('string');
       const service = services.find(({ metadata: { name } }) => name === deployment.metadata.name);
       expect(service?.spec.selector).toEqual(template.metadata.labels);
     }
@@ -88,68 +132,190 @@ describe('bakeoff k8s', () => {
       expect(filesOf(name)[file]).toContain('k6/x/loadgen');
       const plan = JSON.parse(filesOf(testRun.metadata.name)['load.json'] as string) as LoadPlan;
       const url = new URL(plan.phases[0]?.sides[0]?.url as string);
-      expect(services.map(({ metadata: { name: host }, spec: { ports } }) => `${host}:${ports[0]?.port}`)).toContain(url.host);
+      expect(
+        services.map(
+          ({ metadata: { name: host }, spec: { ports } }) => `${host}:${ports[0]?.port}`,
+        ),
+      ).toContain(url.host);
     }
   });
 
   it('divides the load, names the Secret and gives what is asked for', async () => {
-    const { all, testRuns: [testRun], configMap: filesOf, deployments } = await printed(
-      'nginx-open-file-cache', ...influx, '--influx-secret', 'influxdb', '--generators', '4', '--namespace', 'lab', '--duration', '3s', '--cleanup', '--variants', 'workers',
-      '--image', 'host:5000/bakeoff:1', '--server-cores', '8', '--generator-cores', '2', '--generator-memory', '1Gi',
+    const {
+      all,
+      testRuns: [testRun],
+      configMap: filesOf,
+      deployments,
+    } = await printed(
+      'nginx-open-file-cache',
+      ...influx,
+      '--influx-secret',
+      'influxdb',
+      '--generators',
+      '4',
+      '--namespace',
+      'lab',
+      '--duration',
+      '3s',
+      '--cleanup',
+      '--variants',
+      'workers',
+      '--image',
+      'host:5000/bakeoff:1',
+      '--server-cores',
+      '8',
+      '--generator-cores',
+      '2',
+      '--generator-memory',
+      '1Gi',
     );
     expect(new Set(all.map(({ metadata: { namespace } }) => namespace))).toEqual(new Set(['lab']));
-    expect(testRun).toMatchObject({ spec: { parallelism: 4, cleanup: 'post', runner: { image: 'host:5000/bakeoff:1', resources: { limits: { cpu: '2', memory: '1Gi' } } } } });
-    expect(testRun?.spec.runner.env).toContainEqual({ name: 'K6_INFLUXDB_PASSWORD', valueFrom: { secretKeyRef: { name: 'influxdb', key: 'password' } } });
+    expect(testRun).toMatchObject({
+      spec: {
+        parallelism: 4,
+        cleanup: 'post',
+        runner: {
+          image: 'host:5000/bakeoff:1',
+          resources: { limits: { cpu: '2', memory: '1Gi' } },
+        },
+      },
+    });
+    expect(testRun?.spec.runner.env).toContainEqual({
+      name: 'K6_INFLUXDB_PASSWORD',
+      valueFrom: { secretKeyRef: { name: 'influxdb', key: 'password' } },
+    });
     expect(v.safeParse(testRunSchema, testRun).issues ?? []).toEqual([]);
-    const plan = JSON.parse(filesOf(testRun?.metadata.name as string)['load.json'] as string) as LoadPlan;
-    expect(plan).toMatchObject({ instances: 4, meetAt: { url: 'http://influxdb:8086', database: 'bakeoff' }, phases: [{ sides: [{ connections: 100, threads: 2, duration: '3s' }] }] });
+    const plan = JSON.parse(
+      filesOf(testRun?.metadata.name as string)['load.json'] as string,
+    ) as LoadPlan;
+    expect(plan).toMatchObject({
+      instances: 4,
+      meetAt: { url: 'http://influxdb:8086', database: 'bakeoff' },
+      phases: [{ sides: [{ connections: 100, threads: 2, duration: '3s' }] }],
+    });
     expect(plan.phases[0]?.sides[0]).not.toHaveProperty('spin');
     const [container] = deployments[0]?.spec.template.spec.containers ?? [];
-    expect(container).toMatchObject({ resources: { requests: { cpu: '8' } }, securityContext: { readOnlyRootFilesystem: true } });
-    expect(filesOf(deployments[0]?.metadata.name as string)['nginx.conf']).toContain('worker_processes 8;');
+    expect(container).toMatchObject({
+      resources: { requests: { cpu: '8' } },
+      securityContext: { readOnlyRootFilesystem: true },
+    });
+    expect(filesOf(deployments[0]?.metadata.name as string)['nginx.conf']).toContain(
+      'worker_processes 8;',
+    );
   });
 
   it('prints variants whose names are words of YAML, or too long for a host', async () => {
     const file = path.join(newFolder(), 'own.ts');
-    writeFileSync(file, `export default {
+    writeFileSync(
+      file,
+      `export default {
       name: '0-of-mine', title: 'Mine', knob: 'x', page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
       load: { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 },
       variants: ['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ name, server: { name: 'nginx', config: ['base'], workers: 1 } })),
-    };`);
+    };`,
+    );
     const { testRuns, deployments } = await printed(file, ...influx);
-    expect(deployments.map(({ metadata: { labels } }) => labels['bakeoff/variant']).slice(0, 1)).toEqual(['off']);
-    for (const testRun of testRuns) expect(v.safeParse(testRunSchema, testRun).issues ?? []).toEqual([]);
-    for (const { metadata: { name, labels } } of deployments) expect([v.is(label, name), ...Object.values(labels).map((value) => v.is(labelValue, value))]).not.toContain(false);
+    expect(
+      deployments.map(({ metadata: { labels } }) => labels['bakeoff/variant']).slice(0, 1),
+    ).toEqual(['off']);
+    for (const testRun of testRuns)
+      expect(v.safeParse(testRunSchema, testRun).issues ?? []).toEqual([]);
+    for (const {
+      metadata: { name, labels },
+    } of deployments)
+      expect([
+        v.is(label, name),
+        ...Object.values(labels).map((value) => v.is(labelValue, value)),
+      ]).not.toContain(false);
   });
 
   it.each<[string, string[], RegExp]>([
     ['no database', ['nginx-open-file-cache'], /^--influx is missing: /],
-    ['a password', ['nginx-open-file-cache', '--influx', 'http://me:secret@influxdb:8086'], /^--influx: manifests are read by many, .*--influx-secret$/],
-    ['a network', ['nginx-tuning-under-delay', ...influx, '--generators', '1'], /has a network of its own, and a cluster has its one: /],
-    ['more generators than connections', ['h2o-vs-nginx-h2-rate', ...influx], /^2 generators: 1 connections cannot be divided among them: give at least 2$/],
-    ['a number that is none', ['nginx-open-file-cache', ...influx, '--generators', '0'], /^--generators 0: give a whole number from 1 to 1000$/],
-    ['a size that is none', ['nginx-open-file-cache', ...influx, '--server-memory', '1T'], /^--server-memory 1T: give a whole number with Mi or Gi, such as 512Mi$/],
-    ['a name that is none', ['nginx-open-file-cache', ...influx, '--namespace', 'A b'], /^--namespace A b: a name there has /],
-    ['what is for --apply', ['nginx-open-file-cache', ...influx, '--rounds', '4'], /^--rounds is for --apply: give both, or leave it out$/],
-    ['to remove twice', ['nginx-open-file-cache', ...influx, '--apply', '--cleanup'], /^--cleanup is for what is printed: --apply removes all that it has applied$/],
-    ['an image that is none', ['nginx-open-file-cache', ...influx, '--image', 'a b'], /^--image a b: give an image as the cluster finds it/],
+    [
+      'a password',
+      ['nginx-open-file-cache', '--influx', 'http://me:secret@influxdb:8086'],
+      /^--influx: manifests are read by many, .*--influx-secret$/,
+    ],
+    [
+      'a network',
+      ['nginx-tuning-under-delay', ...influx, '--generators', '1'],
+      /has a network of its own, and a cluster has its one: /,
+    ],
+    [
+      'more generators than connections',
+      ['h2o-vs-nginx-h2-rate', ...influx],
+      /^2 generators: 1 connections cannot be divided among them: give at least 2$/,
+    ],
+    [
+      'a number that is none',
+      ['nginx-open-file-cache', ...influx, '--generators', '0'],
+      /^--generators 0: give a whole number from 1 to 1000$/,
+    ],
+    [
+      'a size that is none',
+      ['nginx-open-file-cache', ...influx, '--server-memory', '1T'],
+      /^--server-memory 1T: give a whole number with Mi or Gi, such as 512Mi$/,
+    ],
+    [
+      'a name that is none',
+      ['nginx-open-file-cache', ...influx, '--namespace', 'A b'],
+      /^--namespace A b: a name there has /,
+    ],
+    [
+      'what is for --apply',
+      ['nginx-open-file-cache', ...influx, '--rounds', '4'],
+      /^--rounds is for --apply: give both, or leave it out$/,
+    ],
+    [
+      'to remove twice',
+      ['nginx-open-file-cache', ...influx, '--apply', '--cleanup'],
+      /^--cleanup is for what is printed: --apply removes all that it has applied$/,
+    ],
+    [
+      'an image that is none',
+      ['nginx-open-file-cache', ...influx, '--image', 'a b'],
+      /^--image a b: give an image as the cluster finds it/,
+    ],
   ])('refuses %s', async (_, args, message) => {
     await expect(printed(...args)).rejects.toThrow(message);
   });
 
   it.each([
-    ['a config of one\'s own', 'server: { name: "nginx", config: ["./own.ts"], workers: 1 }', /and this is a config of your own: leave it out with --variants$/],
-    ['a command', 'server: { name: "command", command: "node server.js" }, page: { path: "/", bodyBytes: 612 }', /and this is a command: leave it out with --variants$/],
-    ['an address', 'server: { name: "address", origin: "http://127.0.0.1:8080" }, page: { path: "/", bodyBytes: 612 }', /and this is an address: leave it out with --variants$/],
-    ['pages of one\'s own', 'server: { name: "nginx", config: ["base"], workers: 1 }, page: { docroot: ".", path: "/own.ts", bodyBytes: 612 }', /only shipped pages are served: /],
-    ['credentials', 'server: { name: "nginx", config: ["base"], workers: 1 }, load: { ...load, headers: { Cookie: "me" } }', /manifests are read by many, and its load has the header Cookie: /],
+    [
+      "a config of one's own",
+      'server: { name: "nginx", config: ["./own.ts"], workers: 1 }',
+      /and this is a config of your own: leave it out with --variants$/,
+    ],
+    [
+      'a command',
+      'server: { name: "command", command: "node server.js" }, page: { path: "/", bodyBytes: 612 }',
+      /and this is a command: leave it out with --variants$/,
+    ],
+    [
+      'an address',
+      'server: { name: "address", origin: "http://127.0.0.1:8080" }, page: { path: "/", bodyBytes: 612 }',
+      /and this is an address: leave it out with --variants$/,
+    ],
+    [
+      "pages of one's own",
+      'server: { name: "nginx", config: ["base"], workers: 1 }, page: { docroot: ".", path: "/own.ts", bodyBytes: 612 }',
+      /only shipped pages are served: /,
+    ],
+    [
+      'credentials',
+      'server: { name: "nginx", config: ["base"], workers: 1 }, load: { ...load, headers: { Cookie: "me" } }',
+      /manifests are read by many, and its load has the header Cookie: /,
+    ],
   ])('refuses %s', async (_, variant, message) => {
     const file = path.join(newFolder(), 'own.ts');
-    writeFileSync(file, `const load = { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 };
+    writeFileSync(
+      file,
+      `const load = { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 };
     export default {
       name: 'mine', title: 'Mine', knob: 'x', page: { docroot: 'nginx', path: '/', bodyBytes: 612 }, load,
       variants: [{ name: 'own', ${variant} }, { name: 'base', server: { name: 'nginx', config: ['base'], workers: 1 } }],
-    };`);
+    };`,
+    );
     await expect(printed(file, ...influx)).rejects.toThrow(message);
   });
 });
@@ -157,7 +323,9 @@ describe('bakeoff k8s', () => {
 describe('manifests', () => {
   it('name things as the DNS does, each its own way', () => {
     expect(dnsLabel('open-file-cache')).toBe('open-file-cache');
-    const names = ['open_file_cache', 'Open-file-cache', '000', '-', 'x'.repeat(64)].map((text) => dnsLabel(text));
+    const names = ['open_file_cache', 'Open-file-cache', '000', '-', 'x'.repeat(64)].map((text) =>
+      dnsLabel(text),
+    );
     for (const name of names) expect(v.is(label, name), name).toBe(true);
     expect(new Set(names).size).toBe(names.length);
     expect(dnsLabel('x'.repeat(50), 40)).toHaveLength(40);
@@ -165,47 +333,126 @@ describe('manifests', () => {
 
   it('refuse files that are too large for a ConfigMap', () => {
     const about = { name: 'pages', labels: {} };
-    expect(configMap(about, { a: 'x'.repeat(1024 ** 2 - 1) }).data['a']).toHaveLength(1024 ** 2 - 1);
-    expect(() => configMap(about, { a: 'x'.repeat(1024 ** 2) })).toThrow('pages: its files are 1048577 bytes, and a ConfigMap holds 1048576: take fewer or smaller pages');
+    expect(configMap(about, { a: 'x'.repeat(1024 ** 2 - 1) }).data['a']).toHaveLength(
+      1024 ** 2 - 1,
+    );
+    expect(() => configMap(about, { a: 'x'.repeat(1024 ** 2) })).toThrow(
+      'pages: its files are 1048577 bytes, and a ConfigMap holds 1048576: take fewer or smaller pages',
+    );
   });
 
   it('are for the servers and the image that docker/Dockerfile makes', async () => {
     const dockerfile = readFileSync(path.join(projectRoot, 'docker/Dockerfile'), 'utf8');
-    const installed = Object.fromEntries([...dockerfile.matchAll(/^ +(nginx|h2o|nghttp2-server)=([\d.]+)[^ ]* \\$/gm)].map(([, name, version]) => [name === 'nghttp2-server' ? 'nghttpd' : name, version?.replace(/\.$/, '')]));
+    const installed = Object.fromEntries(
+      [...dockerfile.matchAll(/^ +(nginx|h2o|nghttp2-server)=([\d.]+)[^ ]* \\$/gm)].map(
+        ([, name, version]) => [
+          name === 'nghttp2-server' ? 'nghttpd' : name,
+          version?.replace(/\.$/, ''),
+        ],
+      ),
+    );
     expect(installed).toMatchObject(imageVersions);
     const { deployments } = await printed('nginx-open-file-cache', ...influx);
     expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
     // A cluster that wants no root has to see a number.
     expect(dockerfile).toMatch(/^USER 1000:1000$/m);
-    expect(deployments[0]?.spec.template.spec.securityContext).toMatchObject({ runAsUser: 1000, runAsNonRoot: true });
+    expect(deployments[0]?.spec.template.spec.securityContext).toMatchObject({
+      runAsUser: 1000,
+      runAsNonRoot: true,
+    });
   });
 });
 
 describe('pods', () => {
-  const pod = (labels: Record<string, string>, status: ClusterObject['status'] = {}): ClusterObject => ({ kind: 'Pod', metadata: { name: 'pod-x', labels }, status });
-  const container = (status: Partial<ContainerStatus>): ClusterObject['status'] => ({ containerStatuses: [{ restartCount: 0, image: 'bakeoff:1', ...status }] });
+  const pod = (
+    labels: Record<string, string>,
+    status: ClusterObject['status'] = {},
+  ): ClusterObject => ({ kind: 'Pod', metadata: { name: 'pod-x', labels }, status });
+  const container = (status: Partial<ContainerStatus>): ClusterObject['status'] => ({
+    containerStatuses: [{ restartCount: 0, image: 'bakeoff:1', ...status }],
+  });
 
   it.each<[string, Record<string, string>]>([
-    ['the server of workers', { 'bakeoff/part': 'server', 'bakeoff/variant': 'workers' }], ['generator 12', { 'job-name': 'nginx-2-12' }],
-    ['the operator\'s initializer', { 'job-name': 'nginx-initializer' }], ['the operator\'s starter', { 'job-name': 'nginx-starter' }], ['the pod pod-x', {}],
+    ['the server of workers', { 'bakeoff/part': 'server', 'bakeoff/variant': 'workers' }],
+    ['generator 12', { 'job-name': 'nginx-2-12' }],
+    ["the operator's initializer", { 'job-name': 'nginx-initializer' }],
+    ["the operator's starter", { 'job-name': 'nginx-starter' }],
+    ['the pod pod-x', {}],
   ])('are called %s', (words, labels) => expect(podWords(pod(labels))).toBe(words));
 
   it.each<[string, ClusterObject['status'], ReturnType<typeof podTrouble>]>([
     ['none', container({ state: { waiting: { reason: 'ContainerCreating' } } }), undefined],
-    ['no node', { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/2 nodes are available' }] }, { text: 'no node takes it: 0/2 nodes are available', fatal: false }],
-    ['no Secret', container({ state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "influxdb" not found' } } }), { text: 'it does not start: CreateContainerConfigError: secret "influxdb" not found', fatal: true }],
-    ['an end at each start', container({ state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } }), { text: 'it ended with code 1: CrashLoopBackOff', fatal: true }],
-    ['an image that is none', container({ state: { waiting: { reason: 'InvalidImageName' } } }), { text: 'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName', fatal: true }],
-  ])('that wait have their reason: %s', (_, status, trouble) => expect(podTrouble(pod({}, status))).toEqual(trouble));
+    [
+      'no node',
+      {
+        conditions: [
+          {
+            type: 'PodScheduled',
+            status: 'False',
+            reason: 'Unschedulable',
+            message: '0/2 nodes are available',
+          },
+        ],
+      },
+      { text: 'no node takes it: 0/2 nodes are available', fatal: false },
+    ],
+    [
+      'no Secret',
+      container({
+        state: {
+          waiting: { reason: 'CreateContainerConfigError', message: 'secret "influxdb" not found' },
+        },
+      }),
+      {
+        text: 'it does not start: CreateContainerConfigError: secret "influxdb" not found',
+        fatal: true,
+      },
+    ],
+    [
+      'an end at each start',
+      container({
+        state: { waiting: { reason: 'CrashLoopBackOff' } },
+        lastState: { terminated: { exitCode: 1 } },
+      }),
+      { text: 'it ended with code 1: CrashLoopBackOff', fatal: true },
+    ],
+    [
+      'an image that is none',
+      container({ state: { waiting: { reason: 'InvalidImageName' } } }),
+      {
+        text: 'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName',
+        fatal: true,
+      },
+    ],
+  ])('that wait have their reason: %s', (_, status, trouble) =>
+    expect(podTrouble(pod({}, status))).toEqual(trouble),
+  );
 
   it.each<[string, number, string, string]>([
-    ['k6\'s error', 108, 'time="x" level=info msg="one"\ntime="x" level=error msg="generator 1 of 2 was \\"not\\" ready" hint="y"\ntime="x" level=warning msg=z', 'it ended with code 108: generator 1 of 2 was "not" ready'],
-    ['k6\'s error with what JSON does not have', 107, 'level=error msg="dial \\x1b[31m\\\\a \\a\\nat b"', 'it ended with code 107: dial \\x1b[31m\\\\a \\a\\nat b'],
-    ['k6\'s error with what is no text', 107, 'level=error msg="dial \\u009b31m\\tx"', 'it ended with code 107: dial  31m x'],
+    [
+      "k6's error",
+      108,
+      'time="x" level=info msg="one"\ntime="x" level=error msg="generator 1 of 2 was \\"not\\" ready" hint="y"\ntime="x" level=warning msg=z',
+      'it ended with code 108: generator 1 of 2 was "not" ready',
+    ],
+    [
+      "k6's error with what JSON does not have",
+      107,
+      'level=error msg="dial \\x1b[31m\\\\a \\a\\nat b"',
+      'it ended with code 107: dial \\x1b[31m\\\\a \\a\\nat b',
+    ],
+    [
+      "k6's error with what is no text",
+      107,
+      'level=error msg="dial \\u009b31m\\tx"',
+      'it ended with code 107: dial  31m x',
+    ],
     ['the last line', 1, 'one\ntwo\n', 'it ended with code 1: two'],
     ['nothing', 0, '', 'it ended with code 0, and said nothing'],
   ])('that ended have their last words: %s', async (_, exitCode, log, words) => {
     const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
-    expect(await lastWords(kubectl, pod({}, container({ state: { terminated: { exitCode } } })))).toBe(words);
+    expect(
+      await lastWords(kubectl, pod({}, container({ state: { terminated: { exitCode } } }))),
+    ).toBe(words);
   });
 });

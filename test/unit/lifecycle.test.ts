@@ -9,14 +9,25 @@ import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 /** Starts a shell with a helper, whose first word is the shell's pid. */
-async function withHelper(helper: string): Promise<ReturnType<typeof watchLifecycle> & { folder: string; shellPid: number; helperPid: number }> {
+async function withHelper(
+  helper: string,
+): Promise<
+  ReturnType<typeof watchLifecycle> & { folder: string; shellPid: number; helperPid: number }
+> {
   const folder = await ownFiles({ 'tidy/x': '' });
   const child = await startChild({
-    command: 'sh', cwd: folder, args: ['-c', `sh -c '${helper}' helper $$ & echo $! > pid; echo ready; wait`],
+    command: 'sh',
+    cwd: folder,
+    args: ['-c', `sh -c '${helper}' helper $$ & echo $! > pid; echo ready; wait`],
   });
   await new Promise((resolve) => child.process.stdout?.once('data', resolve));
   const lifecycle = watchLifecycle('sh', child, path.join(folder, 'log'), () => undefined);
-  return { ...lifecycle, folder, shellPid: child.pid, helperPid: Number(await readFile(path.join(folder, 'pid'), 'utf8')) };
+  return {
+    ...lifecycle,
+    folder,
+    shellPid: child.pid,
+    helperPid: Number(await readFile(path.join(folder, 'pid'), 'utf8')),
+  };
 }
 
 const tidying = 'while kill -0 $1 2>/dev/null; do sleep 0.01; done; sleep 0.1; rm -r tidy';

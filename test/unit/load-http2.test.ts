@@ -5,7 +5,13 @@ import { refused } from '../fixtures/refused.ts';
 describe('h2load', () => {
   test("reads the article's line: HTTP/2 over TLS", () => {
     expect(h2load('-n 100000 -c 1000 -t 16')).toEqual({
-      command: 'h2load -n 100000 -c 1000 -t 16', protocol: 'h2', connections: 1000, streams: 1, threads: 16, keepAlive: true, requests: 100_000,
+      command: 'h2load -n 100000 -c 1000 -t 16',
+      protocol: 'h2',
+      connections: 1000,
+      streams: 1,
+      threads: 16,
+      keepAlive: true,
+      requests: 100_000,
       timeoutSeconds: 600,
     });
   });
@@ -13,10 +19,16 @@ describe('h2load', () => {
   test.each([
     ['-n100000 -c100 -m100', { connections: 100, streams: 100, threads: 1, requests: 100_000 }],
     ['-m 50 -c 50 -n 100000', { connections: 50, streams: 50, requests: 100_000 }],
-    ['--requests=20 --clients 10 --threads=2 --max-concurrent-streams 5', { connections: 10, streams: 5, threads: 2, requests: 20 }],
+    [
+      '--requests=20 --clients 10 --threads=2 --max-concurrent-streams 5',
+      { connections: 10, streams: 5, threads: 2, requests: 20 },
+    ],
     ['', { connections: 1, streams: 1, threads: 1, requests: 1 }],
     ['-n 007 -c 7', { connections: 7, requests: 7 }],
-    ['-n 9007199254740991 -m 2147483647', { streams: 2_147_483_647, requests: Number.MAX_SAFE_INTEGER }],
+    [
+      '-n 9007199254740991 -m 2147483647',
+      { streams: 2_147_483_647, requests: Number.MAX_SAFE_INTEGER },
+    ],
     ['-D 30 -c 10', { durationSeconds: 30, connections: 10 }],
     ['-D500ms --warm-up-time 1s', { durationSeconds: 0.5, warmupSeconds: 1 }],
     ['--duration=2m --warm-up-time=250ms', { durationSeconds: 120, warmupSeconds: 0.25 }],
@@ -64,16 +76,33 @@ describe('h2load', () => {
     ['-p spdy', /^h2load -p spdy has to be h2c or http\/1\.1/],
     ['--h1=yes', /^h2load: --h1=yes cannot be honoured/],
     ['-n 10 https://127.0.0.1/', /^h2load: leave "https:\/\/127\.0\.0\.1\/" out/],
-    ...['-T 10', '-N 10', '-r 5', '-f 16K', '-B http://a', '--header-table-size=0']
-      .map((line): [string, RegExp] => [line, new RegExp(`^h2load: ${/^--?[\w-]+/.exec(line)?.[0]} cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d --warm-up-time --h1 `)]),
+    ...['-T 10', '-N 10', '-r 5', '-f 16K', '-B http://a', '--header-table-size=0'].map(
+      (line): [string, RegExp] => [
+        line,
+        new RegExp(
+          `^h2load: ${/^--?[\w-]+/.exec(line)?.[0]} cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d --warm-up-time --h1 `,
+        ),
+      ],
+    ),
   ])('"%s" is refused in one line', refused(h2load));
 });
 
 describe('vegeta', () => {
   test("reads the article's line: one connection, rate times duration requests", () => {
-    expect(vegeta('-http2 -insecure -duration=10s -rate=1000', { bucketsMs: [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5] })).toEqual({
-      command: 'vegeta attack -http2 -insecure -duration=10s -rate=1000', protocol: 'h2', connections: 1, streams: 100, threads: 1, keepAlive: true,
-      rate: 1000, requests: 10_000, timeoutSeconds: 30,
+    expect(
+      vegeta('-http2 -insecure -duration=10s -rate=1000', {
+        bucketsMs: [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5],
+      }),
+    ).toEqual({
+      command: 'vegeta attack -http2 -insecure -duration=10s -rate=1000',
+      protocol: 'h2',
+      connections: 1,
+      streams: 100,
+      threads: 1,
+      keepAlive: true,
+      rate: 1000,
+      requests: 10_000,
+      timeoutSeconds: 30,
       bucketSeconds: [0.00015, 0.0003, 0.00045, 0.0006, 0.00075, 0.0009, 0.001, 0.002, 0.005],
     });
   });
@@ -88,9 +117,15 @@ describe('vegeta', () => {
     ['-duration=1s -h2c', { protocol: 'h2c', connections: 1, streams: 100 }],
     ['-duration=1s -http2=true -h2c=false', { protocol: 'h2' }],
     ['-duration=10s -http2=false', { protocol: 'http/1.1', connections: 100, keepAlive: true }],
-    ['-duration=1s -http2=false -keepalive=false -max-connections=20', { protocol: 'http/1.1', connections: 20, keepAlive: false }],
+    [
+      '-duration=1s -http2=false -keepalive=false -max-connections=20',
+      { protocol: 'http/1.1', connections: 20, keepAlive: false },
+    ],
     ['-duration=1s -rate=3 -http2=false', { connections: 3, requests: 3 }],
-    ["-duration=1s -header 'X-A: b' -header=X-C:d -name=first -output=o.bin", { headers: { 'X-A': 'b', 'X-C': 'd' } }],
+    [
+      "-duration=1s -header 'X-A: b' -header=X-C:d -name=first -output=o.bin",
+      { headers: { 'X-A': 'b', 'X-C': 'd' } },
+    ],
   ])('"%s" is %o', (line, profile) => {
     expect(vegeta(line)).toMatchObject(profile);
   });
@@ -98,7 +133,10 @@ describe('vegeta', () => {
   test.each([
     ['-rate=1000', /^vegeta: give a -duration/],
     ['-duration=0 -rate=1', /^vegeta -duration 0 has to be a time/],
-    ['-duration=1m30s', /^vegeta -duration 1m30s has to be a time such as 10, 10ms, 10s, 10m, 10h$/],
+    [
+      '-duration=1m30s',
+      /^vegeta -duration 1m30s has to be a time such as 10, 10ms, 10s, 10m, 10h$/,
+    ],
     ['-duration=-1s', /-duration -1s/],
     ['-duration=1s -rate=0', /^vegeta -rate 0 has to be a whole number above 0/],
     ['-duration=1s -rate=infinity', /^vegeta -rate infinity has to be a whole number above 0/],
@@ -109,13 +147,25 @@ describe('vegeta', () => {
     ['-duration=1s -timeout=0', /^vegeta -timeout 0/],
     ['-duration=1s -rate', /^vegeta: -rate needs a value/],
     ['-duration=1s -duration=2s', /^vegeta: -duration is given twice/],
-    ['-http2=no -duration=1s', /^vegeta: -http2=no cannot be honoured here; these can: -http2 -h2c -insecure -keepalive -duration -rate -max-connections /],
+    [
+      '-http2=no -duration=1s',
+      /^vegeta: -http2=no cannot be honoured here; these can: -http2 -h2c -insecure -keepalive -duration -rate -max-connections /,
+    ],
     ['-duration=1s -max-workers=5', /^vegeta: -max-workers cannot be honoured/],
-    ['-duration=1s -targets=list.txt', /^vegeta: -targets cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/],
+    [
+      '-duration=1s -targets=list.txt',
+      /^vegeta: -targets cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/,
+    ],
     ['attack -duration=1s', /^vegeta: leave "attack" out/],
     ['-duration=1s -h2c -http2=false', /^vegeta: -h2c and -http2=false do not go together/],
     ['-duration=1s -keepalive=false', /^vegeta: -keepalive=false cannot be honoured with HTTP\/2/],
     ['-duration=1s -max-connections=0', /^vegeta -max-connections 0/],
-    ['-duration=1s | vegeta report', /^vegeta: \| needs a shell: a load is one command with its flags/],
-  ])('"%s" is refused in one line', refused((line) => vegeta(line)));
+    [
+      '-duration=1s | vegeta report',
+      /^vegeta: \| needs a shell: a load is one command with its flags/,
+    ],
+  ])(
+    '"%s" is refused in one line',
+    refused((line) => vegeta(line)),
+  );
 });

@@ -16,7 +16,10 @@ vi.stubEnv('INIT_CWD', folder);
 afterAll(() => void vi.unstubAllEnvs());
 
 /** All that a line comes to. */
-function loadOfLine(line: string, scheme?: 'http' | 'https'): Omit<LoadLine, 'over'> & ReturnType<LoadLine['over']> {
+function loadOfLine(
+  line: string,
+  scheme?: 'http' | 'https',
+): Omit<LoadLine, 'over'> & ReturnType<LoadLine['over']> {
   const { over, ...target } = readLoadLine(line);
   return { ...target, ...over(scheme) };
 }
@@ -25,10 +28,19 @@ describe("the articles' lines are what the scenarios have", () => {
   test.each([
     ['wrk -c 100 -t 10 -d 10 http://127.0.0.1/', wrk('-c 100 -t 10 -d 10')],
     ['ab -c 10000 -n 1000000 -r http://172.31.20.18/', ab('-c 10000 -n 1000000 -r')],
-    ['weighttp -k -c 100 -n 100000 http://127.0.0.1:81/index.html', weighttp('-k -c 100 -n 100000')],
+    [
+      'weighttp -k -c 100 -n 100000 http://127.0.0.1:81/index.html',
+      weighttp('-k -c 100 -n 100000'),
+    ],
     ['h2load -n 100000 -c 1000 https://www.example.com -t 16', h2load('-n 100000 -c 1000 -t 16')],
-    ['h2load -n100000 -c100 -m100 https://127.0.0.1:8081/index.html', h2load('-n100000 -c100 -m100')],
-    ['vegeta attack -http2 -insecure -duration=10s -rate=1000', vegeta('-http2 -insecure -duration=10s -rate=1000')],
+    [
+      'h2load -n100000 -c100 -m100 https://127.0.0.1:8081/index.html',
+      h2load('-n100000 -c100 -m100'),
+    ],
+    [
+      'vegeta attack -http2 -insecure -duration=10s -rate=1000',
+      vegeta('-http2 -insecure -duration=10s -rate=1000'),
+    ],
   ])('%s', (line, { command: _, ...profile }) => {
     const { command, ...load } = loadOfLine(line).load;
     expect(load).toEqual(profile);
@@ -48,30 +60,53 @@ describe('the line', () => {
   test('is quoted as for a shell', () => {
     const line = String.raw`wrk -H 'A: $HOME \ "x"' -H "B: 'y' \"z\" \$5 \n" -H C:\ d\'e -H "D: "'f'g 'http://localhost/?a=1&b=2'`;
     expect(loadOfLine(line)).toMatchObject({
-      load: { headers: { A: String.raw`$HOME \ "x"`, B: String.raw`'y' "z" $5 \n`, C: "d'e", D: 'fg' }, command: line },
+      load: {
+        headers: { A: String.raw`$HOME \ "x"`, B: String.raw`'y' "z" $5 \n`, C: "d'e", D: 'fg' },
+        command: line,
+      },
       url: { path: '/?a=1&b=2' },
     });
     expect(loadOfLine('wrk -H "A: cost$"').load.headers).toEqual({ A: 'cost$' });
-    expect(Object.entries(loadOfLine('wrk -H __proto__:x').load.headers ?? {})).toEqual([['__proto__', 'x']]);
+    expect(Object.entries(loadOfLine('wrk -H __proto__:x').load.headers ?? {})).toEqual([
+      ['__proto__', 'x'],
+    ]);
   });
 
   test.each([
-    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/],
+    [
+      '',
+      /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/,
+    ],
     ['   ', /^give the command line/],
-    ['-c 100 -d 10', /^there is no load generator "-c" here: (?:did you mean \w+\?|there are wrk, h2load, ab, weighttp, vegeta)$/],
+    [
+      '-c 100 -d 10',
+      /^there is no load generator "-c" here: (?:did you mean \w+\?|there are wrk, h2load, ab, weighttp, vegeta)$/,
+    ],
     ['wrk2 -c 100', /^there is no load generator "wrk2" here: did you mean wrk\?$/],
     ['h2load -w 16', /^h2load: -w cannot be honoured here; these can: -n -c /],
     ['wrk -R 0', /^wrk -R 0 has to be a whole number above 0$/],
     ['wrk --conections 100', /^wrk: --conections cannot be honoured here; these can: -c /],
-    ['h2load -c 10 -D 1 --rps=0', /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/],
-    ['h2load --h1 -c 10 -m 4', /^h2load: -m 4 would pipeline over HTTP\/1\.1, which cannot be honoured here: -c 40 without -m has as many requests at once$/],
+    [
+      'h2load -c 10 -D 1 --rps=0',
+      /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/,
+    ],
+    [
+      'h2load --h1 -c 10 -m 4',
+      /^h2load: -m 4 would pipeline over HTTP\/1\.1, which cannot be honoured here: -c 40 without -m has as many requests at once$/,
+    ],
     ['/opt/bin/h2laod -n 1', /^there is no load generator "h2laod" here: did you mean h2load\?/],
     ['hey -z 10s http://localhost/wrk', /^there is no load generator "hey" here/],
-    ['time wrk -c 100', /^there is no load generator "time" here: there are wrk, h2load, ab, weighttp, vegeta$/],
+    [
+      'time wrk -c 100',
+      /^there is no load generator "time" here: there are wrk, h2load, ab, weighttp, vegeta$/,
+    ],
     ['taskset -c 1 wrk -c 100', /^there is no load generator "taskset" here/],
     ['A=1 wrk', /^there is no load generator "A=1" here/],
     ['# wrk -c 1', /^the load: # needs a shell/],
-    ['wrk -c 10; wrk -c 20', /^the load: ; needs a shell: a load is one command with its flags, such as "wrk -c 100 -d 10", with '…' around what a shell would change$/],
+    [
+      'wrk -c 10; wrk -c 20',
+      /^the load: ; needs a shell: a load is one command with its flags, such as "wrk -c 100 -d 10", with '…' around what a shell would change$/,
+    ],
     ['wrk -c 10\nwrk -c 20', /^the load: a second line needs a shell/],
     ['wrk -c 10 && ab', /^the load: && needs a shell/],
     ['wrk http://localhost/?a=1&b=2', /^the load: & needs a shell/],
@@ -84,34 +119,67 @@ describe('the line', () => {
     ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
     ['wrk -c `nproc`', /^the load: ` needs a shell/],
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
-    ['wrk -c 100 -s post.lua http://localhost/', /^wrk: -s cannot be honoured here: no script is run\. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab/],
-    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; several pages are --urls FILE$/],
+    [
+      'wrk -c 100 -s post.lua http://localhost/',
+      /^wrk: -s cannot be honoured here: no script is run\. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab/,
+    ],
+    [
+      'wrk http://a/ http://b/',
+      /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; several pages are --urls FILE$/,
+    ],
     ['wrk 100', /^wrk: "100" is no URL/],
     ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
     ['wrk http://', /^wrk: "http:\/\/" is no URL/],
     ['wrk http://a:99999/', /is no URL/],
     ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
-    ['h2load -i list', /^h2load: -i cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/],
+    [
+      'h2load -i list',
+      /^h2load: -i cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/,
+    ],
     ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
     ['vegeta', /^vegeta: only "vegeta attack" makes load/],
-    ['vegeta attack http://a/ -duration=1s', /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/],
-    ['vegeta attack -targets=list -duration=1s', /^vegeta: -targets cannot be honoured here: several pages are --urls FILE/],
-    ['vegeta attack -body=body.json -duration=1s', /^vegeta: -body cannot be honoured here: all requests are GET; for a body at a rate take h2load --rps with -d$/],
-    ['h2load --ciphers=HIGH', /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE-ECDSA-AES128-GCM-SHA256 /],
-    ['h2load --groups X25519:X448', /^h2load --groups X448 cannot be honoured here; these can: X25519 P-256 P-384 P-521$/],
-    ['h2load --alpn-list=http/1.1', /^h2load: --alpn-list cannot be honoured here: take --h1 for HTTP\/1\.1$/],
+    [
+      'vegeta attack http://a/ -duration=1s',
+      /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/,
+    ],
+    [
+      'vegeta attack -targets=list -duration=1s',
+      /^vegeta: -targets cannot be honoured here: several pages are --urls FILE/,
+    ],
+    [
+      'vegeta attack -body=body.json -duration=1s',
+      /^vegeta: -body cannot be honoured here: all requests are GET; for a body at a rate take h2load --rps with -d$/,
+    ],
+    [
+      'h2load --ciphers=HIGH',
+      /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE-ECDSA-AES128-GCM-SHA256 /,
+    ],
+    [
+      'h2load --groups X25519:X448',
+      /^h2load --groups X448 cannot be honoured here; these can: X25519 P-256 P-384 P-521$/,
+    ],
+    [
+      'h2load --alpn-list=http/1.1',
+      /^h2load: --alpn-list cannot be honoured here: take --h1 for HTTP\/1\.1$/,
+    ],
     ['ab -n 1 -f SSL3 http://a/', /^ab: -f cannot be honoured here; these can: -c -n /],
     ['h2load -d large', /^h2load -d large: it has more than 16384 bytes$/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
     ['h2load -H "connection: close"', /connection is set by the load generator/],
     ['h2load -H ":method: POST"', /^h2load -H ":method: POST" has to be a header/],
-  ])('"%s" is refused in one line', refused((line) => loadOfLine(line)));
+  ])(
+    '"%s" is refused in one line',
+    refused((line) => loadOfLine(line)),
+  );
 });
 
 describe('a rate', () => {
   test.each([
-    ['wrk -t2 -c100 -d30s -R2k -L http://localhost/', { connections: 100, rate: 2000, requests: 60_000 }],
+    [
+      'wrk -t2 -c100 -d30s -R2k -L http://localhost/',
+      { connections: 100, rate: 2000, requests: 60_000 },
+    ],
     ['wrk -R 50 -d 2', { connections: 10, rate: 50, requests: 100 }],
     ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
     ['h2load -c 10 --rps=20 -n 400 --h1', { protocol: 'http/1.1', rate: 200, requests: 400 }],
@@ -124,14 +192,20 @@ describe('a rate', () => {
 
 describe('the URL', () => {
   test.each([
-    ['wrk -d 1 http://localhost:8080/a%20b?q=%2F', { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' }],
+    [
+      'wrk -d 1 http://localhost:8080/a%20b?q=%2F',
+      { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
+    ],
     ['wrk http://127.0.0.1', { scheme: 'http', path: '/' }],
     ['wrk HTTP://127.0.0.1:80?a', { scheme: 'http', port: 80, path: '/?a' }],
     ['wrk https://a.example:443/', { scheme: 'https', host: 'a.example', port: 443, path: '/' }],
     ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
     ['wrk https://[::1]:8443/#top', { scheme: 'https', port: 8443, path: '/' }],
     ['wrk https://WWW.Example.com/a', { scheme: 'https', host: 'www.example.com', path: '/a' }],
-    ['wrk http://www.example.com:8080', { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/' }],
+    [
+      'wrk http://www.example.com:8080',
+      { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/' },
+    ],
     ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
     ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
     ['weighttp -n 1 127.0.0.1:81/index.html', { scheme: 'http', port: 81, path: '/index.html' }],
@@ -143,7 +217,10 @@ describe('the URL', () => {
 
   test('may be left out; a header says the host better', () => {
     expect(loadOfLine('wrk -c 2')).not.toHaveProperty('url');
-    expect(loadOfLine('wrk -c 2 -H "host: b.example" -H A:b http://a.example/')).toMatchObject({ host: 'b.example', load: { headers: { A: 'b' } } });
+    expect(loadOfLine('wrk -c 2 -H "host: b.example" -H A:b http://a.example/')).toMatchObject({
+      host: 'b.example',
+      load: { headers: { A: 'b' } },
+    });
     expect(loadOfLine('wrk -c 2 -H Host:b.example')).toMatchObject({ host: 'b.example' });
     expect(loadOfLine('wrk -c 2 -H Host:b.example').load).not.toHaveProperty('headers');
   });
@@ -160,7 +237,11 @@ describe('the URL', () => {
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
     ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
     ['vegeta attack -duration=1s -h2c', 'https', { protocol: 'h2' }],
-    ['vegeta attack -duration=1s -rate=500 -max-connections 7', 'http', { protocol: 'http/1.1', connections: 7 }],
+    [
+      'vegeta attack -duration=1s -rate=500 -max-connections 7',
+      'http',
+      { protocol: 'http/1.1', connections: 7 },
+    ],
     ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],
     ['wrk', 'https', { protocol: 'http/1.1' }],
   ])('says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
@@ -172,11 +253,26 @@ describe('what is asked', () => {
   test.each([
     ['ab -n 1 -i http://localhost/', { method: 'HEAD' }],
     ['ab -n 1 -m DELETE http://localhost/', { method: 'DELETE' }],
-    ['ab -n 1 -p body.json -T application/json http://localhost/', { method: 'POST', body: '{"a":1}', headers: { 'Content-Type': 'application/json' } }],
-    ['ab -n 1 -u body.json -H "content-type: a/b" http://localhost/', { method: 'PUT', body: '{"a":1}', headers: { 'content-type': 'a/b' } }],
-    ['ab -n 1 -m PATCH -p empty http://localhost/', { method: 'PATCH', body: '', headers: { 'Content-Type': 'text/plain' } }],
-    ['ab -n 1 -C a=1 -C b=2 -A me:secret http://localhost/', { headers: { Cookie: 'a=1; b=2', Authorization: 'Basic bWU6c2VjcmV0' } }],
-    ['h2load -n 1 -d body.json -H "A: b" https://localhost/', { method: 'POST', body: '{"a":1}', headers: { A: 'b' } }],
+    [
+      'ab -n 1 -p body.json -T application/json http://localhost/',
+      { method: 'POST', body: '{"a":1}', headers: { 'Content-Type': 'application/json' } },
+    ],
+    [
+      'ab -n 1 -u body.json -H "content-type: a/b" http://localhost/',
+      { method: 'PUT', body: '{"a":1}', headers: { 'content-type': 'a/b' } },
+    ],
+    [
+      'ab -n 1 -m PATCH -p empty http://localhost/',
+      { method: 'PATCH', body: '', headers: { 'Content-Type': 'text/plain' } },
+    ],
+    [
+      'ab -n 1 -C a=1 -C b=2 -A me:secret http://localhost/',
+      { headers: { Cookie: 'a=1; b=2', Authorization: 'Basic bWU6c2VjcmV0' } },
+    ],
+    [
+      'h2load -n 1 -d body.json -H "A: b" https://localhost/',
+      { method: 'POST', body: '{"a":1}', headers: { A: 'b' } },
+    ],
     ['weighttp -n 1 -H "A: b" http://localhost/', { headers: { A: 'b' } }],
   ])('by "%s" is %o, and comes with the load that is fitted', (line, request) => {
     const { load } = loadOfLine(line);
@@ -184,41 +280,66 @@ describe('what is asked', () => {
     expect(fitLoad(load, { generatorCores: 1, exact: false, quick: true })).toMatchObject(request);
   });
 
-  test.each([
-    ['wrk http://localhost/'],
-    ['vegeta attack -duration=1s'],
-  ])('is GET without more by "%s"', (line) => {
-    const load = fitLoad(loadOfLine(line).load, { generatorCores: 1, exact: false });
-    for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
-  });
+  test.each([['wrk http://localhost/'], ['vegeta attack -duration=1s']])(
+    'is GET without more by "%s"',
+    (line) => {
+      const load = fitLoad(loadOfLine(line).load, { generatorCores: 1, exact: false });
+      for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
+    },
+  );
 
   test.each([
     ['wrk -c 2 -t 2 -d 5S -T 3s -L', wrk('-c 2 -t 2 -d 5s --timeout 3s --latency')],
     ['ab -n 10 -c 2 -l -q http://a/', ab('-n 10 -c 2')],
     ['weighttp -n 10 -k a/', weighttp('-n 10 -k')],
-    ['h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/', h2load('-n 10', { tls: { ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'X25519'] } })],
+    [
+      'h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/',
+      h2load('-n 10', {
+        tls: { ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'X25519'] },
+      }),
+    ],
     ['h2load -n 10 --groups=P-256 http://a/', h2load('-n 10 -p h2c')],
-    ['vegeta attack -duration=1s -workers=5 -http2=false -connections=9 -output=a.bin', vegeta('-duration=1s -http2=false')],
-  ])('"%s" is honoured, with what changes nothing about the load left out', (line, { command: _, ...profile }) => {
-    const { command: __, ...load } = loadOfLine(line).load;
-    expect(load).toEqual(profile);
-  });
+    [
+      'vegeta attack -duration=1s -workers=5 -http2=false -connections=9 -output=a.bin',
+      vegeta('-duration=1s -http2=false'),
+    ],
+  ])(
+    '"%s" is honoured, with what changes nothing about the load left out',
+    (line, { command: _, ...profile }) => {
+      const { command: __, ...load } = loadOfLine(line).load;
+      expect(load).toEqual(profile);
+    },
+  );
 
   test('for how long: ab -t and -s', () => {
     const { load } = loadOfLine('ab -t 30 -s 5 -c 4 -k -l -q http://localhost/');
-    expect(load).toMatchObject({ durationSeconds: 30, timeoutSeconds: 5, connections: 4, keepAlive: true });
+    expect(load).toMatchObject({
+      durationSeconds: 30,
+      timeoutSeconds: 5,
+      connections: 4,
+      keepAlive: true,
+    });
     expect(load).not.toHaveProperty('requests');
   });
 });
 
 test.each([
   ['ab -A me:hunter2 -c 1 -n 10 http://localhost/', 'ab -A *** -c 1 -n 10 http://localhost/'],
-  ["ab -kAme:hunter2 -C sid=hunter2 -n 5 -H 'X: y' http://localhost/", "ab -kA*** -C *** -n 5 -H 'X: y' http://localhost/"],
+  [
+    "ab -kAme:hunter2 -C sid=hunter2 -n 5 -H 'X: y' http://localhost/",
+    "ab -kA*** -C *** -n 5 -H 'X: y' http://localhost/",
+  ],
   ["wrk -H 'Authorization: Bearer hunter2' -d 1", "wrk -H 'Authorization: ***' -d 1"],
-  ["wrk -H'Cookie: hunter2' --header='X-Api-Key: hunter2' --header \"Accept: a\"", "wrk '-HCookie: ***' '--header=X-Api-Key: ***' --header \"Accept: a\""],
+  [
+    "wrk -H'Cookie: hunter2' --header='X-Api-Key: hunter2' --header \"Accept: a\"",
+    "wrk '-HCookie: ***' '--header=X-Api-Key: ***' --header \"Accept: a\"",
+  ],
   ['/opt/h2load -HAuthorization:hunter2 -n 1', "h2load '-HAuthorization: ***' -n 1"],
   ['weighttp -n 1 -H "x-auth: hunter2\'hunter2"', "weighttp -n 1 -H 'x-auth: ***'"],
-  ['vegeta attack -rate=1 -duration=1s -header "Authorization: hunter2" -header=\'X-Token: hunter2\'', "vegeta attack -rate=1 -duration=1s -header 'Authorization: ***' '-header=X-Token: ***'"],
+  [
+    'vegeta attack -rate=1 -duration=1s -header "Authorization: hunter2" -header=\'X-Token: hunter2\'',
+    "vegeta attack -rate=1 -duration=1s -header 'Authorization: ***' '-header=X-Token: ***'",
+  ],
 ])('credentials are sent and not shown: %s', (line, shown) => {
   const { command, headers } = loadOfLine(line).load;
   expect(command).toBe(shown);
@@ -226,12 +347,27 @@ test.each([
 });
 
 test.each([
-  ['wrk -c 99999999999 -d 1', 'wrk: connections 99999999999 has to be a whole number from 1 to 1000000'],
-  ['wrk -c 10 -d 99999999999h', 'wrk: durationSeconds 359999999996400 has to be above 0, and at most 86400'],
+  [
+    'wrk -c 99999999999 -d 1',
+    'wrk: connections 99999999999 has to be a whole number from 1 to 1000000',
+  ],
+  [
+    'wrk -c 10 -d 99999999999h',
+    'wrk: durationSeconds 359999999996400 has to be above 0, and at most 86400',
+  ],
   ['wrk -t 99999 -c 99999 -d 1', 'wrk: threads 99999 has to be a whole number from 1 to 1024'],
-  ['wrk -c 10 -d 10 --timeout 999999999s', 'wrk: timeoutSeconds 999999999 has to be above 0, and at most 86400'],
-  ['h2load -n 10 -c 1 -m 99999999999', 'h2load: streams 99999999999 has to be a whole number from 1 to 1000000'],
-  ['vegeta attack -rate 999999999999 -duration 1s', 'vegeta: rate 999999999999 has to be above 0, and at most 1000000000'],
+  [
+    'wrk -c 10 -d 10 --timeout 999999999s',
+    'wrk: timeoutSeconds 999999999 has to be above 0, and at most 86400',
+  ],
+  [
+    'h2load -n 10 -c 1 -m 99999999999',
+    'h2load: streams 99999999999 has to be a whole number from 1 to 1000000',
+  ],
+  [
+    'vegeta attack -rate 999999999999 -duration 1s',
+    'vegeta: rate 999999999999 has to be above 0, and at most 1000000000',
+  ],
 ])('%s: a number that no load can have is refused', (line, message) => {
   expect(() => loadOfLine(line)).toThrow(message);
 });

@@ -6,7 +6,12 @@ import { refused } from '../fixtures/refused.ts';
 describe('wrk', () => {
   test("reads the article's line", () => {
     expect(wrk('-c 100 -t 10 -d 10')).toEqual({
-      command: 'wrk -c 100 -t 10 -d 10', protocol: 'http/1.1', connections: 100, threads: 10, keepAlive: true, durationSeconds: 10,
+      command: 'wrk -c 100 -t 10 -d 10',
+      protocol: 'http/1.1',
+      connections: 100,
+      threads: 10,
+      keepAlive: true,
+      durationSeconds: 10,
     });
   });
 
@@ -22,10 +27,19 @@ describe('wrk', () => {
   });
 
   test('takes headers, of which Connection says whether connections are kept, and a time-out', () => {
-    expect(wrk(`-H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`)).toEqual({
+    expect(
+      wrk(
+        `-H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`,
+      ),
+    ).toEqual({
       command: `wrk -H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H 'Cookie: ***' -H 'cookie: ***' -H X-L:1 -H X-L:2 --timeout 3s`,
-      protocol: 'http/1.1', connections: 10, threads: 2, keepAlive: true, durationSeconds: 10, timeoutSeconds: 3,
-      headers: { 'Accept-Encoding': 'gzip', 'X-A': "'b'", 'Cookie': 'a=1; b=2', 'X-L': '1, 2' },
+      protocol: 'http/1.1',
+      connections: 10,
+      threads: 2,
+      keepAlive: true,
+      durationSeconds: 10,
+      timeoutSeconds: 3,
+      headers: { 'Accept-Encoding': 'gzip', 'X-A': "'b'", Cookie: 'a=1; b=2', 'X-L': '1, 2' },
     });
     const closing = wrk('-H "Connection: Close" -H X-Empty:');
     expect(closing).toMatchObject({ keepAlive: false, headers: { 'X-Empty': '' } });
@@ -40,7 +54,10 @@ describe('wrk', () => {
     ['-H Accept', /^wrk -H "Accept" has to be a header such as/],
     ['-H ": x"', /^wrk -H ": x" has to be a header/],
     ['-H "a b: x"', /^wrk -H "a b: x": "a b" is not a header name/],
-    ['-H Content-Length:5', /^wrk -H "Content-Length:5": Content-Length is set by the load generator/],
+    [
+      '-H Content-Length:5',
+      /^wrk -H "Content-Length:5": Content-Length is set by the load generator/,
+    ],
     ['-H "Connection: Upgrade"', /Connection is set by/],
     ['-H Host:a -H host:b', /^wrk -H "host:b": Host is given twice/],
     ['--latency=yes', /^wrk: --latency=yes cannot be honoured/],
@@ -68,7 +85,14 @@ describe('ab', () => {
   ])('"%s" is HTTP/1.0, kept alive: %s', (line, keepAlive) => {
     const { command, ...profile } = ab(line);
     expect(command).toBe(`ab ${line}`);
-    expect(profile).toEqual({ protocol: 'http/1.0', connections: 10, threads: 1, keepAlive, requests: 1000, timeoutSeconds: 30 });
+    expect(profile).toEqual({
+      protocol: 'http/1.0',
+      connections: 10,
+      threads: 1,
+      keepAlive,
+      requests: 1000,
+      timeoutSeconds: 30,
+    });
   });
 
   test.each([
@@ -88,13 +112,29 @@ describe('ab', () => {
 describe('weighttp', () => {
   test("reads the article's line: HTTP/1.1, kept alive", () => {
     expect(weighttp('-k -c 100 -n 100000')).toEqual({
-      command: 'weighttp -k -c 100 -n 100000', protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, requests: 100_000, timeoutSeconds: 600,
+      command: 'weighttp -k -c 100 -n 100000',
+      protocol: 'http/1.1',
+      connections: 100,
+      threads: 1,
+      keepAlive: true,
+      requests: 100_000,
+      timeoutSeconds: 600,
     });
   });
 
   test('has one connection per request without -k', () => {
-    expect(weighttp('-n 10 -c 4 -t 2')).toMatchObject({ connections: 4, threads: 2, keepAlive: false, requests: 10 });
-    expect(weighttp('-kn10')).toMatchObject({ connections: 1, threads: 1, keepAlive: true, requests: 10 });
+    expect(weighttp('-n 10 -c 4 -t 2')).toMatchObject({
+      connections: 4,
+      threads: 2,
+      keepAlive: false,
+      requests: 10,
+    });
+    expect(weighttp('-kn10')).toMatchObject({
+      connections: 1,
+      threads: 1,
+      keepAlive: true,
+      requests: 10,
+    });
   });
 
   test.each([
@@ -112,61 +152,135 @@ describe('fitLoad', () => {
 
   test('runs one thread per generator core, all connections, one second of warm-up', () => {
     expect(fitLoad(profile, { generatorCores: 1, exact: false })).toEqual({
-      command: 'wrk -c 100 -t 10 -d 10', protocol: 'http/1.1', connections: 100, threads: 1, keepAlive: true, durationSeconds: 10, warmupSeconds: 1,
-      streams: 1, timeoutSeconds: 5,
+      command: 'wrk -c 100 -t 10 -d 10',
+      protocol: 'http/1.1',
+      connections: 100,
+      threads: 1,
+      keepAlive: true,
+      durationSeconds: 10,
+      warmupSeconds: 1,
+      streams: 1,
+      timeoutSeconds: 5,
     });
   });
 
-  test("never runs more threads than the article, and its number with exact", () => {
+  test('never runs more threads than the article, and its number with exact', () => {
     expect(fitLoad(profile, { generatorCores: 64, exact: false }).threads).toBe(10);
     expect(fitLoad(profile, { generatorCores: 1, exact: true }).threads).toBe(10);
   });
 
   test('takes the duration that is asked for; quick shortens, and never lengthens', () => {
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 3.5 }).durationSeconds).toBe(3.5);
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 5, quick: true }).durationSeconds).toBe(5);
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ durationSeconds: 2, warmupSeconds: 0.5 });
-    expect(fitLoad(wrk('-d 1'), { generatorCores: 1, exact: false, quick: true }).durationSeconds).toBe(1);
+    expect(
+      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 3.5 }).durationSeconds,
+    ).toBe(3.5);
+    expect(
+      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 5, quick: true })
+        .durationSeconds,
+    ).toBe(5);
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
+      durationSeconds: 2,
+      warmupSeconds: 0.5,
+    });
+    expect(
+      fitLoad(wrk('-d 1'), { generatorCores: 1, exact: false, quick: true }).durationSeconds,
+    ).toBe(1);
   });
 
   test('counts requests where the article does, without a warm-up', () => {
     const counted = ab('-c 10 -n 1000');
     expect(fitLoad(counted, { generatorCores: 4, exact: false })).toEqual({
-      command: 'ab -c 10 -n 1000', protocol: 'http/1.0', connections: 10, threads: 1, keepAlive: false, requests: 1000, warmupSeconds: 0,
-      streams: 1, timeoutSeconds: 30,
+      command: 'ab -c 10 -n 1000',
+      protocol: 'http/1.0',
+      connections: 10,
+      threads: 1,
+      keepAlive: false,
+      requests: 1000,
+      warmupSeconds: 0,
+      streams: 1,
+      timeoutSeconds: 30,
     });
-    expect(fitLoad(counted, { generatorCores: 4, exact: false, quick: true })).toMatchObject({ requests: 100 });
-    expect(fitLoad(ab('-c 10 -n 10'), { generatorCores: 4, exact: false, quick: true })).toMatchObject({ requests: 10 });
+    expect(fitLoad(counted, { generatorCores: 4, exact: false, quick: true })).toMatchObject({
+      requests: 100,
+    });
+    expect(
+      fitLoad(ab('-c 10 -n 10'), { generatorCores: 4, exact: false, quick: true }),
+    ).toMatchObject({ requests: 10 });
     const timed = fitLoad(counted, { generatorCores: 4, exact: false, durationSeconds: 2 });
     expect(timed).toMatchObject({ durationSeconds: 2, warmupSeconds: 1 });
     expect(timed).not.toHaveProperty('requests');
   });
 
   test('takes a window instead of requests that would take hours; all of them with exact', () => {
-    const long = { ...ab('-c 1000 -n 1000000 -r'), secondsHere: 30, warmupSeconds: 3, expectedRps: 1200 };
+    const long = {
+      ...ab('-c 1000 -n 1000000 -r'),
+      secondsHere: 30,
+      warmupSeconds: 3,
+      expectedRps: 1200,
+    };
     const fitted = (options: object, profile = long): object => {
-      const { requests, durationSeconds, warmupSeconds } = fitLoad(profile, { generatorCores: 1, exact: false, ...options });
+      const { requests, durationSeconds, warmupSeconds } = fitLoad(profile, {
+        generatorCores: 1,
+        exact: false,
+        ...options,
+      });
       return { requests, durationSeconds, warmupSeconds };
     };
     expect(fitted({})).toEqual({ durationSeconds: 30, warmupSeconds: 3 });
     expect(fitted({ quick: true })).toEqual({ durationSeconds: 3, warmupSeconds: 3 });
-    expect(fitted({ quick: true }, { ...long, secondsHere: 8 })).toMatchObject({ durationSeconds: 2 });
-    expect(fitted({ quick: true }, { ...long, secondsHere: 1 })).toMatchObject({ durationSeconds: 1 });
-    expect(fitted({ durationSeconds: 40, quick: true })).toEqual({ durationSeconds: 40, warmupSeconds: 3 });
+    expect(fitted({ quick: true }, { ...long, secondsHere: 8 })).toMatchObject({
+      durationSeconds: 2,
+    });
+    expect(fitted({ quick: true }, { ...long, secondsHere: 1 })).toMatchObject({
+      durationSeconds: 1,
+    });
+    expect(fitted({ durationSeconds: 40, quick: true })).toEqual({
+      durationSeconds: 40,
+      warmupSeconds: 3,
+    });
     expect(fitted({ exact: true })).toEqual({ requests: 1_000_000, warmupSeconds: 0 });
     expect(fitted({ exact: true, quick: true })).toEqual({ requests: 100_000, warmupSeconds: 0 });
-    expect(fitted({ exact: true, durationSeconds: 7 })).toEqual({ durationSeconds: 7, warmupSeconds: 3 });
-    expect(fitLoad(long, { generatorCores: 1, exact: false })).toMatchObject({ command: 'ab -c 1000 -n 1000000 -r', expectedRps: 1200 });
+    expect(fitted({ exact: true, durationSeconds: 7 })).toEqual({
+      durationSeconds: 7,
+      warmupSeconds: 3,
+    });
+    expect(fitLoad(long, { generatorCores: 1, exact: false })).toMatchObject({
+      command: 'ab -c 1000 -n 1000000 -r',
+      expectedRps: 1200,
+    });
   });
 
   test('hands on what HTTP/2 loads have: streams, TLS, buckets, time-out; connections and streams as published', () => {
     const tls = { maxVersion: 'TLSv1.2' } as const;
-    expect(fitLoad(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), { generatorCores: 3, exact: false })).toEqual({
-      command: 'h2load -n 100000 -c 1000 -t 16 -m 10', protocol: 'h2', connections: 1000, streams: 10, threads: 3, keepAlive: true, tls,
-      timeoutSeconds: 600, requests: 100_000, warmupSeconds: 0,
+    expect(
+      fitLoad(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), {
+        generatorCores: 3,
+        exact: false,
+      }),
+    ).toEqual({
+      command: 'h2load -n 100000 -c 1000 -t 16 -m 10',
+      protocol: 'h2',
+      connections: 1000,
+      streams: 10,
+      threads: 3,
+      keepAlive: true,
+      tls,
+      timeoutSeconds: 600,
+      requests: 100_000,
+      warmupSeconds: 0,
     });
-    const rated = fitLoad(vegeta('-rate=10 -duration=2s', { bucketsMs: [1] }), { generatorCores: 1, exact: true });
-    expect(rated).toMatchObject({ rate: 10, requests: 20, bucketSeconds: [0.001], streams: 100, threads: 1, timeoutSeconds: 30, warmupSeconds: 0.402 });
+    const rated = fitLoad(vegeta('-rate=10 -duration=2s', { bucketsMs: [1] }), {
+      generatorCores: 1,
+      exact: true,
+    });
+    expect(rated).toMatchObject({
+      rate: 10,
+      requests: 20,
+      bucketSeconds: [0.001],
+      streams: 100,
+      threads: 1,
+      timeoutSeconds: 30,
+      warmupSeconds: 0.402,
+    });
   });
 
   test.each([
@@ -179,35 +293,68 @@ describe('fitLoad', () => {
     ['-n 100000 -c 1020 -m 1020', 10_000, 'a tenth, where the article never fills the streams'],
     ['-n 1 -c 1 -m 100', 1, 'all of one'],
   ])('quick makes of "%s" %i requests: %s', (line, requests) => {
-    expect(fitLoad(h2load(line), { generatorCores: 1, exact: false, quick: true })).toMatchObject({ requests, warmupSeconds: 0 });
+    expect(fitLoad(h2load(line), { generatorCores: 1, exact: false, quick: true })).toMatchObject({
+      requests,
+      warmupSeconds: 0,
+    });
   });
 
   test('quick and a duration change how long a rate lasts, not the rate', () => {
     const profile = vegeta('-rate=1000 -duration=10s');
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ rate: 1000, requests: 2000 });
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.5 })).toMatchObject({ rate: 1000, requests: 500 });
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 30, quick: true })).toMatchObject({ rate: 1000, requests: 30_000 });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
+      rate: 1000,
+      requests: 2000,
+    });
+    expect(
+      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.5 }),
+    ).toMatchObject({ rate: 1000, requests: 500 });
+    expect(
+      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 30, quick: true }),
+    ).toMatchObject({ rate: 1000, requests: 30_000 });
     expect(fitLoad(profile, { generatorCores: 1, exact: false })).not.toHaveProperty('arrivals');
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, arrivals: 'poisson' })).toMatchObject({ rate: 1000, arrivals: 'poisson' });
-    expect(fitLoad(wrk('-c 1 -t 1 -d 1'), { generatorCores: 1, exact: false, arrivals: 'poisson' })).not.toHaveProperty('arrivals');
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.0001 })).toMatchObject({ requests: 1 });
-    expect(fitLoad(vegeta('-rate=10 -duration=1s'), { generatorCores: 1, exact: false, quick: true })).toMatchObject({ requests: 10 });
+    expect(
+      fitLoad(profile, { generatorCores: 1, exact: false, arrivals: 'poisson' }),
+    ).toMatchObject({ rate: 1000, arrivals: 'poisson' });
+    expect(
+      fitLoad(wrk('-c 1 -t 1 -d 1'), { generatorCores: 1, exact: false, arrivals: 'poisson' }),
+    ).not.toHaveProperty('arrivals');
+    expect(
+      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.0001 }),
+    ).toMatchObject({ requests: 1 });
+    expect(
+      fitLoad(vegeta('-rate=10 -duration=1s'), { generatorCores: 1, exact: false, quick: true }),
+    ).toMatchObject({ requests: 10 });
     for (const options of [{}, { quick: true }, { durationSeconds: 3 }]) {
-      expect(fitLoad(profile, { generatorCores: 1, exact: false, ...options })).not.toHaveProperty('durationSeconds');
+      expect(fitLoad(profile, { generatorCores: 1, exact: false, ...options })).not.toHaveProperty(
+        'durationSeconds',
+      );
     }
   });
 
   test('a duration takes the place of an HTTP/2 count', () => {
-    const load = fitLoad(h2load('-n 100000 -c 100 -m 10'), { generatorCores: 1, exact: false, durationSeconds: 3 });
+    const load = fitLoad(h2load('-n 100000 -c 100 -m 10'), {
+      generatorCores: 1,
+      exact: false,
+      durationSeconds: 3,
+    });
     expect(load).toMatchObject({ durationSeconds: 3, warmupSeconds: 1, streams: 10 });
     expect(load).not.toHaveProperty('requests');
   });
 
   test("keeps a warm-up of the article's own; quick shortens it", () => {
     const profile = h2load('-c 10 -D 30 --warm-up-time=5s');
-    expect(fitLoad(profile, { generatorCores: 1, exact: false })).toMatchObject({ durationSeconds: 30, warmupSeconds: 5 });
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ durationSeconds: 2, warmupSeconds: 0.5 });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false })).toMatchObject({
+      durationSeconds: 30,
+      warmupSeconds: 5,
+    });
+    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
+      durationSeconds: 2,
+      warmupSeconds: 0.5,
+    });
     const short = h2load('-D 1s --warm-up-time=100ms');
-    expect(fitLoad(short, { generatorCores: 1, exact: false, quick: true })).toMatchObject({ durationSeconds: 1, warmupSeconds: 0.1 });
+    expect(fitLoad(short, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
+      durationSeconds: 1,
+      warmupSeconds: 0.1,
+    });
   });
 });

@@ -8,53 +8,103 @@ import { latency, noLatency, phase } from '../fixtures/phase.ts';
 function of(values: readonly number[]): LatencyDistribution {
   const sorted = values.toSorted((a, b) => a - b);
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const sd = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1));
+  const sd = Math.sqrt(
+    values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1),
+  );
   const counts = new Map<number, number>();
   for (const value of sorted) counts.set(value, (counts.get(value) ?? 0) + 1);
   const histogram = [...counts] as HistogramBar[];
-  const at = (share: number): number => sorted[Math.max(1, Math.floor(share * sorted.length + 0.5)) - 1] as number;
+  const at = (share: number): number =>
+    sorted[Math.max(1, Math.floor(share * sorted.length + 0.5)) - 1] as number;
   return {
-    min: sorted[0] as number, max: sorted.at(-1) as number, mean, sd: values.length === 1 ? 0 : sd, histogram,
-    withinSd: values.filter((value) => Math.abs(value - mean) <= (values.length === 1 ? 0 : sd)).length / values.length,
-    p50: at(0.5), p75: at(0.75), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999),
+    min: sorted[0] as number,
+    max: sorted.at(-1) as number,
+    mean,
+    sd: values.length === 1 ? 0 : sd,
+    histogram,
+    withinSd:
+      values.filter((value) => Math.abs(value - mean) <= (values.length === 1 ? 0 : sd)).length /
+      values.length,
+    p50: at(0.5),
+    p75: at(0.75),
+    p90: at(0.9),
+    p95: at(0.95),
+    p99: at(0.99),
+    p999: at(0.999),
   };
 }
 
 describe('distributions of several rounds', () => {
   test('are those of all values together', () => {
-    const [first, second, third] = [Array.from({ length: 300 }, (_, i) => 1 + (i % 37)), Array.from({ length: 900 }, (_, i) => 2 + ((i * 7) % 101)), [400]];
+    const [first, second, third] = [
+      Array.from({ length: 300 }, (_, i) => 1 + (i % 37)),
+      Array.from({ length: 900 }, (_, i) => 2 + ((i * 7) % 101)),
+      [400],
+    ];
     const { histogram: _, ...all } = of([...first, ...second, ...third]);
     const merged = mergedLatency([of(first), noLatency, of(second), of(third)]);
-    for (const [name, value] of Object.entries(all)) expect(merged[name as keyof typeof all], name).toBeCloseTo(value, 9);
+    for (const [name, value] of Object.entries(all))
+      expect(merged[name as keyof typeof all], name).toBeCloseTo(value, 9);
   });
 
   test('of one round are its own, and of nothing nothing', () => {
     const { histogram: _, ...own } = of([3, 1, 2, 2]);
-    expect(mergedLatency([of([3, 1, 2, 2])])).toEqual({ ...own, sd: expect.closeTo(own.sd, 12) as number });
-    expect(mergedLatency([noLatency, noLatency])).toMatchObject({ min: 0, mean: 0, sd: 0, p50: 0, p999: 0, max: 0 });
+    expect(mergedLatency([of([3, 1, 2, 2])])).toEqual({
+      ...own,
+      sd: expect.closeTo(own.sd, 12) as number,
+    });
+    expect(mergedLatency([noLatency, noLatency])).toMatchObject({
+      min: 0,
+      mean: 0,
+      sd: 0,
+      p50: 0,
+      p999: 0,
+      max: 0,
+    });
     expect(mergedLatency([])).toMatchObject({ max: 0 });
   });
 
-  test('have no percentile beyond the longest value, as the histogram\'s last bar may end', () => {
-    const one = latency(1, 2, 2.9995, { histogram: [[1, 50], [3, 50]] });
+  test("have no percentile beyond the longest value, as the histogram's last bar may end", () => {
+    const one = latency(1, 2, 2.9995, {
+      histogram: [
+        [1, 50],
+        [3, 50],
+      ],
+    });
     expect(mergedLatency([one, one])).toMatchObject({ p50: 1, p99: 2.9995, max: 2.9995 });
   });
 
   test('of requests/s per connection have the extremes of all, and the rest on average', () => {
     const one = { min: 1, mean: 4, sd: 3, withinSd: 0.6, max: 9 };
-    expect(meanDistribution([one, { min: 2, mean: 6, sd: 4, withinSd: 0.8, max: 8 }])).toEqual({ min: 1, mean: 5, sd: Math.sqrt(12.5), withinSd: 0.7, max: 9 });
+    expect(meanDistribution([one, { min: 2, mean: 6, sd: 4, withinSd: 0.8, max: 8 }])).toEqual({
+      min: 1,
+      mean: 5,
+      sd: Math.sqrt(12.5),
+      withinSd: 0.7,
+      max: 9,
+    });
   });
 });
 
 describe('a percentile of each round', () => {
-  const round = (...parts: LatencyDistribution[]) => ({ round: 1, phases: parts.map((latencyMs) => phase({ requests: 1, latencyMs })) });
-  const values = (count: number): LatencyDistribution => of(Array.from({ length: count }, (_, i) => i + 1));
+  const round = (...parts: LatencyDistribution[]) => ({
+    round: 1,
+    phases: parts.map((latencyMs) => phase({ requests: 1, latencyMs })),
+  });
+  const values = (count: number): LatencyDistribution =>
+    of(Array.from({ length: count }, (_, i) => i + 1));
 
   test('needs ten responses beyond it', () => {
-    expect([responsesNeeded.p50, responsesNeeded.p90, responsesNeeded.p99]).toEqual([20, 100, 1000]);
-    expect(percentilePerRound([round(values(1000)), round(values(2000))], 'p99')).toEqual([990, 1980]);
+    expect([responsesNeeded.p50, responsesNeeded.p90, responsesNeeded.p99]).toEqual([
+      20, 100, 1000,
+    ]);
+    expect(percentilePerRound([round(values(1000)), round(values(2000))], 'p99')).toEqual([
+      990, 1980,
+    ]);
     expect(percentilePerRound([round(values(1000)), round(values(999))], 'p99')).toBeNull();
-    expect(percentilePerRound([round(values(1000)), round(values(999))], 'p90')).toEqual([900, 899]);
+    expect(percentilePerRound([round(values(1000)), round(values(999))], 'p90')).toEqual([
+      900, 899,
+    ]);
   });
 
   test('is that of all its phases', () => {

@@ -14,5 +14,10 @@ test('where none is near, all are told if they are few, and otherwise the neares
   expect(offer('influ', ['influx', 'none'])).toBe('did you mean influx?');
   expect(offer('postgres', ['influx', 'none'])).toBe('there are influx, none');
   expect(offer('postgres', ['none'])).toBe('there is none');
-  expect(offer('postgres', Array.from({ length: 11 }, (_, index) => `x${index}`))).toMatch(/^the nearest is x\d+$/);
+  expect(
+    offer(
+      'postgres',
+      Array.from({ length: 11 }, (_, index) => `x${index}`),
+    ),
+  ).toMatch(/^the nearest is x\d+$/);
 });

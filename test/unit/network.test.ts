@@ -14,7 +14,8 @@ import { isRunning } from '../fixtures/processes.ts';
 
 function folderOf(files: Readonly<Record<string, string>>): string {
   const folder = newFolder();
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o755 });
+  for (const [name, text] of Object.entries(files))
+    writeFileSync(join(folder, name), text, { mode: 0o755 });
   return folder;
 }
 
@@ -22,40 +23,80 @@ describe('kernel settings', () => {
   const read = (text: string): [string, string][] => readSettings({ origin: 'own.conf', text });
 
   test('are read in the notation of sysctl.conf', () => {
-    expect(read('# a comment\n; another\n\n net.core.somaxconn=128 \nnet.ipv4.tcp_rmem = 4096\t87380 6291456\n-net.ipv4.tcp_tw_recycle = 1\r\n')).toEqual([
-      ['net.core.somaxconn', '128'], ['net.ipv4.tcp_rmem', '4096\t87380 6291456'], ['net.ipv4.tcp_tw_recycle', '1'],
+    expect(
+      read(
+        '# a comment\n; another\n\n net.core.somaxconn=128 \nnet.ipv4.tcp_rmem = 4096\t87380 6291456\n-net.ipv4.tcp_tw_recycle = 1\r\n',
+      ),
+    ).toEqual([
+      ['net.core.somaxconn', '128'],
+      ['net.ipv4.tcp_rmem', '4096\t87380 6291456'],
+      ['net.ipv4.tcp_tw_recycle', '1'],
     ]);
     expect(read('')).toEqual([]);
   });
 
-  test('may have slashes in their names, between which dots are an interface\'s', () => {
-    expect(read('net/core/somaxconn = 1\nnet/ipv4/conf/eth0.1/rp_filter = 0\nnet.ipv4.conf.eth0/1.rp_filter = 0').map(([name]) => name))
-      .toEqual(['net.core.somaxconn', 'net.ipv4.conf.eth0/1.rp_filter', 'net.ipv4.conf.eth0/1.rp_filter']);
+  test("may have slashes in their names, between which dots are an interface's", () => {
+    expect(
+      read(
+        'net/core/somaxconn = 1\nnet/ipv4/conf/eth0.1/rp_filter = 0\nnet.ipv4.conf.eth0/1.rp_filter = 0',
+      ).map(([name]) => name),
+    ).toEqual([
+      'net.core.somaxconn',
+      'net.ipv4.conf.eth0/1.rp_filter',
+      'net.ipv4.conf.eth0/1.rp_filter',
+    ]);
   });
 
-  test.each(['net.core.somaxconn', 'net.core.somaxconn =', '= 5', 'net core = 5', '[net]', 'somaxconn = 5', 'net..x = 1', 'net/../x = 1', '.net.x = 1'])('without name and value ("%s") are refused with file and line', (line) => {
-    expect(() => read(`# first\n${line}\n`)).toThrow(`own.conf, line 2: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`);
+  test.each([
+    'net.core.somaxconn',
+    'net.core.somaxconn =',
+    '= 5',
+    'net core = 5',
+    '[net]',
+    'somaxconn = 5',
+    'net..x = 1',
+    'net/../x = 1',
+    '.net.x = 1',
+  ])('without name and value ("%s") are refused with file and line', (line) => {
+    expect(() => read(`# first\n${line}\n`)).toThrow(
+      `own.conf, line 2: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`,
+    );
   });
 
   const direction = { delayMs: 0 };
-  const specOf = (serverSettings: string[], clientSettings: string[]): NetworkSpec => ({ toServer: direction, toClient: direction, serverSettings, clientSettings });
+  const specOf = (serverSettings: string[], clientSettings: string[]): NetworkSpec => ({
+    toServer: direction,
+    toClient: direction,
+    serverSettings,
+    clientSettings,
+  });
 
   test('of a side are ordered once each, the last value of a name holding', async () => {
-    const folder = folderOf({ 'a.conf': 'net.x = 1\nnet.y = 1\nnet.x = 2\n', 'b.conf': 'net.y = 3\n' });
+    const folder = folderOf({
+      'a.conf': 'net.x = 1\nnet.y = 1\nnet.x = 2\n',
+      'b.conf': 'net.y = 3\n',
+    });
     const [a, b] = [join(folder, 'a.conf'), join(folder, 'b.conf')];
     expect(await settingsOf(specOf([a, b], [a]))).toEqual([
-      { side: 'server', name: 'net.x', value: '2' }, { side: 'server', name: 'net.y', value: '3' },
-      { side: 'client', name: 'net.x', value: '2' }, { side: 'client', name: 'net.y', value: '1' },
+      { side: 'server', name: 'net.x', value: '2' },
+      { side: 'server', name: 'net.y', value: '3' },
+      { side: 'client', name: 'net.x', value: '2' },
+      { side: 'client', name: 'net.y', value: '1' },
     ]);
     expect(await settingsOf(specOf([], []))).toEqual([]);
   });
 
   test('that are shipped can be read, and others are asked for by their nearest name', async () => {
-    expect(await settingsOf(specOf(['article'], ['generator']))).toEqual(expect.arrayContaining([
-      { side: 'server', name: 'net.core.somaxconn', value: '32768' }, { side: 'client', name: 'net.ipv4.ip_local_port_range', value: '1024 65535' },
-    ]));
+    expect(await settingsOf(specOf(['article'], ['generator']))).toEqual(
+      expect.arrayContaining([
+        { side: 'server', name: 'net.core.somaxconn', value: '32768' },
+        { side: 'client', name: 'net.ipv4.ip_local_port_range', value: '1024 65535' },
+      ]),
+    );
     await expect(settingsOf(specOf(['articel'], []))).rejects.toThrow('sysctl config "articel"');
-    await expect(settingsOf(specOf(['/nowhere/x.conf'], []))).rejects.toThrow('cannot read the sysctl config /nowhere/x.conf: it is not there');
+    await expect(settingsOf(specOf(['/nowhere/x.conf'], []))).rejects.toThrow(
+      'cannot read the sysctl config /nowhere/x.conf: it is not there',
+    );
   });
 });
 
@@ -65,27 +106,58 @@ describe('what a network takes', () => {
   const user = { uid: 1000, gid: 1000 };
 
   test('are commands of util-linux', async () => {
-    await expect(requireNetworks(testMachine(), root, signal)).rejects.toThrow('a network of the run\'s own cannot be made: unshare and nsenter are missing: install util-linux');
-    await expect(requireNetworks(testMachine({ commands: ['unshare'] }), root, signal)).rejects.toThrow('nsenter is missing: install util-linux');
+    await expect(requireNetworks(testMachine(), root, signal)).rejects.toThrow(
+      "a network of the run's own cannot be made: unshare and nsenter are missing: install util-linux",
+    );
+    await expect(
+      requireNetworks(testMachine({ commands: ['unshare'] }), root, signal),
+    ).rejects.toThrow('nsenter is missing: install util-linux');
   });
 
   test.each([
-    [root, 'network namespaces are not allowed here (unshare failed: Operation not permitted): a container has to be started with --privileged'],
-    [user, 'namespaces are not allowed to this user (unshare failed: Operation not permitted): start as root, or have root allow user namespaces, by '],
+    [
+      root,
+      'network namespaces are not allowed here (unshare failed: Operation not permitted): a container has to be started with --privileged',
+    ],
+    [
+      user,
+      'namespaces are not allowed to this user (unshare failed: Operation not permitted): start as root, or have root allow user namespaces, by ',
+    ],
   ])('are namespaces, which %o has to be allowed', async (caller, line) => {
     const machine = testMachine({ commands: ['nsenter'] });
-    script(machine, 'unshare', 'echo "unshare: unshare failed: Operation not permitted" >&2; exit 1');
-    const error = await requireNetworks(machine, caller, signal).then(() => undefined, (thrown: Error) => thrown);
+    script(
+      machine,
+      'unshare',
+      'echo "unshare: unshare failed: Operation not permitted" >&2; exit 1',
+    );
+    const error = await requireNetworks(machine, caller, signal).then(
+      () => undefined,
+      (thrown: Error) => thrown,
+    );
     expect(error?.message).toContain(`a network of the run's own cannot be made: ${line}`);
     expect(error?.message).not.toContain('\n');
   });
 });
 
 describe('a link', () => {
-  const spec: NetworkSpec = { toServer: { delayMs: 100, queuePackets: 1000 }, toClient: { delayMs: 0 }, serverSettings: [], clientSettings: [] };
-  const ready = { server: { netns: '/proc/1/fd/7', address: '198.19.0.1' }, client: { netns: '/proc/1/fd/8', address: '198.18.0.1' }, settings: [] };
+  const spec: NetworkSpec = {
+    toServer: { delayMs: 100, queuePackets: 1000 },
+    toClient: { delayMs: 0 },
+    serverSettings: [],
+    clientSettings: [],
+  };
+  const ready = {
+    server: { netns: '/proc/1/fd/7', address: '198.19.0.1' },
+    client: { netns: '/proc/1/fd/8', address: '198.18.0.1' },
+    settings: [],
+  };
 
-  interface Opening { opening: Promise<Network>; interrupt: AbortController; folder: string; guarded: Set<number> }
+  interface Opening {
+    opening: Promise<Network>;
+    interrupt: AbortController;
+    folder: string;
+    guarded: Set<number>;
+  }
 
   /** With a link that is a shell script; what it reads and does is its own to say. */
   function open(text: string): Opening {
@@ -93,8 +165,16 @@ describe('a link', () => {
     const interrupt = new AbortController();
     const guarded = new Set<number>();
     const opening = openNetwork({
-      binary: join(folder, 'link'), spec, cores: { serverCpus: [0], generatorCpus: [0] },
-      interrupt: { signal: interrupt.signal, guard(pid) { guarded.add(pid); return () => guarded.delete(pid); } },
+      binary: join(folder, 'link'),
+      spec,
+      cores: { serverCpus: [0], generatorCpus: [0] },
+      interrupt: {
+        signal: interrupt.signal,
+        guard(pid) {
+          guarded.add(pid);
+          return () => guarded.delete(pid);
+        },
+      },
     });
     opening.catch(() => undefined);
     onTestFinished(async () => (await opening.catch(() => undefined))?.stop());
@@ -108,9 +188,16 @@ describe('a link', () => {
     const { opening, folder, guarded } = open(`${answerReady}\n${answerReports}`);
     const network = await opening;
     expect(JSON.parse(readFileSync(join(folder, 'order'), 'utf8'))).toEqual({
-      toServer: spec.toServer, toClient: spec.toClient, cpus: { toServer: [0], toClient: [0] }, settings: [],
+      toServer: spec.toServer,
+      toClient: spec.toClient,
+      cpus: { toServer: [0], toClient: [0] },
+      settings: [],
     });
-    expect(network).toMatchObject({ server: { address: '198.19.0.1', port: 8080 }, client: { netns: '/proc/1/fd/8' }, settings: [] });
+    expect(network).toMatchObject({
+      server: { address: '198.19.0.1', port: 8080 },
+      client: { netns: '/proc/1/fd/8' },
+      settings: [],
+    });
     expect(network.server.enter).toContain('--net=/proc/1/fd/7');
     expect(await network.report()).toEqual({ asked: 'report' });
     expect(await network.report()).toEqual({ asked: 'report' });
@@ -122,9 +209,13 @@ describe('a link', () => {
   });
 
   test('that ends says how, to who waits for its answer too', async () => {
-    const { opening } = open(`${answerReady}\nread word; echo "first" >&2; echo "no more" >&2; exit 3`);
+    const { opening } = open(
+      `${answerReady}\nread word; echo "first" >&2; echo "no more" >&2; exit 3`,
+    );
     const network = await opening;
-    const line = new RegExp(`^the link \\(.*/link, pid ${network.pid}\\) ended with code 3: no more$`);
+    const line = new RegExp(
+      `^the link \\(.*/link, pid ${network.pid}\\) ended with code 3: no more$`,
+    );
     await expect(network.report()).rejects.toThrow(line);
     expect(await network.died).toMatch(line);
     await expect(network.report()).rejects.toThrow(line);
@@ -132,7 +223,11 @@ describe('a link', () => {
   });
 
   test.each<[string, string, string]>([
-    ['cannot make its network', 'echo "TUN: operation not permitted" >&2; exit 1', 'ended with code 1: TUN: operation not permitted'],
+    [
+      'cannot make its network',
+      'echo "TUN: operation not permitted" >&2; exit 1',
+      'ended with code 1: TUN: operation not permitted',
+    ],
     ['says something else', 'echo hello; cat', 'the link says "hello" instead of an answer'],
   ])('that %s is one line, and nothing is left running', async (_, text, line) => {
     const { opening, guarded } = open(`echo $$ >pid\nread order\n${text}`);
@@ -142,13 +237,25 @@ describe('a link', () => {
 
   test('that is not there is one line', async () => {
     const interrupt = { signal: new AbortController().signal, guard: () => () => undefined };
-    await expect(openNetwork({ binary: '/nowhere/delaylink', spec, cores: { serverCpus: [0], generatorCpus: [0] }, interrupt })).rejects.toThrow(/\/nowhere\/delaylink.*(No such file|not found)/);
+    await expect(
+      openNetwork({
+        binary: '/nowhere/delaylink',
+        spec,
+        cores: { serverCpus: [0], generatorCpus: [0] },
+        interrupt,
+      }),
+    ).rejects.toThrow(/\/nowhere\/delaylink.*(No such file|not found)/);
   });
 
   test.each(['opening', 'reporting'])('is ended by a signal while it is %s', async (when) => {
-    const { opening, interrupt, folder, guarded } = open(`echo $$ >pid\n${when === 'opening' ? 'read order' : answerReady}\nread word; exec sleep 60`);
+    const { opening, interrupt, folder, guarded } = open(
+      `echo $$ >pid\n${when === 'opening' ? 'read order' : answerReady}\nread word; exec sleep 60`,
+    );
     const pid = await pidIn(join(folder, 'pid'));
-    const work = when === 'opening' ? opening : opening.then((network) => network.report().finally(() => network.stop()));
+    const work =
+      when === 'opening'
+        ? opening
+        : opening.then((network) => network.report().finally(() => network.stop()));
     if (when !== 'opening') await opening;
     interrupt.abort(new Interrupted());
     await expect(work).rejects.toThrow(Interrupted);

@@ -5,7 +5,14 @@ import type { Build, Place } from '../../lib/servers/server.ts';
 import { ownConfig, ownFiles } from '../fixtures/own-files.ts';
 
 const compose = (...texts: string[]): string =>
-  printConfig(composeConfig(texts.map((text, index) => parseConfig({ origin: index === 0 ? 'base' : `knob${index}`, text }))), 'base');
+  printConfig(
+    composeConfig(
+      texts.map((text, index) =>
+        parseConfig({ origin: index === 0 ? 'base' : `knob${index}`, text }),
+      ),
+    ),
+    'base',
+  );
 
 describe('composing', () => {
   it('keeps the base as it is', () => {
@@ -15,7 +22,13 @@ describe('composing', () => {
   });
 
   it('lets a knob replace what has its name in the same block, and says whose the line is', () => {
-    expect(compose('http { keepalive_requests 100; sendfile on; }', 'http { keepalive_requests 5; }', 'keepalive_requests 9;')).toBe(
+    expect(
+      compose(
+        'http { keepalive_requests 100; sendfile on; }',
+        'http { keepalive_requests 5; }',
+        'keepalive_requests 9;',
+      ),
+    ).toBe(
       'keepalive_requests 9;  # knob2\nhttp {\n    keepalive_requests 5;  # knob1\n    sendfile on;\n}\n',
     );
   });
@@ -27,15 +40,23 @@ describe('composing', () => {
   });
 
   it('replaces all lines of a name by all of the knob, and merges blocks by name and arguments', () => {
-    expect(compose('add a; add b; location / { x 1; } location /b { x 1; }', 'add c; add d; location /b { x 2; }')).toBe(
+    expect(
+      compose(
+        'add a; add b; location / { x 1; } location /b { x 1; }',
+        'add c; add d; location /b { x 2; }',
+      ),
+    ).toBe(
       'add c;  # knob1\nadd d;  # knob1\nlocation / {\n    x 1;\n}\nlocation /b {\n    x 2;  # knob1\n}\n',
     );
   });
 
   it('carries the comments about a line, not those about its file', () => {
-    expect(compose('# the file\n\n# why a\n# is 1\na 1; # really\nb 2;\n', '# the knob\n\n# why b\nb 3;')).toBe(
-      '# why a\n# is 1\n# really\na 1;\n# why b\nb 3;  # knob1\n',
-    );
+    expect(
+      compose(
+        '# the file\n\n# why a\n# is 1\na 1; # really\nb 2;\n',
+        '# the knob\n\n# why b\nb 3;',
+      ),
+    ).toBe('# why a\n# is 1\n# really\na 1;\n# why b\nb 3;  # knob1\n');
   });
 
   it('leaves quotes, escapes, variables and comment signs in words alone', () => {
@@ -46,7 +67,9 @@ describe('composing', () => {
   it('keeps the quotes of a name that needs them, as a key of a map may, and drops others', () => {
     const map = `map $x $y {\n    default upgrade;\n    "" close;\n    "~^[a-z]{2}$" 2;\n    "~*(google bot|bing)" 1;\n    "#top" 1;\n    ~*\\.(jpg|png)$ 3;\n    "~\\\\t" 4;\n    "~\\\\\\"" 5;\n    "\\\\" 6;\n}\n`;
     expect(compose(map)).toBe(map);
-    expect(compose(`"gzip" on;\nmap $x $y {\n '' close;\n '#top' 1;\n 'a' 2;\n ~\\\\t 4; }`)).toBe('gzip on;\nmap $x $y {\n    "" close;\n    "#top" 1;\n    a 2;\n    "~\\\\t" 4;\n}\n');
+    expect(compose(`"gzip" on;\nmap $x $y {\n '' close;\n '#top' 1;\n 'a' 2;\n ~\\\\t 4; }`)).toBe(
+      'gzip on;\nmap $x $y {\n    "" close;\n    "#top" 1;\n    a 2;\n    "~\\\\t" 4;\n}\n',
+    );
   });
 
   it.each([
@@ -62,17 +85,30 @@ describe('composing', () => {
 });
 
 const place: Place = {
-  address: '127.0.0.1', port: 8099, workers: 3, fileLimit: 4096, docroot: '/d "x"', temp: '/t', certificateFile: async () => '/c.pem',
+  address: '127.0.0.1',
+  port: 8099,
+  workers: 3,
+  fileLimit: 4096,
+  docroot: '/d "x"',
+  temp: '/t',
+  certificateFile: async () => '/c.pem',
 };
-const build: Build = { version: '1.22.1', answer: '--without-http_fastcgi_module --without-http_uwsgi_module --without-http_scgi_module' };
-const composeNginx = async (names: string[], at: Place = place): Promise<string> => (await nginxKind.compose(names, at, build)).text;
+const build: Build = {
+  version: '1.22.1',
+  answer: '--without-http_fastcgi_module --without-http_uwsgi_module --without-http_scgi_module',
+};
+const composeNginx = async (names: string[], at: Place = place): Promise<string> =>
+  (await nginxKind.compose(names, at, build)).text;
 
 describe('the config of a variant', () => {
   it('has its paths quoted, and temporary ones of the modules that the build has', async () => {
     const config = await composeNginx(['base', 'workers']);
     for (const line of [
-      'root "/d \\"x\\"";', 'client_body_temp_path "/t/client_body";', 'proxy_temp_path "/t/proxy";',
-    ]) expect(config.split('\n').map((text) => text.replace(/ {2}# .*/, '').trim())).toContain(line);
+      'root "/d \\"x\\"";',
+      'client_body_temp_path "/t/client_body";',
+      'proxy_temp_path "/t/proxy";',
+    ])
+      expect(config.split('\n').map((text) => text.replace(/ {2}# .*/, '').trim())).toContain(line);
     expect(config).not.toMatch(/^\s*(user|fastcgi_temp_path|listen 80|include)\b/m);
   });
 
@@ -83,26 +119,49 @@ describe('the config of a variant', () => {
 
   it('has what its files include, by names that begin at their own folders', async () => {
     const [one, other] = [
-      await ownFiles({ 'nginx.conf': 'events { }\nhttp { include sub/*.conf; server { listen "443" "ssl"; } }', 'sub/a.conf': 'types { text/x x; }\nsendfile on;' }),
+      await ownFiles({
+        'nginx.conf': 'events { }\nhttp { include sub/*.conf; server { listen "443" "ssl"; } }',
+        'sub/a.conf': 'types { text/x x; }\nsendfile on;',
+      }),
       await ownFiles({ 'knob.conf': 'http { include lines; }', lines: 'sendfile off;' }),
     ];
-    const { text, tls } = await nginxKind.compose([`${one}/nginx.conf`, `${other}/knob.conf`], place, build);
+    const { text, tls } = await nginxKind.compose(
+      [`${one}/nginx.conf`, `${other}/knob.conf`],
+      place,
+      build,
+    );
     expect(tls).toBe(true);
-    expect(text.split('\n').map((line) => line.trim())).toEqual(expect.arrayContaining([`text/x x;  # from ${one}/sub/a.conf:1`, 'server {', `sendfile off;  # from ${other}/lines:1`, 'ssl_certificate "/c.pem";  # this machine']));
+    expect(text.split('\n').map((line) => line.trim())).toEqual(
+      expect.arrayContaining([
+        `text/x x;  # from ${one}/sub/a.conf:1`,
+        'server {',
+        `sendfile off;  # from ${other}/lines:1`,
+        'ssl_certificate "/c.pem";  # this machine',
+      ]),
+    );
     expect(text).not.toMatch(/include|sendfile on/);
   });
 
   it('offers the nearest file for one that is not there', async () => {
-    await expect(composeNginx(['base', 'open-file-cash'])).rejects.toThrow('there is no nginx config "open-file-cash": did you mean open-file-cache?');
-    await expect(composeNginx(['base', '/nowhere/own.conf'])).rejects.toThrow('cannot read the nginx config /nowhere/own.conf');
+    await expect(composeNginx(['base', 'open-file-cash'])).rejects.toThrow(
+      'there is no nginx config "open-file-cash": did you mean open-file-cache?',
+    );
+    await expect(composeNginx(['base', '/nowhere/own.conf'])).rejects.toThrow(
+      'cannot read the nginx config /nowhere/own.conf',
+    );
   });
 
   it.each([
     ['a second server', 'http { map $a $b { x y; } server { listen 81; } server { listen 82; } }'],
     ['a stream', 'stream { server { listen 9000; } }'],
   ])('refuses %s: it would not listen on loopback', async (_, text) => {
-    await expect(composeNginx([await ownConfig(`events { } ${text}`)])).rejects.toThrow('keep one server block');
-    const folder = await ownFiles({ 'own.conf': 'events { } include inc; http { server { listen 80; } }', inc: text });
+    await expect(composeNginx([await ownConfig(`events { } ${text}`)])).rejects.toThrow(
+      'keep one server block',
+    );
+    const folder = await ownFiles({
+      'own.conf': 'events { } include inc; http { server { listen 80; } }',
+      inc: text,
+    });
     await expect(composeNginx([`${folder}/own.conf`])).rejects.toThrow('keep one server block');
   });
 });

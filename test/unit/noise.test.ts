@@ -8,40 +8,109 @@ import { measured, roundsOf } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
-const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0.01, generatorOthersShare: 0.01, loadAverage: 2, serverMhz: [2400, 2400] };
+const quiet: Noise = {
+  serverStealShare: 0,
+  generatorStealShare: 0,
+  serverOthersShare: 0.01,
+  generatorOthersShare: 0.01,
+  loadAverage: 2,
+  serverMhz: [2400, 2400],
+};
 
 /** A round per change to a quiet one. */
-function variant(name: string, noises: readonly (Partial<Noise> | null)[], changes: Partial<MeasuredVariant> = {}, requests: readonly number[] = [], ofPhase: Partial<Phase> = {}): MeasuredVariant {
-  const phases = noises.map((noise, index) => phase({ ...ofPhase, requests: requests[index] ?? 100_000, noise: noise === null ? null : { ...quiet, ...noise } }));
-  return measured(name, phases, { ...(name === 'workers' ? {} : { against: 'workers' }), ...changes });
+function variant(
+  name: string,
+  noises: readonly (Partial<Noise> | null)[],
+  changes: Partial<MeasuredVariant> = {},
+  requests: readonly number[] = [],
+  ofPhase: Partial<Phase> = {},
+): MeasuredVariant {
+  const phases = noises.map((noise, index) =>
+    phase({
+      ...ofPhase,
+      requests: requests[index] ?? 100_000,
+      noise: noise === null ? null : { ...quiet, ...noise },
+    }),
+  );
+  return measured(name, phases, {
+    ...(name === 'workers' ? {} : { against: 'workers' }),
+    ...changes,
+  });
 }
 
-const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): string[] => summarise({ ...facts, ...run }, variants).warnings.map(warningText);
-const four = (noise: Partial<Noise> | null): (Partial<Noise> | null)[] => Array.from({ length: 4 }, () => noise);
+const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): string[] =>
+  summarise({ ...facts, ...run }, variants).warnings.map(warningText);
+const four = (noise: Partial<Noise> | null): (Partial<Noise> | null)[] =>
+  Array.from({ length: 4 }, () => noise);
 
 describe('the noise of a round', () => {
   test('is that of its phases by their time, with the lowest clock at an end and the highest at all', () => {
     const phases = [
-      phase({ requests: 1, seconds: 3, noise: { serverStealShare: 0.1, generatorStealShare: 0, serverOthersShare: 0.2, generatorOthersShare: 0.4, loadAverage: 1, serverMhz: [800, 3000] } }),
-      phase({ requests: 1, seconds: 1, noise: { serverStealShare: 0.5, generatorStealShare: 0.4, serverOthersShare: 0, generatorOthersShare: 0, loadAverage: 3, serverMhz: [3100, 2900] } }),
+      phase({
+        requests: 1,
+        seconds: 3,
+        noise: {
+          serverStealShare: 0.1,
+          generatorStealShare: 0,
+          serverOthersShare: 0.2,
+          generatorOthersShare: 0.4,
+          loadAverage: 1,
+          serverMhz: [800, 3000],
+        },
+      }),
+      phase({
+        requests: 1,
+        seconds: 1,
+        noise: {
+          serverStealShare: 0.5,
+          generatorStealShare: 0.4,
+          serverOthersShare: 0,
+          generatorOthersShare: 0,
+          loadAverage: 3,
+          serverMhz: [3100, 2900],
+        },
+      }),
     ];
     expect(noiseOf({ round: 1, phases })).toEqual({
-      serverStealShare: expect.closeTo(0.2, 12) as number, generatorStealShare: expect.closeTo(0.1, 12) as number,
-      serverOthersShare: expect.closeTo(0.15, 12) as number, generatorOthersShare: expect.closeTo(0.3, 12) as number, loadAverage: 3, mhz: { lowest: 2900, highest: 3100 },
+      serverStealShare: expect.closeTo(0.2, 12) as number,
+      generatorStealShare: expect.closeTo(0.1, 12) as number,
+      serverOthersShare: expect.closeTo(0.15, 12) as number,
+      generatorOthersShare: expect.closeTo(0.3, 12) as number,
+      loadAverage: 3,
+      mhz: { lowest: 2900, highest: 3100 },
     });
   });
 
   test('is not known where a phase has none, and has no clock where none is told', () => {
-    expect(noiseOf({ round: 1, phases: [phase({ requests: 1, noise: quiet }), phase({ requests: 1, noise: null })] })).toBeNull();
+    expect(
+      noiseOf({
+        round: 1,
+        phases: [phase({ requests: 1, noise: quiet }), phase({ requests: 1, noise: null })],
+      }),
+    ).toBeNull();
     expect(noiseOf({ round: 1, phases: [] })).toBeNull();
-    expect(noiseOf({ round: 1, phases: [phase({ requests: 1, noise: { ...quiet, serverMhz: null } })] })?.mhz).toBeNull();
-    expect(noiseOf({ round: 1, phases: [phase({ requests: 0, seconds: 0, noise: quiet })] })?.serverStealShare).toBe(0);
+    expect(
+      noiseOf({ round: 1, phases: [phase({ requests: 1, noise: { ...quiet, serverMhz: null } })] })
+        ?.mhz,
+    ).toBeNull();
+    expect(
+      noiseOf({ round: 1, phases: [phase({ requests: 0, seconds: 0, noise: quiet })] })
+        ?.serverStealShare,
+    ).toBe(0);
   });
 });
 
 describe('noise is said', () => {
   test('not where there is little, none is known, or nothing was run', () => {
-    expect(texts([variant('workers', four({ serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049 })), variant('cache', four({ serverMhz: [2300, 2300] }))])).toEqual([]);
+    expect(
+      texts([
+        variant(
+          'workers',
+          four({ serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049 }),
+        ),
+        variant('cache', four({ serverMhz: [2300, 2300] })),
+      ]),
+    ).toEqual([]);
     expect(texts([variant('workers', four(null)), variant('cache', four(null))])).toEqual([]);
     expect(texts([variant('workers', []), variant('cache', [])])).toEqual([]);
   });
@@ -49,38 +118,77 @@ describe('noise is said', () => {
   test('where the host gave time to others: the worst of it, and in which rounds', () => {
     const undecided = [100_000, 140_000, 80_000, 120_000];
     const steal = { serverStealShare: 0.12 };
-    expect(texts([variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]), variant('cache', [{}, {}, {}, steal], {}, undecided)])).toEqual([
+    expect(
+      texts([
+        variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]),
+        variant('cache', [{}, {}, {}, steal], {}, undecided),
+      ]),
+    ).toEqual([
       "steal time: the host gave others up to 12 % of the server's core in rounds 2 and 4: run again when it is quieter, or on a machine of your own",
     ]);
-    expect(texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2 })).toEqual([
+    expect(
+      texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2 }),
+    ).toEqual([
       "steal time: the host gave others up to 3.1 % of the generator's cores in every round: run again when it is quieter, or on a machine of your own",
     ]);
-    expect(texts([variant('workers', [steal, steal, steal, steal, {}])])[0]).toContain('in 4 of 5 rounds');
-    expect(texts([variant('workers', [{}, {}, {}, {}]), variant('cache', [{}, {}, steal, {}], {}, undecided)])[0]).toContain('in round 3:');
+    expect(texts([variant('workers', [steal, steal, steal, steal, {}])])[0]).toContain(
+      'in 4 of 5 rounds',
+    );
+    expect(
+      texts([
+        variant('workers', [{}, {}, {}, {}]),
+        variant('cache', [{}, {}, steal, {}], {}, undecided),
+      ])[0],
+    ).toContain('in round 3:');
   });
 
-  test('where others used the server\'s cores, unless the generator is on them too', () => {
+  test("where others used the server's cores, unless the generator is on them too", () => {
     const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
-    expect(texts(variants)).toEqual(["others used up to 8.0 % of the server's core in round 2: end what else runs on this machine and run again"]);
+    expect(texts(variants)).toEqual([
+      "others used up to 8.0 % of the server's core in round 2: end what else runs on this machine and run again",
+    ]);
     expect(texts(variants, { sharedCores: true })).toEqual([]);
   });
 
-  test('where others used the generator\'s core and the server had time left, settled or not', () => {
-    const line = "others used up to 50 % of the generator's core in every round, and the server had time left: requests/s and their differences come out too small, "
-      + 'and latencies too long (CPU per request is right): end what else runs on this machine and run again';
-    const busy = (name: string, requests: number, serverCpuSeconds: number | null): MeasuredVariant => variant(name, [], {
-      rounds: roundsOf(Array.from({ length: 4 }, () => phase({ requests, serverCpuSeconds, generatorCpuSeconds: 3, noise: { ...quiet, generatorOthersShare: 0.5 } }))),
-    });
+  test("where others used the generator's core and the server had time left, settled or not", () => {
+    const line =
+      "others used up to 50 % of the generator's core in every round, and the server had time left: requests/s and their differences come out too small, " +
+      'and latencies too long (CPU per request is right): end what else runs on this machine and run again';
+    const busy = (
+      name: string,
+      requests: number,
+      serverCpuSeconds: number | null,
+    ): MeasuredVariant =>
+      variant(name, [], {
+        rounds: roundsOf(
+          Array.from({ length: 4 }, () =>
+            phase({
+              requests,
+              serverCpuSeconds,
+              generatorCpuSeconds: 3,
+              noise: { ...quiet, generatorOthersShare: 0.5 },
+            }),
+          ),
+        ),
+      });
     expect(texts([busy('workers', 100_000, 7), busy('cache', 120_000, 6)])).toEqual([line]);
     expect(texts([busy('workers', 100_000, null), busy('cache', 120_000, null)])).toEqual([line]);
     // Whom the generator never kept waiting lost nothing by it.
     expect(texts([busy('workers', 100_000, 9.6), busy('cache', 120_000, 9.7)])).toEqual([]);
     // On shared cores it is missing on both sides.
-    expect(texts([busy('workers', 100_000, 7), busy('cache', 120_000, 6)], { sharedCores: true })).toEqual([]);
+    expect(
+      texts([busy('workers', 100_000, 7), busy('cache', 120_000, 6)], { sharedCores: true }),
+    ).toEqual([]);
   });
 
   test('the use of a backend is told apart, and nobody is told to end it', () => {
-    const passing = (noise: Partial<Noise>): string[] => texts([variant('workers', [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one })))]);
+    const passing = (noise: Partial<Noise>): string[] =>
+      texts([
+        variant(
+          'workers',
+          [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one })),
+        ),
+      ]);
     expect(passing({ upstreamShare: 0.83 })).toEqual([
       "the backend used up to 83 % of the server's core in round 2: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone",
     ]);
@@ -95,39 +203,93 @@ describe('noise is said', () => {
   test('not where all verdicts are there of sides that took turns: what disturbed one disturbed the other', () => {
     const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
     const steal = four(disturbed);
-    const pair = (ratios: readonly number[]): string[] => (
-      texts([variant('workers', ratios.map(() => disturbed), {}, ratios.map(() => 100_000)), variant('cache', ratios.map(() => disturbed), {}, ratios.map((ratio) => 100_000 * ratio))]));
+    const pair = (ratios: readonly number[]): string[] =>
+      texts([
+        variant(
+          'workers',
+          ratios.map(() => disturbed),
+          {},
+          ratios.map(() => 100_000),
+        ),
+        variant(
+          'cache',
+          ratios.map(() => disturbed),
+          {},
+          ratios.map((ratio) => 100_000 * ratio),
+        ),
+      ]);
     expect(pair([1.2, 1.21, 1.19, 1.2])).toEqual([]);
     const both = [expect.stringMatching(/^steal time: /), expect.stringMatching(/^others used /)];
     expect(pair([1.2, 0.8, 1.1, 1])).toEqual(both);
     // Where nothing could be judged, no verdict shows that it mattered to neither.
-    expect(pair([1.2, 1.21, 1.19])).toEqual([expect.stringContaining('a verdict needs 4'), ...both]);
+    expect(pair([1.2, 1.21, 1.19])).toEqual([
+      expect.stringContaining('a verdict needs 4'),
+      ...both,
+    ]);
     // Sides that were alone, or loaded one after the other.
-    for (const turns of [null, { count: 1, responses: 0, sliceMs: 4000, rampMs: 200, waits: false }]) {
-      expect(texts([variant('workers', steal, {}, [], { turns }), variant('cache', steal, {}, [120_000, 121_000, 119_000, 120_000], { turns })])).toEqual(both);
+    for (const turns of [
+      null,
+      { count: 1, responses: 0, sliceMs: 4000, rampMs: 200, waits: false },
+    ]) {
+      expect(
+        texts([
+          variant('workers', steal, {}, [], { turns }),
+          variant('cache', steal, {}, [120_000, 121_000, 119_000, 120_000], { turns }),
+        ]),
+      ).toEqual(both);
     }
   });
 });
 
 describe('a generator at its limit', () => {
-  const used = (serverShare: number, generatorShare: number): string[] => texts(
-    [measured('workers', Array.from({ length: 4 }, () => phase({ requests: 1000, serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 })))]);
+  const used = (serverShare: number, generatorShare: number): string[] =>
+    texts([
+      measured(
+        'workers',
+        Array.from({ length: 4 }, () =>
+          phase({
+            requests: 1000,
+            serverCpuSeconds: serverShare * 10,
+            generatorCpuSeconds: generatorShare * 10,
+          }),
+        ),
+      ),
+    ]);
 
   test('is one warning, by the share of its cores that it used', () => {
-    const line = (share: string): string => `workers: the generator was at its limit (${share} of its available CPU), so the server may be able to do more: `
-      + 'give the generator more cores (--generator-cpus) or the load more threads (-t)';
+    const line = (share: string): string =>
+      `workers: the generator was at its limit (${share} of its available CPU), so the server may be able to do more: ` +
+      'give the generator more cores (--generator-cpus) or the load more threads (-t)';
     expect(used(0.7, 0.95)).toEqual([line('95 %')]);
     expect(used(0.7, 0.9)).toEqual([line('90 %')]);
   });
 
   test('is there as well where it used what others and the hypervisor left it', () => {
-    const pressed = (noise: Partial<Noise>): string[] => texts([measured('workers', Array.from({ length: 4 }, () => (
-      phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 4.6, noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise } }))))]);
+    const pressed = (noise: Partial<Noise>): string[] =>
+      texts([
+        measured(
+          'workers',
+          Array.from({ length: 4 }, () =>
+            phase({
+              requests: 1000,
+              serverCpuSeconds: 5,
+              generatorCpuSeconds: 4.6,
+              noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise },
+            }),
+          ),
+        ),
+      ]);
     expect(pressed({})).toEqual([]);
-    expect(pressed({ generatorOthersShare: 0.5 }).join()).toContain('workers: the generator was at its limit (92 % of its available CPU), ');
-    expect(pressed({ generatorStealShare: 0.5 }).join()).toContain('the generator was at its limit (92 %');
+    expect(pressed({ generatorOthersShare: 0.5 }).join()).toContain(
+      'workers: the generator was at its limit (92 % of its available CPU), ',
+    );
+    expect(pressed({ generatorStealShare: 0.5 }).join()).toContain(
+      'the generator was at its limit (92 %',
+    );
     // So is a server.
-    expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 }).join()).not.toContain('at its limit');
+    expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 }).join()).not.toContain(
+      'at its limit',
+    );
   });
 
   test('is none below it, or when the server is at its limit as well', () => {

@@ -14,8 +14,23 @@ let count = 0;
 const newName = (): string => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
 async function held(name: string): Promise<Started & { pid: number }> {
-  const started = start(['--import', 'tsx', join(projectRoot, 'test/fixtures/hold-lock.mts'), name, 'scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'], process.env);
-  await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), { timeout: 20_000, interval: 20 });
+  const started = start(
+    [
+      '--import',
+      'tsx',
+      join(projectRoot, 'test/fixtures/hold-lock.mts'),
+      name,
+      'scenario',
+      'aa',
+      '--influx',
+      'http://me:secret@10.0.0.1',
+    ],
+    process.env,
+  );
+  await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), {
+    timeout: 20_000,
+    interval: 20,
+  });
   return { ...started, pid: started.process.pid as number };
 }
 
@@ -26,7 +41,11 @@ test('a second one is told who measures, in one line, without what may be secret
   const { pid, process: child, ended } = await held(name);
   const refused = expect.objectContaining({
     exitCode: 1,
-    message: expect.stringMatching(new RegExp(`^another run of bakeoff is measuring \\(process ${pid} of ${userInfo().username}: scenario aa, since 20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC, in ${projectRoot}\\)${ends}$`)) as string,
+    message: expect.stringMatching(
+      new RegExp(
+        `^another run of bakeoff is measuring \\(process ${pid} of ${userInfo().username}: scenario aa, since 20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC, in ${projectRoot}\\)${ends}$`,
+      ),
+    ) as string,
   });
   await expect(oneRunAtATime(name)).rejects.toEqual(refused);
   await expect(oneRunAtATime(name)).rejects.toEqual(refused);
@@ -49,12 +68,22 @@ test('one that may wait does, says for whom once, and gives up in time', async (
   const release = await oneRunAtATime(name);
   const said: string[] = [];
   const { signal } = new AbortController();
-  const say = (line: string): void => { said.push(line); };
-  await expect(oneRunAtATime(name, undefined, { seconds: 0, signal, say })).rejects.toThrow(/: wait until it is done \(--wait 10m\), or end it$/);
-  await expect(oneRunAtATime(name, undefined, { seconds: 0.6, signal, say })).rejects.toThrow(/^another run of bakeoff is still measuring after .* \(process \d+ of .*\): give a longer --wait, or end it$/);
+  const say = (line: string): void => {
+    said.push(line);
+  };
+  await expect(oneRunAtATime(name, undefined, { seconds: 0, signal, say })).rejects.toThrow(
+    /: wait until it is done \(--wait 10m\), or end it$/,
+  );
+  await expect(oneRunAtATime(name, undefined, { seconds: 0.6, signal, say })).rejects.toThrow(
+    /^another run of bakeoff is still measuring after .* \(process \d+ of .*\): give a longer --wait, or end it$/,
+  );
   const waiting = oneRunAtATime(name, undefined, { seconds: 60, signal, say });
   await vi.waitFor(() => expect(said).toHaveLength(2));
-  expect(said[1]).toMatch(new RegExp(`^waiting for another run of bakeoff to end, 1 min at most: process ${process.pid} of `));
+  expect(said[1]).toMatch(
+    new RegExp(
+      `^waiting for another run of bakeoff to end, 1 min at most: process ${process.pid} of `,
+    ),
+  );
   release();
   (await waiting)();
   const aborted = new AbortController();
@@ -68,7 +97,10 @@ test('one that may wait does, says for whom once, and gives up in time', async (
 
 test('parts of a run measure beside each other and beside the run itself, and not beside those of another', async () => {
   const [mine, other] = [runHere(), { from: 'elsewhere', about: runHere().about }];
-  expect(mine).toMatchObject({ from: hostname(), about: expect.stringMatching(`^process ${process.pid} of `) as string });
+  expect(mine).toMatchObject({
+    from: hostname(),
+    about: expect.stringMatching(`^process ${process.pid} of `) as string,
+  });
   const ofRun = newName();
   const release = await oneRunAtATime(ofRun);
   (await oneRunAtATime(ofRun, mine))();
@@ -78,7 +110,9 @@ test('parts of a run measure beside each other and beside the run itself, and no
   const ofParts = newName();
   const releaseFirst = await oneRunAtATime(ofParts, mine);
   await oneRunAtATime(ofParts, mine);
-  await expect(oneRunAtATime(ofParts, other)).rejects.toThrow(`another run of bakeoff is measuring (from ${hostname()}: process ${process.pid} of `);
+  await expect(oneRunAtATime(ofParts, other)).rejects.toThrow(
+    `another run of bakeoff is measuring (from ${hostname()}: process ${process.pid} of `,
+  );
   await expect(oneRunAtATime(ofParts)).rejects.toThrow('another run of bakeoff is measuring');
   releaseFirst();
   (await oneRunAtATime(ofParts, other))();
@@ -91,9 +125,15 @@ test('another user is no way around it', async ({ skip }) => {
   const nobody = Number(execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }));
   // What asks as another user may not be able to read this folder.
   const script = `require('net').createConnection('\\0' + process.argv[1]).on('data', (d) => process.stdout.write(d)).on('error', (e) => console.log(e.code))`;
-  const child = spawn(process.execPath, ['-e', script, name], { uid: nobody, gid: nobody, cwd: '/' });
+  const child = spawn(process.execPath, ['-e', script, name], {
+    uid: nobody,
+    gid: nobody,
+    cwd: '/',
+  });
   let said = '';
-  child.stdout.on('data', (data: Buffer) => { said += data.toString(); });
+  child.stdout.on('data', (data: Buffer) => {
+    said += data.toString();
+  });
   await vi.waitFor(() => expect(said).toMatch(new RegExp(`^process ${pid} of .*\n$`)), 10_000);
 });
 
@@ -101,16 +141,31 @@ test('one that is stopped is found by what the kernel tells, and nobody waits fo
   const name = newName();
   const { pid } = await held(name);
   halt(pid);
-  await vi.waitFor(() => expect(execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })).toMatch(/^T/), 10_000);
-  await expect(oneRunAtATime(name)).rejects.toThrow(`another run of bakeoff is measuring (process ${pid}, which does not answer: it is stopped, or hangs)${ends}`);
+  await vi.waitFor(
+    () =>
+      expect(execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })).toMatch(
+        /^T/,
+      ),
+    10_000,
+  );
+  await expect(oneRunAtATime(name)).rejects.toThrow(
+    `another run of bakeoff is measuring (process ${pid}, which does not answer: it is stopped, or hangs)${ends}`,
+  );
 });
 
 test('what somebody else says in its place cannot write to the terminal', async () => {
   const name = newName();
-  const server = createServer((socket) => socket.end(`\u001b[2Jhello\r\u0007 \u202eworld ${'x'.repeat(2000)}\nmore`));
+  const server = createServer((socket) =>
+    socket.end(`\u001b[2Jhello\r\u0007 \u202eworld ${'x'.repeat(2000)}\nmore`),
+  );
   await new Promise<void>((resolve) => server.listen(`\0${name}`, resolve));
-  onTestFinished(() => { server.close(); });
-  const message = await oneRunAtATime(name).then(() => '', (error: Error) => error.message);
+  onTestFinished(() => {
+    server.close();
+  });
+  const message = await oneRunAtATime(name).then(
+    () => '',
+    (error: Error) => error.message,
+  );
   expect(message).toMatch(/^another run of bakeoff is measuring \(\[2Jhello world x+\), and both/);
   expect(message.length).toBeLessThan(500);
 });
@@ -119,7 +174,9 @@ test('one who asks and never goes away does not keep the process', async () => {
   const name = newName();
   const { process: child, ended } = await held(name);
   const reader = createConnection({ path: `\0${name}`, allowHalfOpen: true });
-  onTestFinished(() => { reader.destroy(); });
+  onTestFinished(() => {
+    reader.destroy();
+  });
   await once(reader, 'data');
   child.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);

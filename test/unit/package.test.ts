@@ -12,23 +12,46 @@ const textOf = (file: string): string => readFileSync(join(projectRoot, file), '
 const folder = sharedFolder();
 
 test('the package has what it and its README name, and nothing of tests or of this machine', () => {
-  const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--offline'], { cwd: projectRoot, encoding: 'utf8' })) as [{ files: { path: string }[] }];
+  const [{ files }] = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--offline'], {
+      cwd: projectRoot,
+      encoding: 'utf8',
+    }),
+  ) as [{ files: { path: string }[] }];
   const packed = files.map(({ path }) => path);
-  const { exports: entries, bin } = JSON.parse(textOf('package.json')) as { exports: Record<string, string | Record<string, string>>; bin: Record<string, string> };
-  const named = [...Object.values(entries).flatMap((entry) => (typeof entry === 'string' ? entry : Object.values(entry))), ...Object.values(bin)];
+  const { exports: entries, bin } = JSON.parse(textOf('package.json')) as {
+    exports: Record<string, string | Record<string, string>>;
+    bin: Record<string, string>;
+  };
+  const named = [
+    ...Object.values(entries).flatMap((entry) =>
+      typeof entry === 'string' ? entry : Object.values(entry),
+    ),
+    ...Object.values(bin),
+  ];
   expect(packed).toEqual(expect.arrayContaining(named.map((file) => file.replace(/^\.\//, ''))));
   // The examples install a checkout.
-  const linked = [...textOf('README.md').matchAll(/\]\((?!https?:|examples\))([^)#]+)/g)].map(([, file]) => file as string);
+  const linked = [...textOf('README.md').matchAll(/\]\((?!https?:|examples\))([^)#]+)/g)].map(
+    ([, file]) => file as string,
+  );
   expect(packed).toEqual(expect.arrayContaining(linked));
-  expect(packed.filter((file) => /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|testdata|package-lock|\.(pem|key|crt)$/.test(file))).toEqual([]);
+  expect(
+    packed.filter((file) =>
+      /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|testdata|package-lock|\.(pem|key|crt)$/.test(
+        file,
+      ),
+    ),
+  ).toEqual([]);
 });
 
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
 test('the types have the options and results that the k6 module has, and so has its page', () => {
-  const [, options = ''] = /\) known\(\) \[\]option \{\n([^]*?)\n\}/.exec(textOf('xk6-loadgen/params.go')) ?? [];
+  const [, options = ''] =
+    /\) known\(\) \[\]option \{\n([^]*?)\n\}/.exec(textOf('xk6-loadgen/params.go')) ?? [];
   const known = [...options.matchAll(/^\t\t\{"(\w+)"/gm)].map(([, name]) => name as string).sort();
   const fieldsOf = (file: string, type: string): string[] => {
-    const [, body = ''] = new RegExp(`export interface ${type} \\{\\n([^]*?)\\n\\}`).exec(textOf(file)) ?? [];
+    const [, body = ''] =
+      new RegExp(`export interface ${type} \\{\\n([^]*?)\\n\\}`).exec(textOf(file)) ?? [];
     return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => name as string).sort();
   };
   expect(known).toContain('connections');
@@ -36,20 +59,30 @@ test('the types have the options and results that the k6 module has, and so has 
   const page = textOf('xk6-loadgen/README.md');
   expect(known.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
 
-  const [, summary = ''] = /\nfunc summary\([^]*?\n\treturn (map\[string\]any\{[^]*?\n\t\})\n/.exec(textOf('xk6-loadgen/module.go')) ?? [];
+  const [, summary = ''] =
+    /\nfunc summary\([^]*?\n\treturn (map\[string\]any\{[^]*?\n\t\})\n/.exec(
+      textOf('xk6-loadgen/module.go'),
+    ) ?? [];
   // The value of `bytes` has fields of its own.
-  const results = [...summary.replace(/"bytes": map\[string\]any\{[^}]*\}/, '"bytes": 0').matchAll(/"(\w+)":/g)].map(([, name]) => name as string).sort();
+  const results = [
+    ...summary.replace(/"bytes": map\[string\]any\{[^}]*\}/, '"bytes": 0').matchAll(/"(\w+)":/g),
+  ]
+    .map(([, name]) => name as string)
+    .sort();
   expect(results).toContain('latencyMs');
   expect(fieldsOf('lib/result/result.ts', 'LoadResult')).toEqual(results);
 });
 
-describe('configs and pages of one\'s own', () => {
+describe("configs and pages of one's own", () => {
   const write = (file: string, config: string, docroot = 'nginx', more = 'workers: 1'): string => {
     const whole = join(folder, file);
-    writeFileSync(whole, `
+    writeFileSync(
+      whole,
+      `
       import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/index.ts'))};
       export default defineScenario({ name: 'own', title: 'own', knob: 'own', load: wrk('-c 2 -d 1'),
-        page: { ${docroot === '' ? '' : `docroot: '${docroot}', `}path: '/', bodyBytes: 1 }, variants: [{ name: 'one', server: nginx(${config}, { ${more} }) }] });`);
+        page: { ${docroot === '' ? '' : `docroot: '${docroot}', `}path: '/', bodyBytes: 1 }, variants: [{ name: 'one', server: nginx(${config}, { ${more} }) }] });`,
+    );
     return whole;
   };
   beforeAll(() => {
@@ -58,37 +91,82 @@ describe('configs and pages of one\'s own', () => {
     writeFileSync(join(folder, 'scenarios/knob.conf'), '');
   });
 
-  test('are meant from the scenario\'s file, wherever the person stands', async () => {
+  test("are meant from the scenario's file, wherever the person stands", async () => {
     vi.stubEnv('INIT_CWD', folder);
-    const scenario = await findScenario(write('scenarios/own.ts', `['base', './knob.conf', '../knob.conf', '${folder}/knob.conf']`, './www'));
-    expect((scenario.variants[0]?.server as ConfiguredServer).config).toEqual(['base', join(folder, 'scenarios/knob.conf'), join(folder, 'knob.conf'), join(folder, 'knob.conf')]);
+    const scenario = await findScenario(
+      write(
+        'scenarios/own.ts',
+        `['base', './knob.conf', '../knob.conf', '${folder}/knob.conf']`,
+        './www',
+      ),
+    );
+    expect((scenario.variants[0]?.server as ConfiguredServer).config).toEqual([
+      'base',
+      join(folder, 'scenarios/knob.conf'),
+      join(folder, 'knob.conf'),
+      join(folder, 'knob.conf'),
+    ]);
     expect(scenario.page.docroot).toBe(join(folder, 'scenarios/www'));
     vi.unstubAllEnvs();
   });
 
   test('a whole config as it is, too', async () => {
-    const scenario = await findScenario(write('as-is.ts', "['./knob.conf']", '', 'workers: 1, asIs: {}'));
-    expect(scenario.variants[0]?.server).toMatchObject({ config: [join(folder, 'knob.conf')], asIs: {} });
+    const scenario = await findScenario(
+      write('as-is.ts', "['./knob.conf']", '', 'workers: 1, asIs: {}'),
+    );
+    expect(scenario.variants[0]?.server).toMatchObject({
+      config: [join(folder, 'knob.conf')],
+      asIs: {},
+    });
   });
 
   test.each([
-    ["['base', './none.conf']", undefined, 'variant "one": nginx config ./none.conf: there is no file FOLDER/none.conf'],
-    ["['./scenarios']", undefined, 'variant "one": nginx config ./scenarios: FOLDER/scenarios is no file'],
-    ["['base', 'knob.conf']", undefined, 'scenario own: variant "one" has the config "knob.conf": write ./knob.conf for a file beside the scenario, or a name of server-configs/nginx/ without .conf'],
+    [
+      "['base', './none.conf']",
+      undefined,
+      'variant "one": nginx config ./none.conf: there is no file FOLDER/none.conf',
+    ],
+    [
+      "['./scenarios']",
+      undefined,
+      'variant "one": nginx config ./scenarios: FOLDER/scenarios is no file',
+    ],
+    [
+      "['base', 'knob.conf']",
+      undefined,
+      'scenario own: variant "one" has the config "knob.conf": write ./knob.conf for a file beside the scenario, or a name of server-configs/nginx/ without .conf',
+    ],
     ["['base']", './none', 'page: docroot ./none: there is no folder FOLDER/none'],
     ["['base']", './knob.conf', 'page: docroot ./knob.conf: FOLDER/knob.conf is no folder'],
-    ["['base']", 'scenarios/www', 'scenario own: page: docroot "scenarios/www": write ./scenarios/www for a folder beside the scenario'],
+    [
+      "['base']",
+      'scenarios/www',
+      'scenario own: page: docroot "scenarios/www": write ./scenarios/www for a folder beside the scenario',
+    ],
   ])('%s with docroot %s is one line', async (config, docroot, message) => {
     const file = write('wrong.ts', config, docroot);
-    await expect(findScenario(file)).rejects.toThrow(expect.objectContaining({ message: `${file}: ${message.replace('FOLDER', folder)}`, exitCode: 1 }) as Error);
+    await expect(findScenario(file)).rejects.toThrow(
+      expect.objectContaining({
+        message: `${file}: ${message.replace('FOLDER', folder)}`,
+        exitCode: 1,
+      }) as Error,
+    );
   });
 
   test('a file that imports what is not there is one line; the package is found wherever the file is', async () => {
     const file = join(folder, 'elsewhere.ts');
     writeFileSync(file, "import { x } from 'none';\nexport default x;");
-    await expect(findScenario(file)).rejects.toThrow(expect.objectContaining({ message: `${file}: Could not resolve "none" (line 1)` }) as Error);
+    await expect(findScenario(file)).rejects.toThrow(
+      expect.objectContaining({ message: `${file}: Could not resolve "none" (line 1)` }) as Error,
+    );
     const whole = write('whole.ts', "['base']");
-    writeFileSync(whole, readFileSync(whole, 'utf8').replace(JSON.stringify(join(projectRoot, 'lib/index.ts')), "'server-bakeoff'"));
+    writeFileSync(
+      whole,
+      readFileSync(whole, 'utf8').replace(
+        JSON.stringify(join(projectRoot, 'lib/index.ts')),
+        "'server-bakeoff'",
+      ),
+    );
     expect((await findScenario(whole)).name).toBe('own');
   });
 });

@@ -16,22 +16,52 @@ const read = (text: string): PageList => {
 
 test.each<[string, string, PageList]>([
   ['paths', '/\n/a 3\n', { url: { path: '/' }, weights: { '/': 1, '/a': 3 } }],
-  ['a comment, blanks, empty lines', '# all\n\n  /b?x=1#top\t2   # twice\r\n\r\n/a', { url: { path: '/b?x=1' }, weights: { '/b?x=1': 2, '/a': 1 } }],
+  [
+    'a comment, blanks, empty lines',
+    '# all\n\n  /b?x=1#top\t2   # twice\r\n\r\n/a',
+    { url: { path: '/b?x=1' }, weights: { '/b?x=1': 2, '/a': 1 } },
+  ],
   ['a byte order mark', '\uFEFF/a\n/b', { url: { path: '/a' }, weights: { '/a': 1, '/b': 1 } }],
-  ['the same page twice', '/a 2\n/b\n/a\n/ä', { url: { path: '/a' }, weights: { '/a': 3, '/b': 1, '/%C3%A4': 1 } }],
-  ['URLs of one server, and a path', '/a\nhttp://www.example.com:8080/b\nHTTP://www.example.com:8080', { url: { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/a' }, weights: { '/a': 1, '/b': 1, '/': 1 } }],
-  ['the default port', 'https://a.example/\nhttps://a.example:443/b', { url: { scheme: 'https', host: 'a.example', port: 443, path: '/' }, weights: { '/': 1, '/b': 1 } }],
+  [
+    'the same page twice',
+    '/a 2\n/b\n/a\n/ä',
+    { url: { path: '/a' }, weights: { '/a': 3, '/b': 1, '/%C3%A4': 1 } },
+  ],
+  [
+    'URLs of one server, and a path',
+    '/a\nhttp://www.example.com:8080/b\nHTTP://www.example.com:8080',
+    {
+      url: { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/a' },
+      weights: { '/a': 1, '/b': 1, '/': 1 },
+    },
+  ],
+  [
+    'the default port',
+    'https://a.example/\nhttps://a.example:443/b',
+    {
+      url: { scheme: 'https', host: 'a.example', port: 443, path: '/' },
+      weights: { '/': 1, '/b': 1 },
+    },
+  ],
   ['one page', '/a 7', { url: { path: '/a' } }],
 ])('%s', (_, text, list) => {
   expect(read(text)).toEqual(list);
 });
 
 test('the order is that of the file', () => {
-  expect(Object.keys(read('/2\n/10\n/1\n/__proto__').weights ?? {})).toEqual(['/2', '/10', '/1', '/__proto__']);
+  expect(Object.keys(read('/2\n/10\n/1\n/__proto__').weights ?? {})).toEqual([
+    '/2',
+    '/10',
+    '/1',
+    '/__proto__',
+  ]);
 });
 
 test.each<[string, RegExp]>([
-  ['', /^--urls f has no page: write one a line, such as \/index\.html, or \/index\.html 3 with its weight$/],
+  [
+    '',
+    /^--urls f has no page: write one a line, such as \/index\.html, or \/index\.html 3 with its weight$/,
+  ],
   ['# nothing\n\n', /^--urls f has no page/],
   ['/a 0', /^--urls f, line 1: the weight "0" has to be a whole number from 1 to 1000000000$/],
   ['/a\n/b -1', /^--urls f, line 2: the weight "-1" has to be/],
@@ -41,22 +71,35 @@ test.each<[string, RegExp]>([
   ['/a 1000000000\n/a 1', /^--urls f, line 2: \/a has a weight of more than 1000000000 in all/],
   ['/a 1 2', /^--urls f, line 1: "2" is too much: give a path or URL, and its weight$/],
   ['3 /a', /^--urls f, line 1: the weight comes second: \/a 3$/],
-  ['/a\nindex.html', /^--urls f, line 2: "index\.html" is no URL such as .*, and no path such as \/index\.html$/],
+  [
+    '/a\nindex.html',
+    /^--urls f, line 2: "index\.html" is no URL such as .*, and no path such as \/index\.html$/,
+  ],
   ['ftp://a/', /^--urls f, line 1: "ftp:\/\/a\/" is no URL/],
   ['http://me:secret@a/', /^--urls f, line 1: a user name in a URL cannot be honoured here/],
-  ['http://a/\n/b\nhttp://b/', /^--urls f, line 3: http:\/\/b\/ has another scheme, host or port than http:\/\/a\/ \(line 1\): all pages have to be one server's$/],
+  [
+    'http://a/\n/b\nhttp://b/',
+    /^--urls f, line 3: http:\/\/b\/ has another scheme, host or port than http:\/\/a\/ \(line 1\): all pages have to be one server's$/,
+  ],
   ['http://a/\nhttps://a/', /^--urls f, line 2: https:\/\/a\/ has another scheme/],
   ['http://a/\nhttp://a:81/', /^--urls f, line 2: http:\/\/a:81\/ has another/],
 ])('%j is refused', refused(read));
 
 test('100,000 pages are taken, and no more', () => {
-  const lines = Array.from({ length: 100_000 }, (_, index) => `/products/${index}.html ${1 + index % 5}`);
+  const lines = Array.from(
+    { length: 100_000 },
+    (_, index) => `/products/${index}.html ${1 + (index % 5)}`,
+  );
   expect(Object.keys(read(lines.join('\n')).weights ?? {})).toHaveLength(100_000);
-  expect(() => read([...lines, '/one-more'].join('\n'))).toThrow(/^--urls f, line 100001: more than 100000 pages are too many/);
+  expect(() => read([...lines, '/one-more'].join('\n'))).toThrow(
+    /^--urls f, line 100001: more than 100000 pages are too many/,
+  );
 });
 
 test('what cannot be read is named', () => {
   expect(() => readPageList('--urls', 'none')).toThrow(/^--urls none: there is no such file$/);
   expect(() => readPageList('--urls', '.')).toThrow(/^--urls \.: .*directory/);
-  expect(() => read('/a\n'.repeat(6_000_000))).toThrow(/^--urls f: it has more than 16777216 bytes$/);
+  expect(() => read('/a\n'.repeat(6_000_000))).toThrow(
+    /^--urls f: it has more than 16777216 bytes$/,
+  );
 });

@@ -16,24 +16,44 @@ const variants = scenario.variants.slice(0, 2);
 const cores = { serverCpus: [1], generatorCpus: [0] };
 const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
-test('has the class of status that is right: of a page with another one than 2xx, and of a person\'s own server', () => {
+test("has the class of status that is right: of a page with another one than 2xx, and of a person's own server", () => {
   const [plain] = variants as [RunnableVariant];
   const of = (changes: object): unknown => expectedOf(scenario, { ...plain, ...changes });
-  expect([of({}), of({ page: { ...page, status: 404 } }), of({ server: address('http://127.0.0.1:1') }), of({ server: address('http://127.0.0.1:1'), page: { path: '/', bodyBytes: 5, status: 302 } })]).toEqual(
-    [{}, { expected: '4xx' }, { expected: '2xx' }, { expected: '3xx' }],
-  );
+  expect([
+    of({}),
+    of({ page: { ...page, status: 404 } }),
+    of({ server: address('http://127.0.0.1:1') }),
+    of({ server: address('http://127.0.0.1:1'), page: { path: '/', bodyBytes: 5, status: 302 } }),
+  ]).toEqual([{}, { expected: '4xx' }, { expected: '2xx' }, { expected: '3xx' }]);
 });
 
 test('names the files of several pages, each list once, as they are written', async () => {
   const [plain] = variants as [Variant];
-  const [one, other] = [{ '/': 3, '/a?b=c': 1 }, { '/': 1, '/x': 1 }];
-  const of = (name: string, weights: Record<string, number>): Variant => ({ ...plain, name, page: { ...page, weights } });
-  const several = { ...scenario, variants: [plain, of('a', one), of('b', other), of('c', { ...one })] };
+  const [one, other] = [
+    { '/': 3, '/a?b=c': 1 },
+    { '/': 1, '/x': 1 },
+  ];
+  const of = (name: string, weights: Record<string, number>): Variant => ({
+    ...plain,
+    name,
+    page: { ...page, weights },
+  });
+  const several = {
+    ...scenario,
+    variants: [plain, of('a', one), of('b', other), of('c', { ...one })],
+  };
   const plan = makePlan(several, several.variants, cores, { quick: false, exact: false });
-  const targets = several.variants.map((_, index) => ({ url: `http://127.0.0.1:${8080 + index}/` }));
-  expect(loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, targets).pageFiles).toEqual([null, 'pages-1.txt', 'pages-2.txt', 'pages-1.txt']);
+  const targets = several.variants.map((_, index) => ({
+    url: `http://127.0.0.1:${8080 + index}/`,
+  }));
+  expect(
+    loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, targets).pageFiles,
+  ).toEqual([null, 'pages-1.txt', 'pages-2.txt', 'pages-1.txt']);
   const folder = newFolder();
   await writePageFiles(several, folder);
   expect(readdirSync(folder)).toEqual(['pages-1.txt', 'pages-2.txt']);
-  expect(readPageList('--urls', join(folder, 'pages-1.txt'))).toEqual({ url: { path: '/' }, weights: one });
+  expect(readPageList('--urls', join(folder, 'pages-1.txt'))).toEqual({
+    url: { path: '/' },
+    weights: one,
+  });
 });

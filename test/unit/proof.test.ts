@@ -8,8 +8,24 @@ import { aloneIn, latencyScenario } from '../../bench/proof/latency.ts';
 import { proofPage, viewOf, writePage } from '../../bench/proof/page.ts';
 import { costLayer, costlyLine, linesFor } from '../../bench/proof/power.ts';
 import { proofWords } from '../../bench/proof/proof.ts';
-import { readPart, writePart, type KnownCase, type KnownFigures, type PartFile, type PartName, type ProofData, type Run } from '../../bench/proof/results.ts';
-import { inTurnsByAlone, isDifferent, latencyOf, ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
+import {
+  readPart,
+  writePart,
+  type KnownCase,
+  type KnownFigures,
+  type PartFile,
+  type PartName,
+  type ProofData,
+  type Run,
+} from '../../bench/proof/results.ts';
+import {
+  inTurnsByAlone,
+  isDifferent,
+  latencyOf,
+  ratioOf,
+  widthsByTime,
+  widthWithin,
+} from '../../bench/proof/statistics.ts';
 import { intervalPlot, logTicksBetween, ticksBetween } from '../../bench/proof/svg.ts';
 import { judged } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
@@ -24,27 +40,67 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const { environment } = result([workers, openFileCache]);
 
-function partFile<Name extends PartName>(part: Name, data: ProofData[Name], changes: Partial<PartFile<Name>> = {}): PartFile<Name> {
+function partFile<Name extends PartName>(
+  part: Name,
+  data: ProofData[Name],
+  changes: Partial<PartFile<Name>> = {},
+): PartFile<Name> {
   return {
-    schema: 2, part, state: 'complete', command: `npm run bench -- proof-${part}`, startedAt: '2026-11-21T08:00:12.000Z', endedAt: '2026-11-21T08:21:40.000Z',
-    environment: { ...environment, versions: { k6: '2.2.0', nginx: '1.22.1' } }, failures: [], data, ...changes,
+    schema: 2,
+    part,
+    state: 'complete',
+    command: `npm run bench -- proof-${part}`,
+    startedAt: '2026-11-21T08:00:12.000Z',
+    endedAt: '2026-11-21T08:21:40.000Z',
+    environment: { ...environment, versions: { k6: '2.2.0', nginx: '1.22.1' } },
+    failures: [],
+    data,
+    ...changes,
   };
 }
 
-function runWith(ratio: number, half: number, verdict: Run['verdict'], changes: Partial<Run> = {}): Run {
+function runWith(
+  ratio: number,
+  half: number,
+  verdict: Run['verdict'],
+  changes: Partial<Run> = {},
+): Run {
   return {
-    startedAt: '2026-11-21T08:00:12.000Z', seconds: 31.4, rps: [70_000, 70_000 * ratio], ratio, ci95: [ratio / (1 + half), ratio * (1 + half)], verdict,
-    roundRatios: [ratio, ratio, ratio, ratio], dropped: 0, othersShare: 0.02, ...changes,
+    startedAt: '2026-11-21T08:00:12.000Z',
+    seconds: 31.4,
+    rps: [70_000, 70_000 * ratio],
+    ratio,
+    ci95: [ratio / (1 + half), ratio * (1 + half)],
+    verdict,
+    roundRatios: [ratio, ratio, ratio, ratio],
+    dropped: 0,
+    othersShare: 0.02,
+    ...changes,
   };
 }
 
 let folder: string;
-beforeEach(() => { folder = newFolder(); });
+beforeEach(() => {
+  folder = newFolder();
+});
 
 describe('what is asked for', () => {
   test('has names that begin with proof', () => {
-    expect(proofWords.map(({ name }) => name)).toEqual(['proof-aa', 'proof-search', 'proof-power', 'proof-width', 'proof-slices', 'proof-latency', 'proof-waiting', 'proof-agreement', 'proof-disturbed', 'proof-page']);
-    expect(proofWords[0]?.title).toBe('a config against itself, in runs of the default length (about 23 min 20 s)');
+    expect(proofWords.map(({ name }) => name)).toEqual([
+      'proof-aa',
+      'proof-search',
+      'proof-power',
+      'proof-width',
+      'proof-slices',
+      'proof-latency',
+      'proof-waiting',
+      'proof-agreement',
+      'proof-disturbed',
+      'proof-page',
+    ]);
+    expect(proofWords[0]?.title).toBe(
+      'a config against itself, in runs of the default length (about 23 min 20 s)',
+    );
   });
 });
 
@@ -54,12 +110,15 @@ describe('figures', () => {
     expect(halfWidth({ ratio: 2, interval: [1.99, 2.06] })).toBeCloseTo(0.03, 12);
   });
 
-  test('a ratio of rounds is Student\'s t on the logarithms', () => {
-    const { ratio, interval: [low, high] } = ratioOf([Math.exp(0.1), Math.exp(0.2), Math.exp(0.3)]);
+  test("a ratio of rounds is Student's t on the logarithms", () => {
+    const {
+      ratio,
+      interval: [low, high],
+    } = ratioOf([Math.exp(0.1), Math.exp(0.2), Math.exp(0.3)]);
     // t(2, 97.5 %) is 4.3027, the standard error 0.1 / √3.
     expect(Math.log(ratio)).toBeCloseTo(0.2, 12);
-    expect(Math.log(high) - Math.log(ratio)).toBeCloseTo(4.3027 * 0.1 / Math.sqrt(3), 4);
-    expect(Math.log(ratio) - Math.log(low)).toBeCloseTo(4.3027 * 0.1 / Math.sqrt(3), 4);
+    expect(Math.log(high) - Math.log(ratio)).toBeCloseTo((4.3027 * 0.1) / Math.sqrt(3), 4);
+    expect(Math.log(ratio) - Math.log(low)).toBeCloseTo((4.3027 * 0.1) / Math.sqrt(3), 4);
   });
 
   test('widths by time begin where a verdict can be made', () => {
@@ -67,41 +126,81 @@ describe('figures', () => {
     const widths = widthsByTime(rounds);
     expect(widths.map(({ seconds }) => seconds)).toEqual([12, 15]);
     expect(widths[1]?.width).toBeCloseTo(halfWidth(ratioOf(rounds.map(({ ratio }) => ratio))), 12);
-    expect([11, 12, 14.9, 100].map((seconds) => widthWithin(widths, seconds))).toEqual([undefined, widths[0]?.width, widths[0]?.width, widths[1]?.width]);
+    expect([11, 12, 14.9, 100].map((seconds) => widthWithin(widths, seconds))).toEqual([
+      undefined,
+      widths[0]?.width,
+      widths[0]?.width,
+      widths[1]?.width,
+    ]);
   });
 
-  test.each([['faster', true], ['slower', true], ['same', false], ['inconclusive', false], ['none', false]] as const)('a run that says %s calls its sides different: %s', (verdict, different) => {
+  test.each([
+    ['faster', true],
+    ['slower', true],
+    ['same', false],
+    ['inconclusive', false],
+    ['none', false],
+  ] as const)('a run that says %s calls its sides different: %s', (verdict, different) => {
     expect(isDifferent({ verdict })).toBe(different);
   });
 
   test('a run is what its result says', () => {
     const whole = result([workers, openFileCache]);
     expect(runOf(whole)).toEqual({
-      startedAt: whole.startedAt, seconds: 140, rps: [60_411, 80_275], ratio: whole.comparisons[0]?.ratio, ci95: whole.comparisons[0]?.ci95, verdict: 'faster',
-      roundRatios: whole.comparisons[0]?.roundRatios, dropped: 0, othersShare: runOf(whole).othersShare,
+      startedAt: whole.startedAt,
+      seconds: 140,
+      rps: [60_411, 80_275],
+      ratio: whole.comparisons[0]?.ratio,
+      ci95: whole.comparisons[0]?.ci95,
+      verdict: 'faster',
+      roundRatios: whole.comparisons[0]?.roundRatios,
+      dropped: 0,
+      othersShare: runOf(whole).othersShare,
     });
-    expect(() => runOf({ ...whole, comparisons: [] })).toThrow('nothing was compared: no comparison');
+    expect(() => runOf({ ...whole, comparisons: [] })).toThrow(
+      'nothing was compared: no comparison',
+    );
   });
 
   test('a run that is a search has the rates that it found', () => {
     const found = (rate: number) => workers.rounds.map(() => ({ rate, atLeast: false }));
-    const run = runOf(result([{ ...workers, found: found(20_000) }, { ...openFileCache, found: found(25_000) }]));
+    const run = runOf(
+      result([
+        { ...workers, found: found(20_000) },
+        { ...openFileCache, found: found(25_000) },
+      ]),
+    );
     expect(run.rps.map(Math.round)).toEqual([20_000, 25_000]);
     expect(run.ratio).toBeCloseTo(1.25, 12);
     expect(isDifferent(run)).toBe(true);
   });
 
   test('latency of sides is their geometric mean', () => {
-    const sides = [{ p50: 0.1, p99: 0.4 }, { p50: 0.4, p99: 0.9 }];
+    const sides = [
+      { p50: 0.1, p99: 0.4 },
+      { p50: 0.4, p99: 0.9 },
+    ];
     expect(latencyOf(sides, 'p50')).toBeCloseTo(0.2, 12);
     expect(latencyOf(sides, 'p99')).toBeCloseTo(0.6, 12);
-    expect(inTurnsByAlone({ alone: [{ p50: 0.16, p99: 0.8 }], inTurns: sides }, 'p50')).toBeCloseTo(1.25, 12);
+    expect(inTurnsByAlone({ alone: [{ p50: 0.16, p99: 0.8 }], inTurns: sides }, 'p50')).toBeCloseTo(
+      1.25,
+      12,
+    );
   });
 
   test('latency is that of a run at a rate, in turns as it has them, and of one side with nobody beside it', () => {
-    const plan = { ...makePlan(latencyScenario, findVariants(latencyScenario, undefined), { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false }), run: 'latency' };
+    const plan = {
+      ...makePlan(
+        latencyScenario,
+        findVariants(latencyScenario, undefined),
+        { serverCpus: [1], generatorCpus: [0] },
+        { quick: false, exact: false },
+      ),
+      run: 'latency',
+    };
     const load = { protocol: 'http/1.1', connections: 100, rate: 1000, requests: 2000 };
-    const shown = ({ groups }: typeof plan) => groups.map(({ sides }) => sides.map((side) => side.variant.name));
+    const shown = ({ groups }: typeof plan) =>
+      groups.map(({ sides }) => sides.map((side) => side.variant.name));
     expect(plan.variants).toMatchObject([{ load }, { load }]);
     expect(shown(plan)).toEqual([['a', 'again']]);
     expect(shown(aloneIn(plan))).toEqual([['a']]);
@@ -119,82 +218,195 @@ describe('figures', () => {
     const [base, ...others] = await readLayers('nginx', ['base', 'workers']);
     for (const lines of [1, 7]) {
       const plain = composeConfig([base as (typeof others)[number], ...others].map(parseConfig));
-      const costly = composeConfig([base as (typeof others)[number], ...others, { origin: 'cost', text: costLayer(lines) }].map(parseConfig));
+      const costly = composeConfig(
+        [
+          base as (typeof others)[number],
+          ...others,
+          { origin: 'cost', text: costLayer(lines) },
+        ].map(parseConfig),
+      );
       const [location] = findDirectives(costly, 'location');
-      expect(location?.block?.filter(({ name, args }) => `${[name, ...args].join(' ')};` === costlyLine)).toHaveLength(lines);
-      const without = findDirectives(costly, 'location')[0]?.block?.filter(({ origin }) => origin !== 'cost');
+      expect(
+        location?.block?.filter(({ name, args }) => `${[name, ...args].join(' ')};` === costlyLine),
+      ).toHaveLength(lines);
+      const without = findDirectives(costly, 'location')[0]?.block?.filter(
+        ({ origin }) => origin !== 'cost',
+      );
       expect(without).toEqual(findDirectives(plain, 'location')[0]?.block);
     }
   });
 });
 
 function knownFigures(changes: Partial<KnownFigures> = {}): KnownFigures {
-  return { rps: 496, meanMs: 20.1, p50Ms: 20.1, p99Ms: 21, cpuMicros: 50, errors: 0, reconnects: 0, idleCpuShare: null, turns: null, ...changes };
+  return {
+    rps: 496,
+    meanMs: 20.1,
+    p50Ms: 20.1,
+    p99Ms: 21,
+    cpuMicros: 50,
+    errors: 0,
+    reconnects: 0,
+    idleCpuShare: null,
+    turns: null,
+    ...changes,
+  };
 }
 
-const inTurns = { idleCpuShare: 0.02, turns: { count: 3, responses: 0, sliceMs: 200, rampMs: 42, waits: true } };
+const inTurns = {
+  idleCpuShare: 0.02,
+  turns: { count: 3, responses: 0, sliceMs: 200, rampMs: 42, waits: true },
+};
 const alone20 = knownFigures();
-const round20 = { expected: afterWait(20, 10, 0.3, alone20), alone: alone20, two: knownFigures({ ...inTurns, rps: 900, p99Ms: 21.9 }), eight: knownFigures({ ...inTurns, rps: 500 }) };
+const round20 = {
+  expected: afterWait(20, 10, 0.3, alone20),
+  alone: alone20,
+  two: knownFigures({ ...inTurns, rps: 900, p99Ms: 21.9 }),
+  eight: knownFigures({ ...inTurns, rps: 500 }),
+};
 const waitingData: ProofData['waiting'] = {
-  cases: [{ name: 'waits 20 ms', how: '10 connections / (20 ms + overhead alone)', rounds: [round20, { ...round20, eight: { ...round20.eight, reconnects: 3 } }, round20] }],
-  mixed: { how: 'one that waits', rounds: [{
-    alone: { waiting: knownFigures({ rps: 2000 }), computing: knownFigures({ rps: 5000 }) },
-    together: { waiting: [2000, 2000].map((rps) => knownFigures({ rps })), computing: [5200, 5200].map((rps) => knownFigures({ rps })) },
-  }] },
+  cases: [
+    {
+      name: 'waits 20 ms',
+      how: '10 connections / (20 ms + overhead alone)',
+      rounds: [round20, { ...round20, eight: { ...round20.eight, reconnects: 3 } }, round20],
+    },
+  ],
+  mixed: {
+    how: 'one that waits',
+    rounds: [
+      {
+        alone: { waiting: knownFigures({ rps: 2000 }), computing: knownFigures({ rps: 5000 }) },
+        together: {
+          waiting: [2000, 2000].map((rps) => knownFigures({ rps })),
+          computing: [5200, 5200].map((rps) => knownFigures({ rps })),
+        },
+      },
+    ],
+  },
 };
 
 describe('servers of known truth', () => {
   test('that wait have the overhead that they have alone, and no other', () => {
-    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 20.2, p50Ms: 20.1 }))).toEqual({ rps: 10_000 / 20.2, p50Ms: 20.1, p99Ms: 21, cpuMicros: 50 });
+    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 20.2, p50Ms: 20.1 }))).toEqual({
+      rps: 10_000 / 20.2,
+      p50Ms: 20.1,
+      p99Ms: 21,
+      cpuMicros: 50,
+    });
     // Sooner than the wait, and much later, is wrong.
-    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 10, p50Ms: 10 }))).toMatchObject({ rps: 500, p50Ms: 20 });
-    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 30, p50Ms: 30 }))).toMatchObject({ p50Ms: 20.5 });
+    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 10, p50Ms: 10 }))).toMatchObject({
+      rps: 500,
+      p50Ms: 20,
+    });
+    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 30, p50Ms: 30 }))).toMatchObject({
+      p50Ms: 20.5,
+    });
   });
 
   test('that burn a share of their core have less of it for answers', () => {
-    expect(burning(0.03, knownFigures({ rps: 6000, cpuMicros: 97 }))).toEqual({ rps: 5820, p50Ms: 20.1, p99Ms: 21, cpuMicros: 100 });
+    expect(burning(0.03, knownFigures({ rps: 6000, cpuMicros: 97 }))).toEqual({
+      rps: 5820,
+      p50Ms: 20.1,
+      p99Ms: 21,
+      cpuMicros: 100,
+    });
     expect(burning(0.03, knownFigures({ cpuMicros: null })).cpuMicros).toBeNull();
   });
 
   test.each([
-    [{ share: 0.03, amount: 0 }, [103, 103.1, 90], true], [{ share: 0.03, amount: 0 }, [102.9, 103.5, 90], false],
+    [{ share: 0.03, amount: 0 }, [103, 103.1, 90], true],
+    [{ share: 0.03, amount: 0 }, [102.9, 103.5, 90], false],
     // Both have to be more than the bound.
-    [{ share: 0.03, amount: 10 }, [109, 109, 109], false], [{ share: 0.03, amount: 10 }, [111, 111, 80], true],
+    [{ share: 0.03, amount: 10 }, [109, 109, 109], false],
+    [{ share: 0.03, amount: 10 }, [111, 111, 80], true],
   ])('are judged by %j of the median of %j: beyond is %j', (bounds, seen, isBeyond) => {
-    expect(judged(bounds, seen.map((value) => ({ seen: value, expected: 100 }))).isBeyond).toBe(isBeyond);
+    expect(
+      judged(
+        bounds,
+        seen.map((value) => ({ seen: value, expected: 100 })),
+      ).isBeyond,
+    ).toBe(isBeyond);
   });
 
   test('are judged by what was expected in the same round', () => {
-    expect(judged({ share: 0.03, amount: 0 }, [{ seen: 100, expected: 100 }, { seen: 50, expected: 50 }])).toEqual({ seen: 75, off: 0, isBeyond: false });
-    expect(judged({ share: 0.03, amount: 0 }, [{ seen: 100, expected: undefined }]).isBeyond).toBe(false);
+    expect(
+      judged({ share: 0.03, amount: 0 }, [
+        { seen: 100, expected: 100 },
+        { seen: 50, expected: 50 },
+      ]),
+    ).toEqual({ seen: 75, off: 0, isBeyond: false });
+    expect(judged({ share: 0.03, amount: 0 }, [{ seen: 100, expected: undefined }]).isBeyond).toBe(
+      false,
+    );
   });
 
   test('that were not measured fail as well', () => {
     expect(viewOf(partFile('waiting', waitingData)).beyond).toHaveLength(3);
-    const { cases: [first], mixed } = waitingData;
-    expect(viewOf(partFile('waiting', { cases: [{ ...first as KnownCase, rounds: [] }], mixed: { ...mixed, rounds: [] } })).beyond).toEqual(['waits 20 ms: not measured', 'computes, against waits: not measured']);
+    const {
+      cases: [first],
+      mixed,
+    } = waitingData;
+    expect(
+      viewOf(
+        partFile('waiting', {
+          cases: [{ ...(first as KnownCase), rounds: [] }],
+          mixed: { ...mixed, rounds: [] },
+        }),
+      ).beyond,
+    ).toEqual(['waits 20 ms: not measured', 'computes, against waits: not measured']);
   });
 
   test('are several, with the files that they need', async () => {
-    const all = await knownServers(folder, { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' });
+    const all = await knownServers(folder, {
+      inTurns: 'http://127.0.0.1:1234',
+      alone: 'http://127.0.0.1:5678',
+    });
     expect(all.map(({ name }) => name)).toEqual([
-      'waits 1 ms', 'waits 20 ms', 'waits 50 ms', 'waits 200 ms', 'waits 1000 ms, 1 of 50', 'limit_rate', 'limit_req', 'proxy', 'burns 30 ms each second', 'keepalive_timeout 1s',
+      'waits 1 ms',
+      'waits 20 ms',
+      'waits 50 ms',
+      'waits 200 ms',
+      'waits 1000 ms, 1 of 50',
+      'limit_rate',
+      'limit_req',
+      'proxy',
+      'burns 30 ms each second',
+      'keepalive_timeout 1s',
     ]);
-    expect(await readFile(join(folder, 'proxy-inTurns.conf'), 'utf8')).toContain('server 127.0.0.1:1234;');
+    expect(await readFile(join(folder, 'proxy-inTurns.conf'), 'utf8')).toContain(
+      'server 127.0.0.1:1234;',
+    );
     const { page } = all.find(({ name }) => name === 'limit_rate') as (typeof all)[number];
     expect((await readFile(join(page.docroot as string, page.path))).length).toBe(page.bodyBytes);
   });
 
   test('answer when they are to', async () => {
     const port = await freePort();
-    const child = spawn(process.execPath, [join(import.meta.dirname, '../../bench/proof/servers/known.mjs'), '--wait', '60', '--every', '2'], { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' });
+    const child = spawn(
+      process.execPath,
+      [
+        join(import.meta.dirname, '../../bench/proof/servers/known.mjs'),
+        '--wait',
+        '60',
+        '--every',
+        '2',
+      ],
+      { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' },
+    );
     try {
       const ask = async (): Promise<number> => {
         const beganAtMs = performance.now();
         expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toHaveLength(612);
         return performance.now() - beganAtMs;
       };
-      await vi.waitUntil(() => ask().then(() => true, () => false), { timeout: 10_000 });
+      await vi.waitUntil(
+        () =>
+          ask().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 10_000 },
+      );
       for (const isSlow of [true, false, true]) {
         const tookMs = await ask();
         if (isSlow) expect(tookMs).toBeGreaterThan(59.9);
@@ -206,31 +418,45 @@ describe('servers of known truth', () => {
 });
 
 describe('failures', () => {
-  const lab = () => ({ failures: [] as { at: string; why: string }[], interrupt: { signal: new AbortController().signal, guard: () => () => undefined }, say: vi.fn() });
-  const failing = (): Promise<never> => Promise.reject(new UserError('round 1 failed twice: nginx ended'));
+  const lab = () => ({
+    failures: [] as { at: string; why: string }[],
+    interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
+    say: vi.fn(),
+  });
+  const failing = (): Promise<never> =>
+    Promise.reject(new UserError('round 1 failed twice: nginx ended'));
 
   test('are kept, and the sixth one ends the part', async () => {
     const one = lab();
     for (let time = 1; time <= 5; time++) expect(await noted(one, failing)).toBeUndefined();
-    expect(one.failures.map(({ why }) => why)).toEqual(Array(5).fill('round 1 failed twice: nginx ended'));
+    expect(one.failures.map(({ why }) => why)).toEqual(
+      Array(5).fill('round 1 failed twice: nginx ended'),
+    );
     await expect(noted(one, failing)).rejects.toThrow('round 1 failed twice');
     expect(await noted(one, () => Promise.resolve(7))).toBe(7);
   });
 
-  test('after a signal are the signal\'s', async () => {
-    const one = { ...lab(), interrupt: { signal: AbortSignal.abort(new Error('interrupted')), guard: () => () => undefined } };
+  test("after a signal are the signal's", async () => {
+    const one = {
+      ...lab(),
+      interrupt: {
+        signal: AbortSignal.abort(new Error('interrupted')),
+        guard: () => () => undefined,
+      },
+    };
     await expect(noted(one, failing)).rejects.toThrow('interrupted');
     expect(one.failures).toEqual([]);
   });
 
-  test('of the code are not taken for the server\'s', async () => {
+  test("of the code are not taken for the server's", async () => {
     await expect(noted(lab(), () => Promise.reject(new TypeError('x')))).rejects.toThrow(TypeError);
   });
 });
 
 describe('files', () => {
   test('of an interrupted part stand beside the whole one, which counts', async () => {
-    const of = (ratio: number, state: 'complete' | 'partial'): PartFile<'aa'> => partFile('aa', { runs: [runWith(ratio, 0.01, 'inconclusive')] }, { state });
+    const of = (ratio: number, state: 'complete' | 'partial'): PartFile<'aa'> =>
+      partFile('aa', { runs: [runWith(ratio, 0.01, 'inconclusive')] }, { state });
     expect(await readPart(folder, 'aa')).toBeUndefined();
     await writePart(folder, of(1.01, 'partial'));
     expect(await readPart(folder, 'aa')).toEqual(of(1.01, 'partial'));
@@ -241,8 +467,16 @@ describe('files', () => {
   });
 
   test('of an earlier version are refused: it measured in another way', async () => {
-    await writeFile(join(folder, 'slices.json'), JSON.stringify({ ...partFile('slices', { slices: [], wrk: { effect: [], control: [] } }), schema: 1 }));
-    await expect(readPart(folder, 'slices')).rejects.toThrow(`${join(folder, 'slices.json')} is of an earlier version, which measured in another way: remove it, and run npm run bench -- proof-slices`);
+    await writeFile(
+      join(folder, 'slices.json'),
+      JSON.stringify({
+        ...partFile('slices', { slices: [], wrk: { effect: [], control: [] } }),
+        schema: 1,
+      }),
+    );
+    await expect(readPart(folder, 'slices')).rejects.toThrow(
+      `${join(folder, 'slices.json')} is of an earlier version, which measured in another way: remove it, and run npm run bench -- proof-slices`,
+    );
   });
 });
 
@@ -257,25 +491,58 @@ describe('plots', () => {
   test('have every value where its axis says', () => {
     const values = [0.99, 1.004, 1.021];
     const svg = intervalPlot({
-      title: 'a <b>', series: ['one'], x: 'runs', y: { label: 'ratio', text: (value) => `=${value}=` },
-      groups: [{ name: 'all', bars: values.map((value) => ({ series: 0, value, interval: [value - 0.002, value + 0.003] as const })) }],
+      title: 'a <b>',
+      series: ['one'],
+      x: 'runs',
+      y: { label: 'ratio', text: (value) => `=${value}=` },
+      groups: [
+        {
+          name: 'all',
+          bars: values.map((value) => ({
+            series: 0,
+            value,
+            interval: [value - 0.002, value + 0.003] as const,
+          })),
+        },
+      ],
     });
     expect(svg).toContain('a &lt;b&gt;');
-    const axis = [...svg.matchAll(/y1="([\d.]+)" y2="\1"\/><text class="end"[^>]*>=([\d.]+)=/g)].map(([, y, value]) => ({ y: Number(y), value: Number(value) }));
+    const axis = [
+      ...svg.matchAll(/y1="([\d.]+)" y2="\1"\/><text class="end"[^>]*>=([\d.]+)=/g),
+    ].map(([, y, value]) => ({ y: Number(y), value: Number(value) }));
     const [first, last] = [axis[0], axis.at(-1)] as [(typeof axis)[number], (typeof axis)[number]];
-    const valueAt = (y: number): number => first.value + (y - first.y) * (last.value - first.value) / (last.y - first.y);
-    expect([...svg.matchAll(/cy="([\d.]+)"/g)].map(([, y]) => Number(valueAt(Number(y)).toFixed(3)))).toEqual(values);
-    expect([...svg.matchAll(/stroke-width="1.5"[^>]* y1="([\d.]+)" y2="([\d.]+)"/g)].map(([, low, high]) => [low, high].map((y) => Number(valueAt(Number(y)).toFixed(3)))))
-      .toEqual([[0.988, 0.993], [1.002, 1.007], [1.019, 1.024]]);
+    const valueAt = (y: number): number =>
+      first.value + ((y - first.y) * (last.value - first.value)) / (last.y - first.y);
+    expect(
+      [...svg.matchAll(/cy="([\d.]+)"/g)].map(([, y]) => Number(valueAt(Number(y)).toFixed(3))),
+    ).toEqual(values);
+    expect(
+      [...svg.matchAll(/stroke-width="1.5"[^>]* y1="([\d.]+)" y2="([\d.]+)"/g)].map(
+        ([, low, high]) => [low, high].map((y) => Number(valueAt(Number(y)).toFixed(3))),
+      ),
+    ).toEqual([
+      [0.988, 0.993],
+      [1.002, 1.007],
+      [1.019, 1.024],
+    ]);
   });
 });
 
 describe('the page', () => {
-  const aa = partFile('aa', { runs: [runWith(1.001, 0.008, 'inconclusive'), runWith(0.99, 0.006, 'slower', { seconds: 33, dropped: 2 }), runWith(1.0005, 0.009, 'same')] });
+  const aa = partFile('aa', {
+    runs: [
+      runWith(1.001, 0.008, 'inconclusive'),
+      runWith(0.99, 0.006, 'slower', { seconds: 33, dropped: 2 }),
+      runWith(1.0005, 0.009, 'same'),
+    ],
+  });
 
   test('says what is missing, and has every figure from the files', () => {
     const { markdown, plots } = proofPage({ aa });
-    expect(markdown.slice(markdown.indexOf('Missing'), markdown.indexOf('## Does anything')).trimEnd()).toBe(`Missing, since they were not run: \`proof-search\`, \`proof-power\`, \`proof-width\`, \`proof-slices\`, \`proof-latency\`, \`proof-waiting\`, \`proof-agreement\` and \`proof-disturbed\`.
+    expect(
+      markdown.slice(markdown.indexOf('Missing'), markdown.indexOf('## Does anything')).trimEnd(),
+    )
+      .toBe(`Missing, since they were not run: \`proof-search\`, \`proof-power\`, \`proof-width\`, \`proof-slices\`, \`proof-latency\`, \`proof-waiting\`, \`proof-agreement\` and \`proof-disturbed\`.
 
 ## A config against itself
 
@@ -308,38 +575,107 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
 
   test('has all parts', () => {
     const ratios = [0.97, 0.972, 0.968, 0.97];
-    const timed = (seconds: number) => [1.19, 1.21, 1.2, 1.22, 1.18].map((ratio) => ({ startedAt: '', seconds, ratio }));
+    const timed = (seconds: number) =>
+      [1.19, 1.21, 1.2, 1.22, 1.18].map((ratio) => ({ startedAt: '', seconds, ratio }));
     const seen = { effect: [1.2, 1.21, 1.19], control: [1, 1.001, 0.999] };
     const { markdown, plots } = proofPage({
       aa,
-      search: partFile('search', { within: { metric: 'p99', ms: 2 }, runs: [
-        runWith(1.01, 0.03, 'inconclusive', { rps: [20_000, 20_200], roundRatios: [1.01] }), runWith(0.95, 0.02, 'slower', { rps: [21_000, 19_900], seconds: 64 }),
-      ], loadSeconds: 0.5, loads: [{ share: 0.95, kept: 5, of: 6 }, { share: 1, kept: 3, of: 6 }, { share: 0.95, kept: 4, of: 6 }] }),
+      search: partFile('search', {
+        within: { metric: 'p99', ms: 2 },
+        runs: [
+          runWith(1.01, 0.03, 'inconclusive', { rps: [20_000, 20_200], roundRatios: [1.01] }),
+          runWith(0.95, 0.02, 'slower', { rps: [21_000, 19_900], seconds: 64 }),
+        ],
+        loadSeconds: 0.5,
+        loads: [
+          { share: 0.95, kept: 5, of: 6 },
+          { share: 1, kept: 3, of: 6 },
+          { share: 0.95, kept: 4, of: 6 },
+        ],
+      }),
       power: partFile('power', {
         line: 'rewrite ^/none$ /;',
-        costs: [{ lines: 6, runs: [runWith(0.97, 0.008, 'slower', { roundRatios: ratios }), runWith(0.97, 0.009, 'inconclusive', { roundRatios: ratios })], precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })] }],
+        costs: [
+          {
+            lines: 6,
+            runs: [
+              runWith(0.97, 0.008, 'slower', { roundRatios: ratios }),
+              runWith(0.97, 0.009, 'inconclusive', { roundRatios: ratios }),
+            ],
+            precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })],
+          },
+        ],
       }),
       width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
-      slices: partFile('slices', { slices: [{ milliseconds: 5, ...seen }, { milliseconds: 10, ...seen }, { milliseconds: 1000, effect: [], control: [] }], wrk: seen }),
-      latency: partFile('latency', { rounds: [
-        { alone: [{ p50: 0.1, p99: 0.4 }], inTurns: [{ p50: 0.1, p99: 0.5 }, { p50: 0.1, p99: 0.32 }] },
-        { alone: [{ p50: 0.1, p99: 0.4 }], inTurns: [{ p50: 0.11, p99: 0.44 }, { p50: 0.11, p99: 0.44 }] },
-        { alone: [{ p50: 0.12, p99: 1.2 }], inTurns: [{ p50: 0.12, p99: 1.2 }, { p50: 0.12, p99: 1.2 }] },
-      ] }),
-      waiting: partFile('waiting', waitingData),
-      agreement: partFile('agreement', { cases: [
-        { title: 'open_file_cache', ours: { ratios: seen.effect, generatorShares: [0.5, 0.6, 0.55] }, peers: [
-          { name: 'wrk', ratios: [1.19, 1.23, 1.18], generatorShares: [0.7, 0.8, 0.75] }, { name: 'other', ratios: [1.01, 1, 0.99], generatorShares: [0.5, 0.5, 0.5] },
-          { name: 'k6/http', ratios: [1.01, 1, 0.99], generatorShares: [0.98, 0.7, 0.99] },
-        ] },
-        { title: 'never measured', ours: { ratios: [], generatorShares: [] }, peers: [{ name: 'h2load', ratios: [], generatorShares: [] }] },
-      ] }),
-      disturbed: partFile('disturbed', { control: [runWith(1, 0.02, 'inconclusive')], effect: [runWith(1.2, 0.03, 'faster', { othersShare: 0.4 })], builds: 3 }, {
-        state: 'partial', failures: [{ at: '2026-11-21T08:05:12.000Z', why: 'round 2 failed twice' }],
+      slices: partFile('slices', {
+        slices: [
+          { milliseconds: 5, ...seen },
+          { milliseconds: 10, ...seen },
+          { milliseconds: 1000, effect: [], control: [] },
+        ],
+        wrk: seen,
       }),
+      latency: partFile('latency', {
+        rounds: [
+          {
+            alone: [{ p50: 0.1, p99: 0.4 }],
+            inTurns: [
+              { p50: 0.1, p99: 0.5 },
+              { p50: 0.1, p99: 0.32 },
+            ],
+          },
+          {
+            alone: [{ p50: 0.1, p99: 0.4 }],
+            inTurns: [
+              { p50: 0.11, p99: 0.44 },
+              { p50: 0.11, p99: 0.44 },
+            ],
+          },
+          {
+            alone: [{ p50: 0.12, p99: 1.2 }],
+            inTurns: [
+              { p50: 0.12, p99: 1.2 },
+              { p50: 0.12, p99: 1.2 },
+            ],
+          },
+        ],
+      }),
+      waiting: partFile('waiting', waitingData),
+      agreement: partFile('agreement', {
+        cases: [
+          {
+            title: 'open_file_cache',
+            ours: { ratios: seen.effect, generatorShares: [0.5, 0.6, 0.55] },
+            peers: [
+              { name: 'wrk', ratios: [1.19, 1.23, 1.18], generatorShares: [0.7, 0.8, 0.75] },
+              { name: 'other', ratios: [1.01, 1, 0.99], generatorShares: [0.5, 0.5, 0.5] },
+              { name: 'k6/http', ratios: [1.01, 1, 0.99], generatorShares: [0.98, 0.7, 0.99] },
+            ],
+          },
+          {
+            title: 'never measured',
+            ours: { ratios: [], generatorShares: [] },
+            peers: [{ name: 'h2load', ratios: [], generatorShares: [] }],
+          },
+        ],
+      }),
+      disturbed: partFile(
+        'disturbed',
+        {
+          control: [runWith(1, 0.02, 'inconclusive')],
+          effect: [runWith(1.2, 0.03, 'faster', { othersShare: 0.4 })],
+          builds: 3,
+        },
+        {
+          state: 'partial',
+          failures: [{ at: '2026-11-21T08:05:12.000Z', why: 'round 2 failed twice' }],
+        },
+      ),
     });
     expect(markdown).not.toContain('Missing');
-    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(Array(9).fill(true));
+    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(
+      Array(9).fill(true),
+    );
     for (const line of [
       'nginx against the same nginx, 2 searches for the highest rate with p99 within 2.00 ms, as `npm run scenario -- aa --within p99=2ms --quick` makes them (requests/s are the rates that were found): whatever differs',
       '1 of 2 runs called the two different; the median half-width was ±2.50 %.',
@@ -372,10 +708,14 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
       'Failed at 2026-11-21 08:05, and in no figure: round 2 failed twice',
       'open_file_cache: 1 of 1 runs called the two different.',
       '| open_file_cache | 1 of 1 | ×1.2000 | ×1.2000 to ×1.2000 | ±3.00 % | ±3.00 % to ±3.00 % | 31 s | 0 | 40 % |',
-    ]) expect(markdown).toContain(line);
+    ])
+      expect(markdown).toContain(line);
     // Each of three rounds and all of them, of two percentiles, and their marks in the key.
     const dots = plots.get('proof/latency.svg') as string;
-    expect([dots.match(/<circle/g)?.length, dots.match(/<rect class="s1"/g)?.length]).toEqual([2 * 3 + 1, 2 + 1]);
+    expect([dots.match(/<circle/g)?.length, dots.match(/<rect class="s1"/g)?.length]).toEqual([
+      2 * 3 + 1,
+      2 + 1,
+    ]);
     // No length that has not been measured.
     expect(markdown).not.toMatch(/1000 ms|never measured/);
     for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
@@ -385,11 +725,20 @@ nginx against the same nginx, 3 runs of the default length: whatever differs is 
     const file = await writePage(folder, { aa });
     const first = await readFile(file, 'utf8');
     await writeFile(join(folder, 'proof', 'gone.svg'), '<svg/>');
-    const disturbed = partFile('disturbed', { control: [runWith(1, 0.02, 'inconclusive')], effect: [], builds: 3 });
+    const disturbed = partFile('disturbed', {
+      control: [runWith(1, 0.02, 'inconclusive')],
+      effect: [],
+      builds: 3,
+    });
     await writePage(folder, { disturbed });
     const both = await readFile(file, 'utf8');
     expect(both).toBe(proofPage({ aa, disturbed }).markdown);
-    expect((await readdir(folder, { recursive: true })).sort()).toEqual(['proof', 'proof.md', 'proof/aa.svg', 'proof/disturbed.svg']);
+    expect((await readdir(folder, { recursive: true })).sort()).toEqual([
+      'proof',
+      'proof.md',
+      'proof/aa.svg',
+      'proof/disturbed.svg',
+    ]);
     // What is measured anew takes its own place.
     await writePage(folder, { aa, disturbed });
     expect(await readFile(file, 'utf8')).toBe(both);

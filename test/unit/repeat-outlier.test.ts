@@ -15,17 +15,29 @@ import { result, workers } from '../fixtures/result.ts';
 /** Of ten rounds, thousandths of the baseline's requests/s in each of them. */
 const hidden = [530, 5890, 530, 480, 770, 520, 560, 600, 500, 540];
 
-const compared = (thousandths: readonly number[]): Comparison => one([variant('a', rounds(thousandths.map(() => 1000))), variant('b', rounds(thousandths))]);
-const repeated = (thousandths: readonly number[]): number | undefined => roundToRepeat([compared(thousandths)])?.round;
+const compared = (thousandths: readonly number[]): Comparison =>
+  one([variant('a', rounds(thousandths.map(() => 1000))), variant('b', rounds(thousandths))]);
+const repeated = (thousandths: readonly number[]): number | undefined =>
+  roundToRepeat([compared(thousandths)])?.round;
 
 describe('a round is measured again', () => {
   test('where it alone hides a difference', () => {
-    expect(roundToRepeat([compared(hidden)])).toEqual({ round: 2, why: 'an outlier, it alone prevented a verdict on b against a' });
+    expect(roundToRepeat([compared(hidden)])).toEqual({
+      round: 2,
+      why: 'an outlier, it alone prevented a verdict on b against a',
+    });
   });
 
   test('where it alone decides', () => {
-    const decided = { ...compared(hidden), verdict: 'slower', swayedBy: { round: 4, without: 'inconclusive' } } as const;
-    expect(roundToRepeat([decided])).toEqual({ round: 4, why: 'an outlier, it alone decided b against a' });
+    const decided = {
+      ...compared(hidden),
+      verdict: 'slower',
+      swayedBy: { round: 4, without: 'inconclusive' },
+    } as const;
+    expect(roundToRepeat([decided])).toEqual({
+      round: 4,
+      why: 'an outlier, it alone decided b against a',
+    });
   });
 
   test('not where it may be one of the others, or has turned the direction', () => {
@@ -52,40 +64,91 @@ describe('a run', async () => {
   const [first, other] = scenario.variants;
 
   /** Its rounds have so many thousandths of the baseline's requests/s, in the order in which they are tried; null fails. */
-  async function runOf(thousandths: readonly (number | null)[], precision?: number): Promise<{ result: Result; said: string[]; ended?: unknown }> {
+  async function runOf(
+    thousandths: readonly (number | null)[],
+    precision?: number,
+  ): Promise<{ result: Result; said: string[]; ended?: unknown }> {
     const variants = [first, other] as [NonNullable<typeof first>, NonNullable<typeof other>];
-    const draft = makePlan(scenario, variants, { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false, ...(precision === undefined ? {} : { precision }) });
+    const draft = makePlan(
+      scenario,
+      variants,
+      { serverCpus: [1], generatorCpus: [0] },
+      { quick: false, exact: false, ...(precision === undefined ? {} : { precision }) },
+    );
     const said: string[] = [];
-    const events: RunEvents = { load() {}, stepped() {}, measured() {}, undecided() {}, timeOver() {}, repeated: ({ round, why }) => { said.push(`${round}: ${why}`); } };
+    const events: RunEvents = {
+      load() {},
+      stepped() {},
+      measured() {},
+      undecided() {},
+      timeOver() {},
+      repeated: ({ round, why }) => {
+        said.push(`${round}: ${why}`);
+      },
+    };
     const outcome = (requests: number): VariantRound => ({
-      server: workers.server as VariantRound['server'], phases: [second(requests)], requests, alarm: undefined, otherBodies: false, restless: false, recordFile: undefined, integrity: null,
+      server: workers.server as VariantRound['server'],
+      phases: [second(requests)],
+      requests,
+      alarm: undefined,
+      otherBodies: false,
+      restless: false,
+      recordFile: undefined,
+      integrity: null,
     });
-    const runGroup = (_: unknown, __: number, { round }: Attempt): Promise<Map<string, VariantRound>> => {
+    const runGroup = (
+      _: unknown,
+      __: number,
+      { round }: Attempt,
+    ): Promise<Map<string, VariantRound>> => {
       const count = thousandths[round - 1];
       if (count === undefined) throw new Error(`round ${round} was not asked for`);
       if (count === null) throw new RoundFailure('nginx ended');
-      return Promise.resolve(new Map([[variants[0].name, outcome(1000)], [variants[1].name, outcome(count)]]));
+      return Promise.resolve(
+        new Map([
+          [variants[0].name, outcome(1000)],
+          [variants[1].name, outcome(count)],
+        ]),
+      );
     };
-    const { result: found, ended } = await underSignals('', (interrupt) => (
-      runRounds({ plan: { ...draft, run: 'run' }, folder: newFolder(), store: null, interrupt, runGroup }, result([]).environment, events, new Date())
-    ));
+    const { result: found, ended } = await underSignals('', (interrupt) =>
+      runRounds(
+        { plan: { ...draft, run: 'run' }, folder: newFolder(), store: null, interrupt, runGroup },
+        result([]).environment,
+        events,
+        new Date(),
+      ),
+    );
     return { result: found, said, ...(ended === undefined ? {} : { ended }) };
   }
-  const roundsOf = ({ variants }: Result): number[] => variants[0]?.rounds.map(({ round }) => round) ?? [];
+  const roundsOf = ({ variants }: Result): number[] =>
+    variants[0]?.rounds.map(({ round }) => round) ?? [];
 
   test('takes one more round in the place of the outlier, for all sides, and says so', async () => {
-    const { result: { comparisons: [comparison], ...found }, said } = await runOf([...hidden, 550]);
+    const {
+      result: {
+        comparisons: [comparison],
+        ...found
+      },
+      said,
+    } = await runOf([...hidden, 550]);
     expect(roundsOf({ comparisons: [], ...found })).toEqual([1, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect(comparison).toMatchObject({ verdict: 'slower', swayedBy: null });
     expect(found.state).toBe('complete');
-    expect(said).toEqual(['2: an outlier, it alone prevented a verdict on open-file-cache against workers']);
-    expect(found.warnings).toContain('round 2 was dropped and repeated as round 11: an outlier, it alone prevented a verdict on open-file-cache against workers');
+    expect(said).toEqual([
+      '2: an outlier, it alone prevented a verdict on open-file-cache against workers',
+    ]);
+    expect(found.warnings).toContain(
+      'round 2 was dropped and repeated as round 11: an outlier, it alone prevented a verdict on open-file-cache against workers',
+    );
   });
 
   test('takes one only, and says what is left', async () => {
     const { result: found } = await runOf([...hidden, 5700]);
     expect(found.comparisons).toMatchObject([{ verdict: 'inconclusive', swayedBy: { round: 11 } }]);
-    expect(found.warnings).toContain('open-file-cache against workers: round 11 is an outlier and alone prevents a verdict: run again, with more --rounds');
+    expect(found.warnings).toContain(
+      'open-file-cache against workers: round 11 is an outlier and alone prevents a verdict: run again, with more --rounds',
+    );
   });
 
   test('keeps the outlier where that round fails', async () => {
@@ -94,7 +157,9 @@ describe('a run', async () => {
     expect(roundsOf(found)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(found.state).toBe('complete');
     expect(found.warnings).toContain('round 2 could not be measured again: nginx ended');
-    expect(found.warnings).toContain('open-file-cache against workers: round 2 is an outlier and alone prevents a verdict: run again, with more --rounds');
+    expect(found.warnings).toContain(
+      'open-file-cache against workers: round 2 is an outlier and alone prevents a verdict: run again, with more --rounds',
+    );
   });
 
   test('takes none where no verdict hangs on one', async () => {

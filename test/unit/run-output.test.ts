@@ -13,14 +13,24 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
 const planOf = (options: Partial<PlanOptions>): Plan => ({
-  ...makePlan(scenario, scenario.variants.slice(0, 2), { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false, ...options }), run: 'run',
+  ...makePlan(
+    scenario,
+    scenario.variants.slice(0, 2),
+    { serverCpus: [1], generatorCpus: [0] },
+    { quick: false, exact: false, ...options },
+  ),
+  run: 'run',
 });
 
 describe('the heading', () => {
   const whole = result([workers, openFileCache]);
   const headOf = (options: Partial<PlanOptions>): string => {
     const environment = { ...whole.environment, versions: { k6: '2.2.0', nginx: '1.22.1' } };
-    return headingLines(headingOf(planOf(options), environment))[0]?.split(' · ').at(-1) ?? '';
+    return (
+      headingLines(headingOf(planOf(options), environment))[0]
+        ?.split(' · ')
+        .at(-1) ?? ''
+    );
   };
 
   test.each<[Partial<PlanOptions>, string]>([
@@ -36,7 +46,13 @@ describe('the heading', () => {
 
   test('says what it came to when the run is over', () => {
     const load = { ...workers.load, bodyBytes: 612, asWritten: { threads: 10 } };
-    const finished = result([{ ...workers, load }, { ...openFileCache, load }], { endedAt: '2026-11-20T08:17:00.000Z' });
+    const finished = result(
+      [
+        { ...workers, load },
+        { ...openFileCache, load },
+      ],
+      { endedAt: '2026-11-20T08:17:00.000Z' },
+    );
     finished.environment.versions = { k6: '2.2.0', nginx: '1.22.1' };
     expect(headingLines(resultHeading(finished))).toEqual([
       'nginx-open-file-cache · wrk -c 100 -t 10 -d 10 (here 1 thread) · 612 B over HTTP/1.1 · 6 rounds, 1 min 30 s',
@@ -46,20 +62,41 @@ describe('the heading', () => {
 });
 
 describe('the report', () => {
-  const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports: [] } as const;
+  const options = {
+    help: false,
+    quick: false,
+    store: 'none',
+    out: '/',
+    json: false,
+    hosts: [],
+    exports: [],
+  } as const;
 
   test('names its page last', async () => {
     const run = newFolder();
     const lines: string[] = [];
-    expect(await report({ result: result([workers, openFileCache]) }, run, options, (text) => lines.push(...text.split('\n')))).toBe(0);
-    expect(lines.at(-1)).toBe(`Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${run}/report.html`);
+    expect(
+      await report({ result: result([workers, openFileCache]) }, run, options, (text) =>
+        lines.push(...text.split('\n')),
+      ),
+    ).toBe(0);
+    expect(lines.at(-1)).toBe(
+      `Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${run}/report.html`,
+    );
     expect(readdirSync(run).sort()).toEqual(['report.html', 'table.md']);
   });
 
   test('of a run that ended early has a page, too', async () => {
     const run = newFolder();
     const ended = new UserError('round 3 failed twice');
-    await expect(report({ result: result([workers, openFileCache], { state: 'partial' }), ended }, run, options, () => undefined)).rejects.toBe(ended);
+    await expect(
+      report(
+        { result: result([workers, openFileCache], { state: 'partial' }), ended },
+        run,
+        options,
+        () => undefined,
+      ),
+    ).rejects.toBe(ended);
     expect(existsSync(join(run, 'report.html'))).toBe(true);
   });
 
@@ -67,42 +104,85 @@ describe('the report', () => {
     const run = newFolder();
     mkdirSync(join(run, 'report.html'));
     const complained: string[] = [];
-    const said = vi.spyOn(console, 'error').mockImplementation((text: string) => { complained.push(text); });
+    const said = vi.spyOn(console, 'error').mockImplementation((text: string) => {
+      complained.push(text);
+    });
     onTestFinished(() => said.mockRestore());
     const lines: string[] = [];
-    expect(await report({ result: result([workers, openFileCache]) }, run, options, (text) => lines.push(...text.split('\n')))).toBe(0);
-    expect(complained).toEqual([expect.stringMatching(/^report\.html was not written: EISDIR.*; make it again with: npm run report -- \S+$/)]);
+    expect(
+      await report({ result: result([workers, openFileCache]) }, run, options, (text) =>
+        lines.push(...text.split('\n')),
+      ),
+    ).toBe(0);
+    expect(complained).toEqual([
+      expect.stringMatching(
+        /^report\.html was not written: EISDIR.*; make it again with: npm run report -- \S+$/,
+      ),
+    ]);
     expect(lines.at(-1)).toMatch(new RegExp(` · ${run}$`));
     expect(readdirSync(run).sort()).toEqual(['report.html', 'table.md']);
   });
 });
 
 test('a long run says how to make it shorter, with what it has', () => {
-  const options = { help: false, quick: false, store: 'none', out: '/', json: false, hosts: [], exports: [] } as const;
+  const options = {
+    help: false,
+    quick: false,
+    store: 'none',
+    out: '/',
+    json: false,
+    hosts: [],
+    exports: [],
+  } as const;
   expect(shorterLine(planOf({}), options, [])).toEqual([]);
-  expect(shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, [])).toEqual([
-    'To make it shorter: --quick (about 8 min 6 s), fewer --rounds, a --max-time.',
-  ]);
+  expect(
+    shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, []),
+  ).toEqual(['To make it shorter: --quick (about 8 min 6 s), fewer --rounds, a --max-time.']);
   // --quick would change nothing but the warm-up.
   const told = { ...options, durationSeconds: 60, rounds: 4 };
-  expect(shorterLine(planOf({ durationSeconds: 60, rounds: 4 }), told, [])).toEqual(['To make it shorter: fewer --rounds, a --max-time.']);
+  expect(shorterLine(planOf({ durationSeconds: 60, rounds: 4 }), told, [])).toEqual([
+    'To make it shorter: fewer --rounds, a --max-time.',
+  ]);
   // What does not go with its other flags is not offered.
-  expect(shorterLine(planOf({ durationSeconds: 60, exact: true }), options, [])).toEqual(['To make it shorter: fewer --rounds, a --max-time.']);
-  expect(shorterLine(planOf({ durationSeconds: 60, precision: 0.01 }), { ...options, precision: 0.01 }, [])).toEqual(['To make it shorter: a wider --precision, a --max-time.']);
+  expect(shorterLine(planOf({ durationSeconds: 60, exact: true }), options, [])).toEqual([
+    'To make it shorter: fewer --rounds, a --max-time.',
+  ]);
+  expect(
+    shorterLine(
+      planOf({ durationSeconds: 60, precision: 0.01 }),
+      { ...options, precision: 0.01 },
+      [],
+    ),
+  ).toEqual(['To make it shorter: a wider --precision, a --max-time.']);
   const one = { ...planOf({ rounds: 1, durationSeconds: 300 }), quick: true };
-  expect(shorterLine(one, options, ['fewer --variants'])).toEqual(['To make it shorter: fewer --variants.']);
+  expect(shorterLine(one, options, ['fewer --variants'])).toEqual([
+    'To make it shorter: fewer --variants.',
+  ]);
 });
 
 describe('progress', () => {
-  function printed(options: Partial<PlanOptions>, tell: (events: ReturnType<typeof progressEvents>) => void): string[] {
+  function printed(
+    options: Partial<PlanOptions>,
+    tell: (events: ReturnType<typeof progressEvents>) => void,
+  ): string[] {
     const lines: string[] = [];
-    const line = (text: string): void => { lines.push(text); };
-    tell(progressEvents(planOf(options), { running: ({ what, seen }) => line(`${what} · ${seen}`), finished: line, say: line, clear: () => undefined }));
+    const line = (text: string): void => {
+      lines.push(text);
+    };
+    tell(
+      progressEvents(planOf(options), {
+        running: ({ what, seen }) => line(`${what} · ${seen}`),
+        finished: line,
+        say: line,
+        clear: () => undefined,
+      }),
+    );
     return lines;
   }
 
   test('says which round of how many', () => {
-    const round = (number: number) => (events: ReturnType<typeof progressEvents>) => events.load({ round: number, variants: ['x'], rps: null, comparisons: [], secondsLeft: 1 });
+    const round = (number: number) => (events: ReturnType<typeof progressEvents>) =>
+      events.load({ round: number, variants: ['x'], rps: null, comparisons: [], secondsLeft: 1 });
     expect(printed({}, round(3))).toEqual(['round 3 of 10 · x']);
     expect(printed({ precision: 0.01 }, round(3))).toEqual(['round 3 of 5 to 80 · x']);
     expect(printed({ precision: 0.01 }, round(6))).toEqual(['round 6 of 10 to 80 · x']);
@@ -110,20 +190,35 @@ describe('progress', () => {
   });
 
   test('says what a variant did in a round', () => {
-    const measured = (total: number) => (events: ReturnType<typeof progressEvents>) => events.measured({
-      round: 1, variant: 'x', outcome: { phases: [phase({ requests: 10_000, responses: { '2xx': 10_000 - total, '3xx': 0, '4xx': 0, '5xx': 0 }, errors: { connect: total, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total } })] } as never,
-    });
+    const measured = (total: number) => (events: ReturnType<typeof progressEvents>) =>
+      events.measured({
+        round: 1,
+        variant: 'x',
+        outcome: {
+          phases: [
+            phase({
+              requests: 10_000,
+              responses: { '2xx': 10_000 - total, '3xx': 0, '4xx': 0, '5xx': 0 },
+              errors: { connect: total, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total },
+            }),
+          ],
+        } as never,
+      });
     expect(printed({}, measured(0))).toEqual(['round 1 of 10 · x · 1,000 requests/s · 0 errors']);
-    expect(printed({}, measured(1))).toEqual(['round 1 of 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded']);
+    expect(printed({}, measured(1))).toEqual([
+      'round 1 of 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded',
+    ]);
   });
 
   test('says what a look left open, and when the time is over', () => {
-    expect(printed({ precision: 0.01 }, (events) => {
-      events.undecided({ rounds: 5, variants: ['x'], next: 10 });
-      events.undecided({ rounds: 10, variants: ['x', 'y'], next: 20 });
-      events.timeOver({ rounds: 1 });
-      events.timeOver({ rounds: 11 });
-    })).toEqual([
+    expect(
+      printed({ precision: 0.01 }, (events) => {
+        events.undecided({ rounds: 5, variants: ['x'], next: 10 });
+        events.undecided({ rounds: 10, variants: ['x', 'y'], next: 20 });
+        events.timeOver({ rounds: 1 });
+        events.timeOver({ rounds: 11 });
+      }),
+    ).toEqual([
       'after 5 rounds x is inconclusive: going on to 10',
       'after 10 rounds x, y are inconclusive: going on to 20',
       'after 1 round there is no time for another one (--max-time)',

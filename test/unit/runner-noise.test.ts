@@ -3,7 +3,12 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { interruptsApart, watchMachine, type CoreSeconds, type MachineReading } from '../../lib/machine/usage.ts';
+import {
+  interruptsApart,
+  watchMachine,
+  type CoreSeconds,
+  type MachineReading,
+} from '../../lib/machine/usage.ts';
 import { watchProcess } from '../../lib/servers/usage.ts';
 import { noiseBetween, type NoiseCores } from '../../lib/runner/noise.ts';
 import { withServer, type UsageSample } from '../../lib/runner/server-usage.ts';
@@ -11,7 +16,9 @@ import type { SampleThere } from '../../lib/hosts/messages.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let folder: string;
-beforeEach(() => { folder = newFolder(); });
+beforeEach(() => {
+  folder = newFolder();
+});
 
 function write(file: string, text: string | Buffer): void {
   mkdirSync(join(folder, file, '..'), { recursive: true });
@@ -19,12 +26,21 @@ function write(file: string, text: string | Buffer): void {
 }
 
 describe('watchMachine', () => {
-  const watch = (serverCpus: readonly number[], generatorCpus: readonly number[]) => watchMachine(serverCpus, generatorCpus, folder);
+  const watch = (serverCpus: readonly number[], generatorCpus: readonly number[]) =>
+    watchMachine(serverCpus, generatorCpus, folder);
 
   test('sums the cores of each side, in seconds', () => {
-    write('proc/stat', [
-      'cpu  9 9 9 9 9 9 9 9 9 9', 'cpu0 100 200 300 400 500 600 700 800 50 60', 'cpu1 1 2 3 4 5 6 7 8 0 0', 'cpu10 1000 0 0 0 0 0 0 0 0 0', 'btime 1', '',
-    ].join('\n'));
+    write(
+      'proc/stat',
+      [
+        'cpu  9 9 9 9 9 9 9 9 9 9',
+        'cpu0 100 200 300 400 500 600 700 800 50 60',
+        'cpu1 1 2 3 4 5 6 7 8 0 0',
+        'cpu10 1000 0 0 0 0 0 0 0 0 0',
+        'btime 1',
+        '',
+      ].join('\n'),
+    );
     const { server, generator } = watch([1, 10], [0])();
     expect(generator).toEqual({ processes: 6, interrupts: 13, steal: 8, idle: 9 });
     expect(server?.processes).toBeCloseTo(10.06, 9);
@@ -32,7 +48,10 @@ describe('watchMachine', () => {
   });
 
   test.each([
-    ['no file', undefined, [0]], ['a core that is not there', 'cpu0 1 1 1 1 1 1 1 1\n', [0, 1]], ['fields that are missing', 'cpu0 1 1 1\n', [0]], ['an empty file', '', [0]],
+    ['no file', undefined, [0]],
+    ['a core that is not there', 'cpu0 1 1 1 1 1 1 1 1\n', [0, 1]],
+    ['fields that are missing', 'cpu0 1 1 1\n', [0]],
+    ['an empty file', '', [0]],
   ])('tells nothing with %s', (_, stat, cpus) => {
     if (stat !== undefined) write('proc/stat', stat);
     const reading = watch(cpus, cpus)();
@@ -45,15 +64,22 @@ describe('watchMachine', () => {
     expect(watch([0], [0])().server?.steal).toBe(0);
   });
 
-  test('looks the clock up at most twice a second: cpufreq\'s, or else /proc/cpuinfo\'s', () => {
+  test("looks the clock up at most twice a second: cpufreq's, or else /proc/cpuinfo's", () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1000);
     onTestFinished(() => now.mockRestore());
-    write('proc/cpuinfo', 'processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n\n');
+    write(
+      'proc/cpuinfo',
+      'processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n\n',
+    );
     const read = watch([0, 1], [0]);
     expect(read().serverMhz).toBe(2000.5);
     now.mockReturnValue(1499);
     expect(read().serverMhz).toBeUndefined();
-    for (const [cpu, khz] of [[0, '2500000\n'], [1, '3500000\n']] as const) write(`sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`, khz);
+    for (const [cpu, khz] of [
+      [0, '2500000\n'],
+      [1, '3500000\n'],
+    ] as const)
+      write(`sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`, khz);
     now.mockReturnValue(1500);
     expect(read().serverMhz).toBe(3000);
     write('sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq', '<unknown>\n');
@@ -65,7 +91,10 @@ describe('watchMachine', () => {
   test('reads the real machine, whose cores go on', () => {
     const read = watchMachine([0], [0]);
     const { server } = read();
-    const sum = (seconds: CoreSeconds | null): number => (seconds === null ? NaN : seconds.processes + seconds.interrupts + seconds.steal + seconds.idle);
+    const sum = (seconds: CoreSeconds | null): number =>
+      seconds === null
+        ? NaN
+        : seconds.processes + seconds.interrupts + seconds.steal + seconds.idle;
     expect(sum(server)).toBeGreaterThan(0);
     expect(sum(read().server)).toBeGreaterThanOrEqual(sum(server));
   });
@@ -78,7 +107,10 @@ describe('interruptsApart', () => {
     expect(asked()).toBeUndefined();
     write(`boot/config-${os.release()}`, 'CONFIG_A=y\nCONFIG_IRQ_TIME_ACCOUNTING=y\n');
     expect(asked()).toBe(true);
-    write('proc/config.gz', gzipSync('# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\n'));
+    write(
+      'proc/config.gz',
+      gzipSync('# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\n'),
+    );
     expect(asked()).toBe(false);
   });
 });
@@ -95,14 +127,35 @@ test('watchProcess keeps what a process used when it has ended', () => {
 
 describe('noiseBetween', () => {
   const nothing: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
-  const apart: NoiseCores = { server: 1, generator: 1, shared: false, interruptsApart: true, hasUpstreams: false };
+  const apart: NoiseCores = {
+    server: 1,
+    generator: 1,
+    shared: false,
+    interruptsApart: true,
+    hasUpstreams: false,
+  };
   const window = { fromMs: 1000, toMs: 3000 };
 
   /** At 0 s, 1 s, …: what was used since the second before, the same in each, and the machine as it is then. */
-  function samples(perSecond: { server?: Partial<CoreSeconds>; generator?: Partial<CoreSeconds>; ours?: number; generatorCpu?: number; link?: number; upstream?: number | null }, machine: Partial<MachineReading> = {}): UsageSample[] {
+  function samples(
+    perSecond: {
+      server?: Partial<CoreSeconds>;
+      generator?: Partial<CoreSeconds>;
+      ours?: number;
+      generatorCpu?: number;
+      link?: number;
+      upstream?: number | null;
+    },
+    machine: Partial<MachineReading> = {},
+  ): UsageSample[] {
     const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
       const { processes, interrupts, steal, idle } = { ...nothing, idle: 0.1, ...part };
-      return { processes: processes * second, interrupts: interrupts * second, steal: steal * second, idle: idle * second };
+      return {
+        processes: processes * second,
+        interrupts: interrupts * second,
+        steal: steal * second,
+        idle: idle * second,
+      };
     };
     return [0, 1, 2, 3, 4].map((second) => ({
       atMs: second * 1000,
@@ -111,39 +164,71 @@ describe('noiseBetween', () => {
       throttling: { times: 0, ms: 0 },
       upstreamCpuSeconds: perSecond.upstream === null ? null : (perSecond.upstream ?? 0) * second,
       // Of another server that takes turns with it, half.
-      cpuSeconds: (perSecond.ours ?? 0) * second / 2,
+      cpuSeconds: ((perSecond.ours ?? 0) * second) / 2,
       serversCpuSeconds: (perSecond.ours ?? 0) * second,
       rssBytes: 1,
       generatorCpuSeconds: (perSecond.generatorCpu ?? 0) * second,
       linkToServerCpuSeconds: (perSecond.link ?? 0) * second,
       machine: {
-        server: times(second, perSecond.server), generator: times(second, perSecond.generator), loadAverage: second, serverMhz: 2000 + second, ...machine,
+        server: times(second, perSecond.server),
+        generator: times(second, perSecond.generator),
+        loadAverage: second,
+        serverMhz: 2000 + second,
+        ...machine,
       },
     }));
   }
 
-  test('gives shares of each side\'s cores, the load average at the end, and the clock within the window', () => {
-    const noise = noiseBetween(samples({ server: { processes: 1.5, steal: 0.2 }, generator: { steal: 0.3 }, ours: 1 }), window, { ...apart, server: 2, generator: 3 });
+  test("gives shares of each side's cores, the load average at the end, and the clock within the window", () => {
+    const noise = noiseBetween(
+      samples({ server: { processes: 1.5, steal: 0.2 }, generator: { steal: 0.3 }, ours: 1 }),
+      window,
+      { ...apart, server: 2, generator: 3 },
+    );
     expect(noise?.serverStealShare).toBeCloseTo(0.1, 9);
     expect(noise?.generatorStealShare).toBeCloseTo(0.1, 9);
     expect(noise?.serverOthersShare).toBeCloseTo(0.25, 9);
     expect(noise).toMatchObject({ loadAverage: 3, serverMhz: [2001, 2003] });
   });
 
-  test('of servers on another host is what that says of its cores, and of the generator\'s what this one does', () => {
-    const here = samples({ server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } }, { serverMhz: 9 });
+  test("of servers on another host is what that says of its cores, and of the generator's what this one does", () => {
+    const here = samples(
+      { server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } },
+      { serverMhz: 9 },
+    );
     // By the clock here; a reading of the machine with each other sample.
-    const there = samples({ server: { processes: 0.9, steal: 0.2 }, ours: 1 }, { loadAverage: 7 }).map(({ atMs, cpuSeconds, machine }, index): SampleThere => (
-      { atMs: atMs + 50, cpuSeconds, rssBytes: 5, ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}) }));
+    const there = samples(
+      { server: { processes: 0.9, steal: 0.2 }, ours: 1 },
+      { loadAverage: 7 },
+    ).map(({ atMs, cpuSeconds, machine }, index): SampleThere => ({
+      atMs: atMs + 50,
+      cpuSeconds,
+      rssBytes: 5,
+      ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}),
+    }));
     const [one, other] = [0, 1].map((place) => withServer(here, [there, there], place));
     expect(one).toEqual(other);
-    expect(one?.[2]).toMatchObject({ cpuSeconds: expect.closeTo(0.975, 9), rssBytes: 5, serversCpuSeconds: expect.closeTo(1.95, 9) });
-    expect(noiseBetween(one ?? [], window, apart)).toEqual({
-      serverStealShare: expect.closeTo(0.2, 9), generatorStealShare: expect.closeTo(0.3, 9), serverOthersShare: 0, generatorOthersShare: 0, loadAverage: 7, serverMhz: [2000, 2002],
+    expect(one?.[2]).toMatchObject({
+      cpuSeconds: expect.closeTo(0.975, 9),
+      rssBytes: 5,
+      serversCpuSeconds: expect.closeTo(1.95, 9),
     });
-    expect(noiseBetween(withServer(here, [there], 0), window, apart)?.serverOthersShare).toBeCloseTo(0.4, 9);
+    expect(noiseBetween(one ?? [], window, apart)).toEqual({
+      serverStealShare: expect.closeTo(0.2, 9),
+      generatorStealShare: expect.closeTo(0.3, 9),
+      serverOthersShare: 0,
+      generatorOthersShare: 0,
+      loadAverage: 7,
+      serverMhz: [2000, 2002],
+    });
+    expect(
+      noiseBetween(withServer(here, [there], 0), window, apart)?.serverOthersShare,
+    ).toBeCloseTo(0.4, 9);
     expect(withServer(here, [undefined, there], 0)).toEqual(here);
-    const silent = there.map(({ machine, ...sample }): SampleThere => ({ ...sample, ...(machine === undefined ? {} : { machine: { ...machine, server: null } }) }));
+    const silent = there.map(({ machine, ...sample }): SampleThere => ({
+      ...sample,
+      ...(machine === undefined ? {} : { machine: { ...machine, server: null } }),
+    }));
     expect(noiseBetween(withServer(here, [silent], 0), window, apart)).toBeNull();
   });
 
@@ -151,54 +236,105 @@ describe('noiseBetween', () => {
     const uneven = samples({});
     (uneven[1] as UsageSample).machine.server = { ...nothing, idle: 1 };
     (uneven[2] as UsageSample).machine.server = { ...nothing, idle: 1, processes: 0.8 };
-    for (const later of uneven.slice(3)) later.machine.server = { ...nothing, idle: 1, processes: 0.8 };
-    expect(noiseBetween(uneven, { fromMs: 1500, toMs: 2500 }, apart)?.serverOthersShare).toBeCloseTo(0.4, 9);
-    expect(noiseBetween(uneven, { fromMs: 1250, toMs: 1750 }, apart)?.serverOthersShare).toBeCloseTo(0.8, 9);
+    for (const later of uneven.slice(3))
+      later.machine.server = { ...nothing, idle: 1, processes: 0.8 };
+    expect(
+      noiseBetween(uneven, { fromMs: 1500, toMs: 2500 }, apart)?.serverOthersShare,
+    ).toBeCloseTo(0.4, 9);
+    expect(
+      noiseBetween(uneven, { fromMs: 1250, toMs: 1750 }, apart)?.serverOthersShare,
+    ).toBeCloseTo(0.8, 9);
   });
 
   test.each([
-    ['counted apart', true, 0.9, 0.6, 0.3], ['in ours', false, 0.7, 0.6, 0.3], ['in ours, and others none', false, 0.4, 0.6, 0],
-    ['unknown, so the least that it can be', undefined, 0.9, 0.6, 0.3], ['unknown, and seen to be in ours', undefined, 0.55, 0.6, 0.15],
+    ['counted apart', true, 0.9, 0.6, 0.3],
+    ['in ours', false, 0.7, 0.6, 0.3],
+    ['in ours, and others none', false, 0.4, 0.6, 0],
+    ['unknown, so the least that it can be', undefined, 0.9, 0.6, 0.3],
+    ['unknown, and seen to be in ours', undefined, 0.55, 0.6, 0.15],
     ['unknown, ours more by what ticks are wrong by', undefined, 0.59, 0.6, 0],
   ])('with interrupts (0.2 of the time) %s', (_, interruptsApart, processes, ours, others) => {
-    const noise = noiseBetween(samples({ server: { processes, interrupts: 0.2 }, ours }), window, { ...apart, interruptsApart });
+    const noise = noiseBetween(samples({ server: { processes, interrupts: 0.2 }, ours }), window, {
+      ...apart,
+      interruptsApart,
+    });
     expect(noise?.serverOthersShare).toBeCloseTo(others, 9);
   });
 
   test('on shared cores the generator is no other', () => {
     const used = samples({ server: { processes: 1.2 }, ours: 0.5, generatorCpu: 0.6 });
-    expect(noiseBetween(used, window, { ...apart, shared: true })?.serverOthersShare).toBeCloseTo(0.1, 9);
+    expect(noiseBetween(used, window, { ...apart, shared: true })?.serverOthersShare).toBeCloseTo(
+      0.1,
+      9,
+    );
     expect(noiseBetween(used, window, apart)?.serverOthersShare).toBeCloseTo(0.7, 9);
   });
 
-  test('others on the generator\'s cores are who is neither the generator nor, on shared ones, the server', () => {
-    const used = samples({ server: { processes: 1.2 }, generator: { processes: 0.9 }, ours: 0.5, generatorCpu: 0.6 });
+  test("others on the generator's cores are who is neither the generator nor, on shared ones, the server", () => {
+    const used = samples({
+      server: { processes: 1.2 },
+      generator: { processes: 0.9 },
+      ours: 0.5,
+      generatorCpu: 0.6,
+    });
     expect(noiseBetween(used, window, apart)?.generatorOthersShare).toBeCloseTo(0.3, 9);
-    expect(noiseBetween(used, window, { ...apart, generator: 2 })?.generatorOthersShare).toBeCloseTo(0.15, 9);
-    expect(noiseBetween(used, window, { ...apart, shared: true })?.generatorOthersShare).toBeCloseTo(0.1, 9);
-    expect(noiseBetween(samples({ generator: { processes: 0.9, steal: 0.2 } }), window, { ...apart, generator: 0 })).toMatchObject({ generatorOthersShare: 0, generatorStealShare: 0 });
+    expect(
+      noiseBetween(used, window, { ...apart, generator: 2 })?.generatorOthersShare,
+    ).toBeCloseTo(0.15, 9);
+    expect(
+      noiseBetween(used, window, { ...apart, shared: true })?.generatorOthersShare,
+    ).toBeCloseTo(0.1, 9);
+    expect(
+      noiseBetween(samples({ generator: { processes: 0.9, steal: 0.2 } }), window, {
+        ...apart,
+        generator: 0,
+      }),
+    ).toMatchObject({ generatorOthersShare: 0, generatorStealShare: 0 });
   });
 
-  test('the link on the server\'s cores is no other', () => {
-    expect(noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, link: 0.3 }), window, apart)?.serverOthersShare).toBeCloseTo(0.1, 9);
+  test("the link on the server's cores is no other", () => {
+    expect(
+      noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, link: 0.3 }), window, apart)
+        ?.serverOthersShare,
+    ).toBeCloseTo(0.1, 9);
   });
 
   test('a backend is told apart from other programs', () => {
     const passingOn = { ...apart, hasUpstreams: true };
-    const told = noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, upstream: 0.3 }), window, passingOn);
-    expect([told?.serverOthersShare, told?.upstreamShare]).toEqual([expect.closeTo(0.1, 9), expect.closeTo(0.3, 9)]);
-    const untold = noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, upstream: null }), window, passingOn);
-    expect([untold?.serverOthersShare, untold?.upstreamShare]).toEqual([expect.closeTo(0.4, 9), null]);
-    expect(noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5 }), window, apart)).not.toHaveProperty('upstreamShare');
+    const told = noiseBetween(
+      samples({ server: { processes: 0.9 }, ours: 0.5, upstream: 0.3 }),
+      window,
+      passingOn,
+    );
+    expect([told?.serverOthersShare, told?.upstreamShare]).toEqual([
+      expect.closeTo(0.1, 9),
+      expect.closeTo(0.3, 9),
+    ]);
+    const untold = noiseBetween(
+      samples({ server: { processes: 0.9 }, ours: 0.5, upstream: null }),
+      window,
+      passingOn,
+    );
+    expect([untold?.serverOthersShare, untold?.upstreamShare]).toEqual([
+      expect.closeTo(0.4, 9),
+      null,
+    ]);
+    expect(
+      noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5 }), window, apart),
+    ).not.toHaveProperty('upstreamShare');
   });
 
   test('stays between 0 and 1', () => {
-    expect(noiseBetween(samples({ server: { processes: 0.5, steal: 7 }, ours: 1 }), window, apart)).toMatchObject({ serverOthersShare: 0, serverStealShare: 1 });
+    expect(
+      noiseBetween(samples({ server: { processes: 0.5, steal: 7 }, ours: 1 }), window, apart),
+    ).toMatchObject({ serverOthersShare: 0, serverStealShare: 1 });
   });
 
   test('knows no clock where none was told, and takes the nearest where the window is too short for one', () => {
     expect(noiseBetween(samples({}, { serverMhz: null }), window, apart)?.serverMhz).toBeNull();
-    expect(noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart)?.serverMhz).toEqual([2001, 2001]);
+    expect(noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart)?.serverMhz).toEqual([
+      2001, 2001,
+    ]);
   });
 
   test('is null where the kernel does not tell, or counts no time', () => {

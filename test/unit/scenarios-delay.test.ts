@@ -3,7 +3,16 @@ import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { baselineName, configOf, findVariants, isRunnable, loadOf, loadScenarios, networkOf, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
+import {
+  baselineName,
+  configOf,
+  findVariants,
+  isRunnable,
+  loadOf,
+  loadScenarios,
+  networkOf,
+  type RunnableVariant,
+} from '../../lib/scenario/catalogue.ts';
 import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/settings.ts';
@@ -24,20 +33,49 @@ test('these are of the article', () => {
 
 describe('the table', () => {
   test("is the article's five rows in its order, with their figures and nothing else", () => {
-    const printed = [...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (?:-|あり|なし)$/gm)]
-      .map(([, setting, rps = '', errors]) => ({ setting, published: { rps: Number(rps.replace(',', '')), errorsPerMillion: Number(errors) } }));
-    expect(printed.map(({ setting }) => setting)).toEqual(['未チューニング', 'accept_mutex_delay 100ms;', 'tcp_nopush on;', 'access_log off;', 'カーネルチューニング']);
-    expect(table.variants.map(({ name }) => name)).toEqual(['untuned', 'accept-mutex-delay', 'tcp-nopush', 'access-log-off', 'kernel-settings']);
+    const printed = [
+      ...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (?:-|あり|なし)$/gm),
+    ].map(([, setting, rps = '', errors]) => ({
+      setting,
+      published: { rps: Number(rps.replace(',', '')), errorsPerMillion: Number(errors) },
+    }));
+    expect(printed.map(({ setting }) => setting)).toEqual([
+      '未チューニング',
+      'accept_mutex_delay 100ms;',
+      'tcp_nopush on;',
+      'access_log off;',
+      'カーネルチューニング',
+    ]);
+    expect(table.variants.map(({ name }) => name)).toEqual([
+      'untuned',
+      'accept-mutex-delay',
+      'tcp-nopush',
+      'access-log-off',
+      'kernel-settings',
+    ]);
     const packetsIn = (dump: string): number => printedText(dump).match(/^\S+ IP /gm)?.length ?? 0;
-    const packets = [{ packetsPerRequest: packetsIn('Packets without tcp_nopush') }, {}, { packetsPerRequest: packetsIn('Packets with tcp_nopush') }, {}, {}];
-    expect(table.variants.map(({ published }) => published)).toEqual(printed.map(({ published }, index) => ({ ...published, ...packets[index] })));
+    const packets = [
+      { packetsPerRequest: packetsIn('Packets without tcp_nopush') },
+      {},
+      { packetsPerRequest: packetsIn('Packets with tcp_nopush') },
+      {},
+      {},
+    ];
+    expect(table.variants.map(({ published }) => published)).toEqual(
+      printed.map(({ published }, index) => ({ ...published, ...packets[index] })),
+    );
   });
 
   test('has each setting alone against untuned: one file of the config, or of kernel settings', () => {
     const rows = table.variants.filter(isRunnable).map((variant) => {
       const { server, name } = variant;
       const config = configOf(server);
-      return [name, config, networkOf(table, variant)?.serverSettings, baselineName(table, variant)];
+      return [
+        name,
+        config,
+        networkOf(table, variant)?.serverSettings,
+        baselineName(table, variant),
+      ];
     });
     expect(rows).toEqual([
       ['untuned', ['packaged'], ['centos-7'], undefined],
@@ -49,97 +87,189 @@ describe('the table', () => {
     for (const variant of table.variants.filter(isRunnable)) {
       expect(variant.server).toMatchObject({ name: 'nginx', workers: 1 });
       expect({ ...networkOf(table, variant), serverSettings: [] }).toEqual({
-        toServer: { delayMs: 100, queuePackets: 1000 }, toClient: { delayMs: 0 }, serverSettings: [], clientSettings: ['generator'],
+        toServer: { delayMs: 100, queuePackets: 1000 },
+        toClient: { delayMs: 0 },
+        serverSettings: [],
+        clientSettings: ['generator'],
       });
     }
   });
 
-  test("tells what else the article saw of one setting, and whose reading the queue is", () => {
+  test('tells what else the article saw of one setting, and whose reading the queue is', () => {
     const text = table.footnotes?.join('\n') ?? '';
-    for (const figure of printedText('The same setting at other times').match(/\d,\d{3}/g) ?? []) expect(text).toContain(figure);
+    for (const figure of printedText('The same setting at other times').match(/\d,\d{3}/g) ?? [])
+      expect(text).toContain(figure);
     expect(text).toMatch(/1000 packets in the queue is our reading/);
   });
 
   test("delays the way that the article's packet dumps, taken on the server, say", () => {
     for (const heading of ['Packets without tcp_nopush', 'Packets with tcp_nopush']) {
-      const packets = [...printedText(heading).matchAll(/^\d+:\d+:(\d+\.\d+) IP .*Flags \[(.*?)\]/gm)].map(([, seconds, flags]) => ({ seconds: Number(seconds), flags }));
-      const [syn, synAck, ack] = packets as [{ seconds: number; flags: string }, { seconds: number; flags: string }, { seconds: number; flags: string }];
+      const packets = [
+        ...printedText(heading).matchAll(/^\d+:\d+:(\d+\.\d+) IP .*Flags \[(.*?)\]/gm),
+      ].map(([, seconds, flags]) => ({ seconds: Number(seconds), flags }));
+      const [syn, synAck, ack] = packets as [
+        { seconds: number; flags: string },
+        { seconds: number; flags: string },
+        { seconds: number; flags: string },
+      ];
       expect([syn.flags, synAck.flags, ack.flags]).toEqual(['S', 'S.', '.']);
-      const [answerMicros, roundTripMs] = [(synAck.seconds - syn.seconds) * 1e6, (ack.seconds - synAck.seconds) * 1e3];
-      expect(table.footnotes?.[0]).toContain(`leaves ${answerMicros.toFixed(0)} µs after the SYN, and its ACK comes ${roundTripMs.toFixed(1)} ms later`);
-      expect(networkOf(table, table.variants[0] as RunnableVariant)?.toServer.delayMs).toBeCloseTo(roundTripMs, -1);
+      const [answerMicros, roundTripMs] = [
+        (synAck.seconds - syn.seconds) * 1e6,
+        (ack.seconds - synAck.seconds) * 1e3,
+      ];
+      expect(table.footnotes?.[0]).toContain(
+        `leaves ${answerMicros.toFixed(0)} µs after the SYN, and its ACK comes ${roundTripMs.toFixed(1)} ms later`,
+      );
+      expect(networkOf(table, table.variants[0] as RunnableVariant)?.toServer.delayMs).toBeCloseTo(
+        roundTripMs,
+        -1,
+      );
     }
   });
 });
 
 describe('direction, limit and connections', () => {
-  const pairs = crossed.variants.filter(isRunnable).filter(({ name }) => name.endsWith('-nopush')).map((on): [RunnableVariant, RunnableVariant] => (
-    [crossed.variants.filter(isRunnable).find(({ name }) => `${name}-nopush` === on.name) as RunnableVariant, on]));
+  const pairs = crossed.variants
+    .filter(isRunnable)
+    .filter(({ name }) => name.endsWith('-nopush'))
+    .map((on): [RunnableVariant, RunnableVariant] => [
+      crossed.variants
+        .filter(isRunnable)
+        .find(({ name }) => `${name}-nopush` === on.name) as RunnableVariant,
+      on,
+    ]);
 
   test('are all there, with tcp_nopush off and on, under names that say so', () => {
     expect(pairs).toHaveLength(crossed.variants.length / 2);
     const conditions = pairs.map(([off]): [string, ...unknown[]] => {
       const { toServer, toClient } = networkOf(crossed, off) as NetworkSpec;
-      return [off.name, toServer.delayMs, toClient.delayMs, toServer.queuePackets ?? toClient.queuePackets, loadOf(crossed, off).connections];
+      return [
+        off.name,
+        toServer.delayMs,
+        toClient.delayMs,
+        toServer.queuePackets ?? toClient.queuePackets,
+        loadOf(crossed, off).connections,
+      ];
     });
-    const expected = [['to-server', 100, 0], ['to-client', 0, 100]].flatMap(([way, ...delays]) => (
-      [['limit', 1000], ['no-limit', undefined]].flatMap(([limit, packets]) => (
-        [['10k', 10_000], ['1k', 1000]].map(([short, connections]) => [`${way}-${limit}-${short}`, ...delays, packets, connections])))));
-    expect(conditions.filter(([name]) => /^to-\w+-(no-)?limit-1/.test(name)).toSorted()).toEqual(expected.toSorted());
+    const expected = [
+      ['to-server', 100, 0],
+      ['to-client', 0, 100],
+    ].flatMap(([way, ...delays]) =>
+      [
+        ['limit', 1000],
+        ['no-limit', undefined],
+      ].flatMap(([limit, packets]) =>
+        [
+          ['10k', 10_000],
+          ['1k', 1000],
+        ].map(([short, connections]) => [
+          `${way}-${limit}-${short}`,
+          ...delays,
+          packets,
+          connections,
+        ]),
+      ),
+    );
+    expect(conditions.filter(([name]) => /^to-\w+-(no-)?limit-1/.test(name)).toSorted()).toEqual(
+      expected.toSorted(),
+    );
     expect(conditions.filter(([name]) => !/^to-\w+-(no-)?limit-1/.test(name))).toEqual([
-      ['backlog-no-limit-10k', 100, 0, undefined, 10_000], ['to-server-limit-20k', 100, 0, 1000, 20_000],
+      ['backlog-no-limit-10k', 100, 0, undefined, 10_000],
+      ['to-server-limit-20k', 100, 0, 1000, 20_000],
     ]);
   });
 
   test('each pair differs in tcp_nopush alone, and is compared', () => {
     for (const [off, on] of pairs) {
-      expect([baselineName(crossed, off), baselineName(crossed, on)]).toEqual([undefined, off.name]);
+      expect([baselineName(crossed, off), baselineName(crossed, on)]).toEqual([
+        undefined,
+        off.name,
+      ]);
       expect(on.server).toEqual({ ...off.server, config: [...configOf(off.server), 'tcp-nopush'] });
-      expect({ load: on.load, network: on.network, onRequest: on.onRequest }).toEqual({ load: off.load, network: off.network, onRequest: off.onRequest });
+      expect({ load: on.load, network: on.network, onRequest: on.onRequest }).toEqual({
+        load: off.load,
+        network: off.network,
+        onRequest: off.onRequest,
+      });
     }
   });
 
   test("begin with the article's own condition, whose figures are the table's", () => {
     const [off, on] = crossed.variants.filter(isRunnable) as [RunnableVariant, RunnableVariant];
     const rows = table.variants.filter(isRunnable);
-    for (const [variant, row] of [[off, rows[0]], [on, rows[2]]] as [RunnableVariant, RunnableVariant][]) {
+    for (const [variant, row] of [
+      [off, rows[0]],
+      [on, rows[2]],
+    ] as [RunnableVariant, RunnableVariant][]) {
       expect(variant.server).toEqual(row.server);
       expect(variant.published).toEqual(row.published);
       expect(networkOf(crossed, variant)).toEqual(networkOf(table, row));
     }
-    const errors = Number(/(\d+,\d+)回/.exec(printedText('20,000 connections, with tcp_nopush on'))?.[1]?.replace(',', ''));
-    expect(crossed.variants.slice(2).flatMap(({ name, published }) => (published === undefined ? [] : [[name, published]]))).toEqual([
-      ['to-server-limit-20k-nopush', { errorsPerMillion: errors }],
-    ]);
+    const errors = Number(
+      /(\d+,\d+)回/
+        .exec(printedText('20,000 connections, with tcp_nopush on'))?.[1]
+        ?.replace(',', ''),
+    );
+    expect(
+      crossed.variants
+        .slice(2)
+        .flatMap(({ name, published }) => (published === undefined ? [] : [[name, published]])),
+    ).toEqual([['to-server-limit-20k-nopush', { errorsPerMillion: errors }]]);
   });
 
   test('the longer listen queue is asked for, and allowed, in one pair', () => {
-    const longer = crossed.variants.filter(isRunnable).filter(({ server }) => configOf(server).includes('backlog-16384'));
-    expect(longer.map(({ name }) => name)).toEqual(['backlog-no-limit-10k', 'backlog-no-limit-10k-nopush']);
-    for (const { network } of longer) expect(network?.serverSettings).toEqual(['centos-7', 'somaxconn-16384']);
+    const longer = crossed.variants
+      .filter(isRunnable)
+      .filter(({ server }) => configOf(server).includes('backlog-16384'));
+    expect(longer.map(({ name }) => name)).toEqual([
+      'backlog-no-limit-10k',
+      'backlog-no-limit-10k-nopush',
+    ]);
+    for (const { network } of longer)
+      expect(network?.serverSettings).toEqual(['centos-7', 'somaxconn-16384']);
   });
 
   test('20,000 connections are run on request', () => {
-    expect(crossed.variants.filter(({ onRequest }) => onRequest === true).map(({ name }) => name)).toEqual(['to-server-limit-20k', 'to-server-limit-20k-nopush']);
+    expect(
+      crossed.variants.filter(({ onRequest }) => onRequest === true).map(({ name }) => name),
+    ).toEqual(['to-server-limit-20k', 'to-server-limit-20k-nopush']);
   });
 });
 
-describe.each([['the table', table, 20, 3], ['the cross', crossed, 26, 9]] as const)('%s', (_, scenario, minutes, quickMinutes) => {
-  const planned = (options: Partial<PlanOptions>) => makePlan(
-    scenario, findVariants(scenario), cores, { quick: false, exact: false, ...options }, { files: 1_000_000, memoryBytes: Infinity });
+describe.each([
+  ['the table', table, 20, 3],
+  ['the cross', crossed, 26, 9],
+] as const)('%s', (_, scenario, minutes, quickMinutes) => {
+  const planned = (options: Partial<PlanOptions>) =>
+    makePlan(
+      scenario,
+      findVariants(scenario),
+      cores,
+      { quick: false, exact: false, ...options },
+      { files: 1_000_000, memoryBytes: Infinity },
+    );
 
   test("runs the article's command, all of it with --exact", () => {
     const [command] = /^ab .*(?= http:)/m.exec(printedText('The table', /`(.*)`/)) ?? [];
     expect(table.load.command).toBe(command);
     for (const variant of scenario.variants) {
-      expect(loadOf(scenario, variant)).toMatchObject({ protocol: 'http/1.0', keepAlive: false, requests: 1_000_000, threads: 1 });
+      expect(loadOf(scenario, variant)).toMatchObject({
+        protocol: 'http/1.0',
+        keepAlive: false,
+        requests: 1_000_000,
+        threads: 1,
+      });
     }
-    expect(new Set(planned({ exact: true }).variants.map(({ load }) => load.requests))).toEqual(new Set([1_000_000]));
-    for (const { load, variant } of planned({}).variants) expect(load.durationSeconds, variant.name).toBe(loadOf(scenario, variant).secondsHere);
+    expect(new Set(planned({ exact: true }).variants.map(({ load }) => load.requests))).toEqual(
+      new Set([1_000_000]),
+    );
+    for (const { load, variant } of planned({}).variants)
+      expect(load.durationSeconds, variant.name).toBe(loadOf(scenario, variant).secondsHere);
   });
 
   test(`takes about ${minutes} minutes, and with --quick ${quickMinutes}`, () => {
-    const minutesOf = (options: Partial<PlanOptions>): number => estimatedSeconds(planned(options)) / 60;
+    const minutesOf = (options: Partial<PlanOptions>): number =>
+      estimatedSeconds(planned(options)) / 60;
     expect(Math.abs(minutesOf({}) - minutes)).toBeLessThan(minutes / 10);
     expect(Math.abs(minutesOf({ quick: true }) - quickMinutes)).toBeLessThan(quickMinutes / 10);
     expect(minutesOf({ exact: true })).toBeGreaterThan(minutes * 10);
@@ -149,9 +279,24 @@ describe.each([['the table', table, 20, 3], ['the cross', crossed, 26, 9]] as co
 test('what a network makes of a count is known before: the delays, and how fast it lets pages through', () => {
   const seconds = (changes: Partial<LoadProfile>, network: Partial<NetworkSpec> = {}): number => {
     const load = { ...ab('-c 10 -n 10000'), ...changes };
-    const spec: NetworkSpec = { toServer: { delayMs: 150 }, toClient: { delayMs: 50 }, serverSettings: [], clientSettings: [], ...network };
-    const plan = makePlan({ ...table, load, network: spec, variants: table.variants.slice(0, 1) }, table.variants.slice(0, 1), cores, { quick: false, exact: false, rounds: 1 });
-    return loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, [{ url: 'http://198.19.0.1:8080/' }]).maxDurationSeconds / 20;
+    const spec: NetworkSpec = {
+      toServer: { delayMs: 150 },
+      toClient: { delayMs: 50 },
+      serverSettings: [],
+      clientSettings: [],
+      ...network,
+    };
+    const plan = makePlan(
+      { ...table, load, network: spec, variants: table.variants.slice(0, 1) },
+      table.variants.slice(0, 1),
+      cores,
+      { quick: false, exact: false, rounds: 1 },
+    );
+    return (
+      loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, [
+        { url: 'http://198.19.0.1:8080/' },
+      ]).maxDurationSeconds / 20
+    );
   };
   // 10 at a time, two round trips of 0.2 s each.
   expect(seconds({})).toBeGreaterThan(400);
@@ -162,36 +307,62 @@ test('what a network makes of a count is known before: the delays, and how fast 
 });
 
 describe('kernel settings', () => {
-  const shipped = async (name: string): Promise<Map<string, string>> => new Map(readSettings({
-    origin: name, text: await readFile(path.join(projectRoot, 'server-configs/sysctl', `${name}.conf`), 'utf8'),
-  }));
+  const shipped = async (name: string): Promise<Map<string, string>> =>
+    new Map(
+      readSettings({
+        origin: name,
+        text: await readFile(
+          path.join(projectRoot, 'server-configs/sysctl', `${name}.conf`),
+          'utf8',
+        ),
+      }),
+    );
 
   test("article is the article's list, word by word", async () => {
-    const printed = [...printedText('Kernel settings').matchAll(/^(\S+?) *= *(.*)$/gm)].map(([, name, value]) => [name, value]);
+    const printed = [...printedText('Kernel settings').matchAll(/^(\S+?) *= *(.*)$/gm)].map(
+      ([, name, value]) => [name, value],
+    );
     expect(printed).toHaveLength(12);
-    expect([...await shipped('article')]).toEqual(printed);
+    expect([...(await shipped('article'))]).toEqual(printed);
   });
 
   test('centos-7 says what each of them is without the list, as far as a namespace can have it', async () => {
     const base = await shipped('centos-7');
-    const elsewhere = ['net.core.netdev_max_backlog', 'net.ipv4.tcp_tw_recycle', 'net.core.rmem_max', 'net.core.wmem_max'];
+    const elsewhere = [
+      'net.core.netdev_max_backlog',
+      'net.ipv4.tcp_tw_recycle',
+      'net.core.rmem_max',
+      'net.core.wmem_max',
+    ];
     for (const [name, value] of await shipped('article')) {
       if (elsewhere.includes(name)) expect(base.has(name), name).toBe(false);
       else expect(base.get(name), name).toMatch(new RegExp(`^(?!${value}$).+`));
     }
     expect(Object.fromEntries(base)).toMatchObject({
-      'net.core.somaxconn': '128', 'net.ipv4.tcp_fin_timeout': '60', 'net.ipv4.tcp_tw_reuse': '0', 'net.ipv4.tcp_timestamps': '1',
+      'net.core.somaxconn': '128',
+      'net.ipv4.tcp_fin_timeout': '60',
+      'net.ipv4.tcp_tw_reuse': '0',
+      'net.ipv4.tcp_timestamps': '1',
     });
   });
 
   test('every file that is shipped is used', async () => {
-    const used = [table, crossed].flatMap((scenario) => scenario.variants.map((variant) => networkOf(scenario, variant) as NetworkSpec))
+    const used = [table, crossed]
+      .flatMap((scenario) =>
+        scenario.variants.map((variant) => networkOf(scenario, variant) as NetworkSpec),
+      )
       .flatMap(({ serverSettings, clientSettings }) => [...serverSettings, ...clientSettings]);
-    expect([...new Set(used)].toSorted()).toEqual((await readdir(path.join(projectRoot, 'server-configs/sysctl'))).map((file) => path.basename(file, '.conf')).toSorted());
+    expect([...new Set(used)].toSorted()).toEqual(
+      (await readdir(path.join(projectRoot, 'server-configs/sysctl')))
+        .map((file) => path.basename(file, '.conf'))
+        .toSorted(),
+    );
   });
 
   test('both sides have the same congestion control', async () => {
-    expect((await shipped('generator')).get('net.ipv4.tcp_congestion_control')).toBe((await shipped('centos-7')).get('net.ipv4.tcp_congestion_control'));
+    expect((await shipped('generator')).get('net.ipv4.tcp_congestion_control')).toBe(
+      (await shipped('centos-7')).get('net.ipv4.tcp_congestion_control'),
+    );
   });
 });
 

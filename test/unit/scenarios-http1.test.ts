@@ -3,20 +3,47 @@ import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { baselineName, configOf, findVariants, isRunnable, loadOf, loadScenarios, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
-import type { Published, PublishedDistribution, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
+import {
+  baselineName,
+  configOf,
+  findVariants,
+  isRunnable,
+  loadOf,
+  loadScenarios,
+  type RunnableVariant,
+} from '../../lib/scenario/catalogue.ts';
+import type {
+  Published,
+  PublishedDistribution,
+  Scenario,
+  ServerSpec,
+} from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 const all = await loadScenarios();
 const scenarios = all.filter((scenario) => scenario.article?.id === '000');
 const ladder = scenarioNamed('h2o-vs-nginx');
-const printed = [...readFileSync(path.join(projectRoot, 'test/fixtures/article-000.md'), 'utf8').matchAll(/^## (\S+)\/(\S+)\n\n`(.+)`\n\n```\n([^`]+)```$/gm)]
-  .map(([, scenario, variant = '', command, text = '']) => ({ scenario, variant, command, figures: figuresOf(text) }));
+const printed = [
+  ...readFileSync(path.join(projectRoot, 'test/fixtures/article-000.md'), 'utf8').matchAll(
+    /^## (\S+)\/(\S+)\n\n`(.+)`\n\n```\n([^`]+)```$/gm,
+  ),
+].map(([, scenario, variant = '', command, text = '']) => ({
+  scenario,
+  variant,
+  command,
+  figures: figuresOf(text),
+}));
 
 test('these are of the article', () => {
   expect(scenarios.map(({ name }) => name)).toEqual([
-    'h2o-num-threads', 'h2o-vs-nginx', 'nginx-accept-mutex-delay', 'nginx-open-file-cache', 'nginx-tcp-nopush', 'nginx-worker-connections', 'nginx-workers',
+    'h2o-num-threads',
+    'h2o-vs-nginx',
+    'nginx-accept-mutex-delay',
+    'nginx-open-file-cache',
+    'nginx-tcp-nopush',
+    'nginx-worker-connections',
+    'nginx-workers',
   ]);
 });
 
@@ -25,13 +52,21 @@ describe('the ladder', () => {
     const rows = findVariants(ladder);
     expect(rows.map(({ name }) => name)).toEqual(printed.map(({ variant }) => variant));
     expect(rows).toHaveLength(7);
-    for (const [index, { name, published }] of rows.entries()) expect.soft(rounded(published), name).toEqual(rounded(printed[index]?.figures));
+    for (const [index, { name, published }] of rows.entries())
+      expect.soft(rounded(published), name).toEqual(rounded(printed[index]?.figures));
   });
 
   test('has figures that agree with each other', () => {
     for (const { name, published } of ladder.variants) {
       if (published === undefined) continue;
-      const { rps = 0, requests = 0, seconds = 0, receivedBytes = 0, transferBytesPerSecond = 0, perThreadRps } = published;
+      const {
+        rps = 0,
+        requests = 0,
+        seconds = 0,
+        receivedBytes = 0,
+        transferBytesPerSecond = 0,
+        perThreadRps,
+      } = published;
       // Printed with 3 digits or more.
       expect.soft(requests / seconds / rps, name).toBeCloseTo(1, 2);
       expect.soft(receivedBytes / seconds / transferBytesPerSecond, name).toBeCloseTo(1, 2);
@@ -42,7 +77,9 @@ describe('the ladder', () => {
   });
 
   test('goes step by step, each server on its own; nginx begins against h2o, both untuned', () => {
-    expect(findVariants(ladder).map((variant) => [variant.name, baselineName(ladder, variant)])).toEqual([
+    expect(
+      findVariants(ladder).map((variant) => [variant.name, baselineName(ladder, variant)]),
+    ).toEqual([
       ['h2o-initial', undefined],
       ['h2o-tuned', 'h2o-initial'],
       ['nginx-initial', 'h2o-initial'],
@@ -58,7 +95,8 @@ describe('the ladder', () => {
       { variant: 'nginx-tcp-nopush', against: 'h2o-tuned' },
       { variant: 'nginx-tcp-nopush', against: 'nginx-workers' },
     ]);
-    const rps = (name: string): number => ladder.variants.find((variant) => variant.name === name)?.published?.rps ?? NaN;
+    const rps = (name: string): number =>
+      ladder.variants.find((variant) => variant.name === name)?.published?.rps ?? NaN;
     expect(rps('nginx-tcp-nopush') / rps('h2o-tuned')).toBeCloseTo(1.164, 3);
     expect((rps('nginx-tcp-nopush') - rps('nginx-workers')) / 1e5).toBeCloseTo(2, 1);
   });
@@ -67,13 +105,19 @@ describe('the ladder', () => {
     for (const variant of ladder.variants.filter(isRunnable)) {
       const baseline = runnable(ladder, baselineName(ladder, variant));
       if (baseline?.server.name !== variant.server.name) continue;
-      expect(configOf(variant.server).slice(0, -1), variant.name).toEqual(configOf(baseline.server));
-      if (variant.needsServerCores === undefined) expect({ ...variant.server, config: [] }).toEqual({ ...baseline.server, config: [] });
+      expect(configOf(variant.server).slice(0, -1), variant.name).toEqual(
+        configOf(baseline.server),
+      );
+      if (variant.needsServerCores === undefined)
+        expect({ ...variant.server, config: [] }).toEqual({ ...baseline.server, config: [] });
     }
   });
 
   test('scales the workers to the cores of the server, but for the untuned ones', () => {
-    const workers = (cores: number, exact: boolean): number[] => findVariants(ladder).filter(isRunnable).map(({ server }) => workersFor(server, cores, exact));
+    const workers = (cores: number, exact: boolean): number[] =>
+      findVariants(ladder)
+        .filter(isRunnable)
+        .map(({ server }) => workersFor(server, cores, exact));
     const machine = cpus().length;
     expect(workers(1, false)).toEqual([machine, 1, 1, 2, 2, 2, 2]);
     expect(workers(8, false)).toEqual([machine, 8, 1, 8, 8, 8, 8]);
@@ -81,105 +125,188 @@ describe('the ladder', () => {
   });
 
   test('needs two server cores where the step is the number of workers, and only there', () => {
-    expect(ladder.variants.flatMap(({ name, needsServerCores }) => (needsServerCores === undefined ? [] : [[name, needsServerCores]]))).toEqual([
-      ['h2o-tuned', 2], ['nginx-workers', 2],
+    expect(
+      ladder.variants.flatMap(({ name, needsServerCores }) =>
+        needsServerCores === undefined ? [] : [[name, needsServerCores]],
+      ),
+    ).toEqual([
+      ['h2o-tuned', 2],
+      ['nginx-workers', 2],
     ]);
-    for (const { variants } of all.filter((scenario) => scenario !== ladder)) for (const { needsServerCores } of variants) expect(needsServerCores).toBeUndefined();
+    for (const { variants } of all.filter((scenario) => scenario !== ladder))
+      for (const { needsServerCores } of variants) expect(needsServerCores).toBeUndefined();
   });
 
   test('says who closes connections: the rows of h2o, and one without it on request', () => {
-    for (const name of ['h2o-initial', 'h2o-tuned']) expect(runnable(ladder, name)?.note).toMatch(/h2o keeps connections open, .* 100 requests \(keepalive_requests\)/);
+    for (const name of ['h2o-initial', 'h2o-tuned'])
+      expect(runnable(ladder, name)?.note).toMatch(
+        /h2o keeps connections open, .* 100 requests \(keepalive_requests\)/,
+      );
     const last = runnable(ladder, 'nginx-tcp-nopush');
     expect(runnable(ladder, 'nginx-tcp-nopush-unlimited')).toMatchObject({
-      onRequest: true, against: 'h2o-tuned', server: { ...last?.server, config: [...configOf(last?.server as ServerSpec), 'keepalive-unlimited'] },
+      onRequest: true,
+      against: 'h2o-tuned',
+      server: {
+        ...last?.server,
+        config: [...configOf(last?.server as ServerSpec), 'keepalive-unlimited'],
+      },
     });
   });
 });
 
-describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))('%s', (_, scenario) => {
-  test("runs the article's command on its page", () => {
-    expect(scenario.page).toEqual({ docroot: 'nginx', path: '/', bodyBytes: 612 });
-    for (const variant of scenario.variants) {
-      expect(loadOf(scenario, variant)).toMatchObject({ protocol: 'http/1.1', connections: 100, threads: 10, durationSeconds: 10, keepAlive: true });
-      for (const { command } of printed) expect(`${loadOf(scenario, variant).command} http://127.0.0.1/`).toBe(command);
-    }
-  });
+describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
+  '%s',
+  (_, scenario) => {
+    test("runs the article's command on its page", () => {
+      expect(scenario.page).toEqual({ docroot: 'nginx', path: '/', bodyBytes: 612 });
+      for (const variant of scenario.variants) {
+        expect(loadOf(scenario, variant)).toMatchObject({
+          protocol: 'http/1.1',
+          connections: 100,
+          threads: 10,
+          durationSeconds: 10,
+          keepAlive: true,
+        });
+        for (const { command } of printed)
+          expect(`${loadOf(scenario, variant).command} http://127.0.0.1/`).toBe(command);
+      }
+    });
 
-  test('has a published figure only where the article ran that config', () => {
-    for (const variant of scenario.variants.filter(isRunnable)) {
-      if (variant.published === undefined) continue;
-      const row = ladder.variants.filter(isRunnable).find(({ published }) => published?.rps === variant.published?.rps) as RunnableVariant;
-      expect(variant.published).toEqual(row.published);
-      expect({ name: variant.server.name, config: configOf(variant.server) }, variant.name).toEqual({ name: row.server.name, config: configOf(row.server) });
-      expect(workersFor(variant.server, 4, true), variant.name).toBe(workersFor(row.server, 4, true));
-    }
-  });
+    test('has a published figure only where the article ran that config', () => {
+      for (const variant of scenario.variants.filter(isRunnable)) {
+        if (variant.published === undefined) continue;
+        const row = ladder.variants
+          .filter(isRunnable)
+          .find(({ published }) => published?.rps === variant.published?.rps) as RunnableVariant;
+        expect(variant.published).toEqual(row.published);
+        expect(
+          { name: variant.server.name, config: configOf(variant.server) },
+          variant.name,
+        ).toEqual({ name: row.server.name, config: configOf(row.server) });
+        expect(workersFor(variant.server, 4, true), variant.name).toBe(
+          workersFor(row.server, 4, true),
+        );
+      }
+    });
 
-  test("names all of the article's kernel settings, which are not applied", () => {
-    const footnote = scenario.footnotes?.find((one) => one.includes('kernel settings')) ?? '';
-    expect([...footnote.matchAll(/(net\.[a-z0-9_.]+) = (\d+(?: \d+)*)/g)].map(([, name, value]) => [name, value])).toEqual([
-      ['net.core.somaxconn', '32768'], ['net.core.netdev_max_backlog', '32768'], ['net.ipv4.tcp_max_syn_backlog', '32768'],
-      ['net.ipv4.tcp_tw_recycle', '1'], ['net.ipv4.tcp_tw_reuse', '1'], ['net.ipv4.tcp_fin_timeout', '10'],
-      ['net.core.rmem_max', '16777216'], ['net.core.wmem_max', '16777216'],
-      ['net.ipv4.tcp_rmem', '4096 349520 16777216'], ['net.ipv4.tcp_wmem', '4096 65536 16777216'],
-      ['net.ipv4.ip_local_port_range', '1024 65535'], ['net.ipv4.tcp_timestamps', '0'],
-    ]);
-    expect(footnote).toMatch(/not applied here/);
-  });
-});
+    test("names all of the article's kernel settings, which are not applied", () => {
+      const footnote = scenario.footnotes?.find((one) => one.includes('kernel settings')) ?? '';
+      expect(
+        [...footnote.matchAll(/(net\.[a-z0-9_.]+) = (\d+(?: \d+)*)/g)].map(([, name, value]) => [
+          name,
+          value,
+        ]),
+      ).toEqual([
+        ['net.core.somaxconn', '32768'],
+        ['net.core.netdev_max_backlog', '32768'],
+        ['net.ipv4.tcp_max_syn_backlog', '32768'],
+        ['net.ipv4.tcp_tw_recycle', '1'],
+        ['net.ipv4.tcp_tw_reuse', '1'],
+        ['net.ipv4.tcp_fin_timeout', '10'],
+        ['net.core.rmem_max', '16777216'],
+        ['net.core.wmem_max', '16777216'],
+        ['net.ipv4.tcp_rmem', '4096 349520 16777216'],
+        ['net.ipv4.tcp_wmem', '4096 65536 16777216'],
+        ['net.ipv4.ip_local_port_range', '1024 65535'],
+        ['net.ipv4.tcp_timestamps', '0'],
+      ]);
+      expect(footnote).toMatch(/not applied here/);
+    });
+  },
+);
 
-describe.each(['nginx-open-file-cache', 'nginx-accept-mutex-delay', 'nginx-tcp-nopush'])('the step %s', (name) => {
-  const scenario = scenarioNamed(name);
+describe.each(['nginx-open-file-cache', 'nginx-accept-mutex-delay', 'nginx-tcp-nopush'])(
+  'the step %s',
+  (name) => {
+    const scenario = scenarioNamed(name);
 
-  test('is one knob more than what it is against, with as many workers', () => {
-    const variants = scenario.variants.filter(isRunnable);
-    for (const variant of variants.filter((one) => baselineName(scenario, one) !== undefined && !one.name.endsWith('workers-unlimited'))) {
-      const baseline = runnable(scenario, baselineName(scenario, variant));
-      expect(configOf(variant.server).filter((knob) => !configOf(baseline?.server as ServerSpec).includes(knob))).toEqual([variant.name.replace('-unlimited', '')]);
-      expect(configOf(variant.server)).toHaveLength(configOf(baseline?.server as ServerSpec).length + 1);
-      expect({ ...variant.server, config: [] }).toEqual({ ...baseline?.server, config: [] });
-    }
-  });
+    test('is one knob more than what it is against, with as many workers', () => {
+      const variants = scenario.variants.filter(isRunnable);
+      for (const variant of variants.filter(
+        (one) =>
+          baselineName(scenario, one) !== undefined && !one.name.endsWith('workers-unlimited'),
+      )) {
+        const baseline = runnable(scenario, baselineName(scenario, variant));
+        expect(
+          configOf(variant.server).filter(
+            (knob) => !configOf(baseline?.server as ServerSpec).includes(knob),
+          ),
+        ).toEqual([variant.name.replace('-unlimited', '')]);
+        expect(configOf(variant.server)).toHaveLength(
+          configOf(baseline?.server as ServerSpec).length + 1,
+        );
+        expect({ ...variant.server, config: [] }).toEqual({ ...baseline?.server, config: [] });
+      }
+    });
 
-  test('is two rows of the ladder; what nobody published is run on request', () => {
-    expect(findVariants(scenario)).toHaveLength(2);
-    for (const variant of scenario.variants) expect(variant.onRequest === true).toBe(variant.published === undefined);
-  });
-});
+    test('is two rows of the ladder; what nobody published is run on request', () => {
+      expect(findVariants(scenario)).toHaveLength(2);
+      for (const variant of scenario.variants)
+        expect(variant.onRequest === true).toBe(variant.published === undefined);
+    });
+  },
+);
 
 test('worker_connections: 10240 as published, 1024 and 640, on as many workers', () => {
   const scenario = scenarioNamed('nginx-worker-connections');
   const variants = scenario.variants.filter(isRunnable);
-  expect(variants.map((variant) => [variant.name, baselineName(scenario, variant), configOf(variant.server).slice(2), variant.published?.rps])).toEqual([
+  expect(
+    variants.map((variant) => [
+      variant.name,
+      baselineName(scenario, variant),
+      configOf(variant.server).slice(2),
+      variant.published?.rps,
+    ]),
+  ).toEqual([
     ['connections-10240', undefined, [], 624_638.51],
     ['connections-1024', 'connections-10240', ['connections-1024'], undefined],
     ['connections-640', 'connections-10240', ['connections-640'], undefined],
   ]);
-  for (const { server } of variants) expect({ ...server, config: configOf(server).slice(0, 2) }).toEqual(variants[0]?.server);
+  for (const { server } of variants)
+    expect({ ...server, config: configOf(server).slice(0, 2) }).toEqual(variants[0]?.server);
 });
 
 describe('the sweeps past the number of cores', () => {
   test.each([
-    ['h2o-num-threads', 'threads-', { 1: undefined, 2: undefined, 4: undefined, 8: undefined, 16: 708_328.89, 36: 582_269.87 }],
-    ['nginx-workers', 'workers-', { 1: 53_433.93, 2: undefined, 4: undefined, 8: undefined, 16: 624_638.51 }],
-  ])('%s runs server and generator on all cores, with so many workers on any machine', (name, prefix, published) => {
-    const scenario = scenarioNamed(name);
-    expect(scenario.sharedCores).toBe(true);
-    const variants = scenario.variants.filter(isRunnable);
-    expect(variants.map((variant) => [variant.name, variant.published?.rps])).toEqual(Object.entries(published).map(([workers, rps]) => [prefix + workers, rps]));
-    for (const [index, workers] of Object.keys(published).entries()) {
-      const variant = variants[index] as RunnableVariant;
-      for (const exact of [false, true]) expect(workersFor(variant.server, 2, exact)).toBe(Number(workers));
-      expect(baselineName(scenario, variant)).toBe(index === 0 ? undefined : `${prefix}1`);
-    }
-  });
+    [
+      'h2o-num-threads',
+      'threads-',
+      { 1: undefined, 2: undefined, 4: undefined, 8: undefined, 16: 708_328.89, 36: 582_269.87 },
+    ],
+    [
+      'nginx-workers',
+      'workers-',
+      { 1: 53_433.93, 2: undefined, 4: undefined, 8: undefined, 16: 624_638.51 },
+    ],
+  ])(
+    '%s runs server and generator on all cores, with so many workers on any machine',
+    (name, prefix, published) => {
+      const scenario = scenarioNamed(name);
+      expect(scenario.sharedCores).toBe(true);
+      const variants = scenario.variants.filter(isRunnable);
+      expect(variants.map((variant) => [variant.name, variant.published?.rps])).toEqual(
+        Object.entries(published).map(([workers, rps]) => [prefix + workers, rps]),
+      );
+      for (const [index, workers] of Object.keys(published).entries()) {
+        const variant = variants[index] as RunnableVariant;
+        for (const exact of [false, true])
+          expect(workersFor(variant.server, 2, exact)).toBe(Number(workers));
+        expect(baselineName(scenario, variant)).toBe(index === 0 ? undefined : `${prefix}1`);
+      }
+    },
+  );
 
   test("h2o's 16 threads are also compared with one for each core of the article's machine", () => {
-    expect(scenarioNamed('h2o-num-threads').alsoCompare).toEqual([{ variant: 'threads-16', against: 'threads-36' }]);
+    expect(scenarioNamed('h2o-num-threads').alsoCompare).toEqual([
+      { variant: 'threads-16', against: 'threads-36' },
+    ]);
   });
 
   test('nothing else shares cores', () => {
-    expect(all.filter(({ sharedCores }) => sharedCores === true).map(({ name }) => name)).toEqual(['h2o-num-threads', 'nginx-workers']);
+    expect(all.filter(({ sharedCores }) => sharedCores === true).map(({ name }) => name)).toEqual([
+      'h2o-num-threads',
+      'nginx-workers',
+    ]);
   });
 });
 
@@ -188,7 +315,10 @@ test('aa is one server against itself, where the other scenarios of nginx begin,
   const [workers] = scenarioNamed('nginx-open-file-cache').variants;
   expect(aa).toMatchObject({ control: true, load: ladder.load, page: ladder.page });
   expect(aa.title).toMatch(/this machine's noise floor/);
-  expect(aa.variants.map(({ server, load }) => ({ server, load }))).toEqual([{ server: workers?.server }, { server: workers?.server }]);
+  expect(aa.variants.map(({ server, load }) => ({ server, load }))).toEqual([
+    { server: workers?.server },
+    { server: workers?.server },
+  ]);
   expect(all.filter(({ control }) => control === true)).toEqual([aa]);
 });
 
@@ -222,12 +352,17 @@ function distributionOf([mean, sd, max, within]: string[]): PublishedDistributio
 /** wrk's notation: us and ms become ms, k is 1000, MB and GB are powers of 1024. */
 function figure(text = ''): number {
   const [, digits, unit = ''] = /^([\d.]+)(.*)$/.exec(text) ?? [];
-  const factor = { '': 1, us: 1e-3, ms: 1, s: 1, k: 1e3, MB: 1024 ** 2, GB: 1024 ** 3, '%': 1 }[unit];
-  if (digits === undefined || factor === undefined) throw new Error(`the fixture has a figure that cannot be read: "${text}"`);
+  const factor = { '': 1, us: 1e-3, ms: 1, s: 1, k: 1e3, MB: 1024 ** 2, GB: 1024 ** 3, '%': 1 }[
+    unit
+  ];
+  if (digits === undefined || factor === undefined)
+    throw new Error(`the fixture has a figure that cannot be read: "${text}"`);
   return Number(digits) * factor;
 }
 
 /** Figures rounded to 9 digits: 62.79 × 1000 is not 62790 in binary. */
 function rounded(published: Published | undefined): unknown {
-  return JSON.parse(JSON.stringify(published), (_, value: unknown) => (typeof value === 'number' ? Number(value.toPrecision(9)) : value));
+  return JSON.parse(JSON.stringify(published), (_, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(9)) : value,
+  );
 }

@@ -2,14 +2,35 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { baselineName, configOf, findVariants, isRunnable, loadOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
-import type { Published, PublishedDistribution, Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
+import {
+  baselineName,
+  configOf,
+  findVariants,
+  isRunnable,
+  loadOf,
+  loadScenarios,
+} from '../../lib/scenario/catalogue.ts';
+import type {
+  Published,
+  PublishedDistribution,
+  Scenario,
+  ServerSpec,
+  Variant,
+} from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
-interface PrintedRun { scenario: string; variant: string; phase: number; command: string; text: string }
+interface PrintedRun {
+  scenario: string;
+  variant: string;
+  phase: number;
+  command: string;
+  text: string;
+}
 
 const articles = ['001', '002', '003'];
-const scenarios = (await loadScenarios()).filter((scenario) => articles.includes(scenario.article?.id ?? ''));
+const scenarios = (await loadScenarios()).filter((scenario) =>
+  articles.includes(scenario.article?.id ?? ''),
+);
 const runs = articles.flatMap(printedRuns);
 
 test('every run that an article printed is the data of a variant, whole and nothing more', () => {
@@ -17,13 +38,18 @@ test('every run that an article printed is the data of a variant, whole and noth
   for (const run of runs) {
     const published = variantOf(run).published;
     const one = published?.phases === undefined ? published : published.phases[run.phase - 1];
-    expect.soft(rounded(one), `${run.scenario}/${run.variant} ${run.phase}`).toEqual(rounded(figuresOf(run.text)));
+    expect
+      .soft(rounded(one), `${run.scenario}/${run.variant} ${run.phase}`)
+      .toEqual(rounded(figuresOf(run.text)));
   }
 });
 
 test('every other variant has no published figures, but for the two of the table that the sweep repeats', () => {
   const printed = new Set(runs.map((run) => `${run.scenario}/${run.variant}`));
-  const rest = scenarios.flatMap((scenario) => scenario.variants.map((variant) => ({ id: `${scenario.name}/${variant.name}`, variant })))
+  const rest = scenarios
+    .flatMap((scenario) =>
+      scenario.variants.map((variant) => ({ id: `${scenario.name}/${variant.name}`, variant })),
+    )
     .filter(({ id, variant }) => !printed.has(id) && variant.published !== undefined);
   const table = scenarioNamed('http1-vs-h2-small-file');
   expect(rest.map(({ id, variant }) => [id, variant.published])).toEqual([
@@ -33,14 +59,21 @@ test('every other variant has no published figures, but for the two of the table
 });
 
 test("every printed run's load is the article's command line", () => {
-  for (const run of runs) expect.soft(loadOf(scenarioNamed(run.scenario), variantOf(run)).command).toBe(run.command);
+  for (const run of runs)
+    expect.soft(loadOf(scenarioNamed(run.scenario), variantOf(run)).command).toBe(run.command);
 });
 
 test('printed figures agree with each other: bodies are pages, a histogram holds every request', () => {
-  for (const { published, scenario } of scenarios.flatMap((one) => one.variants.map(({ published }) => ({ published, scenario: one })))) {
+  for (const { published, scenario } of scenarios.flatMap((one) =>
+    one.variants.map(({ published }) => ({ published, scenario: one })),
+  )) {
     if (published === undefined) continue;
-    if (published.bodyBytes !== undefined) expect(published.bodyBytes).toBe((published.requests ?? 0) * scenario.page.bodyBytes);
-    if (published.buckets !== undefined) expect(published.buckets.reduce((sum, bucket) => sum + bucket.count, 0)).toBe(published.requests);
+    if (published.bodyBytes !== undefined)
+      expect(published.bodyBytes).toBe((published.requests ?? 0) * scenario.page.bodyBytes);
+    if (published.buckets !== undefined)
+      expect(published.buckets.reduce((sum, bucket) => sum + bucket.count, 0)).toBe(
+        published.requests,
+      );
   }
 });
 
@@ -48,30 +81,77 @@ test('where an article ran several phases, the first one heads them', () => {
   const { phases = [], ...first } = scenarioNamed('nghttpd-img').variants[0]?.published ?? {};
   expect(phases).toHaveLength(3);
   expect(first).toEqual(phases[0]);
-  expect(phases.map(({ rps, successRatio }) => [rps, successRatio])).toEqual([[221.86, 1], [1381.7, 0.15386], [398.47, 0.55272]]);
+  expect(phases.map(({ rps, successRatio }) => [rps, successRatio])).toEqual([
+    [221.86, 1],
+    [1381.7, 0.15386],
+    [398.47, 0.55272],
+  ]);
 });
 
 describe('loads', () => {
   test.each([
-    ['h2o-vs-nginx-h2', 'nginx', { protocol: 'h2', connections: 1000, streams: 1, threads: 16, requests: 100_000 }],
-    ['h2o-vs-nginx-h2-rate', 'h2o', {
-      protocol: 'h2', connections: 1, rate: 1000, requests: 10_000,
-      bucketSeconds: [0.00015, 0.0003, 0.00045, 0.0006, 0.00075, 0.0009, 0.001, 0.002, 0.005],
-    }],
-    ['nghttpd-index', 'nginx', { protocol: 'h2', connections: 50, streams: 50, threads: 1, requests: 100_000 }],
-    ['nghttpd-img', 'h2o-1024', { protocol: 'h2', connections: 1020, streams: 1020, threads: 1, requests: 100_000, timeoutSeconds: 600 }],
-    ['http1-vs-h2-small-file', 'nginx-http1', { protocol: 'http/1.1', connections: 100, keepAlive: true, requests: 100_000 }],
-    ['http1-vs-h2-small-file', 'h2o-h2', { protocol: 'h2', connections: 100, streams: 100, requests: 100_000 }],
+    [
+      'h2o-vs-nginx-h2',
+      'nginx',
+      { protocol: 'h2', connections: 1000, streams: 1, threads: 16, requests: 100_000 },
+    ],
+    [
+      'h2o-vs-nginx-h2-rate',
+      'h2o',
+      {
+        protocol: 'h2',
+        connections: 1,
+        rate: 1000,
+        requests: 10_000,
+        bucketSeconds: [0.00015, 0.0003, 0.00045, 0.0006, 0.00075, 0.0009, 0.001, 0.002, 0.005],
+      },
+    ],
+    [
+      'nghttpd-index',
+      'nginx',
+      { protocol: 'h2', connections: 50, streams: 50, threads: 1, requests: 100_000 },
+    ],
+    [
+      'nghttpd-img',
+      'h2o-1024',
+      {
+        protocol: 'h2',
+        connections: 1020,
+        streams: 1020,
+        threads: 1,
+        requests: 100_000,
+        timeoutSeconds: 600,
+      },
+    ],
+    [
+      'http1-vs-h2-small-file',
+      'nginx-http1',
+      { protocol: 'http/1.1', connections: 100, keepAlive: true, requests: 100_000 },
+    ],
+    [
+      'http1-vs-h2-small-file',
+      'h2o-h2',
+      { protocol: 'h2', connections: 100, streams: 100, requests: 100_000 },
+    ],
   ])('%s asks %s for what the article did', (name, variantName, load) => {
     const scenario = scenarioNamed(name);
-    expect(loadOf(scenario, scenario.variants.find((variant) => variant.name === variantName) as Variant)).toMatchObject(load);
+    expect(
+      loadOf(
+        scenario,
+        scenario.variants.find((variant) => variant.name === variantName) as Variant,
+      ),
+    ).toMatchObject(load);
   });
 
   test('HTTP/2 offers TLS 1.2 and one cipher, in every variant; HTTP/1.1 is without TLS', () => {
     for (const scenario of scenarios) {
       for (const variant of scenario.variants) {
         const { protocol, tls } = loadOf(scenario, variant);
-        if (protocol === 'h2') expect(tls).toMatchObject({ maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'] });
+        if (protocol === 'h2')
+          expect(tls).toMatchObject({
+            maxVersion: 'TLSv1.2',
+            ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'],
+          });
         else expect(tls).toBeUndefined();
       }
     }
@@ -91,11 +171,24 @@ describe('loads', () => {
 
   test('the sweep goes from 100 streams to 1 on one server, against HTTP/1.1', () => {
     const sweep = scenarioNamed('h2-stream-sweep');
-    expect(sweep.variants.map((variant) => loadOf(sweep, variant).streams ?? 'http1')).toEqual(['http1', 100, 50, 20, 10, 5, 2, 1]);
+    expect(sweep.variants.map((variant) => loadOf(sweep, variant).streams ?? 'http1')).toEqual([
+      'http1',
+      100,
+      50,
+      20,
+      10,
+      5,
+      2,
+      1,
+    ]);
     for (const variant of sweep.variants.slice(1)) {
       expect(baselineName(sweep, variant)).toBe('nginx-http1');
       expect(variant.server).toEqual(sweep.variants[1]?.server);
-      expect(loadOf(sweep, variant)).toMatchObject({ protocol: 'h2', connections: 100, requests: 100_000 });
+      expect(loadOf(sweep, variant)).toMatchObject({
+        protocol: 'h2',
+        connections: 100,
+        requests: 100_000,
+      });
     }
   });
 });
@@ -104,16 +197,31 @@ describe('what is compared', () => {
   test('the curve alone: nginx as it was, with one more file', () => {
     const scenario = scenarioNamed('h2o-vs-nginx-h2');
     const [nginx, , p256] = scenario.variants.filter(isRunnable);
-    expect(p256?.server).toEqual({ ...nginx?.server, config: [...configOf(nginx?.server as ServerSpec), 'curve-p256'] });
-    expect(scenario.variants.map((variant) => baselineName(scenario, variant))).toEqual([undefined, 'nginx', 'nginx']);
+    expect(p256?.server).toEqual({
+      ...nginx?.server,
+      config: [...configOf(nginx?.server as ServerSpec), 'curve-p256'],
+    });
+    expect(scenario.variants.map((variant) => baselineName(scenario, variant))).toEqual([
+      undefined,
+      'nginx',
+      'nginx',
+    ]);
   });
 
   test('SPDY is shown and never run', () => {
     const scenario = scenarioNamed('http1-vs-h2-small-file');
-    expect(findVariants(scenario).map((variant) => variant.name)).toEqual(['nginx-http1', 'nginx-spdy', 'nghttpd-h2', 'nginx-h2', 'h2o-h2']);
-    expect(scenario.variants.filter((variant) => !isRunnable(variant)).map((variant) => [variant.name, variant.server])).toEqual([
-      ['nginx-spdy', expect.stringMatching(/nginx in 1\.9\.5/)],
+    expect(findVariants(scenario).map((variant) => variant.name)).toEqual([
+      'nginx-http1',
+      'nginx-spdy',
+      'nghttpd-h2',
+      'nginx-h2',
+      'h2o-h2',
     ]);
+    expect(
+      scenario.variants
+        .filter((variant) => !isRunnable(variant))
+        .map((variant) => [variant.name, variant.server]),
+    ).toEqual([['nginx-spdy', expect.stringMatching(/nginx in 1\.9\.5/)]]);
   });
 
   test('the same server with a file limit of 1024 and of 4096, in three phases', () => {
@@ -121,13 +229,25 @@ describe('what is compared', () => {
     expect(scenario).toMatchObject({ rounds: 1, phases: { count: 3, pauseSeconds: 5 } });
     const variants = scenario.variants.filter(isRunnable);
     for (const name of ['nghttpd', 'nginx', 'h2o']) {
-      const [low, high] = [1024, 4096].map((limit) => variants.find((variant) => variant.name === `${name}-${limit}`)?.server);
+      const [low, high] = [1024, 4096].map(
+        (limit) => variants.find((variant) => variant.name === `${name}-${limit}`)?.server,
+      );
       expect(low).toMatchObject({ name, fileLimit: 1024 });
       expect(high).toEqual({ ...low, fileLimit: 4096 });
     }
-    expect(findVariants(scenario).map((variant) => variant.name)).toEqual(['nghttpd-1024', 'nghttpd-4096', 'nginx-4096', 'h2o-4096']);
+    expect(findVariants(scenario).map((variant) => variant.name)).toEqual([
+      'nghttpd-1024',
+      'nghttpd-4096',
+      'nginx-4096',
+      'h2o-4096',
+    ]);
     expect(variants.map((variant) => baselineName(scenario, variant))).toEqual([
-      undefined, 'nghttpd-1024', 'nghttpd-4096', 'nghttpd-4096', 'nghttpd-1024', 'nghttpd-1024',
+      undefined,
+      'nghttpd-1024',
+      'nghttpd-4096',
+      'nghttpd-4096',
+      'nghttpd-1024',
+      'nghttpd-1024',
     ]);
   });
 });
@@ -137,79 +257,126 @@ function scenarioNamed(name: string): Scenario {
 }
 
 function variantOf(run: PrintedRun): Variant {
-  return scenarioNamed(run.scenario).variants.find((variant) => variant.name === run.variant) as Variant;
+  return scenarioNamed(run.scenario).variants.find(
+    (variant) => variant.name === run.variant,
+  ) as Variant;
 }
 
 /** The sections of a fixture: a heading, the command, and what it printed. */
 function printedRuns(article: string): PrintedRun[] {
-  const fixture = readFileSync(path.join(projectRoot, `test/fixtures/article-${article}.md`), 'utf8');
-  return [...fixture.matchAll(/^## (\S+)\/(\S+)(?: phase (\d))?\n\n`(.+)`\n\n```\n([^`]+)```$/gm)].map(
-    ([, scenario = '', variant = '', phase = '1', command = '', text = '']) => ({ scenario, variant, phase: Number(phase), command, text }),
+  const fixture = readFileSync(
+    path.join(projectRoot, `test/fixtures/article-${article}.md`),
+    'utf8',
   );
+  return [
+    ...fixture.matchAll(/^## (\S+)\/(\S+)(?: phase (\d))?\n\n`(.+)`\n\n```\n([^`]+)```$/gm),
+  ].map(([, scenario = '', variant = '', phase = '1', command = '', text = '']) => ({
+    scenario,
+    variant,
+    phase: Number(phase),
+    command,
+    text,
+  }));
 }
 
 /** What one run printed, in the units of Published. */
 function figuresOf(text: string): Published {
   if (text.startsWith('[')) return histogramOf(text);
   const find = (pattern: RegExp): string[] => pattern.exec(text)?.slice(1) ?? [];
-  const [time = '', rps, amount, unit = ''] = find(/^finished in (.+), ([\d.]+) req\/s, ([\d.]+) ?(MB|kbytes?)\/s$/m);
-  const [requests, errored, timeout = '0'] = find(/^requests: (\d+) total, .* (\d+) errored(?:, (\d+) timeout)?$/m);
+  const [time = '', rps, amount, unit = ''] = find(
+    /^finished in (.+), ([\d.]+) req\/s, ([\d.]+) ?(MB|kbytes?)\/s$/m,
+  );
+  const [requests, errored, timeout = '0'] = find(
+    /^requests: (\d+) total, .* (\d+) errored(?:, (\d+) timeout)?$/m,
+  );
   const classes = find(/^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$/m).map(Number);
-  const responses = Object.fromEntries(classes.flatMap((count, index) => (count === 0 ? [] : [[`${index + 2}xx`, count]])));
-  const [received, headers, body] = [...(/^traffic: (.*)$/m.exec(text)?.[1] ?? '').matchAll(/\(?(\d+)\)?(?: bytes)? (?:total|headers|http|data)/g)].map((match) => Number(match[1]));
+  const responses = Object.fromEntries(
+    classes.flatMap((count, index) => (count === 0 ? [] : [[`${index + 2}xx`, count]])),
+  );
+  const [received, headers, body] = [
+    ...(/^traffic: (.*)$/m.exec(text)?.[1] ?? '').matchAll(
+      /\(?(\d+)\)?(?: bytes)? (?:total|headers|http|data)/g,
+    ),
+  ].map((match) => Number(match[1]));
   const [saved] = find(/space savings ([\d.]+)%/);
-  const [version, cipher, keyExchange] = find(/^TLS Protocol: (\S+)\nCipher: (\S+)\nServer Temp Key: ECDH (\S+) /m);
-  return JSON.parse(JSON.stringify({
-    rps: Number(rps),
-    transferBytesPerSecond: Number(amount) * (unit === 'MB' ? 1024 ** 2 : 1024),
-    seconds: secondsOf(time),
-    requests: Number(requests),
-    responses,
-    successRatio: ((classes[0] ?? NaN) + (classes[1] ?? NaN)) / Number(requests),
-    errorsPerMillion: ((Number(errored) + Number(timeout)) / Number(requests)) * 1e6,
-    receivedBytes: received,
-    headerBytes: headers,
-    headerSavingsPercent: saved === undefined ? undefined : Number(saved),
-    bodyBytes: body,
-    latencyMs: distributionOf(text, 'time for request:'),
-    connectMs: distributionOf(text, 'time for connect:'),
-    firstByteMs: distributionOf(text, 'time to 1st byte:'),
-    perConnectionRps: distributionOf(text, 'req/s'),
-    tls: version === undefined ? undefined : { version, cipher, keyExchange },
-  })) as Published;
+  const [version, cipher, keyExchange] = find(
+    /^TLS Protocol: (\S+)\nCipher: (\S+)\nServer Temp Key: ECDH (\S+) /m,
+  );
+  return JSON.parse(
+    JSON.stringify({
+      rps: Number(rps),
+      transferBytesPerSecond: Number(amount) * (unit === 'MB' ? 1024 ** 2 : 1024),
+      seconds: secondsOf(time),
+      requests: Number(requests),
+      responses,
+      successRatio: ((classes[0] ?? NaN) + (classes[1] ?? NaN)) / Number(requests),
+      errorsPerMillion: ((Number(errored) + Number(timeout)) / Number(requests)) * 1e6,
+      receivedBytes: received,
+      headerBytes: headers,
+      headerSavingsPercent: saved === undefined ? undefined : Number(saved),
+      bodyBytes: body,
+      latencyMs: distributionOf(text, 'time for request:'),
+      connectMs: distributionOf(text, 'time for connect:'),
+      firstByteMs: distributionOf(text, 'time to 1st byte:'),
+      perConnectionRps: distributionOf(text, 'req/s'),
+      tls: version === undefined ? undefined : { version, cipher, keyExchange },
+    }),
+  ) as Published;
 }
 
 /** `12.09s`, or `1 sec, 293 millisec and 127 microsec`. */
 function secondsOf(text: string): number {
-  const [sec, milli, micro] = /^(\d+) sec, (\d+) millisec and (\d+) microsec$/.exec(text)?.slice(1).map(Number) ?? [];
-  return sec === undefined || milli === undefined || micro === undefined ? milliseconds(text) / 1000 : sec + milli / 1e3 + micro / 1e6;
+  const [sec, milli, micro] =
+    /^(\d+) sec, (\d+) millisec and (\d+) microsec$/.exec(text)?.slice(1).map(Number) ?? [];
+  return sec === undefined || milli === undefined || micro === undefined
+    ? milliseconds(text) / 1000
+    : sec + milli / 1e3 + micro / 1e6;
 }
 
 function distributionOf(text: string, title: string): PublishedDistribution | undefined {
   const line = text.split('\n').find((one) => one.startsWith(title));
-  const [min, max, mean, sd, within] = line?.slice(title.length).match(/[\d.]+(?:us|ms|s|%)?(?=\s|$)/g) ?? [];
-  if (min === undefined || max === undefined || mean === undefined || sd === undefined || within === undefined) return undefined;
-  return { min: milliseconds(min), max: milliseconds(max), mean: milliseconds(mean), sd: milliseconds(sd), withinSdPercent: Number.parseFloat(within) };
+  const [min, max, mean, sd, within] =
+    line?.slice(title.length).match(/[\d.]+(?:us|ms|s|%)?(?=\s|$)/g) ?? [];
+  if (
+    min === undefined ||
+    max === undefined ||
+    mean === undefined ||
+    sd === undefined ||
+    within === undefined
+  )
+    return undefined;
+  return {
+    min: milliseconds(min),
+    max: milliseconds(max),
+    mean: milliseconds(mean),
+    sd: milliseconds(sd),
+    withinSdPercent: Number.parseFloat(within),
+  };
 }
 
 /** Times in ms; a bare number stays what it is. */
 function milliseconds(text: string): number {
   const [, digits, unit = ''] = /^([\d.]+)(.*)$/.exec(text) ?? [];
   const factor = { '': 1, us: 1e-3, µs: 1e-3, ms: 1, s: 1e3 }[unit];
-  if (factor === undefined) throw new Error(`the fixture has a figure with an unknown unit: ${text}`);
+  if (factor === undefined)
+    throw new Error(`the fixture has a figure with an unknown unit: ${text}`);
   return Number(digits) * factor;
 }
 
 function histogramOf(text: string): Published {
-  const buckets = [...text.matchAll(/^\[(\S+), +(\S+)\] +(\d+) /gm)].map(([, from = '', to = '', count]) => ({
-    fromSeconds: milliseconds(from) / 1000,
-    toSeconds: to === '+Inf' ? null : milliseconds(to) / 1000,
-    count: Number(count),
-  }));
+  const buckets = [...text.matchAll(/^\[(\S+), +(\S+)\] +(\d+) /gm)].map(
+    ([, from = '', to = '', count]) => ({
+      fromSeconds: milliseconds(from) / 1000,
+      toSeconds: to === '+Inf' ? null : milliseconds(to) / 1000,
+      count: Number(count),
+    }),
+  );
   return { requests: buckets.reduce((sum, bucket) => sum + bucket.count, 0), buckets };
 }
 
 /** Figures rounded to 12 digits: 1.3 × 1000 may miss 1300 in binary. */
 function rounded(published: Published | undefined): unknown {
-  return JSON.parse(JSON.stringify(published), (_, value: unknown) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value));
+  return JSON.parse(JSON.stringify(published), (_, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(12)) : value,
+  );
 }

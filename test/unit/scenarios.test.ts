@@ -1,82 +1,151 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { configOf, fitVariantLoad, isRunnable, loadOf, loadScenarios, networkOf } from '../../lib/scenario/catalogue.ts';
+import {
+  configOf,
+  fitVariantLoad,
+  isRunnable,
+  loadOf,
+  loadScenarios,
+  networkOf,
+} from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 const scenarios = await loadScenarios();
 
 test('these are shipped, in the order of their names', () => {
   expect(scenarios.map((scenario) => scenario.name)).toEqual([
-    'aa', 'h2-stream-sweep', 'h2o-num-threads', 'h2o-vs-nginx', 'h2o-vs-nginx-h2', 'h2o-vs-nginx-h2-rate', 'http1-vs-h2-small-file',
-    'nghttpd-img', 'nghttpd-index', 'nginx-accept-mutex-delay', 'nginx-open-file-cache', 'nginx-tcp-nopush', 'nginx-tuning-queue-limit',
-    'nginx-tuning-under-delay', 'nginx-worker-connections', 'nginx-workers',
+    'aa',
+    'h2-stream-sweep',
+    'h2o-num-threads',
+    'h2o-vs-nginx',
+    'h2o-vs-nginx-h2',
+    'h2o-vs-nginx-h2-rate',
+    'http1-vs-h2-small-file',
+    'nghttpd-img',
+    'nghttpd-index',
+    'nginx-accept-mutex-delay',
+    'nginx-open-file-cache',
+    'nginx-tcp-nopush',
+    'nginx-tuning-queue-limit',
+    'nginx-tuning-under-delay',
+    'nginx-worker-connections',
+    'nginx-workers',
   ]);
 });
 
-describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))('%s', (name, scenario) => {
-  test('has the name of its file', async () => {
-    expect((await stat(path.join(projectRoot, 'scenarios', `${name}.ts`))).isFile()).toBe(true);
-  });
+describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
+  '%s',
+  (name, scenario) => {
+    test('has the name of its file', async () => {
+      expect((await stat(path.join(projectRoot, 'scenarios', `${name}.ts`))).isFile()).toBe(true);
+    });
 
-  test('is one line of the list', () => {
-    expect(scenario.title).toMatch(/^.{20,82}$/);
-  });
+    test('is one line of the list', () => {
+      expect(scenario.title).toMatch(/^.{20,82}$/);
+    });
 
-  test('says what it adds to the article', () => {
-    if (scenario.article === undefined) expect(scenario.control, 'has no article').toBe(true);
-    else for (const { published, note, name: variant } of scenario.variants) if (published === undefined) expect.soft(note, variant).toMatch(/article/);
-  });
+    test('says what it adds to the article', () => {
+      if (scenario.article === undefined) expect(scenario.control, 'has no article').toBe(true);
+      else
+        for (const { published, note, name: variant } of scenario.variants)
+          if (published === undefined) expect.soft(note, variant).toMatch(/article/);
+    });
 
-  test('asks for a page of the length it names', async () => {
-    const { docroot, path: url, bodyBytes } = scenario.page;
-    expect({ nginx: 612, h2o: 177, small: 21, images: 525_304 }[docroot ?? '']).toBe(bodyBytes);
-    // Not shipped, but generated to that length.
-    if (docroot === undefined || docroot === 'images') return;
-    const file = path.join(projectRoot, 'server-configs/www', docroot, url.endsWith('/') ? 'index.html' : url);
-    expect((await stat(file)).size).toBe(bodyBytes);
-  });
+    test('asks for a page of the length it names', async () => {
+      const { docroot, path: url, bodyBytes } = scenario.page;
+      expect({ nginx: 612, h2o: 177, small: 21, images: 525_304 }[docroot ?? '']).toBe(bodyBytes);
+      // Not shipped, but generated to that length.
+      if (docroot === undefined || docroot === 'images') return;
+      const file = path.join(
+        projectRoot,
+        'server-configs/www',
+        docroot,
+        url.endsWith('/') ? 'index.html' : url,
+      );
+      expect((await stat(file)).size).toBe(bodyBytes);
+    });
 
-  test('names configs that are there', async () => {
-    for (const { server } of scenario.variants.filter(isRunnable)) {
-      for (const config of configOf(server)) await stat(path.join(projectRoot, 'server-configs', server.name, `${config}.conf`));
-    }
-    for (const variant of scenario.variants) {
-      const { serverSettings = [], clientSettings = [] } = networkOf(scenario, variant) ?? {};
-      for (const settings of [...serverSettings, ...clientSettings]) await stat(path.join(projectRoot, 'server-configs/sysctl', `${settings}.conf`));
-    }
-  });
-
-  test('fits this machine: threads for its cores; connections, streams and rate as published', () => {
-    const quickRequests = { 'h2-stream-sweep': 40_000, 'http1-vs-h2-small-file': 40_000, 'h2o-vs-nginx-h2-rate': 2000 }[name] ?? 10_000;
-    for (const variant of scenario.variants) {
-      const profile = loadOf(scenario, variant);
-      for (const quick of [false, true]) {
-        const load = fitVariantLoad(scenario, variant, { generatorCores: 2, exact: false, quick });
-        expect(load).toMatchObject({ protocol: profile.protocol, connections: profile.connections, streams: profile.streams ?? 1 });
-        expect(load.threads).toBe(Math.min(2, profile.threads));
-        expect(load.rate).toBe(profile.rate);
-        if (profile.secondsHere !== undefined) {
-          expect(load).toMatchObject({ durationSeconds: quick ? Math.max(2, profile.secondsHere / 10) : profile.secondsHere, warmupSeconds: 3 });
-        } else if (profile.requests === undefined) {
-          expect(load).toMatchObject(quick ? { durationSeconds: 2, warmupSeconds: 0.5 } : { durationSeconds: profile.durationSeconds, warmupSeconds: 1 });
-        } else {
-          expect(load.requests).toBe(quick ? quickRequests : profile.requests);
-        }
+    test('names configs that are there', async () => {
+      for (const { server } of scenario.variants.filter(isRunnable)) {
+        for (const config of configOf(server))
+          await stat(path.join(projectRoot, 'server-configs', server.name, `${config}.conf`));
       }
-      const exact = fitVariantLoad(scenario, variant, { generatorCores: 2, exact: true });
-      expect({ threads: exact.threads, requests: exact.requests }).toEqual({ threads: profile.threads, requests: profile.requests });
-      const timed = fitVariantLoad(scenario, variant, { generatorCores: 2, exact: false, durationSeconds: 3 });
-      if (profile.rate === undefined) expect(timed).toMatchObject({ durationSeconds: 3 });
-      else expect(timed).toMatchObject({ requests: profile.rate * 3, rate: profile.rate });
-    }
-  });
-});
+      for (const variant of scenario.variants) {
+        const { serverSettings = [], clientSettings = [] } = networkOf(scenario, variant) ?? {};
+        for (const settings of [...serverSettings, ...clientSettings])
+          await stat(path.join(projectRoot, 'server-configs/sysctl', `${settings}.conf`));
+      }
+    });
+
+    test('fits this machine: threads for its cores; connections, streams and rate as published', () => {
+      const quickRequests =
+        {
+          'h2-stream-sweep': 40_000,
+          'http1-vs-h2-small-file': 40_000,
+          'h2o-vs-nginx-h2-rate': 2000,
+        }[name] ?? 10_000;
+      for (const variant of scenario.variants) {
+        const profile = loadOf(scenario, variant);
+        for (const quick of [false, true]) {
+          const load = fitVariantLoad(scenario, variant, {
+            generatorCores: 2,
+            exact: false,
+            quick,
+          });
+          expect(load).toMatchObject({
+            protocol: profile.protocol,
+            connections: profile.connections,
+            streams: profile.streams ?? 1,
+          });
+          expect(load.threads).toBe(Math.min(2, profile.threads));
+          expect(load.rate).toBe(profile.rate);
+          if (profile.secondsHere !== undefined) {
+            expect(load).toMatchObject({
+              durationSeconds: quick ? Math.max(2, profile.secondsHere / 10) : profile.secondsHere,
+              warmupSeconds: 3,
+            });
+          } else if (profile.requests === undefined) {
+            expect(load).toMatchObject(
+              quick
+                ? { durationSeconds: 2, warmupSeconds: 0.5 }
+                : { durationSeconds: profile.durationSeconds, warmupSeconds: 1 },
+            );
+          } else {
+            expect(load.requests).toBe(quick ? quickRequests : profile.requests);
+          }
+        }
+        const exact = fitVariantLoad(scenario, variant, { generatorCores: 2, exact: true });
+        expect({ threads: exact.threads, requests: exact.requests }).toEqual({
+          threads: profile.threads,
+          requests: profile.requests,
+        });
+        const timed = fitVariantLoad(scenario, variant, {
+          generatorCores: 2,
+          exact: false,
+          durationSeconds: 3,
+        });
+        if (profile.rate === undefined) expect(timed).toMatchObject({ durationSeconds: 3 });
+        else expect(timed).toMatchObject({ requests: profile.rate * 3, rate: profile.rate });
+      }
+    });
+  },
+);
 
 test('accept_mutex has two workers wherever the delay is set', () => {
   // But for article 004's, whose author says that with one worker it has nothing to do.
-  const delayed = scenarios.filter(({ article }) => article?.id !== '004').flatMap((scenario) => scenario.variants).filter(isRunnable)
-    .filter(({ server }) => server.name === 'nginx' && ['accept-mutex-delay', 'h2-tuned', 'small-file'].some((config) => configOf(server).includes(config)));
+  const delayed = scenarios
+    .filter(({ article }) => article?.id !== '004')
+    .flatMap((scenario) => scenario.variants)
+    .filter(isRunnable)
+    .filter(
+      ({ server }) =>
+        server.name === 'nginx' &&
+        ['accept-mutex-delay', 'h2-tuned', 'small-file'].some((config) =>
+          configOf(server).includes(config),
+        ),
+    );
   expect(new Set(delayed.map(({ server }) => configOf(server).join(' '))).size).toBeGreaterThan(4);
-  for (const variant of delayed) expect.soft(variant.server, variant.name).toMatchObject({ minWorkers: 2 });
+  for (const variant of delayed)
+    expect.soft(variant.server, variant.name).toMatchObject({ minWorkers: 2 });
 });

@@ -1,4 +1,16 @@
-import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { nameOfProcess, removeFolder } from '../../lib/servers/remove-folder.ts';
@@ -63,7 +75,11 @@ it('leaves links, files, and folders that are not as it makes them', async () =>
   const shared = leftOver(folder, 'shared', 0o777);
   await start();
   expect(lstatSync(link).isSymbolicLink()).toBe(true);
-  expect([join(elsewhere, 'precious'), file, join(shared, 'temp/file')].filter((path) => !existsSync(path))).toEqual([]);
+  expect(
+    [join(elsewhere, 'precious'), file, join(shared, 'temp/file')].filter(
+      (path) => !existsSync(path),
+    ),
+  ).toEqual([]);
 });
 
 it.runIf(isRoot)("leaves another user's folder", async () => {
@@ -97,43 +113,65 @@ it('removes what was opened, and nothing that has taken its name since', () => {
   expect(readdirSync(elsewhere)).toEqual(['file']);
 });
 
-it.runIf(isRoot)('is closed to others until it is given to a user, who gets no more than what is for it', async () => {
-  const folder = temporary();
-  const key = join(folder, 'own.key');
-  writeFileSync(key, 'secret', { mode: 0o600 });
-  writeFileSync(join(folder, 'open.pem'), 'open', { mode: 0o644 });
-  const scratch = await makeScratch(undefined);
-  onTestFinished(scratch.remove);
-  const config = scratch.keep('/results/nginx.conf', 'text');
-  const copy = scratch.handOver(key, folder);
-  expect(scratch.handOver(key)).toBe(copy);
-  expect(readFileSync(copy, 'utf8')).toBe('secret');
-  expect(scratch.withOwnPaths(`${copy} and ${config}:3`)).toBe(`${key} and /results/nginx.conf:3`);
-  const top = join(scratch.temp, '..');
-  expect(statSync(top).mode & 0o777).toBe(0o700);
-  scratch.giveTo({ name: 'nobody', uid: 65_534, gid: 65_534 });
-  const rights = (path: string): unknown[] => [statSync(path).uid, statSync(path).mode & 0o777];
-  expect([top, join(copy, '..'), scratch.temp, copy, config].map(rights)).toEqual([[0, 0o711], [0, 0o711], [65_534, 0o700], [65_534, 0o400], [65_534, 0o400]]);
-  scratch.forget();
-  expect(existsSync(copy)).toBe(false);
-  scratch.remove();
-  expect(readdirSync(folder).filter((name) => name.startsWith('bakeoff-server-'))).toEqual([]);
-});
+it.runIf(isRoot)(
+  'is closed to others until it is given to a user, who gets no more than what is for it',
+  async () => {
+    const folder = temporary();
+    const key = join(folder, 'own.key');
+    writeFileSync(key, 'secret', { mode: 0o600 });
+    writeFileSync(join(folder, 'open.pem'), 'open', { mode: 0o644 });
+    const scratch = await makeScratch(undefined);
+    onTestFinished(scratch.remove);
+    const config = scratch.keep('/results/nginx.conf', 'text');
+    const copy = scratch.handOver(key, folder);
+    expect(scratch.handOver(key)).toBe(copy);
+    expect(readFileSync(copy, 'utf8')).toBe('secret');
+    expect(scratch.withOwnPaths(`${copy} and ${config}:3`)).toBe(
+      `${key} and /results/nginx.conf:3`,
+    );
+    const top = join(scratch.temp, '..');
+    expect(statSync(top).mode & 0o777).toBe(0o700);
+    scratch.giveTo({ name: 'nobody', uid: 65_534, gid: 65_534 });
+    const rights = (path: string): unknown[] => [statSync(path).uid, statSync(path).mode & 0o777];
+    expect([top, join(copy, '..'), scratch.temp, copy, config].map(rights)).toEqual([
+      [0, 0o711],
+      [0, 0o711],
+      [65_534, 0o700],
+      [65_534, 0o400],
+      [65_534, 0o400],
+    ]);
+    scratch.forget();
+    expect(existsSync(copy)).toBe(false);
+    scratch.remove();
+    expect(readdirSync(folder).filter((name) => name.startsWith('bakeoff-server-'))).toEqual([]);
+  },
+);
 
-it.runIf(isRoot)("hands over what is a server's to read: keys, and what is beside the config", async () => {
-  const folder = temporary();
-  const scratch = await makeScratch(undefined);
-  onTestFinished(scratch.remove);
-  const own = join(folder, 'config');
-  mkdirSync(own);
-  const files = {
-    'key.pem': 'comment\n-----BEGIN RSA PRIVATE KEY-----\n', 'id_rsa': '-----BEGIN OPENSSH PRIVATE KEY-----\n', 'shadow': 'root:x:0', 'config/password': 'x',
-  };
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o600 });
-  symlinkSync(join(folder, 'shadow'), join(own, 'link'));
-  const isCopied = (name: string): boolean => scratch.handOver(join(folder, name), own) !== join(folder, name);
-  expect([...Object.keys(files), 'config/link'].filter(isCopied)).toEqual(['key.pem', 'config/password']);
-});
+it.runIf(isRoot)(
+  "hands over what is a server's to read: keys, and what is beside the config",
+  async () => {
+    const folder = temporary();
+    const scratch = await makeScratch(undefined);
+    onTestFinished(scratch.remove);
+    const own = join(folder, 'config');
+    mkdirSync(own);
+    const files = {
+      'key.pem': 'comment\n-----BEGIN RSA PRIVATE KEY-----\n',
+      id_rsa: '-----BEGIN OPENSSH PRIVATE KEY-----\n',
+      shadow: 'root:x:0',
+      'config/password': 'x',
+    };
+    for (const [name, text] of Object.entries(files))
+      writeFileSync(join(folder, name), text, { mode: 0o600 });
+    symlinkSync(join(folder, 'shadow'), join(own, 'link'));
+    const isCopied = (name: string): boolean =>
+      scratch.handOver(join(folder, name), own) !== join(folder, name);
+    expect([...Object.keys(files), 'config/link'].filter(isCopied)).toEqual([
+      'key.pem',
+      'config/password',
+    ]);
+  },
+);
 
 it.runIf(isRoot)("takes the folder of all where root's own is closed to others", async () => {
   const folder = temporary(0o700);

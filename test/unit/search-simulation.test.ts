@@ -1,7 +1,13 @@
 // Whether a search says of two sides what is true, on a machine that is made up. All seeds are fixed.
 import { expect, test } from 'vitest';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
-import { geometricMean, halfWidth, mean, median, ratioInterval } from '../../lib/analysis/statistics.ts';
+import {
+  geometricMean,
+  halfWidth,
+  mean,
+  median,
+  ratioInterval,
+} from '../../lib/analysis/statistics.ts';
 import { chance, uniform } from '../fixtures/random.ts';
 import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
 
@@ -13,7 +19,12 @@ const [rounds, stepSeconds] = [4, 0.5];
 const trials = 200;
 
 /** `kept`: which shares of loads keep the limit at 5 % less than what was found, and at 5 % more. */
-interface Seen { intervals: [low: number, high: number][]; widths: number[]; steps: number[]; kept: { below: number[]; beyond: number[] } }
+interface Seen {
+  intervals: [low: number, high: number][];
+  widths: number[];
+  steps: number[];
+  kept: { below: number[]; beyond: number[] };
+}
 
 /** Searches that came to an end. @param effect how much more the second side can do, in ln */
 function searches(noise: Noise, ms: number, effect: number): Seen {
@@ -33,26 +44,52 @@ function searches(noise: Noise, ms: number, effect: number): Seen {
   return seen;
 }
 
-const differ = ({ intervals }: Seen): number => mean(intervals.map((interval) => (['faster', 'slower'].includes(verdictOf(interval, 0.01)) ? 1 : 0)));
+const differ = ({ intervals }: Seen): number =>
+  mean(
+    intervals.map((interval) => (['faster', 'slower'].includes(verdictOf(interval, 0.01)) ? 1 : 0)),
+  );
 
 /** Half-width of the interval of the ratio, the steps of a round, and which share of loads keeps the limit at 5 % less than what was found and at 5 % more. */
-interface Expected { width: number; steps: number; below: number; beyond: number }
+interface Expected {
+  width: number;
+  steps: number;
+  below: number;
+  beyond: number;
+}
 
 test.each<[string, number, Noise, Expected]>([
   ['the machine is quiet', 10, quiet, { width: 0.04, steps: 16, below: 0.85, beyond: 0.2 }],
-  ['pauses seldom break the limit', 10, usual, { width: 0.12, steps: 18, below: 0.55, beyond: 0.45 }],
-  ['many short pauses blur it', 5, { ...usual, pauses: 15, pauseMs: 1.5 }, { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 }],
-  ['there are times with many pauses', 10, { ...usual, pauses: 4, wander: 1 }, { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 }],
-])('where %s two sides that are the same are called different in one search of twenty at most, soon and narrowly', (_, ms, noise, { width, steps, below, beyond }) => {
-  const seen = searches(noise, ms, 0);
-  expect(seen.intervals).toHaveLength(trials);
-  expect(differ(seen)).toBeLessThanOrEqual(0.05 + chance(trials));
-  expect(median(seen.widths)).toBeLessThan(width);
-  expect(mean(seen.steps)).toBeLessThan(steps);
-  // In the minutes after the search.
-  expect(mean(seen.kept.below)).toBeGreaterThan(below);
-  expect(mean(seen.kept.beyond)).toBeLessThan(beyond);
-});
+  [
+    'pauses seldom break the limit',
+    10,
+    usual,
+    { width: 0.12, steps: 18, below: 0.55, beyond: 0.45 },
+  ],
+  [
+    'many short pauses blur it',
+    5,
+    { ...usual, pauses: 15, pauseMs: 1.5 },
+    { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 },
+  ],
+  [
+    'there are times with many pauses',
+    10,
+    { ...usual, pauses: 4, wander: 1 },
+    { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 },
+  ],
+])(
+  'where %s two sides that are the same are called different in one search of twenty at most, soon and narrowly',
+  (_, ms, noise, { width, steps, below, beyond }) => {
+    const seen = searches(noise, ms, 0);
+    expect(seen.intervals).toHaveLength(trials);
+    expect(differ(seen)).toBeLessThanOrEqual(0.05 + chance(trials));
+    expect(median(seen.widths)).toBeLessThan(width);
+    expect(mean(seen.steps)).toBeLessThan(steps);
+    // In the minutes after the search.
+    expect(mean(seen.kept.below)).toBeGreaterThan(below);
+    expect(mean(seen.kept.beyond)).toBeLessThan(beyond);
+  },
+);
 
 // There a search may end anywhere, and would end near where it begins.
 test('where pauses break the limit at any rate the same is so, however wide the interval', () => {
@@ -61,5 +98,7 @@ test('where pauses break the limit at any rate the same is so, however wide the 
 
 test.each([0.4, 1.1])('a ratio of %f is in the interval', (ratio) => {
   const { intervals } = searches(usual, 10, Math.log(ratio));
-  expect(mean(intervals.map(([low, high]) => (low <= ratio && ratio <= high ? 1 : 0)))).toBeGreaterThanOrEqual(0.95 - chance(trials));
+  expect(
+    mean(intervals.map(([low, high]) => (low <= ratio && ratio <= high ? 1 : 0))),
+  ).toBeGreaterThanOrEqual(0.95 - chance(trials));
 });

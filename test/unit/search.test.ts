@@ -5,7 +5,16 @@ import { foundRates } from '../../lib/analysis/summarise.ts';
 import { geometricMean } from '../../lib/analysis/statistics.ts';
 import { rateEnd, whyNotKept, type RateEnd } from '../../lib/analysis/within.ts';
 import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
-import { highestRate, LimitSearch, lowestRate, mostSteps, RateSearch, searchSides, stepsAround, type SearchStart } from '../../lib/k6/rate-search.ts';
+import {
+  highestRate,
+  LimitSearch,
+  lowestRate,
+  mostSteps,
+  RateSearch,
+  searchSides,
+  stepsAround,
+  type SearchStart,
+} from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
 import { foundLines } from '../../lib/report/curve.ts';
 import { Disturbance } from '../../lib/runner/disturbance.ts';
@@ -19,7 +28,10 @@ import { uniform } from '../fixtures/random.ts';
 const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
 
 /** Searches where such rates are kept, and returns the search and all that it tried. */
-function walk(isKept: (rate: number, tried: number) => boolean, start = fromNothing): { search: RateSearch; tried: number[] } {
+function walk(
+  isKept: (rate: number, tried: number) => boolean,
+  start = fromNothing,
+): { search: RateSearch; tried: number[] } {
   const search = new RateSearch(start);
   const tried: number[] = [];
   for (let rate = search.next(); rate !== undefined && tried.length < 100; rate = search.next()) {
@@ -32,14 +44,20 @@ function walk(isKept: (rate: number, tried: number) => boolean, start = fromNoth
   return { search, tried };
 }
 
-const until = (limit: number) => (rate: number): boolean => rate <= limit;
+const until =
+  (limit: number) =>
+  (rate: number): boolean =>
+    rate <= limit;
 
 describe('a search', () => {
-  test.each([150, 777, 1000, 1001, 12_345, 48_000, 3_000_000])('from nothing finds a limit of %i to 3 %%', (limit) => {
-    const { search, tried } = walk(until(limit));
-    expect(Math.abs(Math.log((search.found as number) / limit))).toBeLessThan(0.03);
-    expect(tried.length).toBeLessThanOrEqual(26);
-  });
+  test.each([150, 777, 1000, 1001, 12_345, 48_000, 3_000_000])(
+    'from nothing finds a limit of %i to 3 %%',
+    (limit) => {
+      const { search, tried } = walk(until(limit));
+      expect(Math.abs(Math.log((search.found as number) / limit))).toBeLessThan(0.03);
+      expect(tried.length).toBeLessThanOrEqual(26);
+    },
+  );
 
   test('doubles, then halves what is between, then goes up and down around the limit', () => {
     const { tried } = walk(until(7000));
@@ -48,8 +66,17 @@ describe('a search', () => {
     expect(tried.slice(6)).toEqual([7336, 6772, 7048, 6840, 7048, 6840, 7048, 6840]);
   });
 
-  test.each([[20_000, 20_500], [20_000, 19_300], [20_000, 26_000], [20_000, 9000]])('that begins below %i finds %i', (known, limit) => {
-    const { search, tried } = walk(until(limit), { rate: 0.7 * known, factor: 1.2, least: 0.25 * known });
+  test.each([
+    [20_000, 20_500],
+    [20_000, 19_300],
+    [20_000, 26_000],
+    [20_000, 9000],
+  ])('that begins below %i finds %i', (known, limit) => {
+    const { search, tried } = walk(until(limit), {
+      rate: 0.7 * known,
+      factor: 1.2,
+      least: 0.25 * known,
+    });
     expect(Math.abs(Math.log((search.found as number) / limit))).toBeLessThan(0.03);
     expect(tried.length).toBeLessThanOrEqual(14);
   });
@@ -59,7 +86,9 @@ describe('a search', () => {
     expect(low.search.found).toBeUndefined();
     expect(low.tried).toEqual([1000, 833, 578, lowestRate]);
     expect(walk(() => true).search.found).toBe(highestRate);
-    expect(walk(() => false, { rate: 7000, factor: 1.2, least: 2500 }).tried).toEqual([7000, 5833, 4051, 2500]);
+    expect(walk(() => false, { rate: 7000, factor: 1.2, least: 2500 }).tried).toEqual([
+      7000, 5833, 4051, 2500,
+    ]);
   });
 
   test.each([
@@ -84,21 +113,38 @@ describe('a search', () => {
 
   test('finds the rate that half of the steps keep, above which few do and below which most', () => {
     const draw = uniform(1);
-    const found = Array.from({ length: 200 }, () => walk((rate) => draw() < 1 / (1 + (rate / 20_000) ** 20), { rate: 14_000, factor: 1.2, least: 5000 }).search.found as number);
+    const found = Array.from(
+      { length: 200 },
+      () =>
+        walk((rate) => draw() < 1 / (1 + (rate / 20_000) ** 20), {
+          rate: 14_000,
+          factor: 1.2,
+          least: 5000,
+        }).search.found as number,
+    );
     expect(Math.abs(Math.log(geometricMean(found) / 20_000))).toBeLessThan(0.01);
   });
 
   test('has an end within its steps, whatever comes', () => {
-    for (const every of [2, 3, 5]) expect(walk((_, tried) => tried % every === 0).tried.length, `each ${every}th kept`).toBeLessThanOrEqual(mostSteps / 3);
+    for (const every of [2, 3, 5])
+      expect(
+        walk((_, tried) => tried % every === 0).tried.length,
+        `each ${every}th kept`,
+      ).toBeLessThanOrEqual(mostSteps / 3);
   });
 
   test('from nothing takes 59 steps at most, three at each rate until the limit is near, wherever it is', () => {
     const starts = [707, 1000, 1414];
-    const limits = Array.from({ length: 401 }, (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 400));
-    const steps = starts.flatMap((rate) => limits.map((limit) => {
-      const all = walk(until(limit), { ...fromNothing, rate }).tried.length;
-      return 3 * (all - stepsAround) + stepsAround;
-    }));
+    const limits = Array.from(
+      { length: 401 },
+      (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 400),
+    );
+    const steps = starts.flatMap((rate) =>
+      limits.map((limit) => {
+        const all = walk(until(limit), { ...fromNothing, rate }).tried.length;
+        return 3 * (all - stepsAround) + stepsAround;
+      }),
+    );
     expect(Math.max(...steps)).toBe(59);
     expect(mostSteps).toBeGreaterThanOrEqual(59);
   });
@@ -108,45 +154,101 @@ const within: Within = { metric: 'p99', ms: 5 };
 
 /** A step at such a rate, of a second. */
 function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
-  return phase({ requests: rate, seconds: 1, rps: rate, latencyMs: latency(p99 / 2, p99, 2 * p99, { histogram: [[p99 / 2, 0.8 * rate], [p99, 0.2 * rate]] }), ...changes });
+  return phase({
+    requests: rate,
+    seconds: 1,
+    rps: rate,
+    latencyMs: latency(p99 / 2, p99, 2 * p99, {
+      histogram: [
+        [p99 / 2, 0.8 * rate],
+        [p99, 0.2 * rate],
+      ],
+    }),
+    ...changes,
+  });
 }
 
 describe('a rate', () => {
-  const told = (result: Phase, rate: number, limit = within): [RateEnd, string] => [rateEnd(result, 1, rate, limit), whyNotKept(result, rate, limit)];
+  const told = (result: Phase, rate: number, limit = within): [RateEnd, string] => [
+    rateEnd(result, 1, rate, limit),
+    whyNotKept(result, rate, limit),
+  ];
 
   test('is kept where one of three steps keeps the limit', () => {
     const [kept, broken] = [step(2000, 5), step(2000, 5.1)];
-    expect([1, 2, 3].map((number) => rateEnd(kept, number, 2000, within))).toEqual(['kept', 'kept', 'kept']);
-    expect([1, 2, 3].map((number) => rateEnd(broken, number, 2000, within))).toEqual(['open', 'open', 'broken']);
+    expect([1, 2, 3].map((number) => rateEnd(kept, number, 2000, within))).toEqual([
+      'kept',
+      'kept',
+      'kept',
+    ]);
+    expect([1, 2, 3].map((number) => rateEnd(broken, number, 2000, within))).toEqual([
+      'open',
+      'open',
+      'broken',
+    ]);
   });
 
   test('is asked for anew after each that ends', () => {
     const search = new LimitSearch(fromNothing, within);
     const ends = [9, 2, 9, 9, 9, 9].map((p99) => {
       const rate = search.rates.next() as number;
-      return [rate, search.told(rate, step(2000, p99, { requests: rate, rps: rate, responses: { '2xx': rate, '3xx': 0, '4xx': 0, '5xx': 0 } }))];
+      return [
+        rate,
+        search.told(
+          rate,
+          step(2000, p99, {
+            requests: rate,
+            rps: rate,
+            responses: { '2xx': rate, '3xx': 0, '4xx': 0, '5xx': 0 },
+          }),
+        ),
+      ];
     });
-    expect(ends).toEqual([[1000, 'open'], [1000, 'kept'], [2000, 'open'], [2000, 'open'], [2000, 'broken'], [1414, 'open']]);
+    expect(ends).toEqual([
+      [1000, 'open'],
+      [1000, 'kept'],
+      [2000, 'open'],
+      [2000, 'open'],
+      [2000, 'broken'],
+      [1414, 'open'],
+    ]);
   });
 
   test('is broken by one step that leaves no doubt, as long as nothing was kept', () => {
     const search = new LimitSearch(fromNothing, within);
     // Half of the answers took longer than that.
-    const tell = (to: LimitSearch, p99: number): RateEnd => to.told(to.rates.next() as number, step(to.rates.next() as number, p99, { latencyMs: step(2000, p99).latencyMs }));
+    const tell = (to: LimitSearch, p99: number): RateEnd =>
+      to.told(
+        to.rates.next() as number,
+        step(to.rates.next() as number, p99, { latencyMs: step(2000, p99).latencyMs }),
+      );
     expect(tell(search, 12)).toBe('broken');
     const other = new LimitSearch(fromNothing, within);
-    expect([4, 12, 12, 12].map((p99) => tell(other, p99))).toEqual(['kept', 'open', 'open', 'broken']);
+    expect([4, 12, 12, 12].map((p99) => tell(other, p99))).toEqual([
+      'kept',
+      'open',
+      'open',
+      'broken',
+    ]);
     const half = new LimitSearch(fromNothing, { metric: 'p50', ms: 5 });
     expect(half.told(half.rates.next() as number, step(1000, 12))).toBe('open');
   });
 
-  test('that was not made is broken, however fast the rest was answered; what is little less may be a pause\'s', () => {
-    expect(told(step(1700, 1, { unsent: 300 }), 2000)).toEqual(['broken', '1,700 requests/s were made']);
-    expect(told(step(1900, 1, { unsent: 100 }), 2000, { metric: 'p50', ms: 5 })).toEqual(['open', '1,900 requests/s were made']);
+  test("that was not made is broken, however fast the rest was answered; what is little less may be a pause's", () => {
+    expect(told(step(1700, 1, { unsent: 300 }), 2000)).toEqual([
+      'broken',
+      '1,700 requests/s were made',
+    ]);
+    expect(told(step(1900, 1, { unsent: 100 }), 2000, { metric: 'p50', ms: 5 })).toEqual([
+      'open',
+      '1,900 requests/s were made',
+    ]);
   });
 
   test('with failures is one that the server did not keep', () => {
-    expect(told(step(2000, 1, { responses: { '2xx': 1900, '3xx': 0, '4xx': 0, '5xx': 100 } }), 2000)).toEqual(['broken', '5.0 % failed']);
+    expect(
+      told(step(2000, 1, { responses: { '2xx': 1900, '3xx': 0, '4xx': 0, '5xx': 100 } }), 2000),
+    ).toEqual(['broken', '5.0 % failed']);
   });
 
   test('needs as many answers as its percentile', () => {
@@ -160,91 +262,220 @@ describe('searches of two sides, of which none keeps the limit,', () => {
   function costs(rate: number, p50: number, p99: number): { steps: number; seconds: number } {
     const stepOf = (of: number): Phase => {
       const seconds = Math.max(0.5, 1500 / of);
-      return step(of, p99, { requests: of * seconds, seconds, latencyMs: latency(p50, p99, p99, { histogram: [[p50, 1000], [p99, 500]] }), responses: { '2xx': of * seconds, '3xx': 0, '4xx': 0, '5xx': 0 } });
+      return step(of, p99, {
+        requests: of * seconds,
+        seconds,
+        latencyMs: latency(p50, p99, p99, {
+          histogram: [
+            [p50, 1000],
+            [p99, 500],
+          ],
+        }),
+        responses: { '2xx': of * seconds, '3xx': 0, '4xx': 0, '5xx': 0 },
+      });
     };
     let [steps, seconds] = [0, 0];
-    searchSides([0, 1].map(() => ({ ...fromNothing, rate })), within, (rates) => rates.map(stepOf), ({ results }) => {
-      steps++;
-      seconds += results.reduce((sum, one) => sum + one.seconds, 0);
-    });
+    searchSides(
+      [0, 1].map(() => ({ ...fromNothing, rate })),
+      within,
+      (rates) => rates.map(stepOf),
+      ({ results }) => {
+        steps++;
+        seconds += results.reduce((sum, one) => sum + one.seconds, 0);
+      },
+    );
     return { steps, seconds };
   }
 
-  test.each([[707, 140], [1000, 125], [1414, 115]])('end after four rates of three steps where pauses break it: from %i after %i s', (rate, seconds) => {
-    expect(costs(rate, 1, 19)).toEqual({ steps: 12, seconds: expect.closeTo(seconds, -1) as number });
-  });
+  test.each([
+    [707, 140],
+    [1000, 125],
+    [1414, 115],
+  ])(
+    'end after four rates of three steps where pauses break it: from %i after %i s',
+    (rate, seconds) => {
+      expect(costs(rate, 1, 19)).toEqual({
+        steps: 12,
+        seconds: expect.closeTo(seconds, -1) as number,
+      });
+    },
+  );
 
-  test.each([[707, 47], [1000, 42], [1414, 38]])('end after four steps where even half of the answers take longer: from %i after %i s', (rate, seconds) => {
-    expect(costs(rate, 6, 19)).toEqual({ steps: 4, seconds: expect.closeTo(seconds, -1) as number });
-  });
+  test.each([
+    [707, 47],
+    [1000, 42],
+    [1414, 38],
+  ])(
+    'end after four steps where even half of the answers take longer: from %i after %i s',
+    (rate, seconds) => {
+      expect(costs(rate, 6, 19)).toEqual({
+        steps: 4,
+        seconds: expect.closeTo(seconds, -1) as number,
+      });
+    },
+  );
 });
 
 describe('what a round found', () => {
-  const planned = { variant: { name: 'a' }, load: { protocol: 'http/1.1', threads: 1 } } as Parameters<typeof foundIn>[0];
+  const planned = {
+    variant: { name: 'a' },
+    load: { protocol: 'http/1.1', threads: 1 },
+  } as Parameters<typeof foundIn>[0];
   const cores = { serverCpus: [1], generatorCpus: [0] };
-  const outcome = (result: Phase, rate: number, tried = true): PhaseOutcome => ({ results: [result], step: { rates: [rate], tried: [tried] } });
-  const found = (steps: readonly [rate: number, p99: number, changes?: Partial<Phase>][], known: readonly number[] = []): ReturnType<typeof foundIn> => {
+  const outcome = (result: Phase, rate: number, tried = true): PhaseOutcome => ({
+    results: [result],
+    step: { rates: [rate], tried: [tried] },
+  });
+  const found = (
+    steps: readonly [rate: number, p99: number, changes?: Partial<Phase>][],
+    known: readonly number[] = [],
+  ): ReturnType<typeof foundIn> => {
     const phases = steps.map(([rate, p99, changes]) => step(rate, p99, changes));
-    return foundIn(planned, null, phases, phases.map((one, index) => outcome(one, steps[index]?.[0] ?? 0)), 0, within, cores, known);
+    return foundIn(
+      planned,
+      null,
+      phases,
+      phases.map((one, index) => outcome(one, steps[index]?.[0] ?? 0)),
+      0,
+      within,
+      cores,
+      known,
+    );
   };
 
   type Told = [rate: number, p99: number, changes?: Partial<Phase>];
   const { search, tried } = walk(until(1800), { rate: 1700, factor: 1.2, least: lowestRate });
   /** All steps of that search: three where the limit is broken on the way to it. */
-  const around = tried.flatMap((rate, index): Told[] => Array<Told>(index === 1 ? 3 : 1).fill([rate, rate <= 1800 ? 1 : 19]));
+  const around = tried.flatMap((rate, index): Told[] =>
+    Array<Told>(index === 1 ? 3 : 1).fill([rate, rate <= 1800 ? 1 : 19]),
+  );
   const rate = search.found as number;
-  const closest = around.findIndex(([one]) => one === Math.max(...tried.filter((each) => each <= 1800)));
+  const closest = around.findIndex(
+    ([one]) => one === Math.max(...tried.filter((each) => each <= 1800)),
+  );
 
   test('is what the search found, told by the step that kept the limit next to it', () => {
     expect(found(around)).toEqual({ step: closest, rate, atLeast: false });
   });
 
   test('is not ended by a step that a pause met on the way there', () => {
-    expect(found([[1300, 1], [1700, 19], ...around])).toEqual({ step: closest + 2, rate, atLeast: false });
+    expect(found([[1300, 1], [1700, 19], ...around])).toEqual({
+      step: closest + 2,
+      rate,
+      atLeast: false,
+    });
   });
 
   test('is at least that where the generator was at its limit, and where no rate broke it', () => {
-    const busy = { requests: 1700, responses: { '2xx': 1700, '3xx': 0, '4xx': 0, '5xx': 0 }, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
-    const withBusy = (isBusy: (rate: number) => boolean): typeof around => around.map(([one, p99]) => (p99 > 5 && isBusy(one) ? [one, p99, busy] : [one, p99]));
+    const busy = {
+      requests: 1700,
+      responses: { '2xx': 1700, '3xx': 0, '4xx': 0, '5xx': 0 },
+      unsent: 300,
+      serverCpuSeconds: 0.5,
+      generatorCpuSeconds: 0.97,
+    };
+    const withBusy = (isBusy: (rate: number) => boolean): typeof around =>
+      around.map(([one, p99]) => (p99 > 5 && isBusy(one) ? [one, p99, busy] : [one, p99]));
     expect(found(withBusy(() => true))).toMatchObject({ atLeast: true });
     expect(found(around)).toMatchObject({ atLeast: false });
     // What a pause broke below what was found does not count.
     expect(found(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
     expect(found(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
-    expect(found([[1000, 1], [highestRate, 19], [highestRate, 2]])).toEqual({ step: 2, rate: highestRate, atLeast: true });
+    expect(
+      found([
+        [1000, 1],
+        [highestRate, 19],
+        [highestRate, 2],
+      ]),
+    ).toEqual({ step: 2, rate: highestRate, atLeast: true });
   });
 
   test('is nothing where the steps did not suffice', () => {
-    expect(() => found([[1000, 1], [2000, 2]])).toThrow(new Disturbance('a: the search did not come to an end in 2 steps: p99 within 5.00 ms was kept at 1,000 to 2,000 requests/s, and nothing broke it'));
-    expect(() => found(around.slice(0, 5))).toThrow(new Disturbance('a: the search did not come to an end in 5 steps: p99 within 5.00 ms was kept at 1,700 requests/s, and last broken at 1,862'));
+    expect(() =>
+      found([
+        [1000, 1],
+        [2000, 2],
+      ]),
+    ).toThrow(
+      new Disturbance(
+        'a: the search did not come to an end in 2 steps: p99 within 5.00 ms was kept at 1,000 to 2,000 requests/s, and nothing broke it',
+      ),
+    );
+    expect(() => found(around.slice(0, 5))).toThrow(
+      new Disturbance(
+        'a: the search did not come to an end in 5 steps: p99 within 5.00 ms was kept at 1,700 requests/s, and last broken at 1,862',
+      ),
+    );
   });
 
   test('is nothing where the lowest rate breaks it: a wider limit, or in later rounds a disturbance', () => {
-    const never: [number, number][] = [[200, 19], [200, 19], [200, 19], [100, 18], [100, 18], [100, 18]];
-    const sized = (known: readonly number[]) => () => found(never.map(([rate, p99]) => [rate, p99, { requests: 2000, seconds: 2000 / rate, latencyMs: step(2000, p99).latencyMs }]), known);
-    expect(sized([])).toThrow(new UserError('a: p99 within 5.00 ms is not kept at 100 requests/s, the lowest rate (p99 18.00 ms): give a wider limit'));
+    const never: [number, number][] = [
+      [200, 19],
+      [200, 19],
+      [200, 19],
+      [100, 18],
+      [100, 18],
+      [100, 18],
+    ];
+    const sized = (known: readonly number[]) => () =>
+      found(
+        never.map(([rate, p99]) => [
+          rate,
+          p99,
+          { requests: 2000, seconds: 2000 / rate, latencyMs: step(2000, p99).latencyMs },
+        ]),
+        known,
+      );
+    expect(sized([])).toThrow(
+      new UserError(
+        'a: p99 within 5.00 ms is not kept at 100 requests/s, the lowest rate (p99 18.00 ms): give a wider limit',
+      ),
+    );
     expect(sized([9000])).toThrow(Disturbance);
   });
 
   test('leaves steps out that were only there for others', () => {
     const phases = [...around, [rate, 90] as const].map(([one, p99]) => step(one, p99));
-    const outcomes = phases.map((one, index) => outcome(one, around[index]?.[0] ?? rate, index < around.length));
-    expect(foundIn(planned, null, phases, outcomes, 0, within, cores, [])).toMatchObject({ step: closest, rate });
+    const outcomes = phases.map((one, index) =>
+      outcome(one, around[index]?.[0] ?? rate, index < around.length),
+    );
+    expect(foundIn(planned, null, phases, outcomes, 0, within, cores, [])).toMatchObject({
+      step: closest,
+      rate,
+    });
     expect(stepsIn(outcomes.at(-1) as PhaseOutcome, ['a'], within, 1)).toEqual([]);
     expect(stepsIn(outcome(step(2000, 19), 2000), ['a'], within, 1)).toEqual([
-      { round: 1, variant: 'a', rate: 2000, made: 2000, latencyMs: { p50: 9.5, p90: 19, p99: 19 }, kept: false, why: 'p99 19.00 ms' },
+      {
+        round: 1,
+        variant: 'a',
+        rate: 2000,
+        made: 2000,
+        latencyMs: { p50: 9.5, p90: 19, p99: 19 },
+        kept: false,
+        why: 'p99 19.00 ms',
+      },
     ]);
   });
 });
 
 describe('searches begin', () => {
-  const known = new Map([['a', [20_000, 20_000]], ['b', [9000, 11_111.11]], ['c', []]]);
+  const known = new Map([
+    ['a', [20_000, 20_000]],
+    ['b', [9000, 11_111.11]],
+    ['c', []],
+  ]);
 
   test('elsewhere in each round, and all at the same rate below the lowest that is known', () => {
-    const rounds = [1, 2, 3, 4].map((round) => searchStarts(['a', 'b'], { known, seed: `run ${round}` }));
+    const rounds = [1, 2, 3, 4].map((round) =>
+      searchStarts(['a', 'b'], { known, seed: `run ${round}` }),
+    );
     expect(new Set(rounds.map(([a]) => a?.rate)).size).toBe(4);
     for (const [a, b] of rounds) {
-      expect(a).toMatchObject({ rate: b?.rate, factor: 1.2, least: expect.closeTo(5000, 2) as number });
+      expect(a).toMatchObject({
+        rate: b?.rate,
+        factor: 1.2,
+        least: expect.closeTo(5000, 2) as number,
+      });
       expect(b?.rate).toBeGreaterThanOrEqual(6000);
       expect(b?.rate).toBeLessThanOrEqual(8500);
       expect(b?.least).toBeCloseTo(2500, 2);
@@ -254,7 +485,13 @@ describe('searches begin', () => {
   });
 
   test('about 1000 requests/s where nothing is known', () => {
-    const [a, b] = searchStarts(['a', 'b'], { known: new Map([['a', []], ['b', []]]), seed: 'run' });
+    const [a, b] = searchStarts(['a', 'b'], {
+      known: new Map([
+        ['a', []],
+        ['b', []],
+      ]),
+      seed: 'run',
+    });
     expect(a).toEqual(b);
     expect(a).toMatchObject({ factor: 2, least: lowestRate });
     expect(Math.abs(Math.log((a?.rate ?? 0) / 1000))).toBeLessThanOrEqual(0.35);
@@ -262,48 +499,123 @@ describe('searches begin', () => {
 });
 
 describe('rates that were found', () => {
-  const rate = (one: number, atLeast = false): { rate: number; atLeast: boolean } => ({ rate: one, atLeast });
-  const searched = (name: string, rates: readonly number[], atLeast = false): Parameters<typeof one>[0][number] => (
-    variant(name, rates.map((each) => step(Math.round(0.98 * each), 4)), { found: rates.map((each) => rate(each, atLeast)), load: { protocol: 'http/1.1', threads: 1, searched: true } })
-  );
+  const rate = (one: number, atLeast = false): { rate: number; atLeast: boolean } => ({
+    rate: one,
+    atLeast,
+  });
+  const searched = (
+    name: string,
+    rates: readonly number[],
+    atLeast = false,
+  ): Parameters<typeof one>[0][number] =>
+    variant(
+      name,
+      rates.map((each) => step(Math.round(0.98 * each), 4)),
+      {
+        found: rates.map((each) => rate(each, atLeast)),
+        load: { protocol: 'http/1.1', threads: 1, searched: true },
+      },
+    );
 
   test('have the geometric mean over rounds, and an interval from four on', () => {
-    expect(foundRates([{ name: 'a', found: [rate(1000), rate(4000)] }, { name: 'b' }])).toEqual([{ variant: 'a', rate: expect.closeTo(2000, 6) as number, ci95: null, atLeast: false }]);
-    const [four] = foundRates([{ name: 'a', found: [900, 1000, 1100, 1000].map((each) => rate(each, each === 900)) }]);
+    expect(foundRates([{ name: 'a', found: [rate(1000), rate(4000)] }, { name: 'b' }])).toEqual([
+      { variant: 'a', rate: expect.closeTo(2000, 6) as number, ci95: null, atLeast: false },
+    ]);
+    const [four] = foundRates([
+      { name: 'a', found: [900, 1000, 1100, 1000].map((each) => rate(each, each === 900)) },
+    ]);
     expect(four).toMatchObject({ rate: expect.closeTo(997.5, 0) as number, atLeast: true });
     expect(four?.ci95?.[0]).toBeCloseTo(875.5, 1);
     expect(four?.ci95?.[1]).toBeCloseTo(1136.5, 1);
   });
 
   test('are compared, and not what was answered', () => {
-    const comparison = one([searched('a', [1000, 1010, 990, 1000]), searched('b', [1100, 1111, 1089, 1100])]);
-    expect(comparison).toMatchObject({ metric: 'rps', verdict: 'faster', ratio: expect.closeTo(1.1, 6) as number });
+    const comparison = one([
+      searched('a', [1000, 1010, 990, 1000]),
+      searched('b', [1100, 1111, 1089, 1100]),
+    ]);
+    expect(comparison).toMatchObject({
+      metric: 'rps',
+      verdict: 'faster',
+      ratio: expect.closeTo(1.1, 6) as number,
+    });
   });
 
   test('that are at least so high are no reason to call one slower', () => {
-    expect(one([searched('a', [1000, 1010, 990, 1000]), searched('b', [900, 909, 891, 900], true)])).toMatchObject({ verdict: 'none', why: 'the generator was the limit with b' });
-    expect(one([searched('a', [1000, 1010, 990, 1000], true), searched('b', [900, 909, 891, 900])])).toMatchObject({ verdict: 'slower' });
+    expect(
+      one([searched('a', [1000, 1010, 990, 1000]), searched('b', [900, 909, 891, 900], true)]),
+    ).toMatchObject({ verdict: 'none', why: 'the generator was the limit with b' });
+    expect(
+      one([searched('a', [1000, 1010, 990, 1000], true), searched('b', [900, 909, 891, 900])]),
+    ).toMatchObject({ verdict: 'slower' });
   });
 });
 
 describe('a curve', () => {
-  const steps = (name: string, rates: readonly number[]): { round: number; variant: string; rate: number; made: number; latencyMs: { p50: number; p90: number; p99: number }; kept: boolean; why: string }[] => (
-    rates.map((rate) => ({ round: 1, variant: name, rate, made: rate, latencyMs: { p50: rate / 1e4, p90: rate / 2e3, p99: rate / 1e3 }, kept: rate < 5000, why: '' })));
+  const steps = (
+    name: string,
+    rates: readonly number[],
+  ): {
+    round: number;
+    variant: string;
+    rate: number;
+    made: number;
+    latencyMs: { p50: number; p90: number; p99: number };
+    kept: boolean;
+    why: string;
+  }[] =>
+    rates.map((rate) => ({
+      round: 1,
+      variant: name,
+      rate,
+      made: rate,
+      latencyMs: { p50: rate / 1e4, p90: rate / 2e3, p99: rate / 1e3 },
+      kept: rate < 5000,
+      why: '',
+    }));
 
   test('of a search has its steps by rate, and of many those that are close as one', () => {
-    const search = { within, found: [], steps: [...steps('a', [4000, 1000, 8000]), ...steps('b', [2000])] };
-    const variants = [variant('a', []), variant('b', [])] as unknown as Parameters<typeof curvesOf>[0]['variants'];
+    const search = {
+      within,
+      found: [],
+      steps: [...steps('a', [4000, 1000, 8000]), ...steps('b', [2000])],
+    };
+    const variants = [variant('a', []), variant('b', [])] as unknown as Parameters<
+      typeof curvesOf
+    >[0]['variants'];
     const curves = curvesOf({ search, variants });
-    expect(curves.map(({ name, points }) => [name, points.map(({ rate }) => rate)])).toEqual([['a', [1000, 4000, 8000]], ['b', [2000]]]);
-    expect(curveRows(curves).map(({ rate, seen }) => [rate, seen.get('a')?.p99, seen.get('b')?.kept])).toEqual([[1000, 1, undefined], [2000, undefined, true], [4000, 4, undefined], [8000, 8, undefined]]);
+    expect(curves.map(({ name, points }) => [name, points.map(({ rate }) => rate)])).toEqual([
+      ['a', [1000, 4000, 8000]],
+      ['b', [2000]],
+    ]);
+    expect(
+      curveRows(curves).map(({ rate, seen }) => [rate, seen.get('a')?.p99, seen.get('b')?.kept]),
+    ).toEqual([
+      [1000, 1, undefined],
+      [2000, undefined, true],
+      [4000, 4, undefined],
+      [8000, 8, undefined],
+    ]);
 
-    const many = curvesOf({ search: { ...search, steps: Array.from({ length: 100 }, (_, index) => steps('a', [1000 + 90 * index])).flat() }, variants });
+    const many = curvesOf({
+      search: {
+        ...search,
+        steps: Array.from({ length: 100 }, (_, index) => steps('a', [1000 + 90 * index])).flat(),
+      },
+      variants,
+    });
     const rates = Array.from({ length: 15 }, (_, index) => 1000 * (index + 1));
     // Those of a sweep were asked for.
-    expect(curveRows([{ name: 'a', points: rates.map((rate) => ({ rate, p50: 1, p99: 2 })) }]).map(({ rate }) => Math.round(rate))).toEqual(rates);
+    expect(
+      curveRows([{ name: 'a', points: rates.map((rate) => ({ rate, p50: 1, p99: 2 })) }]).map(
+        ({ rate }) => Math.round(rate),
+      ),
+    ).toEqual(rates);
     const rows = curveRows(many);
     expect(rows.length).toBeLessThanOrEqual(12);
-    expect(rows.map(({ rate }) => rate)).toEqual(rows.map(({ rate }) => rate).toSorted((a, b) => a - b));
+    expect(rows.map(({ rate }) => rate)).toEqual(
+      rows.map(({ rate }) => rate).toSorted((a, b) => a - b),
+    );
     expect(rows.map(({ seen }) => seen.get('a')?.kept)).toContain(false);
     expect(rows[0]?.seen.get('a')?.kept).toBe(true);
   });
@@ -315,9 +627,25 @@ describe('a curve', () => {
       'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',
       'a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5.00 ms, too: pauses, of the machine or of the server, are as long as that. A wider limit tells more.',
     ]);
-    expect(foundLines({ search: { within, found, steps: below.map((one) => ({ ...one, kept: one.rate < 5700 })) } })).toHaveLength(1);
-    expect(foundLines({ search: { within, found, steps: below.map((one) => ({ ...one, latencyMs: { p50: 1, p90: 2, p99: 4 } })) } })).toHaveLength(1);
-    expect(foundLines({ search: { within, found, steps: below.slice(0, 4).map((one) => ({ ...one, kept: false })) } })).toHaveLength(1);
+    expect(
+      foundLines({
+        search: { within, found, steps: below.map((one) => ({ ...one, kept: one.rate < 5700 })) },
+      }),
+    ).toHaveLength(1);
+    expect(
+      foundLines({
+        search: {
+          within,
+          found,
+          steps: below.map((one) => ({ ...one, latencyMs: { p50: 1, p90: 2, p99: 4 } })),
+        },
+      }),
+    ).toHaveLength(1);
+    expect(
+      foundLines({
+        search: { within, found, steps: below.slice(0, 4).map((one) => ({ ...one, kept: false })) },
+      }),
+    ).toHaveLength(1);
   });
 
   test('is none of a run at one rate', () => {

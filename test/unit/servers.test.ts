@@ -16,23 +16,42 @@ const answering = (text: string, script = ''): string => {
 
 describe('versionOf', () => {
   it.each([
-    ['nginx', 'nginx version: openresty/1.25.3', '1.25.3'], ['h2o', 'h2o version 2.3.0-DEV', '2.3.0-DEV'], ['nghttpd', 'nghttpd nghttp2/1.52.0', '1.52.0'],
+    ['nginx', 'nginx version: openresty/1.25.3', '1.25.3'],
+    ['h2o', 'h2o version 2.3.0-DEV', '2.3.0-DEV'],
+    ['nghttpd', 'nghttpd nghttp2/1.52.0', '1.52.0'],
   ] as const)('%s says it', async (name, text, version) => {
     expect(await versionOf(name, answering(text))).toBe(version);
   });
 
   it('asks a binary once, and one that failed again', async () => {
     const binary = answering('something else', 'echo "$@" >>"$0.calls"');
-    await expect(versionOf('nginx', binary)).rejects.toThrow(`${binary} is not an nginx that runs here (something else): set NGINX_BIN to the one to measure`);
-    writeFileSync(binary, readFileSync(binary, 'utf8').replace('something else', 'nginx version: nginx/1.22.1'));
+    await expect(versionOf('nginx', binary)).rejects.toThrow(
+      `${binary} is not an nginx that runs here (something else): set NGINX_BIN to the one to measure`,
+    );
+    writeFileSync(
+      binary,
+      readFileSync(binary, 'utf8').replace('something else', 'nginx version: nginx/1.22.1'),
+    );
     for (let time = 0; time < 2; time++) expect(await versionOf('nginx', binary)).toBe('1.22.1');
     expect(readFileSync(`${binary}.calls`, 'utf8')).toBe('-V\n-V\n');
   });
 
   it.each([
-    ['nginx', 'nginx version: nginx/1.16.1', 'is nginx 1.16.1, and only 1.18.0 and newer know what the shipped configs say: set NGINX_BIN to a newer one'],
-    ['h2o', 'h2o version 2.1.0', "is h2o 2.1.0, and only 2.2.0 and newer know article 001's config: set H2O_BIN to a newer one"],
-    ['nghttpd', 'nghttpd nghttp2/0.7.15', 'is nghttpd 0.7.15, and only 1.0.0 and newer speak HTTP/2 as it was finished (RFC 7540): set NGHTTPD_BIN to a newer one'],
+    [
+      'nginx',
+      'nginx version: nginx/1.16.1',
+      'is nginx 1.16.1, and only 1.18.0 and newer know what the shipped configs say: set NGINX_BIN to a newer one',
+    ],
+    [
+      'h2o',
+      'h2o version 2.1.0',
+      "is h2o 2.1.0, and only 2.2.0 and newer know article 001's config: set H2O_BIN to a newer one",
+    ],
+    [
+      'nghttpd',
+      'nghttpd nghttp2/0.7.15',
+      'is nghttpd 0.7.15, and only 1.0.0 and newer speak HTTP/2 as it was finished (RFC 7540): set NGHTTPD_BIN to a newer one',
+    ],
   ] as const)('%s that is too old is refused', async (name, text, message) => {
     const binary = answering(text);
     await expect(versionOf(name, binary)).rejects.toThrow(`${binary} ${message}`);
@@ -66,11 +85,17 @@ describe('the limit of open files', () => {
   });
 
   it('that is too low is refused in one line', () => {
-    expect(() => fileLimitFor('h2o', undefined, 5000, 4096)).toThrow(/^h2o needs 5256 open files for 5000 connections, but the hard limit here is 4096: .*$/);
-    expect(() => fileLimitFor('nghttpd', 8192, 10, 4096)).toThrow(/^nghttpd needs 8192 open files for its variant, but the hard limit here is 4096: raise it as root .*$/);
+    expect(() => fileLimitFor('h2o', undefined, 5000, 4096)).toThrow(
+      /^h2o needs 5256 open files for 5000 connections, but the hard limit here is 4096: .*$/,
+    );
+    expect(() => fileLimitFor('nghttpd', 8192, 10, 4096)).toThrow(
+      /^nghttpd needs 8192 open files for its variant, but the hard limit here is 4096: raise it as root .*$/,
+    );
   });
 
   it('is read from the kernel', () => {
-    expect(hardFilesLimit()).toBe(Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })));
+    expect(hardFilesLimit()).toBe(
+      Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })),
+    );
   });
 });

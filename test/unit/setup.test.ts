@@ -18,8 +18,18 @@ test('a command that does not end by TERM is ended by KILL', async () => {
   const stubborn = script(machine, 'stubborn', 'trap "" TERM; echo up; while :; do sleep 1; done');
   const controller = new AbortController();
   let pid = 0;
-  const over = run({ command: stubborn, args: [], env: machine.env, signal: controller.signal, started: (id) => { pid = id; } });
-  await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain('stubborn'));
+  const over = run({
+    command: stubborn,
+    args: [],
+    env: machine.env,
+    signal: controller.signal,
+    started: (id) => {
+      pid = id;
+    },
+  });
+  await vi.waitFor(() =>
+    expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain('stubborn'),
+  );
   controller.abort(new Error('enough'));
   await expect(over).rejects.toThrow('enough');
   expect(existsSync(`/proc/${pid}`)).toBe(false);
@@ -35,7 +45,9 @@ test('a variable decides before PATH does, k6 included', async () => {
   expect(await ensureTools(['nginx', 'k6'], machine)).toEqual({ nginx: own, k6 });
   expect(await delaylinkBeside(k6)).toBeUndefined();
   machine.env.NGINX_BIN = '';
-  expect(await ensureTools(['nginx'], machine)).toEqual({ nginx: join(machine.binFolder, 'nginx') });
+  expect(await ensureTools(['nginx'], machine)).toEqual({
+    nginx: join(machine.binFolder, 'nginx'),
+  });
   expect(machine.printed()).toBe('');
 });
 
@@ -47,7 +59,8 @@ test('a variable that names no executable file is an error, even with the tool o
   for (const wrong of [plain, machine.folder, '/no/such/file']) {
     machine.env.NGINX_BIN = wrong;
     await expect(ensureTools(['nginx'], machine)).rejects.toThrow(
-      `NGINX_BIN=${wrong} is not an executable file: correct it, or unset it to let bakeoff find nginx`);
+      `NGINX_BIN=${wrong} is not an executable file: correct it, or unset it to let bakeoff find nginx`,
+    );
   }
 });
 
@@ -61,35 +74,93 @@ test('the first folder on PATH wins, then come the folders that PATH lacks; what
   machine.extraFolders = [sbin];
   for (const name of ['nginx', 'wrk']) writeFileSync(join(sbin, name), '', { mode: 0o755 });
   const onPath = script(machine, 'nginx', 'exit 0');
-  expect(await ensureTools(['nginx', 'wrk'], machine)).toEqual({ nginx: onPath, wrk: join(sbin, 'wrk') });
-});
-
-test.each([
-  ['apt-get', 'sudo apt-get install --no-install-recommends', { nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2-server', h2load: 'nghttp2-client', openssl: 'openssl', ab: 'apache2-utils' }],
-  ['dnf', 'sudo dnf install', { nginx: 'nginx', nghttpd: 'nghttp2', h2load: 'nghttp2', openssl: 'openssl', ab: 'httpd-tools' }],
-  ['pacman', 'sudo pacman -S', { nginx: 'nginx', openssl: 'openssl', ab: 'apache' }],
-  ['zypper', 'sudo zypper install', { nginx: 'nginx', nghttpd: 'nghttp2', h2load: 'nghttp2', openssl: 'openssl', ab: 'apache2-utils' }],
-  ['apk', 'sudo apk add', { nginx: 'nginx', h2o: 'h2o', nghttpd: 'nghttp2', h2load: 'nghttp2', openssl: 'openssl', ab: 'apache2-utils' }],
-] as const)('without root, %s: one line for each missing tool, with the command', async (manager, command, packages) => {
-  const machine = testMachine();
-  script(machine, manager, 'exit 1');
-  script(machine, 'wrk', 'exit 0');
-  const missing = ['nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'ab'] as const;
-  const homes: Partial<Record<string, string>> = { h2o: 'https://h2o.examp1e.net/install.html', nghttpd: 'https://nghttp2.org', h2load: 'https://nghttp2.org' };
-  await expect(ensureTools(['wrk', ...missing], machine)).rejects.toMatchObject({
-    message: missing.map((tool) => {
-      const name = (packages as Partial<Record<string, string>>)[tool];
-      return `${tool} is missing: ${name === undefined ? `get it from ${homes[tool]}` : `install it with: ${command} ${name}`}, or set ${tool.toUpperCase()}_BIN to its path`;
-    }).join('\n'),
-    exitCode: 1,
+  expect(await ensureTools(['nginx', 'wrk'], machine)).toEqual({
+    nginx: onPath,
+    wrk: join(sbin, 'wrk'),
   });
 });
 
+test.each([
+  [
+    'apt-get',
+    'sudo apt-get install --no-install-recommends',
+    {
+      nginx: 'nginx',
+      h2o: 'h2o',
+      nghttpd: 'nghttp2-server',
+      h2load: 'nghttp2-client',
+      openssl: 'openssl',
+      ab: 'apache2-utils',
+    },
+  ],
+  [
+    'dnf',
+    'sudo dnf install',
+    {
+      nginx: 'nginx',
+      nghttpd: 'nghttp2',
+      h2load: 'nghttp2',
+      openssl: 'openssl',
+      ab: 'httpd-tools',
+    },
+  ],
+  ['pacman', 'sudo pacman -S', { nginx: 'nginx', openssl: 'openssl', ab: 'apache' }],
+  [
+    'zypper',
+    'sudo zypper install',
+    {
+      nginx: 'nginx',
+      nghttpd: 'nghttp2',
+      h2load: 'nghttp2',
+      openssl: 'openssl',
+      ab: 'apache2-utils',
+    },
+  ],
+  [
+    'apk',
+    'sudo apk add',
+    {
+      nginx: 'nginx',
+      h2o: 'h2o',
+      nghttpd: 'nghttp2',
+      h2load: 'nghttp2',
+      openssl: 'openssl',
+      ab: 'apache2-utils',
+    },
+  ],
+] as const)(
+  'without root, %s: one line for each missing tool, with the command',
+  async (manager, command, packages) => {
+    const machine = testMachine();
+    script(machine, manager, 'exit 1');
+    script(machine, 'wrk', 'exit 0');
+    const missing = ['nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'ab'] as const;
+    const homes: Partial<Record<string, string>> = {
+      h2o: 'https://h2o.examp1e.net/install.html',
+      nghttpd: 'https://nghttp2.org',
+      h2load: 'https://nghttp2.org',
+    };
+    await expect(ensureTools(['wrk', ...missing], machine)).rejects.toMatchObject({
+      message: missing
+        .map((tool) => {
+          const name = (packages as Partial<Record<string, string>>)[tool];
+          return `${tool} is missing: ${name === undefined ? `get it from ${homes[tool]}` : `install it with: ${command} ${name}`}, or set ${tool.toUpperCase()}_BIN to its path`;
+        })
+        .join('\n'),
+      exitCode: 1,
+    });
+  },
+);
+
 test('root without apt-get gets the command without sudo; without any package manager, where to get the tool', async () => {
   const machine = testMachine({ isRoot: true });
-  await expect(ensureTools(['influxd'], machine)).rejects.toThrow('influxd is missing: get it from https://docs.influxdata.com/');
+  await expect(ensureTools(['influxd'], machine)).rejects.toThrow(
+    'influxd is missing: get it from https://docs.influxdata.com/',
+  );
   script(machine, 'apk', 'exit 1');
-  await expect(ensureTools(['influxd'], machine)).rejects.toThrow('influxd is missing: install it with: apk add influxdb, or set INFLUXD_BIN to its path');
+  await expect(ensureTools(['influxd'], machine)).rejects.toThrow(
+    'influxd is missing: install it with: apk add influxdb, or set INFLUXD_BIN to its path',
+  );
 });
 
 test('no Go: the version that is needed and where to get it, beside the other missing tools', async () => {
@@ -97,56 +168,96 @@ test('no Go: the version that is needed and where to get it, beside the other mi
   tinyK6(machine, 'one');
   source(machine, 'go.mod', 'module tiny\n\ngo 1.26\n');
   await expect(ensureTools(['k6', 'wrk'], machine)).rejects.toThrow(
-    /^Go is missing: k6 is built with Go 1\.26 or newer, get it from https:\/\/go\.dev\/dl\/, or set K6_BIN .*\nwrk is missing: .*$/);
+    /^Go is missing: k6 is built with Go 1\.26 or newer, get it from https:\/\/go\.dev\/dl\/, or set K6_BIN .*\nwrk is missing: .*$/,
+  );
 });
 
 test('a Go that is too old is passed over for a newer one, and named when there is none', async () => {
   const machine = testMachine();
   source(machine, 'go.mod', 'module tiny\n\ngo 1.25.3\n');
   const old = script(machine, 'go', 'echo go1.19.8; echo amd64');
-  await expect(findGo(machine)).rejects.toThrow(`Go is too old (${old} is go1.19.8): k6 is built with Go 1.25.3 or newer`);
+  await expect(findGo(machine)).rejects.toThrow(
+    `Go is too old (${old} is go1.19.8): k6 is built with Go 1.25.3 or newer`,
+  );
   const folder = join(machine.folder, 'usr-local-go');
   mkdirSync(folder);
   const newer = join(folder, 'go');
   writeFileSync(newer, '#!/bin/sh\necho go1.25.3; echo arm64\n', { mode: 0o755 });
   machine.extraFolders = [folder];
-  expect(await findGo(machine)).toEqual({ binary: newer, version: 'go1.25.3', architecture: 'arm64' });
+  expect(await findGo(machine)).toEqual({
+    binary: newer,
+    version: 'go1.25.3',
+    architecture: 'arm64',
+  });
 });
 
 test.each([
-  ['go1.26.8', '1.26', true], ['go1.26', '1.26.0', true], ['go1.9', '1.10', false], ['go1.26.1', '1.26.2', false],
-  ['go2.0', '1.99.9', true], ['devel go1.27-abc123', '1.26', true], ['weekly', '1.26', false],
+  ['go1.26.8', '1.26', true],
+  ['go1.26', '1.26.0', true],
+  ['go1.9', '1.10', false],
+  ['go1.26.1', '1.26.2', false],
+  ['go2.0', '1.99.9', true],
+  ['devel go1.27-abc123', '1.26', true],
+  ['weekly', '1.26', false],
 ])('%s is at least %s: %s', (version, needed, expected) => {
   expect(atLeast(version, needed)).toBe(expected);
 });
 
-test('of apt\'s errors the one that names the cause is shown', () => {
-  expect(errorLine('W: x\nE: Failed to fetch http://h/p  404  Not Found\nE: Unable to fetch some archives, maybe run apt-get update\n')).toBe('Failed to fetch http://h/p  404  Not Found');
-  expect(errorLine('E: Could not get lock /l. It is held by process 7\nE: Unable to lock directory /l\n')).toBe('Could not get lock /l. It is held by process 7');
-  expect(errorLine('dpkg: error\nE: Sub-process /usr/bin/dpkg returned an error code (1)\n')).toBe('Sub-process /usr/bin/dpkg returned an error code (1)');
+test("of apt's errors the one that names the cause is shown", () => {
+  expect(
+    errorLine(
+      'W: x\nE: Failed to fetch http://h/p  404  Not Found\nE: Unable to fetch some archives, maybe run apt-get update\n',
+    ),
+  ).toBe('Failed to fetch http://h/p  404  Not Found');
+  expect(
+    errorLine(
+      'E: Could not get lock /l. It is held by process 7\nE: Unable to lock directory /l\n',
+    ),
+  ).toBe('Could not get lock /l. It is held by process 7');
+  expect(errorLine('dpkg: error\nE: Sub-process /usr/bin/dpkg returned an error code (1)\n')).toBe(
+    'Sub-process /usr/bin/dpkg returned an error code (1)',
+  );
   expect(errorLine('killed\n')).toBe('killed');
   expect(errorLine('')).toBe('it gave no reason');
 });
 
 test('of what apt would do, the packages that are new', () => {
-  expect(newPackages(`Inst nginx-common (1.22.1-9 Debian:12.15/oldstable [all])
+  expect(
+    newPackages(`Inst nginx-common (1.22.1-9 Debian:12.15/oldstable [all])
 Inst libssl3 [3.0.1] (3.0.2 Debian-Security:12/oldstable-security [amd64]) []
 Inst libpcre3:i386 (8.39 Debian:12.15/oldstable [i386])
 Conf nginx-common (1.22.1-9 Debian:12.15/oldstable [all])
-`)).toEqual(['nginx-common', 'libpcre3:i386']);
+`),
+  ).toEqual(['nginx-common', 'libpcre3:i386']);
 });
 
 test('progress in a pipe: a line at the start and at the end of each step', async () => {
   let text = '';
-  const progress = new Progress({ write: (more) => { text += more; } });
+  const progress = new Progress({
+    write: (more) => {
+      text += more;
+    },
+  });
   await progress.step('nginx', 'installing', async (step) => step.result('ready'));
-  await expect(progress.step('k6', 'building', async () => { throw new Error('no'); })).rejects.toThrow('no');
-  expect(text).toBe('nginx: installing …\nnginx: ready, 0.0 s\nk6: building …\nk6: failed, 0.0 s\n');
+  await expect(
+    progress.step('k6', 'building', async () => {
+      throw new Error('no');
+    }),
+  ).rejects.toThrow('no');
+  expect(text).toBe(
+    'nginx: installing …\nnginx: ready, 0.0 s\nk6: building …\nk6: failed, 0.0 s\n',
+  );
 });
 
 test('progress on a terminal: one line per running step, and what is finished stays above them', async () => {
   let text = '';
-  const progress = new Progress({ isTTY: true, columns: 24, write: (more) => { text += more; } });
+  const progress = new Progress({
+    isTTY: true,
+    columns: 24,
+    write: (more) => {
+      text += more;
+    },
+  });
   await progress.step('k6', 'building from sources', async () => {
     await progress.step('nginx', 'installing', async () => {});
   });
@@ -171,7 +282,12 @@ test('a command that is stopped takes its whole group along', async () => {
   const controller = new AbortController();
   const command = script(machine, 'parent', 'sleep 60 & : > "$1"; wait');
   const childStarted = join(machine.folder, 'started');
-  const running = run({ command, args: [childStarted], env: machine.env, signal: controller.signal });
+  const running = run({
+    command,
+    args: [childStarted],
+    env: machine.env,
+    signal: controller.signal,
+  });
   await vi.waitFor(() => expect(existsSync(childStarted)).toBe(true), 10_000);
   controller.abort(new Error('enough'));
   // The child holds the output open: this would not come to an end while it lives.
@@ -180,64 +296,116 @@ test('a command that is stopped takes its whole group along', async () => {
 
 // The start of all commands, as other machines would see it.
 const start = (change: string): Promise<Finished> =>
-  run({ command: process.execPath, args: ['--import', `data:text/javascript,${change}`, join(projectRoot, 'bin/bakeoff.mjs'), '--help'] });
-const onNode = (version: string): string => `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`;
-
-test.each(['18.20.1', '20.18.3', '21.7.3', '22.11.0'])('Node %s is refused in one line', async (version) => {
-  expect(await start(onNode(version))).toMatchObject({
-    code: 1, stdout: '', stderr: `bakeoff needs Node 20.19, 22.12 or newer, this is ${version}: get one from https://nodejs.org\n`,
+  run({
+    command: process.execPath,
+    args: [
+      '--import',
+      `data:text/javascript,${change}`,
+      join(projectRoot, 'bin/bakeoff.mjs'),
+      '--help',
+    ],
   });
-});
+const onNode = (version: string): string =>
+  `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`;
+
+test.each(['18.20.1', '20.18.3', '21.7.3', '22.11.0'])(
+  'Node %s is refused in one line',
+  async (version) => {
+    expect(await start(onNode(version))).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `bakeoff needs Node 20.19, 22.12 or newer, this is ${version}: get one from https://nodejs.org\n`,
+    });
+  },
+);
 
 test('a limit of the address space, in which Node breaks off in many ways, is told in one line', async () => {
-  const limited = (kibibytes: number): Promise<Finished> => (
-    run({ command: 'prlimit', args: [`--as=${kibibytes * 1024}`, process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'] })
-  );
+  const limited = (kibibytes: number): Promise<Finished> =>
+    run({
+      command: 'prlimit',
+      args: [
+        `--as=${kibibytes * 1024}`,
+        process.execPath,
+        join(projectRoot, 'bin/bakeoff.mjs'),
+        '--help',
+      ],
+    });
   expect(await limited(4_000_000)).toMatchObject({
-    code: 1, stdout: '',
-    stderr: 'the address space of a process is limited to 4.1 GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited\n',
+    code: 1,
+    stdout: '',
+    stderr:
+      'the address space of a process is limited to 4.1 GB here, and Node reserves tens of GB without using them: lift it with ulimit -v unlimited\n',
   });
   expect(await limited(64_000_000)).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('a system that lacks what every command needs is told what, in one line', () => {
   const machine = testMachine();
-  const said = (env: NodeJS.ProcessEnv): string => spawnSync(process.execPath, [join(projectRoot, 'bin/bakeoff.mjs'), '--help'], { env: { ...process.env, ...env }, encoding: 'utf8' }).stderr;
-  expect(said({ TMPDIR: '/no/such/folder' })).toBe('no files can be written to /no/such/folder: make that folder, or name another one in TMPDIR\n');
+  const said = (env: NodeJS.ProcessEnv): string =>
+    spawnSync(process.execPath, [join(projectRoot, 'bin/bakeoff.mjs'), '--help'], {
+      env: { ...process.env, ...env },
+      encoding: 'utf8',
+    }).stderr;
+  expect(said({ TMPDIR: '/no/such/folder' })).toBe(
+    'no files can be written to /no/such/folder: make that folder, or name another one in TMPDIR\n',
+  );
   script(machine, 'setpriv', 'echo "setpriv: unrecognized option: pdeathsig" >&2; exit 1');
-  expect(said({ PATH: `${machine.binFolder}:${process.env.PATH}` })).toBe('setpriv and taskset of util-linux are missing: install util-linux\n');
+  expect(said({ PATH: `${machine.binFolder}:${process.env.PATH}` })).toBe(
+    'setpriv and taskset of util-linux are missing: install util-linux\n',
+  );
   expect(said({})).toBe('');
 });
 
-test.each([['no', false], ['', true], ['yes', true]])('BAKEOFF_INSTALL=%s', (said, expected) => {
+test.each([
+  ['no', false],
+  ['', true],
+  ['yes', true],
+])('BAKEOFF_INSTALL=%s', (said, expected) => {
   vi.stubEnv('BAKEOFF_INSTALL', said);
-  onTestFinished(() => { vi.unstubAllEnvs(); });
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
   expect(thisMachine().mayInstall).toBe(expected);
 });
 
 test('any other word for it is refused, lest it be taken for what it is not', () => {
   vi.stubEnv('BAKEOFF_INSTALL', '0');
-  onTestFinished(() => { vi.unstubAllEnvs(); });
-  expect(() => thisMachine()).toThrow(expect.objectContaining({ message: 'BAKEOFF_INSTALL=0: write no or yes', exitCode: 2 }));
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  expect(() => thisMachine()).toThrow(
+    expect.objectContaining({ message: 'BAKEOFF_INSTALL=0: write no or yes', exitCode: 2 }),
+  );
 });
 
-test.each(['scenario', 'compare', 'grafana', 'bench', 'k6', 'test'])('--no-install is a word of %s', async (command) => {
-  vi.stubEnv('BAKEOFF_INSTALL', '');
-  onTestFinished(() => { vi.unstubAllEnvs(); });
-  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-  onTestFinished(() => { said.mockRestore(); });
-  // Wrong words end each of them before it begins.
-  expect(await main([command, '--no-install', '--rounded'])).toBe(2);
-  expect(said.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
-  expect(process.env['BAKEOFF_INSTALL']).toBe('no');
-});
+test.each(['scenario', 'compare', 'grafana', 'bench', 'k6', 'test'])(
+  '--no-install is a word of %s',
+  async (command) => {
+    vi.stubEnv('BAKEOFF_INSTALL', '');
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    onTestFinished(() => {
+      said.mockRestore();
+    });
+    // Wrong words end each of them before it begins.
+    expect(await main([command, '--no-install', '--rounded'])).toBe(2);
+    expect(said.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
+    expect(process.env['BAKEOFF_INSTALL']).toBe('no');
+  },
+);
 
 test.each(['20.19.0', '22.12.0', '24.0.0'])('Node %s will do', async (version) => {
   expect(await start(onNode(version))).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('another system is refused in one line', async () => {
-  expect(await start('Object.defineProperty(process, "platform", { value: "darwin" })')).toMatchObject({
-    code: 1, stdout: '', stderr: 'bakeoff measures on Linux only, this is darwin\n',
+  expect(
+    await start('Object.defineProperty(process, "platform", { value: "darwin" })'),
+  ).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: 'bakeoff measures on Linux only, this is darwin\n',
   });
 });

@@ -3,7 +3,15 @@ import { describe, expect, test } from 'vitest';
 import { dependenceOf, falseNotes } from '../../lib/analysis/dependence.ts';
 import { outliersOf, roundToRepeat, swayingRound } from '../../lib/analysis/outliers.ts';
 import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
-import { alphaOf, exponential, logRatios, mean, meanInterval, ratioInterval, unpairedRatio } from '../../lib/analysis/statistics.ts';
+import {
+  alphaOf,
+  exponential,
+  logRatios,
+  mean,
+  meanInterval,
+  ratioInterval,
+  unpairedRatio,
+} from '../../lib/analysis/statistics.ts';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
@@ -34,104 +42,185 @@ const noises: Record<string, Noise> = {
  * requests/s per round of a baseline and of others that are `effects` (in ln) faster. As in a run every round measures each of
  * them once, and the order turns round by round.
  */
-function run(noise: Noise, random: () => number, rounds: number, effects: readonly number[]): { baseline: number[]; variants: number[][] } {
+function run(
+  noise: Noise,
+  random: () => number,
+  rounds: number,
+  effects: readonly number[],
+): { baseline: number[]; variants: number[][] } {
   const noiseAt = noise(random);
   const all = [0, ...effects];
   const rps = all.map((): number[] => []);
   for (let round = 0; round < rounds; round++) {
     const places = [...all.keys()];
     for (const place of round % 2 === 0 ? places : places.reverse()) {
-      (rps[place] as number[]).push(50_000 * Math.exp((all[place] as number) + noiseAt(round * all.length + place)));
+      (rps[place] as number[]).push(
+        50_000 * Math.exp((all[place] as number) + noiseAt(round * all.length + place)),
+      );
     }
   }
   return { baseline: rps[0] as number[], variants: rps.slice(1) };
 }
 
 describe.each(Object.entries(noises))('%s noise', (_, noise) => {
-  test.each([5, 6, 10, 20])('is covered by the interval of %i rounds in 94 % of runs or more', (rounds) => {
-    const random = uniform(rounds);
-    const effect = Math.log(1.2);
-    expect(frequency(6000, () => {
-      const { baseline, variants: [variant = []] } = run(noise, random, rounds, [effect]);
-      const { interval: [low, high] } = ratioInterval(baseline, variant);
-      return low <= 1.2 && 1.2 <= high;
-    })).toBeGreaterThanOrEqual(0.94);
-  });
+  test.each([5, 6, 10, 20])(
+    'is covered by the interval of %i rounds in 94 % of runs or more',
+    (rounds) => {
+      const random = uniform(rounds);
+      const effect = Math.log(1.2);
+      expect(
+        frequency(6000, () => {
+          const {
+            baseline,
+            variants: [variant = []],
+          } = run(noise, random, rounds, [effect]);
+          const {
+            interval: [low, high],
+          } = ratioInterval(baseline, variant);
+          return low <= 1.2 && 1.2 <= high;
+        }),
+      ).toBeGreaterThanOrEqual(0.94);
+    },
+  );
 });
 
-test.each([[4, 4], [5, 10], [20, 6]])('two runs of %i and %i rounds, the second one five times as noisy, are covered by the interval of their ratio in 94 %% of cases or more', (first, second) => {
-  const random = uniform(first);
-  const rounds = (count: number, size: number): number[] => Array.from({ length: count }, () => Math.exp(size * normal(random)));
-  expect(frequency(6000, () => {
-    const { interval: [low, high] } = unpairedRatio(rounds(first, sd), rounds(second, 5 * sd));
-    return low <= 1 && 1 <= high;
-  })).toBeGreaterThanOrEqual(0.94);
-});
+test.each([
+  [4, 4],
+  [5, 10],
+  [20, 6],
+])(
+  'two runs of %i and %i rounds, the second one five times as noisy, are covered by the interval of their ratio in 94 %% of cases or more',
+  (first, second) => {
+    const random = uniform(first);
+    const rounds = (count: number, size: number): number[] =>
+      Array.from({ length: count }, () => Math.exp(size * normal(random)));
+    expect(
+      frequency(6000, () => {
+        const {
+          interval: [low, high],
+        } = unpairedRatio(rounds(first, sd), rounds(second, 5 * sd));
+        return low <= 1 && 1 <= high;
+      }),
+    ).toBeGreaterThanOrEqual(0.94);
+  },
+);
 
 describe('one side that alone is slow now and then is covered less often: what the interval does not promise', () => {
   const coverage = (rounds: number, truth: number, d: (random: () => number) => number): number => {
     const random = uniform(7);
     return frequency(6000, () => {
-      const { middle, half } = meanInterval(Array.from({ length: rounds }, () => d(random)), 0.05);
+      const { middle, half } = meanInterval(
+        Array.from({ length: rounds }, () => d(random)),
+        0.05,
+      );
       return Math.abs(middle - truth) <= half;
     });
   };
 
   test('by an exponential delay', () => {
-    const covered = coverage(6, 0, (random) => sd * (Math.log(1 - random()) + 1 + 0.2 * normal(random)));
+    const covered = coverage(
+      6,
+      0,
+      (random) => sd * (Math.log(1 - random()) + 1 + 0.2 * normal(random)),
+    );
     expect(covered).toBeGreaterThan(0.85);
     expect(covered).toBeLessThan(0.94);
   });
 
   // docs/verdicts.md has these figures, of 20,000 runs.
-  test.each([[6, 0.51], [10, 0.6], [20, 0.775], [40, 0.87]])('by up to 15 percent in one round of ten, with a spread of 0.5 percent else: of %i rounds in a share of about %f', (rounds, expected) => {
-    const slowest = 0.15;
-    // The mean of ln(1 − u) for u from 0 to `slowest`.
-    const truth = 0.1 * (-1 - ((1 - slowest) * Math.log(1 - slowest)) / slowest);
-    const covered = coverage(rounds, truth, (random) => 0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - slowest * random()) : 0));
-    expect(Math.abs(covered - expected)).toBeLessThan(0.03);
-  });
+  test.each([
+    [6, 0.51],
+    [10, 0.6],
+    [20, 0.775],
+    [40, 0.87],
+  ])(
+    'by up to 15 percent in one round of ten, with a spread of 0.5 percent else: of %i rounds in a share of about %f',
+    (rounds, expected) => {
+      const slowest = 0.15;
+      // The mean of ln(1 − u) for u from 0 to `slowest`.
+      const truth = 0.1 * (-1 - ((1 - slowest) * Math.log(1 - slowest)) / slowest);
+      const covered = coverage(
+        rounds,
+        truth,
+        (random) =>
+          0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - slowest * random()) : 0),
+      );
+      expect(Math.abs(covered - expected)).toBeLessThan(0.03);
+    },
+  );
 });
 
 describe('the ratio of p99s, of 2,000 responses a round', () => {
   /** A share of 0 to 1 of all latencies is longer than p99 of so many: the 21st longest, from the longest down by the order statistics of uniform numbers. */
   function beyondP99(random: () => number, responses = 2000): number {
     let below = 1;
-    for (let place = 0; place <= responses / 100; place++) below *= random() ** (1 / (responses - place));
+    for (let place = 0; place <= responses / 100; place++)
+      below *= random() ** (1 / (responses - place));
     return 1 - below;
   }
   const tails: Record<string, (beyond: number) => number> = {
     exponential: (beyond) => -Math.log(beyond),
     // Its variance is infinite.
-    'as heavy as Pareto\'s with α 1.5': (beyond) => beyond ** (-1 / 1.5),
+    "as heavy as Pareto's with α 1.5": (beyond) => beyond ** (-1 / 1.5),
   };
-  const coverage = (rounds: number, of: (random: () => number) => number, truth: number, stall = 0): number => {
+  const coverage = (
+    rounds: number,
+    of: (random: () => number) => number,
+    truth: number,
+    stall = 0,
+  ): number => {
     const random = uniform(rounds);
     // A stall of the variant alone, now and then, as long as it happens to be.
     const stalls = (): number => Math.exp(-stall * Math.log(1 - random()));
     return frequency(4000, () => {
-      const sides = [0, 1].map(() => Array.from({ length: rounds }, () => of(random))) as [number[], number[]];
-      const { interval: [low, high] } = ratioInterval(sides[0], sides[1].map((p99) => p99 * truth * stalls()));
+      const sides = [0, 1].map(() => Array.from({ length: rounds }, () => of(random))) as [
+        number[],
+        number[],
+      ];
+      const {
+        interval: [low, high],
+      } = ratioInterval(
+        sides[0],
+        sides[1].map((p99) => p99 * truth * stalls()),
+      );
       return Math.log(low) <= Math.log(truth) + stall && Math.log(truth) + stall <= Math.log(high);
     });
   };
 
-  test.each(Object.keys(tails).flatMap((tail) => [4, 6, 10].map((rounds) => [tail, rounds] as const)))('with a tail %s is covered by the interval of %i rounds in 94 % of runs or more', (tail, rounds) => {
-    const p99 = tails[tail] as (beyond: number) => number;
-    expect(coverage(rounds, (random) => p99(beyondP99(random)), 1.3)).toBeGreaterThan(0.95 - chance(4000));
-  });
+  test.each(
+    Object.keys(tails).flatMap((tail) => [4, 6, 10].map((rounds) => [tail, rounds] as const)),
+  )(
+    'with a tail %s is covered by the interval of %i rounds in 94 % of runs or more',
+    (tail, rounds) => {
+      const p99 = tails[tail] as (beyond: number) => number;
+      expect(coverage(rounds, (random) => p99(beyondP99(random)), 1.3)).toBeGreaterThan(
+        0.95 - chance(4000),
+      );
+    },
+  );
 
   test('is covered less often where only one side stalls now and then: what the interval does not promise', () => {
-    const covered = coverage(6, (random) => (tails['exponential'] as (beyond: number) => number)(beyondP99(random)), 1.3, 0.5);
+    const covered = coverage(
+      6,
+      (random) => (tails['exponential'] as (beyond: number) => number)(beyondP99(random)),
+      1.3,
+      0.5,
+    );
     expect(covered).toBeGreaterThan(0.85);
     expect(covered).toBeLessThan(0.93);
   });
 });
 
 /** ln ratios of the comparisons of a run, of its first `rounds` rounds: each row against the one before it, or all against the first. */
-function comparisons({ baseline, variants }: ReturnType<typeof run>, shape: 'ladder' | 'star', rounds: number): number[][] {
+function comparisons(
+  { baseline, variants }: ReturnType<typeof run>,
+  shape: 'ladder' | 'star',
+  rounds: number,
+): number[][] {
   const rows = [baseline, ...variants].map((rps) => rps.slice(0, rounds));
-  return variants.map((_, index) => logRatios(rows[shape === 'ladder' ? index : 0] as number[], rows[index + 1] as number[]));
+  return variants.map((_, index) =>
+    logRatios(rows[shape === 'ladder' ? index : 0] as number[], rows[index + 1] as number[]),
+  );
 }
 
 const sameWithin = 0.01;
@@ -144,25 +233,41 @@ function judgedAt(alpha: number, logs: readonly number[]): Verdict {
   return verdictOf(exponential(meanInterval(logs, alpha)), sameWithin);
 }
 
-const asARunDoes: Judge = (family, looks) => family.map((logs) => judgedAt(alphaOf(family.length, looks), logs));
+const asARunDoes: Judge = (family, looks) =>
+  family.map((logs) => judgedAt(alphaOf(family.length, looks), logs));
 
 /** A verdict on a true ratio (in ln) that it is no verdict for. */
 function isFalse(verdict: Verdict, truth: number): boolean {
   switch (verdict) {
-    case 'faster': return truth <= 0;
-    case 'slower': return truth >= 0;
-    case 'same': return Math.abs(truth) > Math.log1p(sameWithin);
+    case 'faster':
+      return truth <= 0;
+    case 'slower':
+      return truth >= 0;
+    case 'same':
+      return Math.abs(truth) > Math.log1p(sameWithin);
     case 'inconclusive':
-    case 'none': return false;
+    case 'none':
+      return false;
   }
 }
 
-interface Simulated { noise: Noise; shape: 'ladder' | 'star'; effects: readonly number[]; looks: readonly number[]; judge?: Judge }
+interface Simulated {
+  noise: Noise;
+  shape: 'ladder' | 'star';
+  effects: readonly number[];
+  looks: readonly number[];
+  judge?: Judge;
+}
 
 /** The verdicts of a run that ends at the first look without an inconclusive comparison, each with what is true. */
-function verdictsOfRun({ noise, shape, effects, looks, judge = asARunDoes }: Simulated, random: () => number): { verdict: Verdict; truth: number }[] {
+function verdictsOfRun(
+  { noise, shape, effects, looks, judge = asARunDoes }: Simulated,
+  random: () => number,
+): { verdict: Verdict; truth: number }[] {
   const measured = run(noise, random, looks.at(-1) as number, effects);
-  const truths = effects.map((effect, index) => effect - (shape === 'ladder' ? effects[index - 1] ?? 0 : 0));
+  const truths = effects.map(
+    (effect, index) => effect - (shape === 'ladder' ? (effects[index - 1] ?? 0) : 0),
+  );
   for (const look of looks) {
     const judged = judge(comparisons(measured, shape, look), looks.length);
     if (look < (looks.at(-1) as number) && judged.includes('inconclusive')) continue;
@@ -174,123 +279,243 @@ function verdictsOfRun({ noise, shape, effects, looks, judge = asARunDoes }: Sim
 /** The share of runs with any false verdict. */
 function falseRuns(trials: number, seed: number, simulated: Simulated): number {
   const random = uniform(seed);
-  return frequency(trials, () => verdictsOfRun(simulated, random).some(({ verdict, truth }) => isFalse(verdict, truth)));
+  return frequency(trials, () =>
+    verdictsOfRun(simulated, random).some(({ verdict, truth }) => isFalse(verdict, truth)),
+  );
 }
 
 const none = (variants: number): number[] => Array.from({ length: variants }, () => 0);
 
 // Of 40,000 runs: 95.0, 95.1 and 95.1 %.
-test.each([2, 8, 15])('all intervals of %i comparisons with baselines of their own hold together in 95 of 100 runs', (count) => {
-  const random = uniform(count);
-  const trials = 6000;
-  const held = frequency(trials, () => none(count).every(() => {
-    const logs = Array.from({ length: 10 }, () => sd * normal(random));
-    const { interval: [low, high] } = ratioInterval(none(10).map(Math.exp), logs.map(Math.exp), alphaOf(count, 1));
-    return low <= 1 && 1 <= high;
-  }));
-  expect(Math.abs(held - 0.95)).toBeLessThan(0.002 + chance(trials));
-});
+test.each([2, 8, 15])(
+  'all intervals of %i comparisons with baselines of their own hold together in 95 of 100 runs',
+  (count) => {
+    const random = uniform(count);
+    const trials = 6000;
+    const held = frequency(trials, () =>
+      none(count).every(() => {
+        const logs = Array.from({ length: 10 }, () => sd * normal(random));
+        const {
+          interval: [low, high],
+        } = ratioInterval(none(10).map(Math.exp), logs.map(Math.exp), alphaOf(count, 1));
+        return low <= 1 && 1 <= high;
+      }),
+    );
+    expect(Math.abs(held - 0.95)).toBeLessThan(0.002 + chance(trials));
+  },
+);
 
 describe.each(Object.entries(noises))('a config against itself under %s noise', (_, noise) => {
   const trials = 2000;
 
-  test.each([4, 6, 10, 20])('is called different after %i rounds in one run of twenty at most', (rounds) => {
-    expect(falseRuns(2 * trials, rounds, { noise, shape: 'star', effects: [0], looks: [rounds] })).toBeLessThanOrEqual(0.05 + chance(2 * trials));
-  });
+  test.each([4, 6, 10, 20])(
+    'is called different after %i rounds in one run of twenty at most',
+    (rounds) => {
+      expect(
+        falseRuns(2 * trials, rounds, { noise, shape: 'star', effects: [0], looks: [rounds] }),
+      ).toBeLessThanOrEqual(0.05 + chance(2 * trials));
+    },
+  );
 
   test('is called different in 5 % of runs at most where 5, 10 and 20 rounds are looked at', () => {
-    expect(falseRuns(trials, 5, { noise, shape: 'star', effects: [0], looks: [5, 10, 20] })).toBeLessThanOrEqual(0.05 + chance(trials));
+    expect(
+      falseRuns(trials, 5, { noise, shape: 'star', effects: [0], looks: [5, 10, 20] }),
+    ).toBeLessThanOrEqual(0.05 + chance(trials));
   });
 
-  test.each(['ladder', 'star'] as const)('eight times over, as a %s, has any called different in one run of twenty at most', (shape) => {
-    expect(falseRuns(trials / 2, 3, { noise, shape, effects: none(8), looks: [6] })).toBeLessThanOrEqual(0.05 + chance(trials / 2));
-    expect(falseRuns(trials / 4, 3, { noise, shape, effects: none(8), looks: [5, 10, 20] })).toBeLessThanOrEqual(0.05 + chance(trials / 4));
-  });
+  test.each(['ladder', 'star'] as const)(
+    'eight times over, as a %s, has any called different in one run of twenty at most',
+    (shape) => {
+      expect(
+        falseRuns(trials / 2, 3, { noise, shape, effects: none(8), looks: [6] }),
+      ).toBeLessThanOrEqual(0.05 + chance(trials / 2));
+      expect(
+        falseRuns(trials / 4, 3, { noise, shape, effects: none(8), looks: [5, 10, 20] }),
+      ).toBeLessThanOrEqual(0.05 + chance(trials / 4));
+    },
+  );
 });
 
 describe('any false verdict, of a run whose variants are not all equal,', () => {
   const trials = 3000;
-  const noiseOf = (size: number): Noise => (random) => () => size * normal(random);
+  const noiseOf =
+    (size: number): Noise =>
+    (random) =>
+    () =>
+      size * normal(random);
   const edge = Math.log1p(sameWithin) * 1.0001;
-  const steps = (...effects: number[]): number[] => effects.map((_, index) => effects.slice(0, index + 1).reduce((sum, effect) => sum + effect));
+  const steps = (...effects: number[]): number[] =>
+    effects.map((_, index) => effects.slice(0, index + 1).reduce((sum, effect) => sum + effect));
 
   test.each<[string, Omit<Simulated, 'looks'>]>([
-    ['half of a ladder\'s steps are effects', { noise: noiseOf(0.01), shape: 'ladder', effects: steps(0, 0.2, 0, -0.2, 0, 0.2, 0, -0.2) }],
-    ['all but one are', { noise: noiseOf(0.01), shape: 'ladder', effects: steps(0.2, 0.2, 0.2, 0.2, 0, 0.2, 0.2, 0.2) }],
-    ['all but one are too small to matter', { noise: noiseOf(0.01), shape: 'ladder', effects: steps(0.003, 0.003, 0.003, 0.003, 0, 0.003, 0.003, 0.003) }],
-    ['all but one are far too small to be found', { noise: noiseOf(0.03), shape: 'star', effects: [1e-6, 1e-6, 1e-6, 1e-6, 0, 1e-6, 1e-6, 1e-6] }],
-    ['all but one are just no longer the same', { noise: noiseOf(0.002), shape: 'star', effects: [edge, edge, edge, edge, edge, edge, edge, 0] }],
-    ['all are just no longer the same', { noise: noiseOf(0.002), shape: 'ladder', effects: steps(edge, edge, edge, edge, edge, edge, edge, edge) }],
+    [
+      "half of a ladder's steps are effects",
+      { noise: noiseOf(0.01), shape: 'ladder', effects: steps(0, 0.2, 0, -0.2, 0, 0.2, 0, -0.2) },
+    ],
+    [
+      'all but one are',
+      {
+        noise: noiseOf(0.01),
+        shape: 'ladder',
+        effects: steps(0.2, 0.2, 0.2, 0.2, 0, 0.2, 0.2, 0.2),
+      },
+    ],
+    [
+      'all but one are too small to matter',
+      {
+        noise: noiseOf(0.01),
+        shape: 'ladder',
+        effects: steps(0.003, 0.003, 0.003, 0.003, 0, 0.003, 0.003, 0.003),
+      },
+    ],
+    [
+      'all but one are far too small to be found',
+      {
+        noise: noiseOf(0.03),
+        shape: 'star',
+        effects: [1e-6, 1e-6, 1e-6, 1e-6, 0, 1e-6, 1e-6, 1e-6],
+      },
+    ],
+    [
+      'all but one are just no longer the same',
+      {
+        noise: noiseOf(0.002),
+        shape: 'star',
+        effects: [edge, edge, edge, edge, edge, edge, edge, 0],
+      },
+    ],
+    [
+      'all are just no longer the same',
+      {
+        noise: noiseOf(0.002),
+        shape: 'ladder',
+        effects: steps(edge, edge, edge, edge, edge, edge, edge, edge),
+      },
+    ],
   ])('is in one of twenty at most: %s', (_, simulated) => {
-    expect(falseRuns(trials, 8, { ...simulated, looks: [6] })).toBeLessThanOrEqual(0.05 + chance(trials));
-    expect(falseRuns(trials / 3, 9, { ...simulated, looks: [5, 10, 20] })).toBeLessThanOrEqual(0.05 + chance(trials / 3));
+    expect(falseRuns(trials, 8, { ...simulated, looks: [6] })).toBeLessThanOrEqual(
+      0.05 + chance(trials),
+    );
+    expect(falseRuns(trials / 3, 9, { ...simulated, looks: [5, 10, 20] })).toBeLessThanOrEqual(
+      0.05 + chance(trials / 3),
+    );
   });
 });
 
 describe('a round that lies apart', () => {
   const share = (rounds: number, disturb: (logs: number[]) => number[]): number => {
     const random = uniform(rounds);
-    return frequency(5000, () => outliersOf(disturb(Array.from({ length: rounds }, () => sd * normal(random)))).length > 0);
+    return frequency(
+      5000,
+      () =>
+        outliersOf(disturb(Array.from({ length: rounds }, () => sd * normal(random)))).length > 0,
+    );
   };
 
-  test.each([[4, 0.07], [5, 0.1], [6, 0.06], [10, 0.05], [20, 0.03]])('is found in few comparisons of %i undisturbed rounds', (rounds, most) => {
+  test.each([
+    [4, 0.07],
+    [5, 0.1],
+    [6, 0.06],
+    [10, 0.05],
+    [20, 0.03],
+  ])('is found in few comparisons of %i undisturbed rounds', (rounds, most) => {
     expect(share(rounds, (logs) => logs)).toBeLessThanOrEqual(most);
   });
 
-  test.each([5, 6, 10, 20])('is found in nine of ten comparisons of %i rounds where one is off by twenty times the noise', (rounds) => {
-    expect(share(rounds, ([first = 0, ...others]) => [first + 20 * sd, ...others])).toBeGreaterThan(0.9);
-  });
+  test.each([5, 6, 10, 20])(
+    'is found in nine of ten comparisons of %i rounds where one is off by twenty times the noise',
+    (rounds) => {
+      expect(
+        share(rounds, ([first = 0, ...others]) => [first + 20 * sd, ...others]),
+      ).toBeGreaterThan(0.9);
+    },
+  );
 });
 
 /** As a run has it, as far as rounds decide. */
 function comparisonOf(logs: readonly number[], alpha: number): Comparison {
   const swaying = swayingRound(logs, (some) => judgedAt(alpha, some));
   return {
-    variant: 'b', baseline: 'a', verdict: judgedAt(alpha, logs), roundRatios: logs.map(Math.exp), ratio: Math.exp(mean(logs)), ci95: exponential(meanInterval(logs, alpha)),
+    variant: 'b',
+    baseline: 'a',
+    verdict: judgedAt(alpha, logs),
+    roundRatios: logs.map(Math.exp),
+    ratio: Math.exp(mean(logs)),
+    ci95: exponential(meanInterval(logs, alpha)),
     swayedBy: swaying === null ? null : { round: swaying.index, without: swaying.without },
   } as unknown as Comparison;
 }
 
 describe('a run in which an outlier that sways a verdict is measured once more', () => {
   /** Shares of runs with a false verdict and with only decided ones, without that and with it. */
-  function outcome(trials: number, rounds: number, truths: readonly number[], draw: (random: () => number) => number[]): Record<'wrong' | 'decided', [before: number, after: number]> {
+  function outcome(
+    trials: number,
+    rounds: number,
+    truths: readonly number[],
+    draw: (random: () => number) => number[],
+  ): Record<'wrong' | 'decided', [before: number, after: number]> {
     const random = uniform(rounds);
     const alpha = alphaOf(truths.length, 1);
     const seen = Array.from({ length: trials }, () => {
       const all = Array.from({ length: rounds }, () => draw(random));
-      const familyOf = (): Comparison[] => truths.map((_, index) => comparisonOf(all.map((one) => one[index] as number), alpha));
+      const familyOf = (): Comparison[] =>
+        truths.map((_, index) =>
+          comparisonOf(
+            all.map((one) => one[index] as number),
+            alpha,
+          ),
+        );
       const before = familyOf();
       const outlier = roundToRepeat(before);
       if (outlier !== undefined) all[outlier.round] = draw(random);
       return [before, outlier === undefined ? before : familyOf()] as const;
     });
-    const share = (of: (family: readonly Comparison[]) => boolean): [number, number] => [0, 1].map((when) => seen.filter((one) => of(one[when] as Comparison[])).length / trials) as [number, number];
+    const share = (of: (family: readonly Comparison[]) => boolean): [number, number] =>
+      [0, 1].map((when) => seen.filter((one) => of(one[when] as Comparison[])).length / trials) as [
+        number,
+        number,
+      ];
     return {
-      wrong: share((family) => family.some(({ verdict }, index) => isFalse(verdict, truths[index] as number))),
+      wrong: share((family) =>
+        family.some(({ verdict }, index) => isFalse(verdict, truths[index] as number)),
+      ),
       decided: share((family) => family.every(({ verdict }) => verdict !== 'inconclusive')),
     };
   }
   const spread = Math.SQRT2 * sd;
   const ratioOf = (random: () => number): number => spread * normal(random);
 
-  test.each([5, 6, 10, 20])('has no more false verdicts than one in twenty, and hardly more than without: %i rounds', (rounds) => {
-    const { wrong: [before, after] } = outcome(10_000, rounds, [0], (random) => [ratioOf(random)]);
-    expect(after).toBeLessThanOrEqual(0.05 + chance(10_000));
-    expect(after - before).toBeLessThan(0.0015);
-  });
+  test.each([5, 6, 10, 20])(
+    'has no more false verdicts than one in twenty, and hardly more than without: %i rounds',
+    (rounds) => {
+      const {
+        wrong: [before, after],
+      } = outcome(10_000, rounds, [0], (random) => [ratioOf(random)]);
+      expect(after).toBeLessThanOrEqual(0.05 + chance(10_000));
+      expect(after - before).toBeLessThan(0.0015);
+    },
+  );
 
-  test.each(['skewed', 'outlying'] as const)('has no more with %s noise, nor of eight comparisons with one baseline', (name) => {
-    const draw = (random: () => number): number[] => {
-      const [baseline = 0, ...others] = none(9).map(() => (noises[name] as Noise)(random)(0));
-      return others.map((other) => other - baseline);
-    };
-    expect(outcome(3000, 10, [0], (random) => draw(random).slice(0, 1)).wrong[1]).toBeLessThanOrEqual(0.05);
-    expect(outcome(1000, 10, none(8), draw).wrong[1]).toBeLessThanOrEqual(0.05);
-  });
+  test.each(['skewed', 'outlying'] as const)(
+    'has no more with %s noise, nor of eight comparisons with one baseline',
+    (name) => {
+      const draw = (random: () => number): number[] => {
+        const [baseline = 0, ...others] = none(9).map(() => (noises[name] as Noise)(random)(0));
+        return others.map((other) => other - baseline);
+      };
+      expect(
+        outcome(3000, 10, [0], (random) => draw(random).slice(0, 1)).wrong[1],
+      ).toBeLessThanOrEqual(0.05);
+      expect(outcome(1000, 10, none(8), draw).wrong[1]).toBeLessThanOrEqual(0.05);
+    },
+  );
 
   test('decides far more often where the machine spoils one round of twenty', () => {
     const effect = 2 * spread;
-    const { wrong, decided: [before, after] } = outcome(3000, 10, [effect], (random) => [
+    const {
+      wrong,
+      decided: [before, after],
+    } = outcome(3000, 10, [effect], (random) => [
       effect + ratioOf(random) + (random() < 0.05 ? 20 * spread * (random() < 0.5 ? 1 : -1) : 0),
     ]);
     expect(wrong).toEqual([0, 0]);
@@ -300,32 +525,59 @@ describe('a run in which an outlier that sways a verdict is measured once more',
 
   test('does not hide that a variant that is equal else is slow in one round of ten', () => {
     const truth = 0.1 * (-1 - (0.5 * Math.log(0.5)) / 0.5);
-    const { wrong: [before, after] } = outcome(3000, 10, [truth], (random) => [0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - 0.5 * random()) : 0)]);
+    const {
+      wrong: [before, after],
+    } = outcome(3000, 10, [truth], (random) => [
+      0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - 0.5 * random()) : 0),
+    ]);
     expect(after - before).toBeLessThan(0.005);
   });
 });
 
 describe('rounds that depend on each other', () => {
-  const noted = (trials: number, rounds: number, count: number, draw: (random: () => number) => number[][]): number => {
+  const noted = (
+    trials: number,
+    rounds: number,
+    count: number,
+    draw: (random: () => number) => number[][],
+  ): number => {
     const random = uniform(rounds + count);
-    return frequency(trials, () => draw(random).some((logs) => dependenceOf(logs, falseNotes / count) !== null));
+    return frequency(trials, () =>
+      draw(random).some((logs) => dependenceOf(logs, falseNotes / count) !== null),
+    );
   };
-  const independent = (rounds: number) => (random: () => number): number[][] => [Array.from({ length: rounds }, () => normal(random))];
+  const independent =
+    (rounds: number) =>
+    (random: () => number): number[][] => [Array.from({ length: rounds }, () => normal(random))];
   /** Each is `phi` times the one before it, and something new. */
-  const echoing = (phi: number) => (random: () => number): number[][] => {
-    let last = normal(random) / Math.sqrt(1 - phi ** 2);
-    return [Array.from({ length: 80 }, () => (last = phi * last + normal(random)))];
-  };
+  const echoing =
+    (phi: number) =>
+    (random: () => number): number[][] => {
+      let last = normal(random) / Math.sqrt(1 - phi ** 2);
+      return [Array.from({ length: 80 }, () => (last = phi * last + normal(random)))];
+    };
   /** From 0 to so many standard deviations of a round. */
-  const moving = (by: number) => (random: () => number): number[][] => [Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79)];
+  const moving =
+    (by: number) =>
+    (random: () => number): number[][] => [
+      Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79),
+    ];
 
-  test.each([4, 5, 6, 10, 20, 80])('are seen in one run of fifty at most where %i rounds are independent', (rounds) => {
-    expect(noted(4000, rounds, 1, independent(rounds))).toBeLessThanOrEqual(0.02 + chance(4000));
-  });
+  test.each([4, 5, 6, 10, 20, 80])(
+    'are seen in one run of fifty at most where %i rounds are independent',
+    (rounds) => {
+      expect(noted(4000, rounds, 1, independent(rounds))).toBeLessThanOrEqual(0.02 + chance(4000));
+    },
+  );
 
-  test.each(Object.entries(noises))('are seen in hardly more of eight comparisons under %s noise', (_, noise) => {
-    expect(noted(1000, 10, 8, (random) => comparisons(run(noise, random, 10, none(8)), 'star', 10))).toBeLessThanOrEqual(0.02 + chance(1000));
-  });
+  test.each(Object.entries(noises))(
+    'are seen in hardly more of eight comparisons under %s noise',
+    (_, noise) => {
+      expect(
+        noted(1000, 10, 8, (random) => comparisons(run(noise, random, 10, none(8)), 'star', 10)),
+      ).toBeLessThanOrEqual(0.02 + chance(1000));
+    },
+  );
 
   test('are seen in most runs of 80 rounds', () => {
     expect(noted(500, 80, 1, echoing(0.5))).toBeGreaterThan(0.95);
@@ -342,37 +594,65 @@ describe('what is not done, and why', () => {
   const eachAlone: Judge = (family) => family.map((logs) => judgedAt(0.05, logs));
 
   test('looking after every round from 5 to 20 without dividing α would call one in ten A/A runs different, and more', () => {
-    expect(falseRuns(3000, 1, { ...equal, looks: everyRound, judge: eachAlone })).toBeGreaterThan(0.1);
-    expect(falseRuns(3000, 1, { ...equal, looks: [5, 10, 20], judge: eachAlone })).toBeGreaterThan(0.05 + chance(3000));
+    expect(falseRuns(3000, 1, { ...equal, looks: everyRound, judge: eachAlone })).toBeGreaterThan(
+      0.1,
+    );
+    expect(falseRuns(3000, 1, { ...equal, looks: [5, 10, 20], judge: eachAlone })).toBeGreaterThan(
+      0.05 + chance(3000),
+    );
   });
 
   test('three comparisons without dividing α would call something different in more than one in ten, a ladder of eight in one of five', () => {
-    expect(falseRuns(5000, 2, { ...equal, effects: none(3), looks: [6], judge: eachAlone })).toBeGreaterThan(0.1);
-    expect(falseRuns(3000, 2, { ...equal, shape: 'ladder', effects: none(8), looks: [6], judge: eachAlone })).toBeGreaterThan(0.2);
+    expect(
+      falseRuns(5000, 2, { ...equal, effects: none(3), looks: [6], judge: eachAlone }),
+    ).toBeGreaterThan(0.1);
+    expect(
+      falseRuns(3000, 2, {
+        ...equal,
+        shape: 'ladder',
+        effects: none(8),
+        looks: [6],
+        judge: eachAlone,
+      }),
+    ).toBeGreaterThan(0.2);
   });
 
-  test('an interval of the two sides\' own spreads would be more than twice as wide where the machine drifts: the rounds are pairs', () => {
+  test("an interval of the two sides' own spreads would be more than twice as wide where the machine drifts: the rounds are pairs", () => {
     const random = uniform(4);
-    const half = (values: readonly number[]): number => meanInterval(values.map(Math.log), 0.05).half;
+    const half = (values: readonly number[]): number =>
+      meanInterval(values.map(Math.log), 0.05).half;
     const wider = Array.from({ length: 200 }, () => {
-      const { baseline, variants: [variant = []] } = run(noises.drifting as Noise, random, 20, [0]);
-      return Math.hypot(half(baseline), half(variant)) / meanInterval(logRatios(baseline, variant), 0.05).half;
+      const {
+        baseline,
+        variants: [variant = []],
+      } = run(noises.drifting as Noise, random, 20, [0]);
+      return (
+        Math.hypot(half(baseline), half(variant)) /
+        meanInterval(logRatios(baseline, variant), 0.05).half
+      );
     });
     expect(mean(wider)).toBeGreaterThan(2);
   });
 
-  test('the percentile bootstrap\'s 95 % interval of 5 rounds covers less than 90 %', () => {
+  test("the percentile bootstrap's 95 % interval of 5 rounds covers less than 90 %", () => {
     const random = uniform(6);
     const resamples = 500;
     const covered = frequency(1500, () => {
-      const { baseline, variants: [variant = []] } = run(noises.normal as Noise, random, 5, [0]);
+      const {
+        baseline,
+        variants: [variant = []],
+      } = run(noises.normal as Noise, random, 5, [0]);
       const logs = logRatios(baseline, variant);
       const means = Float64Array.from({ length: resamples }, () => {
         let sum = 0;
-        for (let draw = 0; draw < logs.length; draw++) sum += logs[Math.floor(random() * logs.length)] as number;
+        for (let draw = 0; draw < logs.length; draw++)
+          sum += logs[Math.floor(random() * logs.length)] as number;
         return sum / logs.length;
       }).sort();
-      return (means[Math.floor(0.025 * resamples)] as number) <= 0 && (means[Math.floor(0.975 * resamples)] as number) >= 0;
+      return (
+        (means[Math.floor(0.025 * resamples)] as number) <= 0 &&
+        (means[Math.floor(0.975 * resamples)] as number) >= 0
+      );
     });
     expect(covered).toBeLessThan(0.9);
     expect(covered).toBeGreaterThan(0.7);
@@ -381,10 +661,20 @@ describe('what is not done, and why', () => {
 
 describe('power', () => {
   const quiet: Noise = (random) => () => 0.01 * normal(random);
-  const verdicts = (trials: number, seed: number, noise: Noise, rounds: number, effect: number, verdict: string): number => {
+  const verdicts = (
+    trials: number,
+    seed: number,
+    noise: Noise,
+    rounds: number,
+    effect: number,
+    verdict: string,
+  ): number => {
     const random = uniform(seed);
     return frequency(trials, () => {
-      const { baseline, variants: [variant = []] } = run(noise, random, rounds, [effect]);
+      const {
+        baseline,
+        variants: [variant = []],
+      } = run(noise, random, rounds, [effect]);
       return verdictOf(ratioInterval(baseline, variant).interval, 0.01) === verdict;
     });
   };
@@ -395,7 +685,9 @@ describe('power', () => {
   });
 
   test('no difference at 0.3 % noise is the same in 6 rounds', () => {
-    expect(verdicts(4000, 3, (random) => () => 0.003 * normal(random), 6, 0, 'same')).toBeGreaterThanOrEqual(0.95);
+    expect(
+      verdicts(4000, 3, (random) => () => 0.003 * normal(random), 6, 0, 'same'),
+    ).toBeGreaterThanOrEqual(0.95);
   });
 
   test('an effect as large as the noise floor is found in about half of the runs of 10 rounds', () => {
@@ -406,17 +698,29 @@ describe('power', () => {
     expect(found).toBeLessThan(0.6);
   });
 
-  test.each([['faster', Math.log(1.03)], ['same', 0]])('as many rounds as are said to be needed decide: %s', (verdict, effect) => {
+  test.each([
+    ['faster', Math.log(1.03)],
+    ['same', 0],
+  ])('as many rounds as are said to be needed decide: %s', (verdict, effect) => {
     // As above, around the effect.
     const needed = roundsToDecide([effect - sd, effect + sd], 0.05, 0.01) as number;
-    expect(verdicts(1000, 5, noises.normal as Noise, needed, effect, verdict)).toBeGreaterThanOrEqual(0.93);
-    expect(verdicts(1000, 6, noises.normal as Noise, Math.ceil(needed / 4), effect, verdict)).toBeLessThan(0.7);
+    expect(
+      verdicts(1000, 5, noises.normal as Noise, needed, effect, verdict),
+    ).toBeGreaterThanOrEqual(0.93);
+    expect(
+      verdicts(1000, 6, noises.normal as Noise, Math.ceil(needed / 4), effect, verdict),
+    ).toBeLessThan(0.7);
   });
 
   test('finds each of eight steps of 10 % at 1 % noise in 6 rounds', () => {
     const random = uniform(13);
     const effects = none(8).map((_, index) => (index + 1) * Math.log(1.1));
-    expect(frequency(2000, () => verdictsOfRun({ noise: quiet, shape: 'ladder', effects, looks: [6] }, random).every(({ verdict }) => verdict === 'faster')))
-      .toBeGreaterThanOrEqual(0.95);
+    expect(
+      frequency(2000, () =>
+        verdictsOfRun({ noise: quiet, shape: 'ladder', effects, looks: [6] }, random).every(
+          ({ verdict }) => verdict === 'faster',
+        ),
+      ),
+    ).toBeGreaterThanOrEqual(0.95);
   });
 });

@@ -11,17 +11,44 @@ import type { CommandServer } from '../../lib/scenario/model.ts';
 import type { Answer, RunningServer } from '../../lib/servers/index.ts';
 
 const scenario = defineScenario({
-  name: 'two', title: 'two', knob: 'all', load: wrk('-c 1 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 },
+  name: 'two',
+  title: 'two',
+  knob: 'all',
+  load: wrk('-c 1 -t 1 -d 1'),
+  page: { path: '/', bodyBytes: 5 },
   variants: ['a', 'b', 'c'].map((name) => ({ name, server: command(name) })),
 });
 const answer: Answer = { status: 200, bytes: 5, encoding: '', type: '', location: '' };
 
-const serverOf = (name: string): RunningServer & { stop: ReturnType<typeof vi.fn> } => (
-  { name, version: '1', origin: 'http://127.0.0.1:1', workers: 1, redirections: [], upstreams: [], answer, died: new Promise(() => undefined), stop: vi.fn(() => Promise.resolve()) });
+const serverOf = (name: string): RunningServer & { stop: ReturnType<typeof vi.fn> } => ({
+  name,
+  version: '1',
+  origin: 'http://127.0.0.1:1',
+  workers: 1,
+  redirections: [],
+  upstreams: [],
+  answer,
+  died: new Promise(() => undefined),
+  stop: vi.fn(() => Promise.resolve()),
+});
 
 /** A run whose host starts servers, but for those that `fails` has a reason for; and its group of a and b. */
-function runOn({ fails = {}, begun }: { fails?: Record<string, Error>; begun?: RunContext['begun'] }) {
-  const plan = { ...makePlan(scenario, scenario.variants, { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false }), run: 'run' };
+function runOn({
+  fails = {},
+  begun,
+}: {
+  fails?: Record<string, Error>;
+  begun?: RunContext['begun'];
+}) {
+  const plan = {
+    ...makePlan(
+      scenario,
+      scenario.variants,
+      { serverCpus: [1], generatorCpus: [0] },
+      { quick: false, exact: false },
+    ),
+    run: 'run',
+  };
   const started = new Map<string, ReturnType<typeof serverOf>>();
   const starts: string[] = [];
   const start = ({ command: name }: CommandServer): Promise<RunningServer> => {
@@ -32,19 +59,42 @@ function runOn({ fails = {}, begun }: { fails?: Record<string, Error>; begun?: R
     started.set(name, server);
     return Promise.resolve(server);
   };
-  const context = { plan, folder: '/nowhere', host: { start }, tools: { servers: {} }, interrupt: { signal: new AbortController().signal }, begun } as unknown as RunContext;
+  const context = {
+    plan,
+    folder: '/nowhere',
+    host: { start },
+    tools: { servers: {} },
+    interrupt: { signal: new AbortController().signal },
+    begun,
+  } as unknown as RunContext;
   const group: Group = { sides: plan.variants.slice(0, 2) };
   return { context, group, started, starts };
 }
 
-const taken = (name: string, bytes: number): BegunServer => ({ server: serverOf(name), answer: { ...answer, bytes } });
+const taken = (name: string, bytes: number): BegunServer => ({
+  server: serverOf(name),
+  answer: { ...answer, bytes },
+});
 
 test('each is started once, and what it said is kept from its first start on', async () => {
   const { context, group, starts } = runOn({});
   const tried = new Map<string, Tried>();
-  expect((await openStages(context, group, { round: 1, tried })).map(({ server }) => server.name)).toEqual(['a', 'b']);
+  expect(
+    (await openStages(context, group, { round: 1, tried })).map(({ server }) => server.name),
+  ).toEqual(['a', 'b']);
   expect(starts).toEqual(['a', 'b']);
-  expect(tried.get('b')).toEqual({ server: { name: 'b', version: '1', workers: 1, config: ['b'], redirections: [], atAddress: true }, answer, settings: [] });
+  expect(tried.get('b')).toEqual({
+    server: {
+      name: 'b',
+      version: '1',
+      workers: 1,
+      config: ['b'],
+      redirections: [],
+      atAddress: true,
+    },
+    answer,
+    settings: [],
+  });
   const first = tried.get('a');
   await openStages(context, group, { round: 2, tried });
   expect(tried.get('a')).toBe(first);
@@ -53,12 +103,18 @@ test('each is started once, and what it said is kept from its first start on', a
 test('one that does not start is told of by name, with its exit code, the first time; later it costs the round', async () => {
   const { context, group, started } = runOn({ fails: { b: new UserError('cannot be', 2) } });
   const tried = new Map<string, Tried>();
-  await expect(openStages(context, group, { round: 1, tried })).rejects.toEqual(new UserError('b: cannot be', 2));
+  await expect(openStages(context, group, { round: 1, tried })).rejects.toEqual(
+    new UserError('b: cannot be', 2),
+  );
   expect(started.get('a')?.stop).toHaveBeenCalled();
   tried.set('b', tried.get('a') as Tried);
-  await expect(openStages(context, group, { round: 2, tried })).rejects.toEqual(new RoundFailure('b: cannot be'));
+  await expect(openStages(context, group, { round: 2, tried })).rejects.toEqual(
+    new RoundFailure('b: cannot be'),
+  );
   // Nobody asks whether it is the first start.
-  await expect(openStages(context, group, { round: 3 })).rejects.toEqual(new RoundFailure('b: cannot be'));
+  await expect(openStages(context, group, { round: 3 })).rejects.toEqual(
+    new RoundFailure('b: cannot be'),
+  );
 });
 
 test('those that run already are taken over once, with their answers, and end where they are of another group', async () => {
@@ -67,8 +123,15 @@ test('those that run already are taken over once, with their answers, and end wh
   const { context, group, starts } = runOn({ begun });
   const tried = new Map<string, Tried>();
   const [a] = await openStages(context, group, { round: 1, tried });
-  expect([a?.server, starts, tried.get('a')?.answer.bytes, begun.size]).toEqual([all.a.server, ['b'], 7, 0]);
-  expect([all.a, all.c].map(({ server }) => vi.mocked(server.stop).mock.calls.length)).toEqual([0, 1]);
+  expect([a?.server, starts, tried.get('a')?.answer.bytes, begun.size]).toEqual([
+    all.a.server,
+    ['b'],
+    7,
+    0,
+  ]);
+  expect([all.a, all.c].map(({ server }) => vi.mocked(server.stop).mock.calls.length)).toEqual([
+    0, 1,
+  ]);
   await a?.stop();
   expect((await openStages(context, group, { round: 2, tried }))[0]?.server).not.toBe(all.a.server);
   expect(starts).toEqual(['b', 'a', 'b']);

@@ -6,21 +6,47 @@ import { openStore } from '../../lib/store/influxd.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-interface Asked { method: string; path: string; headers: IncomingHttpHeaders; body: string }
-interface Answer { status?: number; body?: string; version?: string }
+interface Asked {
+  method: string;
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+interface Answer {
+  status?: number;
+  body?: string;
+  version?: string;
+}
 
-const databases = (...names: string[]): string => JSON.stringify({ results: [{ series: [{ name: 'databases', columns: ['name'], values: names.map((name) => [name]) }] }] });
+const databases = (...names: string[]): string =>
+  JSON.stringify({
+    results: [
+      { series: [{ name: 'databases', columns: ['name'], values: names.map((name) => [name]) }] },
+    ],
+  });
 
 /** An HTTP server that answers as told; what is not told is answered as InfluxDB 2.7 with a bucket bakeoff does. */
-async function fakeInflux(answer: (asked: Asked, count: number) => Answer | undefined = () => undefined): Promise<{ host: string; asked: Asked[] }> {
+async function fakeInflux(
+  answer: (asked: Asked, count: number) => Answer | undefined = () => undefined,
+): Promise<{ host: string; asked: Asked[] }> {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
-    const one = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body };
+    const one = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      headers: request.headers,
+      body,
+    };
     asked.push(one);
-    const fallback: Answer = one.path === '/query' ? { status: 200, body: databases('bakeoff') } : { status: 204 };
-    const { status = 200, body: text = '', version = 'v2.7.12' } = answer(one, asked.length) ?? fallback;
+    const fallback: Answer =
+      one.path === '/query' ? { status: 200, body: databases('bakeoff') } : { status: 204 };
+    const {
+      status = 200,
+      body: text = '',
+      version = 'v2.7.12',
+    } = answer(one, asked.length) ?? fallback;
     response.writeHead(status, version === '' ? {} : { 'X-Influxdb-Version': version }).end(text);
   });
   return { host: `127.0.0.1:${await listening(server)}`, asked };
@@ -31,17 +57,47 @@ const open = (url: string, retryForMs = 500) => openStore({ url, folder: '/nowhe
 describe('--influx', () => {
   it.each([
     ['http://h:8086', undefined, { url: 'http://h:8086', credentials: null }],
-    ['http://h:8086/', 'tok', { url: 'http://h:8086', credentials: { user: 'token', password: 'tok' } }],
+    [
+      'http://h:8086/',
+      'tok',
+      { url: 'http://h:8086', credentials: { user: 'token', password: 'tok' } },
+    ],
     ['https://h/bakeoff', '', { url: 'https://h', credentials: null }],
-    ['http://me:p%40ss@h:1', 'tok', { url: 'http://h:1', credentials: { user: 'me', password: 'p@ss' } }],
-    ['http://a%3D%3D@h:1', undefined, { url: 'http://h:1', credentials: { user: 'token', password: 'a==' } }],
-    ['http://:a@[::1]:1', undefined, { url: 'http://[::1]:1', credentials: { user: 'token', password: 'a' } }],
+    [
+      'http://me:p%40ss@h:1',
+      'tok',
+      { url: 'http://h:1', credentials: { user: 'me', password: 'p@ss' } },
+    ],
+    [
+      'http://a%3D%3D@h:1',
+      undefined,
+      { url: 'http://h:1', credentials: { user: 'token', password: 'a==' } },
+    ],
+    [
+      'http://:a@[::1]:1',
+      undefined,
+      { url: 'http://[::1]:1', credentials: { user: 'token', password: 'a' } },
+    ],
   ])('reads %s', (text, token, expected) => {
     expect(parseInfluxUrl(text, token)).toEqual({ ...expected, database: 'bakeoff' });
   });
 
-  it.each(['localhost:8086', 'h', '', 'ftp://h', 'http://h?db=x', 'http://h/other', 'http://me:100%@h:1', 'http://%E4@h'])('refuses %j', (text) => {
-    expect(() => parseInfluxUrl(text)).toThrow(expect.objectContaining({ message: expect.stringMatching(/^--influx takes/) as string, exitCode: 2 }) as Error);
+  it.each([
+    'localhost:8086',
+    'h',
+    '',
+    'ftp://h',
+    'http://h?db=x',
+    'http://h/other',
+    'http://me:100%@h:1',
+    'http://%E4@h',
+  ])('refuses %j', (text) => {
+    expect(() => parseInfluxUrl(text)).toThrow(
+      expect.objectContaining({
+        message: expect.stringMatching(/^--influx takes/) as string,
+        exitCode: 2,
+      }) as Error,
+    );
   });
 });
 
@@ -58,18 +114,30 @@ it('speaks to InfluxDB 2.x in the forms of 1.x, with the token as password', asy
     ['POST', '/write?db=bakeoff&precision=ns', 'm v=1 1\nm v=2 2'],
     ['POST', '/query', 'db=bakeoff&q=SELECT+%22v%22+FROM+m'],
   ]);
-  for (const { headers } of asked) expect(headers.authorization).toBe(`Basic ${btoa('token:s3cret')}`);
+  for (const { headers } of asked)
+    expect(headers.authorization).toBe(`Basic ${btoa('token:s3cret')}`);
   expect(asked[3]?.headers['content-type']).toMatch('application/x-www-form-urlencoded');
   // k6 sets no Authorization header without a user name.
   const { out, env } = store.k6Output();
   expect(out).toEqual([`influxdb=http://${host}/bakeoff`]);
-  expect(env).toMatchObject({ K6_INFLUXDB_USERNAME: 'token', K6_INFLUXDB_PASSWORD: 's3cret', K6_INFLUXDB_TAGS_AS_FIELDS: 'vu,iter,url' });
+  expect(env).toMatchObject({
+    K6_INFLUXDB_USERNAME: 'token',
+    K6_INFLUXDB_PASSWORD: 's3cret',
+    K6_INFLUXDB_TAGS_AS_FIELDS: 'vu,iter,url',
+  });
 });
 
 describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
-  beforeEach(() => { vi.stubEnv('BAKEOFF_K6_OUTPUT', 'xk6-influxdb'); });
-  afterEach(() => { vi.unstubAllEnvs(); });
-  const withBuckets = (...buckets: object[]) => fakeInflux(({ path }) => (path.startsWith('/api/v2/buckets') ? { body: JSON.stringify({ buckets }) } : undefined));
+  beforeEach(() => {
+    vi.stubEnv('BAKEOFF_K6_OUTPUT', 'xk6-influxdb');
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+  const withBuckets = (...buckets: object[]) =>
+    fakeInflux(({ path }) =>
+      path.startsWith('/api/v2/buckets') ? { body: JSON.stringify({ buckets }) } : undefined,
+    );
 
   it('k6 writes to 2.x by that output, as the organization of the bucket', async () => {
     const { host, asked } = await withBuckets({ name: 'bakeoff', orgID: '0123456789abcdef' });
@@ -77,16 +145,29 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
     expect(store.k6Output()).toEqual({
       out: [`xk6-influxdb=http://${host}/bakeoff`],
       env: {
-        K6_INFLUXDB_ORGANIZATION: '0123456789abcdef', K6_INFLUXDB_TOKEN: 's3cret', K6_INFLUXDB_TAGS_AS_FIELDS: 'vu,iter,url',
-        K6_INFLUXDB_PUSH_INTERVAL: '1s', K6_INFLUXDB_PRECISION: '1ns',
+        K6_INFLUXDB_ORGANIZATION: '0123456789abcdef',
+        K6_INFLUXDB_TOKEN: 's3cret',
+        K6_INFLUXDB_TAGS_AS_FIELDS: 'vu,iter,url',
+        K6_INFLUXDB_PUSH_INTERVAL: '1s',
+        K6_INFLUXDB_PRECISION: '1ns',
       },
     });
-    expect(asked.at(-1)).toMatchObject({ method: 'GET', path: '/api/v2/buckets?name=bakeoff', headers: { authorization: 'Token s3cret' } });
+    expect(asked.at(-1)).toMatchObject({
+      method: 'GET',
+      path: '/api/v2/buckets?name=bakeoff',
+      headers: { authorization: 'Token s3cret' },
+    });
   });
 
   it('k6 writes to 1.x by its own', async () => {
-    const { host } = await fakeInflux(({ path }) => (path === '/query' ? { version: '1.8.10', body: databases('bakeoff') } : { status: 204, version: '1.8.10' }));
-    expect((await open(`http://${host}`)).k6Output().out).toEqual([`influxdb=http://${host}/bakeoff`]);
+    const { host } = await fakeInflux(({ path }) =>
+      path === '/query'
+        ? { version: '1.8.10', body: databases('bakeoff') }
+        : { status: 204, version: '1.8.10' },
+    );
+    expect((await open(`http://${host}`)).k6Output().out).toEqual([
+      `influxdb=http://${host}/bakeoff`,
+    ]);
   });
 
   it.each([
@@ -94,96 +175,184 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
     [[{ orgID: 'a' }, { orgID: 'b' }], '2 buckets'],
   ])('says so when it is not clear which organization that is: %j', async (buckets, shown) => {
     const { host } = await withBuckets(...buckets);
-    await expect(open(`http://t@${host}`)).rejects.toThrow(`InfluxDB at http://${host} shows this token ${shown} bakeoff`);
+    await expect(open(`http://t@${host}`)).rejects.toThrow(
+      `InfluxDB at http://${host} shows this token ${shown} bakeoff`,
+    );
   });
 
   it('says so when the password is no token', async () => {
-    const { host } = await fakeInflux(({ path }) => (path.startsWith('/api/') ? { status: 401, body: '{"message":"unauthorized access"}' } : undefined));
-    await expect(open(`http://me:pw@${host}`)).rejects.toThrow(`InfluxDB at http://${host} refuses the user name and password, or the token`);
+    const { host } = await fakeInflux(({ path }) =>
+      path.startsWith('/api/')
+        ? { status: 401, body: '{"message":"unauthorized access"}' }
+        : undefined,
+    );
+    await expect(open(`http://me:pw@${host}`)).rejects.toThrow(
+      `InfluxDB at http://${host} refuses the user name and password, or the token`,
+    );
   });
 });
 
 it('refuses an output that there is not', async () => {
   vi.stubEnv('BAKEOFF_K6_OUTPUT', 'influx2');
-  onTestFinished(() => { vi.unstubAllEnvs(); });
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
   const { host } = await fakeInflux();
-  await expect(open(`http://t@${host}`)).rejects.toThrow('BAKEOFF_K6_OUTPUT=influx2 is no output of k6 that bakeoff knows: set it to influxdb or xk6-influxdb, or unset it');
+  await expect(open(`http://t@${host}`)).rejects.toThrow(
+    'BAKEOFF_K6_OUTPUT=influx2 is no output of k6 that bakeoff knows: set it to influxdb or xk6-influxdb, or unset it',
+  );
 });
 
 it('takes the token from INFLUX_TOKEN', async () => {
   vi.stubEnv('INFLUX_TOKEN', 'from-env');
-  onTestFinished(() => { vi.unstubAllEnvs(); });
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
   const { host, asked } = await fakeInflux();
   await open(`http://${host}`);
   expect(asked[0]?.headers.authorization).toBe(`Basic ${btoa('token:from-env')}`);
 });
 
 it('makes the database on 1.x and leaves it to the person on 2.x', async () => {
-  const one = await fakeInflux(({ body, path }) => (path === '/query' ? { version: '1.8.10', body: body.includes('SHOW') ? databases('_internal') : '{"results":[{}]}' } : { status: 204, version: '1.8.10' }));
+  const one = await fakeInflux(({ body, path }) =>
+    path === '/query'
+      ? {
+          version: '1.8.10',
+          body: body.includes('SHOW') ? databases('_internal') : '{"results":[{}]}',
+        }
+      : { status: 204, version: '1.8.10' },
+  );
   await open(`http://${one.host}`);
   expect(one.asked.at(-1)?.body).toBe('db=bakeoff&q=CREATE+DATABASE+%22bakeoff%22');
 
-  const two = await fakeInflux(({ path }) => (path === '/query' ? { body: databases('other') } : undefined));
-  await expect(open(`http://t@${two.host}`)).rejects.toThrow(`InfluxDB 2.7.12 at http://${two.host} shows this token no bucket bakeoff: make it (influx bucket create --name bakeoff)`);
+  const two = await fakeInflux(({ path }) =>
+    path === '/query' ? { body: databases('other') } : undefined,
+  );
+  await expect(open(`http://t@${two.host}`)).rejects.toThrow(
+    `InfluxDB 2.7.12 at http://${two.host} shows this token no bucket bakeoff: make it (influx bucket create --name bakeoff)`,
+  );
 
-  const denied = await fakeInflux(({ body, path }) => (path === '/query' ? { version: '1.8.10', ...(body.includes('SHOW') ? { body: databases() } : { status: 403, body: '{"error":"needs admin"}' }) } : { status: 204, version: '1.8.10' }));
-  await expect(open(`http://me:pw@${denied.host}`)).rejects.toThrow(`InfluxDB at http://${denied.host}: needs admin (status 403); somebody who may has to run: CREATE DATABASE bakeoff`);
+  const denied = await fakeInflux(({ body, path }) =>
+    path === '/query'
+      ? {
+          version: '1.8.10',
+          ...(body.includes('SHOW')
+            ? { body: databases() }
+            : { status: 403, body: '{"error":"needs admin"}' }),
+        }
+      : { status: 204, version: '1.8.10' },
+  );
+  await expect(open(`http://me:pw@${denied.host}`)).rejects.toThrow(
+    `InfluxDB at http://${denied.host}: needs admin (status 403); somebody who may has to run: CREATE DATABASE bakeoff`,
+  );
 });
 
 it('says in one line what is wrong with the address or the credentials', async () => {
-  const locked = await fakeInflux(({ path }) => (path === '/query' ? { status: 401, body: '{"code":"unauthorized","message":"unauthorized access"}' } : undefined));
-  await expect(open(`http://${locked.host}`)).rejects.toThrow(/wants a user name and password, or a token: give them in --influx .* or in INFLUX_TOKEN$/);
-  await expect(open(`http://wrong@${locked.host}`)).rejects.toThrow(/refuses the user name and password, or the token: give them in/);
+  const locked = await fakeInflux(({ path }) =>
+    path === '/query'
+      ? { status: 401, body: '{"code":"unauthorized","message":"unauthorized access"}' }
+      : undefined,
+  );
+  await expect(open(`http://${locked.host}`)).rejects.toThrow(
+    /wants a user name and password, or a token: give them in --influx .* or in INFLUX_TOKEN$/,
+  );
+  await expect(open(`http://wrong@${locked.host}`)).rejects.toThrow(
+    /refuses the user name and password, or the token: give them in/,
+  );
 
   const other = await fakeInflux(() => ({ status: 404, version: '' }));
-  await expect(open(`http://${other.host}`)).rejects.toThrow(`what answers at http://${other.host} is not InfluxDB: check --influx`);
+  await expect(open(`http://${other.host}`)).rejects.toThrow(
+    `what answers at http://${other.host} is not InfluxDB: check --influx`,
+  );
 
   const port = await closedPort();
-  await expect(open(`http://127.0.0.1:${port}`)).rejects.toThrow(`InfluxDB at http://127.0.0.1:${port} does not answer (connect ECONNREFUSED 127.0.0.1:${port})`);
+  await expect(open(`http://127.0.0.1:${port}`)).rejects.toThrow(
+    `InfluxDB at http://127.0.0.1:${port} does not answer (connect ECONNREFUSED 127.0.0.1:${port})`,
+  );
 });
 
 describe('writing', () => {
   const lines = Array.from({ length: 12_000 }, (_, index) => `m v=${index} ${index + 1}`);
-  const writes = (asked: readonly Asked[]): Asked[] => asked.filter(({ path }) => path.startsWith('/write'));
+  const writes = (asked: readonly Asked[]): Asked[] =>
+    asked.filter(({ path }) => path.startsWith('/write'));
 
   it('sends at most 5000 lines a request, and halves what is too large', async () => {
-    const { host, asked } = await fakeInflux(({ path, body }) => (path.startsWith('/write') && body.split('\n').length > 1300 ? { status: 413 } : undefined));
+    const { host, asked } = await fakeInflux(({ path, body }) =>
+      path.startsWith('/write') && body.split('\n').length > 1300 ? { status: 413 } : undefined,
+    );
     await (await open(`http://${host}`)).write(lines);
-    const accepted = writes(asked).map(({ body }) => body.split('\n')).filter((batch) => batch.length <= 1300);
+    const accepted = writes(asked)
+      .map(({ body }) => body.split('\n'))
+      .filter((batch) => batch.length <= 1300);
     expect(accepted.flat()).toEqual(lines);
     expect(Math.max(...writes(asked).map(({ body }) => body.split('\n').length))).toBe(5000);
   });
 
   it('gives up on one line that is too large', async () => {
-    const { host } = await fakeInflux(({ path }) => (path.startsWith('/write') ? { status: 413, body: '{"error":"Request Entity Too Large"}' } : undefined));
-    await expect((await open(`http://${host}`)).write(['m v=1 1', 'm v=2 2'])).rejects.toThrow('Request Entity Too Large (status 413)');
+    const { host } = await fakeInflux(({ path }) =>
+      path.startsWith('/write')
+        ? { status: 413, body: '{"error":"Request Entity Too Large"}' }
+        : undefined,
+    );
+    await expect((await open(`http://${host}`)).write(['m v=1 1', 'm v=2 2'])).rejects.toThrow(
+      'Request Entity Too Large (status 413)',
+    );
   });
 
   it('tries again while the database is busy or broken, for a bounded time', async () => {
     let refusals = 2;
-    const { host, asked } = await fakeInflux(({ path }) => (path.startsWith('/write') && refusals-- > 0 ? { status: 503, body: 'busy\nvery' } : undefined));
+    const { host, asked } = await fakeInflux(({ path }) =>
+      path.startsWith('/write') && refusals-- > 0 ? { status: 503, body: 'busy\nvery' } : undefined,
+    );
     const store = await open(`http://${host}`);
     await store.write(['m v=1 1']);
     expect(writes(asked).map(({ body }) => body)).toEqual(['m v=1 1', 'm v=1 1', 'm v=1 1']);
     refusals = Infinity;
-    await expect(store.write(['m v=2 2'])).rejects.toThrow(`InfluxDB at http://${host}: busy (status 503)`);
+    await expect(store.write(['m v=2 2'])).rejects.toThrow(
+      `InfluxDB at http://${host}: busy (status 503)`,
+    );
   });
 
   it('does not repeat what can never be taken', async () => {
-    const { host, asked } = await fakeInflux(({ path }) => (path.startsWith('/write') ? { status: 400, body: '{"error":"partial write: field type conflict"}' } : undefined));
-    await expect((await open(`http://${host}`)).write(['m v=1 1'])).rejects.toThrow('partial write: field type conflict (status 400)');
+    const { host, asked } = await fakeInflux(({ path }) =>
+      path.startsWith('/write')
+        ? { status: 400, body: '{"error":"partial write: field type conflict"}' }
+        : undefined,
+    );
+    await expect((await open(`http://${host}`)).write(['m v=1 1'])).rejects.toThrow(
+      'partial write: field type conflict (status 400)',
+    );
     expect(writes(asked)).toHaveLength(1);
   });
 });
 
-it.each(['<html>\n<p>log in</p>', '', '"text"', 'null'])('says in a line that an answer is not InfluxDB\'s, though its status is 200: %j', async (body) => {
-  const { host } = await fakeInflux(({ body: asked }) => (asked.includes('SELECT') ? { body } : undefined));
-  expect(await refusalOf((await open(`http://${host}`)).query('SELECT 1'))).toMatch(new RegExp(`^what answers at http://${host} is not InfluxDB, or something changes its answers: check --influx \\(status 200, it says: .*\\)$`));
-});
+it.each(['<html>\n<p>log in</p>', '', '"text"', 'null'])(
+  "says in a line that an answer is not InfluxDB's, though its status is 200: %j",
+  async (body) => {
+    const { host } = await fakeInflux(({ body: asked }) =>
+      asked.includes('SELECT') ? { body } : undefined,
+    );
+    expect(await refusalOf((await open(`http://${host}`)).query('SELECT 1'))).toMatch(
+      new RegExp(
+        `^what answers at http://${host} is not InfluxDB, or something changes its answers: check --influx \\(status 200, it says: .*\\)$`,
+      ),
+    );
+  },
+);
 
 it('reports errors that come with status 200', async () => {
-  const { host } = await fakeInflux(({ body }) => (body.includes('SELECT') ? { body: '{"results":[{"error":"database not found: bakeoff"}]}' } : undefined));
-  await expect((await open(`http://${host}`)).query('SELECT 1')).rejects.toThrow('database not found: bakeoff');
-  const cut = await fakeInflux(({ body }) => (body.includes('SELECT') ? { body: '{"results":[{"partial":true,"series":[]}]}' } : undefined));
-  await expect((await open(`http://${cut.host}`)).query('SELECT 1')).rejects.toThrow('max-row-limit');
+  const { host } = await fakeInflux(({ body }) =>
+    body.includes('SELECT')
+      ? { body: '{"results":[{"error":"database not found: bakeoff"}]}' }
+      : undefined,
+  );
+  await expect((await open(`http://${host}`)).query('SELECT 1')).rejects.toThrow(
+    'database not found: bakeoff',
+  );
+  const cut = await fakeInflux(({ body }) =>
+    body.includes('SELECT') ? { body: '{"results":[{"partial":true,"series":[]}]}' } : undefined,
+  );
+  await expect((await open(`http://${cut.host}`)).query('SELECT 1')).rejects.toThrow(
+    'max-row-limit',
+  );
 });

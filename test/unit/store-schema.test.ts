@@ -4,24 +4,65 @@ import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { NetworkResult } from '../../lib/result/network.ts';
 import type { Comparison, Metric, Noise, Result, VariantResult } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
-import { benchBucket, benchComparison, benchCurve, benchPhase, benchRound, errorCauseFields, loadgenMeasurements, measurements, networkFields } from '../../lib/store/schema.ts';
+import {
+  benchBucket,
+  benchComparison,
+  benchCurve,
+  benchPhase,
+  benchRound,
+  errorCauseFields,
+  loadgenMeasurements,
+  measurements,
+  networkFields,
+} from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/link.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 
 const phase = phaseOf({
-  requests: 1000, seconds: 2, rps: 500,
+  requests: 1000,
+  seconds: 2,
+  rps: 500,
   responses: { '2xx': 980, '3xx': 10, '4xx': 2, '5xx': 3 },
   errors: { connect: 5, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 5 },
   errorCauses: { addressNotAvailable: 1, refused: 2, reset: 0, timedOut: 0, short: 0, other: 2 },
-  bytes: { received: 850_000, headers: 60_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 },
-  latencyMs: latency(1.5, 2.5, 9), connectMs: latency(5, 6, 7), firstByteMs: latency(8, 9, 10), sendDelayMs: latency(0.1, 0.2, 0.3), unsent: 4, startedAt: '2026-01-02T03:04:05.678Z', endedAt: '2026-01-02T03:04:07.678Z',
-  serverCpuSeconds: 0.01, serverRssBytes: 4096, generatorCpuSeconds: 0.02,
-  noise: { serverStealShare: 0.01, generatorStealShare: 0.02, serverOthersShare: 0.03, generatorOthersShare: 0.04, loadAverage: 1.5, serverMhz: [2000, 2500] },
+  bytes: {
+    received: 850_000,
+    headers: 60_000,
+    headersDecoded: 240_000,
+    body: 610_000,
+    sent: 40_000,
+  },
+  latencyMs: latency(1.5, 2.5, 9),
+  connectMs: latency(5, 6, 7),
+  firstByteMs: latency(8, 9, 10),
+  sendDelayMs: latency(0.1, 0.2, 0.3),
+  unsent: 4,
+  startedAt: '2026-01-02T03:04:05.678Z',
+  endedAt: '2026-01-02T03:04:07.678Z',
+  serverCpuSeconds: 0.01,
+  serverRssBytes: 4096,
+  generatorCpuSeconds: 0.02,
+  noise: {
+    serverStealShare: 0.01,
+    generatorStealShare: 0.02,
+    serverOthersShare: 0.03,
+    generatorOthersShare: 0.04,
+    loadAverage: 1.5,
+    serverMhz: [2000, 2500],
+  },
 });
 
-const tags = { run: 'r', scenario: 's', variant: 'v', round: '1', phase: '1', server: 'nginx', protocol: 'h2' };
+const tags = {
+  run: 'r',
+  scenario: 's',
+  variant: 'v',
+  round: '1',
+  phase: '1',
+  server: 'nginx',
+  protocol: 'h2',
+};
 
 /** Field names of a line. */
 function fieldsOf(line: string): string[] {
@@ -32,59 +73,112 @@ function fieldsOf(line: string): string[] {
 it('names every measurement once', () => {
   const names = measurements.map(({ measurement }) => measurement);
   expect(names).toEqual([...new Set(names)]);
-  expect(loadgenMeasurements.find(({ measurement }) => measurement === 'loadgen_errors')?.tags).toContain('kind');
+  expect(
+    loadgenMeasurements.find(({ measurement }) => measurement === 'loadgen_errors')?.tags,
+  ).toContain('kind');
 });
 
 it('writes a phase as one wide point', () => {
-  const point = roundPoint({
-    tags: { run: 'r 1', scenario: 's', variant: 'v', round: '2', phase: '1', server: 'nginx', protocol: 'http/1.1' },
-    ratio: 1.25, soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] }, generatorShare: 0.005,
-    network: networkResult(),
-  }, phase);
-  expect(point).toBe('bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v '
-    + 'measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,'
-    + 'errors_address_not_available=1,errors_refused=2,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=2,success_ratio=0.99,'
-    + `server_cpu_micros_per_request=${0.01 / 995 * 1e6},generator_cpu_micros_per_request=${0.02 / 995 * 1e6},` + 'p50_ms=1.5,p99_ms=2.5,max_ms=9,'
-    + 'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,'
-    + 'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,server_rss_bytes=4096,'
-    + 'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,generator_others_share=0.04,load_average=1.5,'
-    + 'server_mhz_begin=2000,server_mhz_end=2500,'
-    + 'packets_to_server_per_request=6,packets_to_client_per_request=5,dropped_to_server_share=0.25,dropped_to_client_share=0,'
-    + 'lateness_p50_ms=0.125,lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" 1767323045678000000');
+  const point = roundPoint(
+    {
+      tags: {
+        run: 'r 1',
+        scenario: 's',
+        variant: 'v',
+        round: '2',
+        phase: '1',
+        server: 'nginx',
+        protocol: 'http/1.1',
+      },
+      ratio: 1.25,
+      soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] },
+      generatorShare: 0.005,
+      network: networkResult(),
+    },
+    phase,
+  );
+  expect(point).toBe(
+    'bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v ' +
+      'measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,' +
+      'errors_address_not_available=1,errors_refused=2,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=2,success_ratio=0.99,' +
+      `server_cpu_micros_per_request=${(0.01 / 995) * 1e6},generator_cpu_micros_per_request=${(0.02 / 995) * 1e6},` +
+      'p50_ms=1.5,p99_ms=2.5,max_ms=9,' +
+      'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,' +
+      'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,server_rss_bytes=4096,' +
+      'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,generator_others_share=0.04,load_average=1.5,' +
+      'server_mhz_begin=2000,server_mhz_end=2500,' +
+      'packets_to_server_per_request=6,packets_to_client_per_request=5,dropped_to_server_share=0.25,dropped_to_client_share=0,' +
+      'lateness_p50_ms=0.125,lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" 1767323045678000000',
+  );
   expect(fieldsOf(point)).toEqual(Object.keys(benchRound.fields));
 });
 
 it('has nothing of a network on loopback', () => {
-  const of = (network: NetworkResult | null | undefined): string[] => fieldsOf(roundPoint({ tags, network }, phase)).filter((field) => field in networkFields);
+  const of = (network: NetworkResult | null | undefined): string[] =>
+    fieldsOf(roundPoint({ tags, network }, phase)).filter((field) => field in networkFields);
   expect([of(null), of(undefined)]).toEqual([[], []]);
   expect(of(networkResult())).toEqual(Object.keys(networkFields));
 });
 
 it('leaves out what a network has no figure for: nothing was answered, no packet came', () => {
-  const network = networkResult({ packetsPerRequest: { toServer: NaN, toClient: NaN }, droppedShare: { toServer: NaN, toClient: 0 }, retransmitsPerRequest: NaN });
-  const fields = fieldsOf(roundPoint({ tags, network }, phase)).filter((field) => field in networkFields);
-  expect(fields).toEqual(['dropped_to_client_share', 'lateness_p50_ms', 'lateness_p99_ms', 'listen_overflows', 'server_idle_share', 'delay']);
+  const network = networkResult({
+    packetsPerRequest: { toServer: NaN, toClient: NaN },
+    droppedShare: { toServer: NaN, toClient: 0 },
+    retransmitsPerRequest: NaN,
+  });
+  const fields = fieldsOf(roundPoint({ tags, network }, phase)).filter(
+    (field) => field in networkFields,
+  );
+  expect(fields).toEqual([
+    'dropped_to_client_share',
+    'lateness_p50_ms',
+    'lateness_p99_ms',
+    'listen_overflows',
+    'server_idle_share',
+    'delay',
+  ]);
 });
 
 it('shows no ratio where nothing could be compared, and leaves none of an earlier round standing', () => {
   const whole = result([workers, openFileCache]);
-  const none = { ...whole, comparisons: whole.comparisons.map((one) => ({ ...one, ratio: 0, ci95: [0, 0] as [number, number], roundRatios: [], verdict: 'none' as const })) };
-  const point = tablePoints(none).find((one) => one.startsWith('bench_comparison') && one.includes('variant=open-file-cache')) ?? '';
+  const none = {
+    ...whole,
+    comparisons: whole.comparisons.map((one) => ({
+      ...one,
+      ratio: 0,
+      ci95: [0, 0] as [number, number],
+      roundRatios: [],
+      verdict: 'none' as const,
+    })),
+  };
+  const point =
+    tablePoints(none).find(
+      (one) => one.startsWith('bench_comparison') && one.includes('variant=open-file-cache'),
+    ) ?? '';
   expect(point).toContain('effect="–"');
   expect(point).toContain('ci_low=0,ci_high=0');
   // CPU time has its own.
   expect(point).toMatch(/,cpu_ratio=0\.742\d*,cpu_ci_low=0\.74\d*,cpu_ci_high=0\.74\d*,/);
-  expect(fieldsOf(roundPoint({ tags, soFar: { ratio: 0, ci95: [0, 0], roundRatios: [] } }, phase))).not.toContain('ratio_so_far');
+  expect(
+    fieldsOf(roundPoint({ tags, soFar: { ratio: 0, ci95: [0, 0], roundRatios: [] } }, phase)),
+  ).not.toContain('ratio_so_far');
 });
 
 it('has no interval after one round', () => {
-  const fields = fieldsOf(roundPoint({ tags, soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } }, phase));
+  const fields = fieldsOf(
+    roundPoint({ tags, soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } }, phase),
+  );
   expect(fields).toContain('ratio_so_far');
   expect(fields).not.toContain('ci_low');
 });
 
 it('leaves out what a phase without requests has no figure for', () => {
-  const fields = fieldsOf(roundPoint({ tags }, { ...phase, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } }));
+  const fields = fieldsOf(
+    roundPoint(
+      { tags },
+      { ...phase, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } },
+    ),
+  );
   expect(fields).toContain('measured_rps');
   expect(fields).not.toContain('success_ratio');
   expect(fields).not.toContain('server_cpu_micros_per_request');
@@ -92,18 +186,42 @@ it('leaves out what a phase without requests has no figure for', () => {
 
 it('leaves out the noise of a phase where the kernel tells nothing of it', () => {
   const withoutNoise = fieldsOf(roundPoint({ tags }, { ...phase, noise: null }));
-  expect(withoutNoise.filter((field) => /steal|others|load_average|mhz|generator_share/.test(field))).toEqual([]);
-  const withoutClock = fieldsOf(roundPoint({ tags }, { ...phase, noise: { ...phase.noise as Noise, serverMhz: null } }));
-  expect(withoutClock.filter((field) => /steal|others|load_average|mhz/.test(field))).toEqual(['server_steal_share', 'generator_steal_share', 'server_others_share', 'generator_others_share', 'load_average']);
+  expect(
+    withoutNoise.filter((field) => /steal|others|load_average|mhz|generator_share/.test(field)),
+  ).toEqual([]);
+  const withoutClock = fieldsOf(
+    roundPoint({ tags }, { ...phase, noise: { ...(phase.noise as Noise), serverMhz: null } }),
+  );
+  expect(withoutClock.filter((field) => /steal|others|load_average|mhz/.test(field))).toEqual([
+    'server_steal_share',
+    'generator_steal_share',
+    'server_others_share',
+    'generator_others_share',
+    'load_average',
+  ]);
 });
 
 const facts = {
-  serverCores: 1, generatorCores: 1, sharedCores: false, cores: 2, loadAverage: 0, quick: false, looks: [5, 10, 20], sameWithin: 0.01,
+  serverCores: 1,
+  generatorCores: 1,
+  sharedCores: false,
+  cores: 2,
+  loadAverage: 0,
+  quick: false,
+  looks: [5, 10, 20],
+  sameWithin: 0.01,
 };
 
 /** A result, as far as its points need it. */
 function resultOf(...variants: MeasuredVariant[]): Result {
-  return { run: 'r', scenario: 's', state: 'complete', startedAt: '2026-01-02T03:04:05.678Z', ...facts, ...summarise(facts, variants, {}) } as unknown as Result;
+  return {
+    run: 'r',
+    scenario: 's',
+    state: 'complete',
+    startedAt: '2026-01-02T03:04:05.678Z',
+    ...facts,
+    ...summarise(facts, variants, {}),
+  } as unknown as Result;
 }
 
 /** Lines of a measurement in the points of a table. */
@@ -123,48 +241,111 @@ const onLoopback = ofALoad.filter((name) => !(name in networkFields));
 const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'], redirections: [] };
 const load = { protocol: 'h2', threads: 1 } as const;
 const publishedOnly: MeasuredVariant = {
-  name: 'spdy', server: null, publishedOnly: 'SPDY is gone', load, published: { rps: 600, headerBytes: 10, headerSavingsPercent: 40, receivedBytes: 90, errorsPerMillion: 363, packetsPerRequest: 11 },
-  against: 'initial', rounds: [], setup: '',
+  name: 'spdy',
+  server: null,
+  publishedOnly: 'SPDY is gone',
+  load,
+  published: {
+    rps: 600,
+    headerBytes: 10,
+    headerSavingsPercent: 40,
+    receivedBytes: 90,
+    errorsPerMillion: 363,
+    packetsPerRequest: 11,
+  },
+  against: 'initial',
+  rounds: [],
+  setup: '',
 };
-const initial: MeasuredVariant = { name: 'initial', server, load, published: { rps: 300 }, rounds: [1, 2].map((round) => ({ round, phases: [phase] })), setup: 'a' };
-const tuned: MeasuredVariant = { ...initial, name: 'tuned', published: { ...publishedOnly.published, rps: 900 }, note: 'ours', against: 'initial', setup: 'b' };
+const initial: MeasuredVariant = {
+  name: 'initial',
+  server,
+  load,
+  published: { rps: 300 },
+  rounds: [1, 2].map((round) => ({ round, phases: [phase] })),
+  setup: 'a',
+};
+const tuned: MeasuredVariant = {
+  ...initial,
+  name: 'tuned',
+  published: { ...publishedOnly.published, rps: 900 },
+  note: 'ours',
+  against: 'initial',
+  setup: 'b',
+};
 
 it('writes one row of the table per variant, a nanosecond apart, with what is there', () => {
-  const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [string, string, string];
-  expect(first).toBe('bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy '
-    + 'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,'
-    + 'published_errors_per_million=363,published_packets_per_request=11 1767323045678000001');
-  expect(second).toBe('bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 '
-    + 'position=2,published_rps=900,published_ratio=3,measured_rps=497.5,ratio=1,ci_low=1,ci_high=1,effect="×1.000 [1.000, 1.000]",verdict="none",why="1.0 % of the requests of initial failed",'
-    + 'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,'
-    + 'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,'
-    + `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},`
-    // Of what was left of the time.
-    + `server_share=${0.005 / (1 - 0.04)},generator_share=${0.01 / (1 - 0.06)},` + 'published_packets_per_request=11 1767323045678000002');
+  const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [
+    string,
+    string,
+    string,
+  ];
+  expect(first).toBe(
+    'bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy ' +
+      'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,' +
+      'published_errors_per_million=363,published_packets_per_request=11 1767323045678000001',
+  );
+  expect(second).toBe(
+    'bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 ' +
+      'position=2,published_rps=900,published_ratio=3,measured_rps=497.5,ratio=1,ci_low=1,ci_high=1,effect="×1.000 [1.000, 1.000]",verdict="none",why="1.0 % of the requests of initial failed",' +
+      'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,' +
+      'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,' +
+      `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},` +
+      // Of what was left of the time.
+      `server_share=${0.005 / (1 - 0.04)},generator_share=${0.01 / (1 - 0.06)},` +
+      'published_packets_per_request=11 1767323045678000002',
+  );
   expect(fieldsOf(second)).toEqual(onLoopback);
 });
 
 it('writes what went over the link of a variant, and marks verdicts of rows whose delay was not held', () => {
   const { variants, comparisons, ...result } = resultOf(initial, tuned);
-  const networks = [networkResult(), networkResult({ delayHeld: false, latenessMs: { p50: 0.5, p99: 138.4 } })];
-  const linked = variants.map((variant, index): VariantResult => ({ ...variant, network: networks[index] ?? null }));
-  const marked = (delayNotHeld: string[]): Comparison[] => comparisons.map((comparison) => ({ ...comparison, verdict: 'faster', delayNotHeld }));
-  const [first, second] = linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked(['tuned']) }) as [string, string];
+  const networks = [
+    networkResult(),
+    networkResult({ delayHeld: false, latenessMs: { p50: 0.5, p99: 138.4 } }),
+  ];
+  const linked = variants.map((variant, index): VariantResult => ({
+    ...variant,
+    network: networks[index] ?? null,
+  }));
+  const marked = (delayNotHeld: string[]): Comparison[] =>
+    comparisons.map((comparison) => ({ ...comparison, verdict: 'faster', delayNotHeld }));
+  const [first, second] = linesIn('bench_comparison', {
+    ...result,
+    variants: linked,
+    comparisons: marked(['tuned']),
+  }) as [string, string];
   expect(fieldsOf(second)).toEqual(ofALoad);
-  expect(first).toContain(',lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" ');
-  expect(second).toContain(',lateness_p50_ms=0.5,lateness_p99_ms=138.4,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="not held: p99 +138 ms" ');
+  expect(first).toContain(
+    ',lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" ',
+  );
+  expect(second).toContain(
+    ',lateness_p50_ms=0.5,lateness_p99_ms=138.4,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="not held: p99 +138 ms" ',
+  );
   expect(first).not.toContain('verdict=');
   expect(second).toContain(',verdict="faster, delay not held",');
-  expect(linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked([]) })[1]).toContain(',verdict="faster",');
+  expect(
+    linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked([]) })[1],
+  ).toContain(',verdict="faster",');
 });
 
 it('counts every cause of an error in all rounds and phases', () => {
   const counts = { addressNotAvailable: 1, refused: 2, reset: 3, timedOut: 4, short: 5, other: 6 };
   const failing = { ...phase, errorCauses: counts };
-  const [line] = linesOf('bench_comparison', { ...initial, rounds: [1, 2, 3].map((round) => ({ round, phases: [failing, failing] })) });
-  const written = [...(line ?? '').matchAll(/(errors_[a-z_]+)=(\d+)/g)].map(([, name, value]) => [name, Number(value)]).filter(([name]) => String(name) in errorCauseFields);
+  const [line] = linesOf('bench_comparison', {
+    ...initial,
+    rounds: [1, 2, 3].map((round) => ({ round, phases: [failing, failing] })),
+  });
+  const written = [...(line ?? '').matchAll(/(errors_[a-z_]+)=(\d+)/g)]
+    .map(([, name, value]) => [name, Number(value)])
+    .filter(([name]) => String(name) in errorCauseFields);
   expect(written).toEqual([
-    ['errors_address_not_available', 6], ['errors_refused', 12], ['errors_reset', 18], ['errors_timed_out', 24], ['errors_short', 30], ['errors_other', 36],
+    ['errors_address_not_available', 6],
+    ['errors_refused', 12],
+    ['errors_reset', 18],
+    ['errors_timed_out', 24],
+    ['errors_short', 30],
+    ['errors_other', 36],
   ]);
 });
 
@@ -172,34 +353,64 @@ it('marks verdicts of a run that goes on, or was ended early, as not final', () 
   const { comparisons, ...result } = resultOf(initial, tuned);
   const verdictOf = (changes: Partial<Comparison>): string | undefined => {
     const marked = comparisons.map((comparison) => ({ ...comparison, ...changes }));
-    return /,verdict="([^"]*)"/.exec(linesIn('bench_comparison', { ...result, state: 'partial', comparisons: marked })[1] ?? '')?.[1];
+    return /,verdict="([^"]*)"/.exec(
+      linesIn('bench_comparison', { ...result, state: 'partial', comparisons: marked })[1] ?? '',
+    )?.[1];
   };
   expect(verdictOf({ verdict: 'faster' })).toBe('faster, not final');
-  expect(verdictOf({ verdict: 'same', delayNotHeld: ['tuned'] })).toBe('same, delay not held, not final');
+  expect(verdictOf({ verdict: 'same', delayNotHeld: ['tuned'] })).toBe(
+    'same, delay not held, not final',
+  );
   // There is no verdict that could change.
   expect(verdictOf({ verdict: 'none' })).toBe('none');
 });
 
 it('stores no interval of one round, which has none', () => {
-  const once = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, rounds: variant.rounds.slice(0, 1) });
+  const once = (variant: MeasuredVariant): MeasuredVariant => ({
+    ...variant,
+    rounds: variant.rounds.slice(0, 1),
+  });
   const [, row = ''] = linesOf('bench_comparison', once(initial), once(tuned));
   expect(fieldsOf(row)).toEqual(expect.arrayContaining(['ratio', 'cpu_ratio']));
   expect(fieldsOf(row).filter((field) => field.includes('ci_'))).toEqual([]);
 });
 
 it('takes back what a later round has decided: a field that is left out would stay in the database', () => {
-  const at = (rps: readonly number[]): MeasuredVariant['rounds'] => rps.map((one, index) => ({ round: index + 1, phases: [{ ...phase, responses: { '2xx': one, '3xx': 0, '4xx': 0, '5xx': 0 }, requests: one, seconds: 1, rps: one }] }));
+  const at = (rps: readonly number[]): MeasuredVariant['rounds'] =>
+    rps.map((one, index) => ({
+      round: index + 1,
+      phases: [
+        {
+          ...phase,
+          responses: { '2xx': one, '3xx': 0, '4xx': 0, '5xx': 0 },
+          requests: one,
+          seconds: 1,
+          rps: one,
+        },
+      ],
+    }));
   const steady = { ...initial, rounds: at([1000, 1000, 1000, 1000]) };
-  const [, open] = linesOf('bench_comparison', steady, { ...tuned, rounds: at([1000, 1010, 1020, 1030]) });
+  const [, open] = linesOf('bench_comparison', steady, {
+    ...tuned,
+    rounds: at([1000, 1010, 1020, 1030]),
+  });
   expect(open).toMatch(/verdict="inconclusive".*,rounds_needed=[1-9]/);
-  const [, decided] = linesOf('bench_comparison', steady, { ...tuned, rounds: at([1100, 1101, 1102, 1103]) });
+  const [, decided] = linesOf('bench_comparison', steady, {
+    ...tuned,
+    rounds: at([1100, 1101, 1102, 1103]),
+  });
   expect(decided).toMatch(/verdict="faster".*,rounds_needed=0,.*,outliers="",.*,disagreement="/);
 });
 
 it('has the ratio of latencies where the load sets requests/s, and says so', () => {
-  const atRate = (variant: MeasuredVariant): MeasuredVariant => ({ ...variant, load: { ...load, rate: 1000 } });
+  const atRate = (variant: MeasuredVariant): MeasuredVariant => ({
+    ...variant,
+    load: { ...load, rate: 1000 },
+  });
   const [, second] = linesOf('bench_comparison', atRate(initial), atRate(tuned));
-  expect(fieldsOf(second as string)).toEqual(onLoopback.filter((name) => name !== 'published_ratio'));
+  expect(fieldsOf(second as string)).toEqual(
+    onLoopback.filter((name) => name !== 'published_ratio'),
+  );
   expect(second).toMatch(/^bench_comparison,baseline=initial,metric=p99,run=.*,ratio=1,/);
 });
 
@@ -207,48 +418,117 @@ it('writes what h2load prints of each phase, published beside measured', () => {
   const distribution = (mean: number) => ({ min: 1, max: 2, mean, sd: 3, withinSdPercent: 50 });
   const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
   const figures = {
-    rps: 1, seconds: 2, successRatio: 0.15, transferBytesPerSecond: 3, receivedBytes: 4, headerBytes: 5, headerSavingsPercent: 60, bodyBytes: 7, tls,
-    latencyMs: distribution(11), connectMs: distribution(12), firstByteMs: distribution(13), perConnectionRps: distribution(14), perThreadRps: distribution(15),
+    rps: 1,
+    seconds: 2,
+    successRatio: 0.15,
+    transferBytesPerSecond: 3,
+    receivedBytes: 4,
+    headerBytes: 5,
+    headerSavingsPercent: 60,
+    bodyBytes: 7,
+    tls,
+    latencyMs: distribution(11),
+    connectMs: distribution(12),
+    firstByteMs: distribution(13),
+    perConnectionRps: distribution(14),
+    perThreadRps: distribution(15),
   };
   const measured = { ...phase, tls };
-  const [first, second, third, ...others] = linesOf('bench_phase', {
-    ...initial, published: { ...figures, phases: [figures, { rps: 8 }] }, rounds: [{ round: 1, phases: [measured] }],
-  }, publishedOnly) as [string, string, string];
+  const [first, second, third, ...others] = linesOf(
+    'bench_phase',
+    {
+      ...initial,
+      published: { ...figures, phases: [figures, { rps: 8 }] },
+      rounds: [{ round: 1, phases: [measured] }],
+    },
+    publishedOnly,
+  ) as [string, string, string];
   expect(others).toEqual([]);
   expect(fieldsOf(first).toSorted()).toEqual(Object.keys(benchPhase.fields).toSorted());
-  expect(first).toMatch(/^bench_phase,phase=1,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_seconds=2,seconds=2,published_rps=1,measured_rps=497.5,/);
+  expect(first).toMatch(
+    /^bench_phase,phase=1,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_seconds=2,seconds=2,published_rps=1,measured_rps=497.5,/,
+  );
   for (const field of [
-    'published_success_ratio=0.15', 'success_ratio=0.99', 'responses_4xx=2', 'errors=5', 'unsent=4', 'header_savings=0.75', 'published_header_savings=0.6',
-    'request_ms_mean=1.5', 'published_request_ms_mean=11', 'connect_ms_max=7', 'published_connect_ms_mean=12', 'first_byte_ms_min=0.1',
-    'published_first_byte_ms_mean=13', 'client_rps_mean=1', 'published_client_rps_mean=14', 'client_rps_within_sd=1', 'published_client_rps_within_sd=0.5', 'thread_rps_mean=1', 'published_thread_rps_mean=15',
-    'tls="TLSv1.2 AES P-256"', 'published_tls="TLSv1.2 AES P-256"',
-  ]) expect(first.split(/[ ,](?=[a-z]|\d+$)/)).toContain(field);
-  expect(second).toBe('bench_phase,phase=2,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_rps=8 1767323045678000001');
-  expect(third).toBe('bench_phase,phase=1,protocol=h2,run=r,scenario=s,variant=spdy '
-    + 'position=1,published_rps=600,published_total_bytes=90,published_header_bytes=10,published_header_savings=0.4 1767323045678000002');
+    'published_success_ratio=0.15',
+    'success_ratio=0.99',
+    'responses_4xx=2',
+    'errors=5',
+    'unsent=4',
+    'header_savings=0.75',
+    'published_header_savings=0.6',
+    'request_ms_mean=1.5',
+    'published_request_ms_mean=11',
+    'connect_ms_max=7',
+    'published_connect_ms_mean=12',
+    'first_byte_ms_min=0.1',
+    'published_first_byte_ms_mean=13',
+    'client_rps_mean=1',
+    'published_client_rps_mean=14',
+    'client_rps_within_sd=1',
+    'published_client_rps_within_sd=0.5',
+    'thread_rps_mean=1',
+    'published_thread_rps_mean=15',
+    'tls="TLSv1.2 AES P-256"',
+    'published_tls="TLSv1.2 AES P-256"',
+  ])
+    expect(first.split(/[ ,](?=[a-z]|\d+$)/)).toContain(field);
+  expect(second).toBe(
+    'bench_phase,phase=2,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_rps=8 1767323045678000001',
+  );
+  expect(third).toBe(
+    'bench_phase,phase=1,protocol=h2,run=r,scenario=s,variant=spdy ' +
+      'position=1,published_rps=600,published_total_bytes=90,published_header_bytes=10,published_header_savings=0.4 1767323045678000002',
+  );
 });
 
 it('writes a point per bucket, in their order, published beside measured', () => {
-  const buckets = [{ fromMs: 0, toMs: 0.15, count: 10 }, { fromMs: 0.15, toMs: 0.3, count: 20 }, { fromMs: 0.3, toMs: null, count: 10 }];
-  const published = [{ fromSeconds: 0, toSeconds: 150e-6, count: 0 }, { fromSeconds: 150e-6, toSeconds: 300e-6, count: 1 }, { fromSeconds: 300e-6, toSeconds: null, count: 3 }];
-  const lines = linesOf('bench_bucket', { ...initial, published: { buckets: published }, rounds: [1, 2].map((round) => ({ round, phases: [{ ...phase, buckets }] })) });
+  const buckets = [
+    { fromMs: 0, toMs: 0.15, count: 10 },
+    { fromMs: 0.15, toMs: 0.3, count: 20 },
+    { fromMs: 0.3, toMs: null, count: 10 },
+  ];
+  const published = [
+    { fromSeconds: 0, toSeconds: 150e-6, count: 0 },
+    { fromSeconds: 150e-6, toSeconds: 300e-6, count: 1 },
+    { fromSeconds: 300e-6, toSeconds: null, count: 3 },
+  ];
+  const lines = linesOf('bench_bucket', {
+    ...initial,
+    published: { buckets: published },
+    rounds: [1, 2].map((round) => ({ round, phases: [{ ...phase, buckets }] })),
+  });
   expect(lines).toEqual([
-    'bench_bucket,bucket=0–150\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial '
-      + 'position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0,count=20,share=0.25 1767323045678000000',
-    'bench_bucket,bucket=150–300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial '
-      + 'position=1,from_ms=0.15,to_ms=0.3,published_count=1,published_share=0.25,count=40,share=0.5 1767323045678000001',
-    'bench_bucket,bucket=over\\ 300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial '
-      + 'position=2,from_ms=0.3,published_count=3,published_share=0.75,count=20,share=0.25 1767323045678000002',
+    'bench_bucket,bucket=0–150\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial ' +
+      'position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0,count=20,share=0.25 1767323045678000000',
+    'bench_bucket,bucket=150–300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial ' +
+      'position=1,from_ms=0.15,to_ms=0.3,published_count=1,published_share=0.25,count=40,share=0.5 1767323045678000001',
+    'bench_bucket,bucket=over\\ 300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial ' +
+      'position=2,from_ms=0.3,published_count=3,published_share=0.75,count=20,share=0.25 1767323045678000002',
   ]);
   expect(fieldsOf(lines[0] as string)).toEqual(Object.keys(benchBucket.fields));
-  const [unmeasured] = linesOf('bench_bucket', { ...publishedOnly, published: { buckets: published } });
-  expect(unmeasured).toMatch(/ position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0 \d+$/);
+  const [unmeasured] = linesOf('bench_bucket', {
+    ...publishedOnly,
+    published: { buckets: published },
+  });
+  expect(unmeasured).toMatch(
+    / position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0 \d+$/,
+  );
 });
 
 it('never gives two points of a table the same measurement, tags and time', () => {
-  const buckets = [{ fromMs: 0, toMs: 0.15, count: 10 }, { fromMs: 0.15, toMs: null, count: 20 }];
+  const buckets = [
+    { fromMs: 0, toMs: 0.15, count: 10 },
+    { fromMs: 0.15, toMs: null, count: 20 },
+  ];
   const three = { round: 1, phases: [phase, phase, phase].map((one) => ({ ...one, buckets })) };
-  const points = ['bench_comparison', 'bench_phase', 'bench_bucket'].flatMap((measurement) => linesOf(measurement, { ...initial, rounds: [three] }, { ...tuned, rounds: [three] }, publishedOnly));
+  const points = ['bench_comparison', 'bench_phase', 'bench_bucket'].flatMap((measurement) =>
+    linesOf(
+      measurement,
+      { ...initial, rounds: [three] },
+      { ...tuned, rounds: [three] },
+      publishedOnly,
+    ),
+  );
   expect(points).toHaveLength(3 + 7 + 12);
   const keys = points.map((point) => point.replace(/ (?!µs|\d).* (?=\d+$)/, ' '));
   expect(new Set(keys).size).toBe(points.length);
@@ -256,11 +536,33 @@ it('never gives two points of a table the same measurement, tags and time', () =
 
 it('writes a point per number of streams, most first, beside HTTP/1.1, and none where there is no sweep', () => {
   const at = (name: string, streams: number | undefined, rps: number): MeasuredVariant => ({
-    ...initial, name, load: streams === undefined ? { protocol: 'http/1.1', threads: 1 } : { ...load, streams }, against: 'line',
-    rounds: [{ round: 1, phases: [{ ...phase, requests: rps, responses: { '2xx': rps, '3xx': 0, '4xx': 0, '5xx': 0 }, seconds: 1, rps }] }],
+    ...initial,
+    name,
+    load: streams === undefined ? { protocol: 'http/1.1', threads: 1 } : { ...load, streams },
+    against: 'line',
+    rounds: [
+      {
+        round: 1,
+        phases: [
+          {
+            ...phase,
+            requests: rps,
+            responses: { '2xx': rps, '3xx': 0, '4xx': 0, '5xx': 0 },
+            seconds: 1,
+            rps,
+          },
+        ],
+      },
+    ],
   });
   const line = at('line', undefined, 100);
-  const points = linesOf('bench_streams', line, at('few', 1, 90), at('most', 100, 300), at('some', 10, 200));
+  const points = linesOf(
+    'bench_streams',
+    line,
+    at('few', 1, 90),
+    at('most', 100, 300),
+    at('some', 10, 200),
+  );
   expect(points).toEqual([
     'bench_streams,run=r,scenario=s,server=nginx,streams=100,variant=most measured_rps=300,http1_rps=100 1767323045678000000',
     'bench_streams,run=r,scenario=s,server=nginx,streams=10,variant=some measured_rps=200,http1_rps=100 1767323045678000001',
@@ -271,25 +573,44 @@ it('writes a point per number of streams, most first, beside HTTP/1.1, and none 
 
 it('writes the rates that a search found, within which limit, and its steps by rate', async () => {
   const { written } = await searchRun(Date.parse('2026-01-02T03:04:05.678Z'), 4);
-  const [first, last] = [written[0], written.at(-1)].map((one) => one?.result as Result) as [Result, Result];
+  const [first, last] = [written[0], written.at(-1)].map((one) => one?.result as Result) as [
+    Result,
+    Result,
+  ];
   const rows = linesIn('bench_comparison', last);
-  expect(rows.map((row) => /^\S*?variant=([^,]+),version=1.22.1,within=p99\\ within\\ 5.00\\ ms /.exec(row)?.[1])).toEqual(['workers', 'open-file-cache']);
+  expect(
+    rows.map(
+      (row) =>
+        /^\S*?variant=([^,]+),version=1.22.1,within=p99\\ within\\ 5.00\\ ms /.exec(row)?.[1],
+    ),
+  ).toEqual(['workers', 'open-file-cache']);
   for (const [index, { rate, ci95 }] of last.search?.found.entries() ?? []) {
-    expect(rows[index]).toContain(` position=${index},measured_rps=${rate},found_low=${ci95?.[0]},found_high=${ci95?.[1]},found_at_least=${index},`);
+    expect(rows[index]).toContain(
+      ` position=${index},measured_rps=${rate},found_low=${ci95?.[0]},found_high=${ci95?.[1]},found_at_least=${index},`,
+    );
   }
   // The articles' figures are of another load.
   expect(tablePoints(last).filter((point) => point.includes('published_'))).toEqual([]);
   // One round has no interval.
-  expect(linesIn('bench_comparison', first).flatMap(fieldsOf).filter((field) => field.startsWith('found_'))).toEqual(['found_at_least', 'found_at_least']);
+  expect(
+    linesIn('bench_comparison', first)
+      .flatMap(fieldsOf)
+      .filter((field) => field.startsWith('found_')),
+  ).toEqual(['found_at_least', 'found_at_least']);
 
   const curve = linesIn('bench_curve', first);
-  expect(curve.map((line) => line.replace(`run=${first.run},scenario=${first.scenario}`, ''))).toEqual([
-    'bench_curve,,variant=workers position=0,rate=10010,p50_ms=1,p99_ms=4,kept=1 1767323045678000000', 'bench_curve,,variant=workers position=1,rate=10410,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000002',
-    'bench_curve,,variant=open-file-cache position=0,rate=12510,p50_ms=1,p99_ms=4,kept=1 1767323045678000001', 'bench_curve,,variant=open-file-cache position=1,rate=12910,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000003',
+  expect(
+    curve.map((line) => line.replace(`run=${first.run},scenario=${first.scenario}`, '')),
+  ).toEqual([
+    'bench_curve,,variant=workers position=0,rate=10010,p50_ms=1,p99_ms=4,kept=1 1767323045678000000',
+    'bench_curve,,variant=workers position=1,rate=10410,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000002',
+    'bench_curve,,variant=open-file-cache position=0,rate=12510,p50_ms=1,p99_ms=4,kept=1 1767323045678000001',
+    'bench_curve,,variant=open-file-cache position=1,rate=12910,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000003',
   ]);
   expect(fieldsOf(curve[0] as string)).toEqual(Object.keys(benchCurve.fields));
   // Written again, with more, each point takes the place of the one before, whoever has more of them.
-  const places = (result: Result): string[] => linesIn('bench_curve', result).map((line) => line.replace(/ .* /, ' '));
+  const places = (result: Result): string[] =>
+    linesIn('bench_curve', result).map((line) => line.replace(/ .* /, ' '));
   expect(places(last)).toHaveLength(2 * 4 + 3 * 4 - 1);
   expect(places(last)).toEqual(expect.arrayContaining(places(first)));
 });
@@ -297,22 +618,30 @@ it('writes the rates that a search found, within which limit, and its steps by r
 it('writes a sweep as a curve of each config, of which nothing was to be kept', async () => {
   const { written } = await sweepRun(0, [1000, 2000]);
   const { result } = written.at(-1) as Written;
-  expect(linesIn('bench_curve', result).map((line) => line.replace(`run=${result.run},scenario=${result.scenario}`, ''))).toEqual([
-    'bench_curve,,variant=workers position=0,rate=1000,p50_ms=0.25,p99_ms=1 0', 'bench_curve,,variant=workers position=1,rate=2000,p50_ms=0.5,p99_ms=2 4',
-    'bench_curve,,variant=open-file-cache position=0,rate=1000,p50_ms=0.2,p99_ms=0.8 1', 'bench_curve,,variant=open-file-cache position=1,rate=2000,p50_ms=0.4,p99_ms=1.6 5',
+  expect(
+    linesIn('bench_curve', result).map((line) =>
+      line.replace(`run=${result.run},scenario=${result.scenario}`, ''),
+    ),
+  ).toEqual([
+    'bench_curve,,variant=workers position=0,rate=1000,p50_ms=0.25,p99_ms=1 0',
+    'bench_curve,,variant=workers position=1,rate=2000,p50_ms=0.5,p99_ms=2 4',
+    'bench_curve,,variant=open-file-cache position=0,rate=1000,p50_ms=0.2,p99_ms=0.8 1',
+    'bench_curve,,variant=open-file-cache position=1,rate=2000,p50_ms=0.4,p99_ms=1.6 5',
   ]);
   expect(linesIn('bench_comparison', result).join()).not.toMatch(/within=|found_/);
   expect(linesOf('bench_curve', initial, tuned)).toEqual([]);
 });
 
-it('gives a server\'s memory at every sample and its cores between samples', () => {
+it("gives a server's memory at every sample and its cores between samples", () => {
   const { phase: _, protocol: __, ...ofServer } = tags;
   expect(serverSamplePoints(ofServer, [])).toEqual([]);
-  expect(serverSamplePoints(ofServer, [
-    { atMs: 1000, cpuSeconds: 1, rssBytes: 10 },
-    { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 },
-    { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 },
-  ])).toEqual([
+  expect(
+    serverSamplePoints(ofServer, [
+      { atMs: 1000, cpuSeconds: 1, rssBytes: 10 },
+      { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 },
+      { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 },
+    ]),
+  ).toEqual([
     'server_rss,round=1,run=r,scenario=s,server=nginx,variant=v value=10 1000000000',
     'server_rss,round=1,run=r,scenario=s,server=nginx,variant=v value=20 1500000000',
     'server_cpu,round=1,run=r,scenario=s,server=nginx,variant=v value=0.5 1500000000',
@@ -321,29 +650,58 @@ it('gives a server\'s memory at every sample and its cores between samples', () 
 });
 
 const newRun = {
-  run: 'r', scenario: 's', title: 'Is it faster?', startedAt: '1970-01-01T00:00:01.000Z', endedAt: '1970-01-01T00:00:02.000Z', state: 'complete' as const,
-  variants: [{ published: {}, rounds: [] }], integrity: null, noiseFloor: null, comparisons: [],
+  run: 'r',
+  scenario: 's',
+  title: 'Is it faster?',
+  startedAt: '1970-01-01T00:00:01.000Z',
+  endedAt: '1970-01-01T00:00:02.000Z',
+  state: 'complete' as const,
+  variants: [{ published: {}, rounds: [] }],
+  integrity: null,
+  noiseFloor: null,
+  comparisons: [],
 };
 
 it('keeps a run at the same point from start to end', () => {
-  expect(runPoint(newRun, false)).toBe('bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000,shown_to="now",rounds=0 1000000000');
+  expect(runPoint(newRun, false)).toBe(
+    'bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000,shown_to="now",rounds=0 1000000000',
+  );
   const rounds = Array.from({ length: 6 }, (_, index) => ({ round: index + 1, phases: [] }));
-  const run = { ...newRun, variants: [{ published: {}, rounds }], integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 }, noiseFloor: { rounds: 6, ratio: 1.25 } };
-  expect(runPoint(run, true))
-    .toBe('bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,shown_to="2000",rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000');
+  const run = {
+    ...newRun,
+    variants: [{ published: {}, rounds }],
+    integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 },
+    noiseFloor: { rounds: 6, ratio: 1.25 },
+  };
+  expect(runPoint(run, true)).toBe(
+    'bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,shown_to="2000",rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000',
+  );
 });
 
 it('has no band of noise around requests/s where that is of something else', () => {
   const noiseFloor = { rounds: 6, ratio: 1.25 };
   const [comparison] = result([workers, openFileCache]).comparisons;
-  const by = (metric: Metric): string => runPoint({ ...newRun, noiseFloor, comparisons: [{ ...comparison as Comparison, metric }] }, true);
+  const by = (metric: Metric): string =>
+    runPoint(
+      { ...newRun, noiseFloor, comparisons: [{ ...(comparison as Comparison), metric }] },
+      true,
+    );
   expect(by('rps')).toContain('noise_low=0.8');
   expect(by('p99')).not.toContain('noise_');
-  expect(runPoint({ ...newRun, noiseFloor, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [] } }, true)).not.toContain('noise_');
+  expect(
+    runPoint(
+      { ...newRun, noiseFloor, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [] } },
+      true,
+    ),
+  ).not.toContain('noise_');
 });
 
 it('says of a run that no article has figures of it', () => {
-  const fields = (...published: VariantResult['published'][]): string => runPoint({ ...newRun, variants: published.map((one) => ({ published: one, rounds: [] })) }, false);
+  const fields = (...published: VariantResult['published'][]): string =>
+    runPoint(
+      { ...newRun, variants: published.map((one) => ({ published: one, rounds: [] })) },
+      false,
+    );
   expect(fields(null)).toMatch(/,unpublished="published" 1000000000$/);
   expect(fields(null, {})).not.toContain('unpublished');
 });

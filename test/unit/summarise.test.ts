@@ -8,25 +8,66 @@ import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 /** With two workers and four threads. */
-const variant = (name: string, phases: readonly Phase[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => measured(name, phases, {
-  server: { name: 'nginx', version: '1.22.1', workers: 2, config: ['base', name], redirections: [] }, load: { protocol: 'http/1.1', threads: 4 }, setup: `base ${name}, workers 1`,
-  ...changes,
+const variant = (
+  name: string,
+  phases: readonly Phase[],
+  changes: Partial<MeasuredVariant> = {},
+): MeasuredVariant =>
+  measured(name, phases, {
+    server: {
+      name: 'nginx',
+      version: '1.22.1',
+      workers: 2,
+      config: ['base', name],
+      redirections: [],
+    },
+    load: { protocol: 'http/1.1', threads: 4 },
+    setup: `base ${name}, workers 1`,
+    ...changes,
+  });
+
+const counts = (requests: readonly number[]): Phase[] =>
+  requests.map((count) => phase({ requests: count }));
+const baseline = variant('workers', counts([600_000, 610_000, 590_000, 600_000]), {
+  published: { rps: 100 },
 });
 
-const counts = (requests: readonly number[]): Phase[] => requests.map((count) => phase({ requests: count }));
-const baseline = variant('workers', counts([600_000, 610_000, 590_000, 600_000]), { published: { rps: 100 } });
-
-function comparisonWith(requests: readonly number[], changes: Partial<MeasuredVariant> = {}, against = baseline, run = facts) {
-  return summarise(run, [against, variant('cache', counts(requests), { against: 'workers', ...changes })]).comparisons[0];
+function comparisonWith(
+  requests: readonly number[],
+  changes: Partial<MeasuredVariant> = {},
+  against = baseline,
+  run = facts,
+) {
+  return summarise(run, [
+    against,
+    variant('cache', counts(requests), { against: 'workers', ...changes }),
+  ]).comparisons[0];
 }
 
 describe('figures of a variant', () => {
   test('are medians over rounds, latencies of all of them, and shares of the cores', () => {
-    const { variants } = summarise({ ...facts, serverCores: 2, generatorCores: 4 }, [variant('workers', [
-      phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2, generatorCpuSeconds: 20 }),
-      phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5, generatorCpuSeconds: 30 }),
-      phase({ requests: 400_000, latencyMs: latency(2, 6, 20), serverCpuSeconds: 6, generatorCpuSeconds: 10 }),
-    ])]);
+    const { variants } = summarise({ ...facts, serverCores: 2, generatorCores: 4 }, [
+      variant('workers', [
+        phase({
+          requests: 100_000,
+          latencyMs: latency(1, 5, 10),
+          serverCpuSeconds: 2,
+          generatorCpuSeconds: 20,
+        }),
+        phase({
+          requests: 200_000,
+          latencyMs: latency(3, 7, 90),
+          serverCpuSeconds: 5,
+          generatorCpuSeconds: 30,
+        }),
+        phase({
+          requests: 400_000,
+          latencyMs: latency(2, 6, 20),
+          serverCpuSeconds: 6,
+          generatorCpuSeconds: 10,
+        }),
+      ]),
+    ]);
     expect(variants[0]).toMatchObject({
       rps: { median: 20_000 },
       serverCpuMicrosPerRequest: { median: 20 },
@@ -40,9 +81,20 @@ describe('figures of a variant', () => {
   });
 
   test('have no latency where nothing was answered', () => {
-    const silent = phase({ requests: 100, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, latencyMs: noLatency });
-    expect(summarise(facts, [variant('workers', [silent, silent])]).variants[0]).toMatchObject({ latencyMs: null, rps: { median: 0 } });
-    expect(summarise(facts, [variant('workers', [silent, phase({ requests: 100, latencyMs: latency(1, 2, 3) })])]).variants[0]?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
+    const silent = phase({
+      requests: 100,
+      responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
+      latencyMs: noLatency,
+    });
+    expect(summarise(facts, [variant('workers', [silent, silent])]).variants[0]).toMatchObject({
+      latencyMs: null,
+      rps: { median: 0 },
+    });
+    expect(
+      summarise(facts, [
+        variant('workers', [silent, phase({ requests: 100, latencyMs: latency(1, 2, 3) })]),
+      ]).variants[0]?.latencyMs,
+    ).toEqual({ p50: 1, p99: 2, max: 3 });
   });
 
   test.each([
@@ -50,41 +102,99 @@ describe('figures of a variant', () => {
     [{ workers: 1, threads: 1 }, 0.5, 1],
     [{ workers: 2, threads: 2 }, 0.25, 0.5],
     [{ workers: 16, threads: 10 }, 0.0625, 0.25],
-  ])('are shares of what workers and threads can use: %j', ({ workers, threads }, serverShare, generatorShare) => {
-    const [one] = summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [variant('workers', [
-      phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 }),
-    ], { server: { name: 'nginx', version: '', workers, config: [], redirections: [] }, load: { protocol: 'http/1.1', threads } })]).variants;
-    expect(one).toMatchObject({ serverShare, generatorShare });
-  });
+  ])(
+    'are shares of what workers and threads can use: %j',
+    ({ workers, threads }, serverShare, generatorShare) => {
+      const [one] = summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [
+        variant(
+          'workers',
+          [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })],
+          {
+            server: { name: 'nginx', version: '', workers, config: [], redirections: [] },
+            load: { protocol: 'http/1.1', threads },
+          },
+        ),
+      ]).variants;
+      expect(one).toMatchObject({ serverShare, generatorShare });
+    },
+  );
 
   test('of what runs at an address are without its CPU time, and the generator may be at its limit all the same', () => {
-    const there = (generatorCpuSeconds: number): MeasuredVariant => variant('there', [1, 2, 3, 4].map((index) => (
-      phase({ requests: 1000 + index, seconds: 10, serverCpuSeconds: null, serverRssBytes: null, generatorCpuSeconds }))), { against: 'workers' });
-    const workers = variant('workers', [1, 2, 3, 4].map((index) => phase({ requests: 2000 + index, serverCpuSeconds: 9.9 })));
+    const there = (generatorCpuSeconds: number): MeasuredVariant =>
+      variant(
+        'there',
+        [1, 2, 3, 4].map((index) =>
+          phase({
+            requests: 1000 + index,
+            seconds: 10,
+            serverCpuSeconds: null,
+            serverRssBytes: null,
+            generatorCpuSeconds,
+          }),
+        ),
+        { against: 'workers' },
+      );
+    const workers = variant(
+      'workers',
+      [1, 2, 3, 4].map((index) => phase({ requests: 2000 + index, serverCpuSeconds: 9.9 })),
+    );
     const own = { ...facts, serverCores: 1, generatorCores: 1 };
     const { variants, comparisons, warnings } = summarise(own, [workers, there(5)]);
-    expect(variants[1]).toMatchObject({ serverCpuMicrosPerRequest: null, serverShare: null, generatorShare: 0.5 });
+    expect(variants[1]).toMatchObject({
+      serverCpuMicrosPerRequest: null,
+      serverShare: null,
+      generatorShare: 0.5,
+    });
     expect(comparisons[0]).toMatchObject({ verdict: 'slower', cpu: null, disagreement: '' });
     expect(warnings.map(({ kind }) => kind)).not.toContain('generator-limit');
     const busy = summarise(own, [workers, there(9.9)]);
-    expect(busy.comparisons[0]).toMatchObject({ verdict: 'none', why: 'the generator was the limit with there' });
-    expect(busy.warnings.map(warningText)).toContainEqual(expect.stringMatching(/^there: the generator was at its limit \(99 % .*\), so the server may be able to do more: /));
-    expect(summarise({ ...own, metric: 'cpu' }, [workers, there(5)]).comparisons[0]).toMatchObject({ verdict: 'none', why: 'no CPU time was measured in a whole round' });
+    expect(busy.comparisons[0]).toMatchObject({
+      verdict: 'none',
+      why: 'the generator was the limit with there',
+    });
+    expect(busy.warnings.map(warningText)).toContainEqual(
+      expect.stringMatching(
+        /^there: the generator was at its limit \(99 % .*\), so the server may be able to do more: /,
+      ),
+    );
+    expect(summarise({ ...own, metric: 'cpu' }, [workers, there(5)]).comparisons[0]).toMatchObject({
+      verdict: 'none',
+      why: 'no CPU time was measured in a whole round',
+    });
   });
 
   test('take the class of status that is expected for success, and no other', () => {
-    const lost = phase({ requests: 1000, responses: { '2xx': 100, '3xx': 0, '4xx': 900, '5xx': 0 }, expected: '4xx' });
+    const lost = phase({
+      requests: 1000,
+      responses: { '2xx': 100, '3xx': 0, '4xx': 900, '5xx': 0 },
+      expected: '4xx',
+    });
     const { variants, warnings } = summarise(facts, [variant('workers', [lost])]);
-    expect(variants[0]).toMatchObject({ successRatio: 0.9, phases: [{ successRatio: 0.9, expected: '4xx' }] });
-    expect(warnings.map(warningText)).toContainEqual('workers: 100 answers with 2xx among 1,000 requests: requests/s alone do not compare');
+    expect(variants[0]).toMatchObject({
+      successRatio: 0.9,
+      phases: [{ successRatio: 0.9, expected: '4xx' }],
+    });
+    expect(warnings.map(warningText)).toContainEqual(
+      'workers: 100 answers with 2xx among 1,000 requests: requests/s alone do not compare',
+    );
   });
 
-  test.each<[string, Partial<Phase>, number, boolean]>([['of a page with 200, of a person\'s own server', { expected: '2xx' }, 0.5, true], ['of a shipped one', {}, 1, false]])('take redirections %s alike for success and for the warning', (_, expected, successRatio, isTold) => {
-    const half = phase({ requests: 1000, responses: { '2xx': 500, '3xx': 500, '4xx': 0, '5xx': 0 }, ...expected });
-    const { variants, warnings } = summarise(facts, [variant('workers', [half])]);
-    expect(variants[0]?.successRatio).toBe(successRatio);
-    expect(warnings.some(({ kind }) => kind === 'failures')).toBe(isTold);
-  });
+  test.each<[string, Partial<Phase>, number, boolean]>([
+    ["of a page with 200, of a person's own server", { expected: '2xx' }, 0.5, true],
+    ['of a shipped one', {}, 1, false],
+  ])(
+    'take redirections %s alike for success and for the warning',
+    (_, expected, successRatio, isTold) => {
+      const half = phase({
+        requests: 1000,
+        responses: { '2xx': 500, '3xx': 500, '4xx': 0, '5xx': 0 },
+        ...expected,
+      });
+      const { variants, warnings } = summarise(facts, [variant('workers', [half])]);
+      expect(variants[0]?.successRatio).toBe(successRatio);
+      expect(warnings.some(({ kind }) => kind === 'failures')).toBe(isTold);
+    },
+  );
 
   test('count errors and answers other than 2xx and 3xx over all rounds', () => {
     const bad = phase({
@@ -94,42 +204,91 @@ describe('figures of a variant', () => {
       errorCauses: { ...noCauses, refused: 4, reset: 6 },
       errorExample: 'connection refused',
     });
-    const { variants, warnings } = summarise(facts, [variant('workers', [bad, phase({ requests: 1_000_000 })])]);
+    const { variants, warnings } = summarise(facts, [
+      variant('workers', [bad, phase({ requests: 1_000_000 })]),
+    ]);
     expect(variants[0]?.errorsPerMillion).toBe(5);
     expect(variants[0]?.successRatio).toBe(0.975);
-    expect(warnings).toContainEqual({ kind: 'failures', variant: 'workers', requests: 2_000_000, failures: ['10 errors (6 reset, 4 refused)', '29,990 answers with 5xx', '20,000 answers with 4xx'] });
+    expect(warnings).toContainEqual({
+      kind: 'failures',
+      variant: 'workers',
+      requests: 2_000_000,
+      failures: [
+        '10 errors (6 reset, 4 refused)',
+        '29,990 answers with 5xx',
+        '20,000 answers with 4xx',
+      ],
+    });
   });
 
   test('are of what was answered: attempts that failed are neither requests/s nor share in the CPU time', () => {
-    const errors = { connect: 0, tls: 0, read: 60_000, write: 0, timeout: 0, protocol: 0, total: 60_000 };
-    const half = phase({ requests: 100_000, rps: 10_000, responses: { '2xx': 30_000, '3xx': 0, '4xx': 6000, '5xx': 4000 }, errors, serverCpuSeconds: 2 });
+    const errors = {
+      connect: 0,
+      tls: 0,
+      read: 60_000,
+      write: 0,
+      timeout: 0,
+      protocol: 0,
+      total: 60_000,
+    };
+    const half = phase({
+      requests: 100_000,
+      rps: 10_000,
+      responses: { '2xx': 30_000, '3xx': 0, '4xx': 6000, '5xx': 4000 },
+      errors,
+      serverCpuSeconds: 2,
+    });
     const [one] = summarise(facts, [variant('workers', [half])]).variants;
     expect(one).toMatchObject({
-      rps: { median: 4000 }, phases: [{ rps: { median: 4000 } }], serverCpuMicrosPerRequest: { median: 50 }, errorsPerMillion: 600_000, successRatio: 0.3,
+      rps: { median: 4000 },
+      phases: [{ rps: { median: 4000 } }],
+      serverCpuMicrosPerRequest: { median: 50 },
+      errorsPerMillion: 600_000,
+      successRatio: 0.3,
     });
     const whole = phase({ requests: 40_000, serverCpuSeconds: 2 });
-    const { comparisons } = summarise(facts, [variant('a', [whole, whole, whole, whole]), variant('b', [half, half, half, half], { against: 'a' })]);
+    const { comparisons } = summarise(facts, [
+      variant('a', [whole, whole, whole, whole]),
+      variant('b', [half, half, half, half], { against: 'a' }),
+    ]);
     expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
   });
 
   test('count those that hung against the success ratio, and results that do not tell of any as having none', () => {
     const hanging = phase({ requests: 900, inFlight: 120, hung: 100 });
     const { variants, warnings } = summarise(facts, [variant('workers', [hanging])]);
-    expect(variants[0]).toMatchObject({ successRatio: 0.9, errorsPerMillion: 0, phases: [{ hung: 100, successRatio: 0.9 }] });
+    expect(variants[0]).toMatchObject({
+      successRatio: 0.9,
+      errorsPerMillion: 0,
+      phases: [{ hung: 100, successRatio: 0.9 }],
+    });
     expect(warnings.map(warningText)).toEqual([
       '1 round: a verdict needs 4',
       'workers: 100 requests were never answered and had waited for more than 1.00 s when the load ended: the server has probably forgotten them; they count as failed',
     ]);
-    const connecting = summarise(facts, [variant('workers', [{ ...hanging, connectMs: latency(900, 1500, 1532) }])]);
+    const connecting = summarise(facts, [
+      variant('workers', [{ ...hanging, connectMs: latency(900, 1500, 1532) }]),
+    ]);
     expect(connecting.warnings.map(warningText)).toContain(
       'workers: 100 requests were never answered and had waited for more than 1.00 s when the load ended: connections were still being made, one of which took 1.53 s: give them more time (--duration), or take fewer (-c); they count as failed',
     );
   });
 
   test('of a variant that nobody measured here are null', () => {
-    const { variants, comparisons, warnings } = summarise(facts, [baseline, variant('spdy', [], { published: { rps: 5 }, against: 'workers' })]);
+    const { variants, comparisons, warnings } = summarise(facts, [
+      baseline,
+      variant('spdy', [], { published: { rps: 5 }, against: 'workers' }),
+    ]);
     expect(variants[1]).toMatchObject({
-      name: 'spdy', rounds: [], rps: null, latencyMs: null, errorsPerMillion: null, successRatio: null, serverShare: null, traffic: null, phases: [],
+      name: 'spdy',
+      rounds: [],
+      rps: null,
+      latencyMs: null,
+      errorsPerMillion: null,
+      successRatio: null,
+      serverShare: null,
+      traffic: null,
+      phases: [],
     });
     expect(comparisons).toEqual([]);
     expect(warnings).toEqual([]);
@@ -138,8 +297,16 @@ describe('figures of a variant', () => {
 
 describe('a comparison', () => {
   test('has the ratio within rounds, its interval and the published ratio', () => {
-    const comparison = comparisonWith([720_000, 732_000, 708_000, 720_000], { published: { rps: 112 } });
-    expect(comparison).toMatchObject({ metric: 'rps', variant: 'cache', baseline: 'workers', verdict: 'faster', publishedRatio: 1.12 });
+    const comparison = comparisonWith([720_000, 732_000, 708_000, 720_000], {
+      published: { rps: 112 },
+    });
+    expect(comparison).toMatchObject({
+      metric: 'rps',
+      variant: 'cache',
+      baseline: 'workers',
+      verdict: 'faster',
+      publishedRatio: 1.12,
+    });
     expect(comparison?.ratio).toBeCloseTo(1.2, 12);
     expect(comparison?.ci95[0]).toBeCloseTo(1.2, 12);
   });
@@ -147,93 +314,203 @@ describe('a comparison', () => {
   test('needs a difference: one core makes one worker of any number, and more cores do not', () => {
     const requests = [700_000, 720_000, 690_000, 705_000];
     const same = { setup: baseline.setup };
-    expect(comparisonWith(requests, same)).toMatchObject({ verdict: 'none', why: 'the same config and load here' });
-    expect(comparisonWith(requests, same, baseline, { ...facts, serverCores: 2 })?.why).toBe('the same config and load here');
+    expect(comparisonWith(requests, same)).toMatchObject({
+      verdict: 'none',
+      why: 'the same config and load here',
+    });
+    expect(comparisonWith(requests, same, baseline, { ...facts, serverCores: 2 })?.why).toBe(
+      'the same config and load here',
+    );
     const more = { ...same, setupOnMoreCores: 'base workers, workers 2' };
     expect(comparisonWith(requests, more)?.why).toBe('needs 2 server cores');
-    expect(comparisonWith(requests, more, { ...baseline, setupOnMoreCores: more.setupOnMoreCores })?.why).toBe('the same config and load here');
-    expect(comparisonWith(requests, more, baseline, { ...facts, serverCores: 4 })?.why).toBe('needs 5 server cores');
+    expect(
+      comparisonWith(requests, more, { ...baseline, setupOnMoreCores: more.setupOnMoreCores })?.why,
+    ).toBe('the same config and load here');
+    expect(comparisonWith(requests, more, baseline, { ...facts, serverCores: 4 })?.why).toBe(
+      'needs 5 server cores',
+    );
   });
 
   test('needs answers: refused connections are not speed', () => {
-    const failing = phase({ requests: 9_000_000, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 }, errors: { connect: 9_000_000, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 9_000_000 } });
-    const { comparisons } = summarise(facts, [baseline, variant('cache', [failing, failing, failing, failing], { against: 'workers' })]);
-    expect(comparisons[0]).toMatchObject({ ratio: 0, verdict: 'none', why: 'nothing was answered in a whole round' });
+    const failing = phase({
+      requests: 9_000_000,
+      responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
+      errors: {
+        connect: 9_000_000,
+        tls: 0,
+        read: 0,
+        write: 0,
+        timeout: 0,
+        protocol: 0,
+        total: 9_000_000,
+      },
+    });
+    const { comparisons } = summarise(facts, [
+      baseline,
+      variant('cache', [failing, failing, failing, failing], { against: 'workers' }),
+    ]);
+    expect(comparisons[0]).toMatchObject({
+      ratio: 0,
+      verdict: 'none',
+      why: 'nothing was answered in a whole round',
+    });
   });
 
   test('with a round in which nothing ended has no ratio', () => {
-    const { variants, comparisons } = summarise(facts, [baseline, variant('cache', counts([0, 0, 0, 0]), { against: 'workers' })]);
-    expect(comparisons[0]).toMatchObject({ ratio: 0, ci95: [0, 0], verdict: 'none', why: 'nothing was answered in a whole round' });
-    expect(variants[1]).toMatchObject({ rps: { median: 0 }, serverCpuMicrosPerRequest: null, errorsPerMillion: null, successRatio: null });
+    const { variants, comparisons } = summarise(facts, [
+      baseline,
+      variant('cache', counts([0, 0, 0, 0]), { against: 'workers' }),
+    ]);
+    expect(comparisons[0]).toMatchObject({
+      ratio: 0,
+      ci95: [0, 0],
+      verdict: 'none',
+      why: 'nothing was answered in a whole round',
+    });
+    expect(variants[1]).toMatchObject({
+      rps: { median: 0 },
+      serverCpuMicrosPerRequest: null,
+      errorsPerMillion: null,
+      successRatio: null,
+    });
   });
 });
 
 describe('warnings', () => {
-  const kinds = (run: RunFacts, ...variants: MeasuredVariant[]) => summarise(run, variants).warnings.map(({ kind }) => kind);
-  const used = (server: number, generator: number) => variant('workers', Array.from({ length: 4 }, () => (
-    phase({ requests: 1000, serverCpuSeconds: server * 10, generatorCpuSeconds: generator * 10 }))));
+  const kinds = (run: RunFacts, ...variants: MeasuredVariant[]) =>
+    summarise(run, variants).warnings.map(({ kind }) => kind);
+  const used = (server: number, generator: number) =>
+    variant(
+      'workers',
+      Array.from({ length: 4 }, () =>
+        phase({
+          requests: 1000,
+          serverCpuSeconds: server * 10,
+          generatorCpuSeconds: generator * 10,
+        }),
+      ),
+    );
 
   test('say that a run was quick or short', () => {
     expect(kinds({ ...facts, quick: true }, used(1, 0.7))).toEqual(['quick']);
-    expect(kinds(facts, { ...used(1, 0.7), rounds: used(1, 0.7).rounds.slice(0, 3) })).toEqual(['few-rounds']);
+    expect(kinds(facts, { ...used(1, 0.7), rounds: used(1, 0.7).rounds.slice(0, 3) })).toEqual([
+      'few-rounds',
+    ]);
     expect(kinds(facts, { ...used(1, 0.7), rounds: [] })).toEqual([]);
   });
 
   test('say that a baseline was left out, but not of a variant that is a baseline itself', () => {
     const unlimited = { ...used(1, 0.7), name: 'unlimited', against: 'workers' };
     expect(kinds(facts, unlimited)).toEqual(['no-baseline']);
-    expect(kinds(facts, unlimited, { ...used(1, 0.7), name: 'cache', against: 'unlimited' })).toEqual([]);
+    expect(
+      kinds(facts, unlimited, { ...used(1, 0.7), name: 'cache', against: 'unlimited' }),
+    ).toEqual([]);
     const { against: _, ...first } = used(1, 0.7);
     const others = [unlimited, { ...first, name: 'h2o', setup: 'h2o' }];
-    expect(summarise(facts, others, { alsoCompare: [{ variant: 'unlimited', against: 'h2o' }] }).warnings).toEqual([]);
+    expect(
+      summarise(facts, others, { alsoCompare: [{ variant: 'unlimited', against: 'h2o' }] })
+        .warnings,
+    ).toEqual([]);
   });
 
   test('of failures are one line with what failed', () => {
-    expect(warningText({ kind: 'failures', variant: 'workers', requests: 2_000_000, failures: ['1 error (1 refused)', '1,200 answers with 5xx'] })).toBe(
+    expect(
+      warningText({
+        kind: 'failures',
+        variant: 'workers',
+        requests: 2_000_000,
+        failures: ['1 error (1 refused)', '1,200 answers with 5xx'],
+      }),
+    ).toBe(
       'workers: 1 error (1 refused) and 1,200 answers with 5xx among 2,000,000 requests: requests/s alone do not compare',
     );
   });
 });
 
 describe('a variant that is published only', () => {
-  const spdy = variant('spdy', [], { server: null, publishedOnly: 'SPDY is gone', published: { rps: 174 }, against: 'workers' });
+  const spdy = variant('spdy', [], {
+    server: null,
+    publishedOnly: 'SPDY is gone',
+    published: { rps: 174 },
+    against: 'workers',
+  });
 
-  test('has the article\'s ratio, and no verdict', () => {
+  test("has the article's ratio, and no verdict", () => {
     const { variants, comparisons } = summarise(facts, [baseline, spdy]);
     expect(variants[1]).toMatchObject({ server: null, publishedOnly: 'SPDY is gone', rps: null });
-    expect(comparisons).toEqual([{
-      metric: 'rps', variant: 'spdy', baseline: 'workers', ratio: 0, ci95: [0, 0], verdict: 'none', why: 'published only', publishedRatio: 1.74,
-      cpu: null, latency: { p50: null, p90: null, p99: null }, roundRatios: [], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '', delayNotHeld: [],
-    }]);
+    expect(comparisons).toEqual([
+      {
+        metric: 'rps',
+        variant: 'spdy',
+        baseline: 'workers',
+        ratio: 0,
+        ci95: [0, 0],
+        verdict: 'none',
+        why: 'published only',
+        publishedRatio: 1.74,
+        cpu: null,
+        latency: { p50: null, p90: null, p99: null },
+        roundRatios: [],
+        outliers: [],
+        swayedBy: null,
+        roundsNeeded: null,
+        disagreement: '',
+        delayNotHeld: [],
+      },
+    ]);
   });
 
   test('is compared with nothing without its baseline', () => {
-    expect(summarise(facts, [variant('other', [phase({ requests: 1 })]), spdy]).comparisons).toEqual([]);
+    expect(
+      summarise(facts, [variant('other', [phase({ requests: 1 })]), spdy]).comparisons,
+    ).toEqual([]);
   });
 });
 
 describe('an open model', () => {
-  const atRate = (name: string, changes: Partial<Phase>, against?: string): MeasuredVariant => variant(
-    name, Array.from({ length: 4 }, () => phase({ requests: 10_000, ...changes })),
-    { load: { protocol: 'h2', threads: 1, rate: 1000, streams: 250 }, ...(against === undefined ? {} : { against }) },
-  );
+  const atRate = (name: string, changes: Partial<Phase>, against?: string): MeasuredVariant =>
+    variant(
+      name,
+      Array.from({ length: 4 }, () => phase({ requests: 10_000, ...changes })),
+      {
+        load: { protocol: 'h2', threads: 1, rate: 1000, streams: 250 },
+        ...(against === undefined ? {} : { against }),
+      },
+    );
   const buckets = (...counts: [number, number, number]): Phase['buckets'] => [
-    { fromMs: 0, toMs: 0.15, count: counts[0] }, { fromMs: 0.15, toMs: 0.25, count: counts[1] }, { fromMs: 0.25, toMs: null, count: counts[2] },
+    { fromMs: 0, toMs: 0.15, count: counts[0] },
+    { fromMs: 0.15, toMs: 0.25, count: counts[1] },
+    { fromMs: 0.25, toMs: null, count: counts[2] },
   ];
 
   test('has verdicts on latency, since the rate sets requests/s', () => {
-    expect(summarise(facts, [atRate('workers', {}), atRate('h2o', { latencyMs: latency(1.5, 2, 9) }, 'workers')]).comparisons[0]).toMatchObject({
-      metric: 'p99', ratio: expect.closeTo(2 / 3, 9) as number, verdict: 'faster', latency: { p50: { verdict: 'same' } },
+    expect(
+      summarise(facts, [
+        atRate('workers', {}),
+        atRate('h2o', { latencyMs: latency(1.5, 2, 9) }, 'workers'),
+      ]).comparisons[0],
+    ).toMatchObject({
+      metric: 'p99',
+      ratio: expect.closeTo(2 / 3, 9) as number,
+      verdict: 'faster',
+      latency: { p50: { verdict: 'same' } },
     });
   });
 
   test('adds up the buckets of all rounds', () => {
-    const rounds = [buckets(1, 2, 3), buckets(10, 20, 30), buckets(0, 0, 34)].map((one) => phase({ requests: 100, buckets: one }));
+    const rounds = [buckets(1, 2, 3), buckets(10, 20, 30), buckets(0, 0, 34)].map((one) =>
+      phase({ requests: 100, buckets: one }),
+    );
     expect(summarise(facts, [variant('workers', rounds)]).variants[0]?.phases[0]?.buckets).toEqual([
-      { fromMs: 0, toMs: 0.15, count: 11, share: 0.11 }, { fromMs: 0.15, toMs: 0.25, count: 22, share: 0.22 }, { fromMs: 0.25, toMs: null, count: 67, share: 0.67 },
+      { fromMs: 0, toMs: 0.15, count: 11, share: 0.11 },
+      { fromMs: 0.15, toMs: 0.25, count: 22, share: 0.22 },
+      { fromMs: 0.25, toMs: null, count: 67, share: 0.67 },
     ]);
-    expect(summarise(facts, [variant('workers', [phase({ requests: 0, buckets: buckets(0, 0, 0) })])]).variants[0]?.phases[0]?.buckets.map(({ share }) => share))
-      .toEqual([0, 0, 0]);
+    expect(
+      summarise(facts, [
+        variant('workers', [phase({ requests: 0, buckets: buckets(0, 0, 0) })]),
+      ]).variants[0]?.phases[0]?.buckets.map(({ share }) => share),
+    ).toEqual([0, 0, 0]);
   });
 
   const warnings = (changes: Partial<Phase>, load: Partial<MeasuredVariant['load']> = {}) => {
@@ -242,34 +519,62 @@ describe('an open model', () => {
   };
 
   test('says what could not be sent', () => {
-    expect(warnings({ unsent: 5 })).toMatchObject([{ kind: 'unsent', variant: 'workers', requests: 40_000, unsent: 20 }]);
+    expect(warnings({ unsent: 5 })).toMatchObject([
+      { kind: 'unsent', variant: 'workers', requests: 40_000, unsent: 20 },
+    ]);
   });
 
   test('says that requests left late, where that is a quarter of the latency, or as much as the narrowest bucket', () => {
     // p99 of the latency is 3 ms.
     expect(warnings({ sendDelayMs: latency(0.2, 0.74, 3) })).toEqual([]);
-    expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toMatchObject([{ kind: 'late-sends', variant: 'workers', p99Ms: 0.76, latencyMs: 3 }]);
-    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.09, 3, { min: 0 }) })).toEqual([]);
-    expect(warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.11, 3, { min: 0 }) })).toMatchObject([{ kind: 'late-sends', p99Ms: 0.11 }]);
+    expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toMatchObject([
+      { kind: 'late-sends', variant: 'workers', p99Ms: 0.76, latencyMs: 3 },
+    ]);
+    expect(
+      warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.09, 3, { min: 0 }) }),
+    ).toEqual([]);
+    expect(
+      warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.11, 3, { min: 0 }) }),
+    ).toMatchObject([{ kind: 'late-sends', p99Ms: 0.11 }]);
     expect(warnings({})).toEqual([]);
     // A rate that was not reached has a sentence of its own.
-    expect(warnings({ sendDelayMs: latency(500, 900, 1000), requests: 9000, seconds: 11 })).toEqual([]);
+    expect(warnings({ sendDelayMs: latency(500, 900, 1000), requests: 9000, seconds: 11 })).toEqual(
+      [],
+    );
   });
 
   test('says why they left late', () => {
-    const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90), serverCpuSeconds: 3 };
-    const said = (changes: Partial<Phase>): string[] => warnings({ ...late, ...changes }).map(warningText);
-    const begin = 'workers: one request in a hundred left 77.00 ms late or more, which its latency includes (p99 106.00 ms): ';
-    expect(said({})).toEqual([`${begin}neither side was at its limit (run again on a quieter machine, or with more connections)`]);
+    const late = {
+      latencyMs: latency(50, 106, 120),
+      sendDelayMs: latency(1, 77, 90),
+      serverCpuSeconds: 3,
+    };
+    const said = (changes: Partial<Phase>): string[] =>
+      warnings({ ...late, ...changes }).map(warningText);
+    const begin =
+      'workers: one request in a hundred left 77.00 ms late or more, which its latency includes (p99 106.00 ms): ';
+    expect(said({})).toEqual([
+      `${begin}neither side was at its limit (run again on a quieter machine, or with more connections)`,
+    ]);
     expect(said({ generatorCpuSeconds: 9.7 })).toContain(`${begin}the generator was at its limit`);
   });
 });
 
 describe('phases', () => {
-  const answered = (requests: number, seconds: number, failed: number): Phase => phase({
-    requests, seconds, rps: requests / seconds, responses: { '2xx': requests - failed, '3xx': 0, '4xx': failed, '5xx': 0 },
-    bytes: { received: requests * 1000, headers: requests * 10, headersDecoded: requests * 100, body: requests * 900, sent: requests },
-  });
+  const answered = (requests: number, seconds: number, failed: number): Phase =>
+    phase({
+      requests,
+      seconds,
+      rps: requests / seconds,
+      responses: { '2xx': requests - failed, '3xx': 0, '4xx': failed, '5xx': 0 },
+      bytes: {
+        received: requests * 1000,
+        headers: requests * 10,
+        headersDecoded: requests * 100,
+        body: requests * 900,
+        sent: requests,
+      },
+    });
   const img = variant('nghttpd', [], {
     rounds: [
       { round: 1, phases: [answered(100, 10, 0), answered(100, 2, 80)] },
@@ -279,39 +584,74 @@ describe('phases', () => {
   });
   const [result] = summarise(facts, [img]).variants;
 
-  test('have figures of their own beside the round\'s', () => {
+  test("have figures of their own beside the round's", () => {
     expect(result?.phases).toMatchObject([
-      { phase: 1, rps: { median: 100 / 12 }, seconds: 12, successRatio: 1, requests: 100, receivedBytesPerSecond: 100_000 / 12 },
-      { phase: 2, rps: { median: 50 }, seconds: 2, successRatio: 0.4, responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 } },
+      {
+        phase: 1,
+        rps: { median: 100 / 12 },
+        seconds: 12,
+        successRatio: 1,
+        requests: 100,
+        receivedBytesPerSecond: 100_000 / 12,
+      },
+      {
+        phase: 2,
+        rps: { median: 50 },
+        seconds: 2,
+        successRatio: 0.4,
+        responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 },
+      },
     ]);
     expect(result).toMatchObject({ rps: { median: 200 / 16 }, successRatio: 0.7 });
     expect(result?.traffic).toMatchObject({
-      requests: 200, seconds: 16, receivedBytesPerSecond: 200_000 / 16, headerSavingsPercent: 90,
+      requests: 200,
+      seconds: 16,
+      receivedBytesPerSecond: 200_000 / 16,
+      headerSavingsPercent: 90,
       bytes: { received: 200_000, headers: 2000, headersDecoded: 20_000, body: 180_000, sent: 200 },
     });
   });
 
   test('in which more than one request in a hundred failed leave no verdict on requests/s', () => {
-    const other = variant('nginx', [], { against: 'nghttpd', rounds: [...img.rounds, ...img.rounds].map(({ phases }, index) => ({ round: index, phases })) });
-    expect(summarise(facts, [{ ...img, rounds: other.rounds }, other]).comparisons[0]).toMatchObject({
-      verdict: 'none', why: '30 % of the requests of nghttpd failed',
+    const other = variant('nginx', [], {
+      against: 'nghttpd',
+      rounds: [...img.rounds, ...img.rounds].map(({ phases }, index) => ({ round: index, phases })),
+    });
+    expect(
+      summarise(facts, [{ ...img, rounds: other.rounds }, other]).comparisons[0],
+    ).toMatchObject({
+      verdict: 'none',
+      why: '30 % of the requests of nghttpd failed',
     });
   });
 });
 
 describe('distributions', () => {
-  const round = (rps: number, ms: number): Phase => phase({
-    requests: rps * 10, connectMs: latency(ms, ms, ms, { min: ms, mean: ms, sd: 0, histogram: [[ms, 100]] }), perThreadRps: { min: rps, mean: rps, sd: 0, withinSd: 1, max: rps },
-  });
+  const round = (rps: number, ms: number): Phase =>
+    phase({
+      requests: rps * 10,
+      connectMs: latency(ms, ms, ms, { min: ms, mean: ms, sd: 0, histogram: [[ms, 100]] }),
+      perThreadRps: { min: rps, mean: rps, sd: 0, withinSd: 1, max: rps },
+    });
 
   test('are those of all rounds together', () => {
-    const [result] = summarise(facts, [variant('workers', [round(100, 1), round(300, 2), round(200, 6)])]).variants;
-    expect(result?.phases[0]).toMatchObject({ connectMs: { min: 1, mean: 3, p50: 2, p99: 6, max: 6 }, perThreadRps: { min: 100, mean: 200, max: 300 } });
+    const [result] = summarise(facts, [
+      variant('workers', [round(100, 1), round(300, 2), round(200, 6)]),
+    ]).variants;
+    expect(result?.phases[0]).toMatchObject({
+      connectMs: { min: 1, mean: 3, p50: 2, p99: 6, max: 6 },
+      perThreadRps: { min: 100, mean: 200, max: 300 },
+    });
     expect(result?.phases[0]?.connectMs).not.toHaveProperty('histogram');
   });
 
   test('stand in the table too', () => {
-    const [result] = summarise(facts, [variant('workers', [phase({ requests: 1, latencyMs: latency(1, 3, 4) }), phase({ requests: 1, latencyMs: latency(2, 9, 20) })])]).variants;
+    const [result] = summarise(facts, [
+      variant('workers', [
+        phase({ requests: 1, latencyMs: latency(1, 3, 4) }),
+        phase({ requests: 1, latencyMs: latency(2, 9, 20) }),
+      ]),
+    ]).variants;
     // 1600 of 2000 are at most 2 ms, 199 more at most 3.
     expect(result?.latencyMs).toEqual({ p50: 2, p99: 9, max: 20 });
     expect(result?.phases[0]?.latencyMs).toMatchObject({ p50: 2, p99: 9, max: 20 });
@@ -319,25 +659,58 @@ describe('distributions', () => {
 });
 
 describe('TLS and streams', () => {
-  const negotiated = (name: string, keyExchange: string, changes: Partial<Phase> = {}): MeasuredVariant => variant(name, Array.from({ length: 4 }, () => phase({
-    requests: 1000, tls: { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange }, ...changes,
-  })));
+  const negotiated = (
+    name: string,
+    keyExchange: string,
+    changes: Partial<Phase> = {},
+  ): MeasuredVariant =>
+    variant(
+      name,
+      Array.from({ length: 4 }, () =>
+        phase({
+          requests: 1000,
+          tls: { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange },
+          ...changes,
+        }),
+      ),
+    );
 
   test('that variants negotiated differently are one line, plain HTTP aside', () => {
-    const { warnings } = summarise(facts, [negotiated('nginx', 'P-384'), negotiated('h2o', 'P-256'), negotiated('nginx-p256', 'P-256'), baseline]);
-    expect(warnings.map(warningText)).toEqual(['TLS key exchange differs: P-384 (nginx), P-256 (h2o, nginx-p256)']);
-    expect(summarise(facts, [negotiated('nginx', 'P-256'), negotiated('h2o', 'P-256'), baseline]).warnings).toEqual([]);
+    const { warnings } = summarise(facts, [
+      negotiated('nginx', 'P-384'),
+      negotiated('h2o', 'P-256'),
+      negotiated('nginx-p256', 'P-256'),
+      baseline,
+    ]);
+    expect(warnings.map(warningText)).toEqual([
+      'TLS key exchange differs: P-384 (nginx), P-256 (h2o, nginx-p256)',
+    ]);
+    expect(
+      summarise(facts, [negotiated('nginx', 'P-256'), negotiated('h2o', 'P-256'), baseline])
+        .warnings,
+    ).toEqual([]);
   });
 
   test('that no handshake completed in the typical round is taken from another', () => {
-    const rounds = [phase({ requests: 5, tls: null }), phase({ requests: 1, tls: { version: 'TLSv1.3', cipher: 'c', keyExchange: 'X25519' } })];
-    expect(summarise(facts, [variant('nginx', [...rounds, phase({ requests: 9, tls: null })])]).variants[0]?.phases[0]?.tls?.version).toBe('TLSv1.3');
+    const rounds = [
+      phase({ requests: 5, tls: null }),
+      phase({ requests: 1, tls: { version: 'TLSv1.3', cipher: 'c', keyExchange: 'X25519' } }),
+    ];
+    expect(
+      summarise(facts, [variant('nginx', [...rounds, phase({ requests: 9, tls: null })])])
+        .variants[0]?.phases[0]?.tls?.version,
+    ).toBe('TLSv1.3');
   });
 
-  test('beyond the server\'s limit are one line that names both', () => {
-    const limited = (...limits: (number | null)[]) => summarise(facts, limits.map((maxConcurrentStreams, index) => (
-      { ...negotiated(`server-${index}`, 'P-256', { maxConcurrentStreams }), load: { protocol: 'h2', threads: 1, streams: 1020 } }
-    ))).warnings.map(warningText);
+  test("beyond the server's limit are one line that names both", () => {
+    const limited = (...limits: (number | null)[]) =>
+      summarise(
+        facts,
+        limits.map((maxConcurrentStreams, index) => ({
+          ...negotiated(`server-${index}`, 'P-256', { maxConcurrentStreams }),
+          load: { protocol: 'h2', threads: 1, streams: 1020 },
+        })),
+      ).warnings.map(warningText);
     expect(limited(128, 1020, 100, 128)).toEqual([
       'server-0, server-3: the server allows 128 concurrent streams per connection, the load asks for 1,020: 128 were used',
       'server-2: the server allows 100 concurrent streams per connection, the load asks for 1,020: 100 were used',
@@ -347,19 +720,40 @@ describe('TLS and streams', () => {
 });
 
 describe('what a server does while others are loaded', () => {
-  const idle = (...shares: (number | null)[]): string[] => summarise(facts, [variant('workers', shares.map((idleCpuShare) => phase({ requests: 1000, idleCpuShare })))])
-    .warnings.filter(({ kind }) => kind === 'idle-cpu').map(warningText);
+  const idle = (...shares: (number | null)[]): string[] =>
+    summarise(facts, [
+      variant(
+        'workers',
+        shares.map((idleCpuShare) => phase({ requests: 1000, idleCpuShare })),
+      ),
+    ])
+      .warnings.filter(({ kind }) => kind === 'idle-cpu')
+      .map(warningText);
 
   test('is said from more than a percent of a core on', () => {
-    expect(idle(0.03, 0.5, 0.029, null)).toEqual(['workers uses 3.0 % of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others']);
+    expect(idle(0.03, 0.5, 0.029, null)).toEqual([
+      'workers uses 3.0 % of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others',
+    ]);
     expect([idle(0.01, 0.01), idle(null, null)]).toEqual([[], []]);
   });
 });
 
 test('sides whose answers took too long for turns are named', () => {
-  const inTurns = (name: string, count: number, waits: boolean): MeasuredVariant => variant(name, [phase({ requests: 10, turns: { count, responses: 0, sliceMs: 4000, rampMs: 500, waits } })]);
-  const said = (...variants: MeasuredVariant[]): string[] => summarise(facts, variants).warnings.filter(({ kind }) => kind === 'one-turn').map(warningText);
-  expect(said(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual(["b: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios"]);
+  const inTurns = (name: string, count: number, waits: boolean): MeasuredVariant =>
+    variant(name, [
+      phase({ requests: 10, turns: { count, responses: 0, sliceMs: 4000, rampMs: 500, waits } }),
+    ]);
+  const said = (...variants: MeasuredVariant[]): string[] =>
+    summarise(facts, variants)
+      .warnings.filter(({ kind }) => kind === 'one-turn')
+      .map(warningText);
+  expect(said(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual([
+    "b: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios",
+  ]);
   // A short load has one turn, too.
-  expect([said(inTurns('a', 1, false), inTurns('b', 1, false)), said(inTurns('a', 8, false), inTurns('b', 8, true)), said(variant('a', [phase({ requests: 10, turns: null })]))]).toEqual([[], [], []]);
+  expect([
+    said(inTurns('a', 1, false), inTurns('b', 1, false)),
+    said(inTurns('a', 8, false), inTurns('b', 8, true)),
+    said(variant('a', [phase({ requests: 10, turns: null })])),
+  ]).toEqual([[], [], []]);
 });

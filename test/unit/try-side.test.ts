@@ -16,9 +16,20 @@ import { newFolder } from '../fixtures/new-folder.ts';
 const cores = { serverCpus: [1], generatorCpus: [0] };
 
 /** Starts sides of these names, all of which answer; with the ports that they have fixed, and those that do not start. */
-async function started(names: readonly string[], { ports = {}, fails = [], rates }: { ports?: Record<string, number>; fails?: string[]; rates?: number[] } = {}) {
+async function started(
+  names: readonly string[],
+  {
+    ports = {},
+    fails = [],
+    rates,
+  }: { ports?: Record<string, number>; fails?: string[]; rates?: number[] } = {},
+) {
   const origin = `http://127.0.0.1:${await listening(createServer((asked, response) => response.setHeader('content-encoding', asked.headers['accept-encoding'] ?? '').end('hello')))}`;
-  const given = names.map((name) => ({ name, given: name, source: { kind: 'command', command: name, program: name } as const }));
+  const given = names.map((name) => ({
+    name,
+    given: name,
+    source: { kind: 'command', command: name, program: name } as const,
+  }));
   const sides = sidesOf(given, { load: () => undefined }, cores);
   const events: string[] = [];
   const start: ServerHost['start'] = (spec, { folder }) => {
@@ -28,13 +39,30 @@ async function started(names: readonly string[], { ports = {}, fails = [], rates
     const answer = { status: 200, bytes: 5, encoding: '', type: '', location: '' };
     const stop = (): Promise<void> => Promise.resolve(void events.push(`${name} ends`));
     return Promise.resolve({
-      name, version: '', origin, workers: 1, redirections: [], upstreams: [], answer, died: new Promise<string>(() => undefined), stop,
-      alarms: () => Promise.resolve({}), watch: () => Promise.resolve(() => Promise.resolve([])),
+      name,
+      version: '',
+      origin,
+      workers: 1,
+      redirections: [],
+      upstreams: [],
+      answer,
+      died: new Promise<string>(() => undefined),
+      stop,
+      alarms: () => Promise.resolve({}),
+      watch: () => Promise.resolve(() => Promise.resolve([])),
     });
   };
   const begun = await begin(newFolder(), 'compare');
-  const specOf = (side: Side) => serverOf(side, ports[side.name] === undefined ? {} : { port: ports[side.name] as number });
-  const tried = startSides(sides, specOf, { binaries: {}, host: { start } as unknown as ServerHost, cores }, rates === undefined ? {} : { rates }, begun, { signal: new AbortController().signal, guard: () => () => undefined });
+  const specOf = (side: Side) =>
+    serverOf(side, ports[side.name] === undefined ? {} : { port: ports[side.name] as number });
+  const tried = startSides(
+    sides,
+    specOf,
+    { binaries: {}, host: { start } as unknown as ServerHost, cores },
+    rates === undefined ? {} : { rates },
+    begun,
+    { signal: new AbortController().signal, guard: () => () => undefined },
+  );
   return { tried, begun, events };
 }
 
@@ -42,8 +70,20 @@ const kept = ({ servers }: Begun): string[] => [...servers.keys()];
 
 test('each starts once, in its folder of round 1, and runs on', async () => {
   const { tried, begun, events } = await started(['a', 'b']);
-  expect((await tried).map(({ name, answer: { bytes }, offered }: Tried) => [name, bytes, offered?.encoding])).toEqual([['a', 5, 'gzip'], ['b', 5, 'gzip']]);
-  expect([kept(begun), events]).toEqual([['a', 'b'], ['a starts in round-1/a', 'b starts in round-1/b']]);
+  expect(
+    (await tried).map(({ name, answer: { bytes }, offered }: Tried) => [
+      name,
+      bytes,
+      offered?.encoding,
+    ]),
+  ).toEqual([
+    ['a', 5, 'gzip'],
+    ['b', 5, 'gzip'],
+  ]);
+  expect([kept(begun), events]).toEqual([
+    ['a', 'b'],
+    ['a starts in round-1/a', 'b starts in round-1/b'],
+  ]);
   await endBegun(begun);
   expect(events.slice(2)).toEqual(['a ends', 'b ends']);
   expect(existsSync(begun.folder)).toBe(false);
@@ -58,7 +98,10 @@ test('at several rates each is the variant at the first one', async () => {
 test('of those that have fixed one port the earlier one ends before the later one starts', async () => {
   const { tried, begun, events } = await started(['a', 'b', 'c'], { ports: { a: 3000, c: 3000 } });
   expect(await tried).toHaveLength(3);
-  expect([kept(begun), events.slice(2)]).toEqual([['b', 'c'], ['a ends', 'c starts in round-1/c']]);
+  expect([kept(begun), events.slice(2)]).toEqual([
+    ['b', 'c'],
+    ['a ends', 'c starts in round-1/c'],
+  ]);
 });
 
 test('one that does not start is named; the others end, and nothing is left of the run', async () => {

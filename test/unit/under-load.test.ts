@@ -10,16 +10,36 @@ import type { RunningServer } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
 
 const scenario = defineScenario({
-  name: 'two', title: 'two', knob: 'all', load: wrk('-c 1 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 },
-  variants: [{ name: 'here', server: command('node a.js') }, { name: 'there', server: address('http://127.0.0.1:8080') }],
+  name: 'two',
+  title: 'two',
+  knob: 'all',
+  load: wrk('-c 1 -t 1 -d 1'),
+  page: { path: '/', bodyBytes: 5 },
+  variants: [
+    { name: 'here', server: command('node a.js') },
+    { name: 'there', server: address('http://127.0.0.1:8080') },
+  ],
 });
-const plan = { ...makePlan(scenario, scenario.variants, { serverCpus: [1], generatorCpus: [0] }, { quick: false, exact: false }), run: 'run' };
+const plan = {
+  ...makePlan(
+    scenario,
+    scenario.variants,
+    { serverCpus: [1], generatorCpus: [0] },
+    { quick: false, exact: false },
+  ),
+  run: 'run',
+};
 
 /** The CPU figures of a side's phase with 1000 responses, of so many in its turns, while the samples show that its processes used 4 s. */
 function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) {
   const turns = { count: 10, responses: made, sliceMs: 10, rampMs: 0, waits: false };
-  const result = { ...phase({ requests: 1000, monotonicMs: [1000, 11_000], turns: made === 0 ? null : turns }), ...(serverCpu === undefined ? {} : { serverCpu }) };
-  const samples = [0, 1000, 11_000, 12_000].map((atMs) => ({ atMs, cpuSeconds: atMs * 0.4e-3, rssBytes: 7 }) as UsageSample);
+  const result = {
+    ...phase({ requests: 1000, monotonicMs: [1000, 11_000], turns: made === 0 ? null : turns }),
+    ...(serverCpu === undefined ? {} : { serverCpu }),
+  };
+  const samples = [0, 1000, 11_000, 12_000].map(
+    (atMs) => ({ atMs, cpuSeconds: atMs * 0.4e-3, rssBytes: 7 }) as UsageSample,
+  );
   const server = { upstreams: [], ...(side === 0 ? { pid: 1 } : {}) } as unknown as RunningServer;
   const measurement = { results: [result], samples, link: null } as unknown as Measurement;
   const [one] = phasesOf(measurement, plan.variants[side] as PlannedVariant, plan, server, false);
@@ -28,7 +48,11 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
 }
 
 test('a server has the CPU time of its own turns, for the responses that are counted', () => {
-  expect(cpuOf(0, 1100, { seconds: 2.2, idleShare: 0.03 })).toEqual([expect.closeTo(2, 12), 0.03, 7]);
+  expect(cpuOf(0, 1100, { seconds: 2.2, idleShare: 0.03 })).toEqual([
+    expect.closeTo(2, 12),
+    0.03,
+    7,
+  ]);
   // Elsewhere it is sampled, over the same turns.
   expect(cpuOf(0, 2000)).toEqual([expect.closeTo(2, 12), null, 7]);
 });

@@ -14,7 +14,13 @@ beforeEach(() => {
 });
 
 /** What /proc shows of a process of one task, last on a core, with sockets open. */
-function show(pid: number, cpuSeconds: number, cpu: number, sockets: readonly string[] = [], children: readonly number[] = []): void {
+function show(
+  pid: number,
+  cpuSeconds: number,
+  cpu: number,
+  sockets: readonly string[] = [],
+  children: readonly number[] = [],
+): void {
   const task = path.join(proc, String(pid), 'task', String(pid));
   const fd = path.join(proc, String(pid), 'fd');
   rmSync(path.join(proc, String(pid)), { recursive: true, force: true });
@@ -22,16 +28,25 @@ function show(pid: number, cpuSeconds: number, cpu: number, sockets: readonly st
   writeFileSync(path.join(task, 'schedstat'), `${cpuSeconds * 1e9} 7 9\n`);
   writeFileSync(path.join(task, 'stat'), `${pid} (a) b) S 1 ${'0 '.repeat(34)}${cpu} 0 0\n`);
   writeFileSync(path.join(task, 'children'), children.map((child) => `${child} `).join(''));
-  for (const [index, inode] of sockets.entries()) symlinkSync(`socket:[${inode}]`, path.join(fd, String(index)));
+  for (const [index, inode] of sockets.entries())
+    symlinkSync(`socket:[${inode}]`, path.join(fd, String(index)));
 }
 
-const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
-const tcp = (port: number, inode: string, state = '0A'): string => `   0: 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100 0 0 10 0\n`;
-const watch = (addresses: readonly UpstreamAddress[], cpus: readonly number[]): (() => number | null) => watchUpstreams(addresses, cpus, proc);
+const head =
+  '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
+const tcp = (port: number, inode: string, state = '0A'): string =>
+  `   0: 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100 0 0 10 0\n`;
+const watch = (
+  addresses: readonly UpstreamAddress[],
+  cpus: readonly number[],
+): (() => number | null) => watchUpstreams(addresses, cpus, proc);
 
 describe('a backend', () => {
   test('is all workers of the group that listens, on the cores asked about, from the first look on', () => {
-    writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77') + tcp(3000, '78', '01') + tcp(4000, '79'));
+    writeFileSync(
+      path.join(proc, 'net', 'tcp'),
+      head + tcp(3000, '77') + tcp(3000, '78', '01') + tcp(4000, '79'),
+    );
     show(10, 100, 1, ['5', '77'], [11]);
     show(11, 50, 1, ['77'], [12]);
     show(12, 30, 1);
@@ -69,8 +84,11 @@ describe('a backend', () => {
 
   test('may listen on IPv6, and at a socket', () => {
     writeFileSync(path.join(proc, 'net', 'tcp6'), head + tcp(3000, '77'));
-    writeFileSync(path.join(proc, 'net', 'unix'), 'Num       RefCount Protocol Flags    Type St Inode Path\n'
-      + '0000000000000000: 00000003 00000000 00000000 0001 03 91 /run/app\n0000000000000000: 00000002 00000000 00010000 0001 01  92 /run/app\n');
+    writeFileSync(
+      path.join(proc, 'net', 'unix'),
+      'Num       RefCount Protocol Flags    Type St Inode Path\n' +
+        '0000000000000000: 00000003 00000000 00000000 0001 03 91 /run/app\n0000000000000000: 00000002 00000000 00010000 0001 01  92 /run/app\n',
+    );
     show(10, 1, 0, ['77']);
     show(11, 1, 0, ['92']);
     show(12, 1, 0, ['91']);
@@ -82,10 +100,17 @@ describe('a backend', () => {
     expect(used()).toBe(3);
   });
 
-  test('cannot be told where nobody listens here, or it is another user\'s', () => {
+  test("cannot be told where nobody listens here, or it is another user's", () => {
     writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77') + tcp(4000, '78'));
     show(10, 1, 0, ['77']);
-    expect([[3000], [4000], [5000], [3000, 4000]].map((ports) => watch(ports.map((port) => ({ port })), [0])())).toEqual([0, null, null, null]);
+    expect(
+      [[3000], [4000], [5000], [3000, 4000]].map((ports) =>
+        watch(
+          ports.map((port) => ({ port })),
+          [0],
+        )(),
+      ),
+    ).toEqual([0, null, null, null]);
   });
 
   test('is nothing where nothing is passed on', () => {
@@ -93,7 +118,10 @@ describe('a backend', () => {
   });
 
   test('is found on the real /proc', async () => {
-    const used = watchUpstreams([{ port: await listening(createServer()) }], Array.from({ length: 1024 }, (_, cpu) => cpu));
+    const used = watchUpstreams(
+      [{ port: await listening(createServer()) }],
+      Array.from({ length: 1024 }, (_, cpu) => cpu),
+    );
     const before = used() ?? NaN;
     const began = process.cpuUsage();
     while (process.cpuUsage(began).user + process.cpuUsage(began).system < 200_000) Math.sqrt(2);

@@ -6,26 +6,54 @@ import { latency } from '../fixtures/phase.ts';
 
 describe('a comparison by latency', () => {
   const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
-  const timed = (name: string, p50: readonly number[], p99: readonly number[], changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
-    variant(name, p50.map((one, round) => second(1000, 0.1, 0.1, { latencyMs: latency(one, p99[round] as number, 50) })), { load, ...changes }));
-  const [p50, p99] = [[1, 1.01, 0.99, 1], [5, 5.05, 4.95, 5]];
+  const timed = (
+    name: string,
+    p50: readonly number[],
+    p99: readonly number[],
+    changes: Partial<MeasuredVariant> = {},
+  ): MeasuredVariant =>
+    variant(
+      name,
+      p50.map((one, round) =>
+        second(1000, 0.1, 0.1, { latencyMs: latency(one, p99[round] as number, 50) }),
+      ),
+      { load, ...changes },
+    );
+  const [p50, p99] = [
+    [1, 1.01, 0.99, 1],
+    [5, 5.05, 4.95, 5],
+  ];
   const base = timed('a', p50, p99);
   const times = (by: number): number[] => [4, 4.1, 3.9, 4].map((value) => value * by);
 
   test('is what decides at a rate: p99, with a verdict on p50 beside it; less is faster', () => {
     const comparison = one([base, timed('b', p50, times(1))]);
     expect(comparison).toMatchObject({
-      metric: 'p99', verdict: 'faster', why: 'the whole interval is below 1', publishedRatio: null, disagreement: '',
-      latency: { p50: { verdict: 'same', ratio: 1 }, p90: { verdict: 'none' }, p99: { verdict: 'faster', ratio: comparison.ratio, ci95: comparison.ci95 } },
+      metric: 'p99',
+      verdict: 'faster',
+      why: 'the whole interval is below 1',
+      publishedRatio: null,
+      disagreement: '',
+      latency: {
+        p50: { verdict: 'same', ratio: 1 },
+        p90: { verdict: 'none' },
+        p99: { verdict: 'faster', ratio: comparison.ratio, ci95: comparison.ci95 },
+      },
     });
     expect(comparison.ratio).toBeCloseTo((0.8 * (4.1 / 5.05) * (3.9 / 4.95) * 0.8) ** 0.25, 9);
     expect(comparison.ci95[1]).toBeLessThan(1);
-    expect(one([base, timed('b', p50, times(2))])).toMatchObject({ verdict: 'slower', why: 'the whole interval is above 1' });
+    expect(one([base, timed('b', p50, times(2))])).toMatchObject({
+      verdict: 'slower',
+      why: 'the whole interval is above 1',
+    });
     expect(one([base, timed('b', p50, p99)])).toMatchObject({ verdict: 'same' });
   });
 
   test('has ends that are numbers, however far apart rounds are', () => {
-    const { ci95 } = one([timed('a', p50, [1, 1e300, 1, 1e300]), timed('b', p50, [1e300, 1, 1e300, 1])]);
+    const { ci95 } = one([
+      timed('a', p50, [1, 1e300, 1, 1e300]),
+      timed('b', p50, [1e300, 1, 1e300, 1]),
+    ]);
     expect(ci95.every(Number.isFinite), ci95.join()).toBe(true);
   });
 
@@ -33,51 +61,143 @@ describe('a comparison by latency', () => {
     const b = timed('b', p50, [4, 4.1, 3.9, 4.4]);
     const width = ({ ci95: [low, high] }: Comparison): number => Math.log(high / low);
     // Two of them, p50 and p99. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
-    expect(width(one([base, b])) / width(one([base, b], { metric: 'p99' }))).toBeCloseTo(4.176535 / 3.182446, 5);
+    expect(width(one([base, b])) / width(one([base, b], { metric: 'p99' }))).toBeCloseTo(
+      4.176535 / 3.182446,
+      5,
+    );
   });
 
   test('is by what was asked for, whatever the load', () => {
     const closed = { load: { protocol: 'h2', threads: 1 } } as const;
-    const [one50, other] = [timed('a', p50, p99, closed), timed('b', p50.map((ms) => 1.5 * ms), p99, closed)];
-    expect(one([one50, other])).toMatchObject({ metric: 'rps', verdict: 'same', latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) as number } } });
-    expect(one([one50, other], { metric: 'p50' })).toMatchObject({ metric: 'p50', verdict: 'slower', ratio: expect.closeTo(1.5, 9) as number });
-    expect(one([one50, other], { metric: 'p99' })).toMatchObject({ metric: 'p99', verdict: 'same' });
-    const cheap = { ...other, rounds: other.rounds.map((round) => ({ ...round, phases: round.phases.map((all) => ({ ...all, serverCpuSeconds: 0.05 })) })) };
-    expect(one([one50, cheap], { metric: 'cpu' })).toMatchObject({ metric: 'cpu', verdict: 'faster', ratio: expect.closeTo(0.5, 9) as number });
+    const [one50, other] = [
+      timed('a', p50, p99, closed),
+      timed(
+        'b',
+        p50.map((ms) => 1.5 * ms),
+        p99,
+        closed,
+      ),
+    ];
+    expect(one([one50, other])).toMatchObject({
+      metric: 'rps',
+      verdict: 'same',
+      latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) as number } },
+    });
+    expect(one([one50, other], { metric: 'p50' })).toMatchObject({
+      metric: 'p50',
+      verdict: 'slower',
+      ratio: expect.closeTo(1.5, 9) as number,
+    });
+    expect(one([one50, other], { metric: 'p99' })).toMatchObject({
+      metric: 'p99',
+      verdict: 'same',
+    });
+    const cheap = {
+      ...other,
+      rounds: other.rounds.map((round) => ({
+        ...round,
+        phases: round.phases.map((all) => ({ ...all, serverCpuSeconds: 0.05 })),
+      })),
+    };
+    expect(one([one50, cheap], { metric: 'cpu' })).toMatchObject({
+      metric: 'cpu',
+      verdict: 'faster',
+      ratio: expect.closeTo(0.5, 9) as number,
+    });
   });
 
   test('by what was asked for rests on a generator at its limit as little as requests/s do', () => {
-    const closed = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => variant(name, p50.map(() => second(1000, 0.7, generatorCpuSeconds, { latencyMs: latency(ms, 2 * ms, 50) })));
-    expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'p99' })).toMatchObject({ verdict: 'none', why: 'the generator was the limit with b' });
-    expect(one([closed('a', 1, 0.6), closed('b', 0.5, 0.97)], { metric: 'p99' }).verdict).toBe('faster');
-    expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'cpu' }).verdict).toBe('same');
+    const closed = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant =>
+      variant(
+        name,
+        p50.map(() =>
+          second(1000, 0.7, generatorCpuSeconds, { latencyMs: latency(ms, 2 * ms, 50) }),
+        ),
+      );
+    expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'p99' })).toMatchObject({
+      verdict: 'none',
+      why: 'the generator was the limit with b',
+    });
+    expect(one([closed('a', 1, 0.6), closed('b', 0.5, 0.97)], { metric: 'p99' }).verdict).toBe(
+      'faster',
+    );
+    expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'cpu' }).verdict).toBe(
+      'same',
+    );
   });
 
   test('beside the one that decides rests on a generator at its limit no more', () => {
-    const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => variant(name, p50.map(() => second(1000, 0.1, generatorCpuSeconds, { latencyMs: latency(ms, 4 * ms, 50) })), { load });
+    const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant =>
+      variant(
+        name,
+        p50.map(() =>
+          second(1000, 0.1, generatorCpuSeconds, { latencyMs: latency(ms, 4 * ms, 50) }),
+        ),
+        { load },
+      );
     expect(one([at('a', 1, 0.6), at('b', 2, 0.97)])).toMatchObject({
-      verdict: 'none', why: 'the generator was the limit with b', latency: { p50: { verdict: 'none', ratio: expect.closeTo(2, 9) as number }, p99: { verdict: 'none' } },
+      verdict: 'none',
+      why: 'the generator was the limit with b',
+      latency: {
+        p50: { verdict: 'none', ratio: expect.closeTo(2, 9) as number },
+        p99: { verdict: 'none' },
+      },
     });
-    expect(one([at('a', 1, 0.6), at('b', 0.5, 0.97)])).toMatchObject({ verdict: 'faster', latency: { p50: { verdict: 'faster' } } });
+    expect(one([at('a', 1, 0.6), at('b', 0.5, 0.97)])).toMatchObject({
+      verdict: 'faster',
+      latency: { p50: { verdict: 'faster' } },
+    });
   });
 
   test('by CPU has one interval, and not another one beside it', () => {
-    const costing = (name: string, cpuSeconds: readonly number[]): MeasuredVariant => variant(name, cpuSeconds.map((cpu) => second(1000, cpu, 0.1)));
-    const all = [costing('a', [0.5, 0.5, 0.5, 0.5]), costing('b', [0.25, 0.251, 0.249, 0.25]), costing('c', [0.48, 0.49, 0.47, 0.482])];
+    const costing = (name: string, cpuSeconds: readonly number[]): MeasuredVariant =>
+      variant(
+        name,
+        cpuSeconds.map((cpu) => second(1000, cpu, 0.1)),
+      );
+    const all = [
+      costing('a', [0.5, 0.5, 0.5, 0.5]),
+      costing('b', [0.25, 0.251, 0.249, 0.25]),
+      costing('c', [0.48, 0.49, 0.47, 0.482]),
+    ];
     for (const { ci95, cpu } of compare(all, { metric: 'cpu' })) expect(cpu?.ci95).toEqual(ci95);
   });
 
   test('is none where it would mean nothing, and says why', () => {
-    const few = latency(1, 4, 50, { histogram: [[1, 900], [4, 99]] });
-    const short = variant('b', times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })), { load });
+    const few = latency(1, 4, 50, {
+      histogram: [
+        [1, 900],
+        [4, 99],
+      ],
+    });
+    const short = variant(
+      'b',
+      times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })),
+      { load },
+    );
     expect(one([base, short])).toMatchObject({
-      verdict: 'none', ratio: 0, why: 'p99 needs 1,000 responses in each round: give it a longer --duration', latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
+      verdict: 'none',
+      ratio: 0,
+      why: 'p99 needs 1,000 responses in each round: give it a longer --duration',
+      latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
       cpu: { ratio: expect.any(Number) as number },
     });
-    expect(one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })])).toMatchObject({
-      verdict: 'none', why: 'only one of the loads sets requests/s: their latencies are not of the same thing',
+    expect(
+      one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })]),
+    ).toMatchObject({
+      verdict: 'none',
+      why: 'only one of the loads sets requests/s: their latencies are not of the same thing',
     });
-    const behind = variant('b', times(1).map((ms) => second(700, 0.1, 0.1, { rps: 700, unsent: 300, latencyMs: latency(1, ms, 50) })), { load });
-    expect(one([base, behind])).toMatchObject({ verdict: 'none', why: 'b did not come to its rate' });
+    const behind = variant(
+      'b',
+      times(1).map((ms) =>
+        second(700, 0.1, 0.1, { rps: 700, unsent: 300, latencyMs: latency(1, ms, 50) }),
+      ),
+      { load },
+    );
+    expect(one([base, behind])).toMatchObject({
+      verdict: 'none',
+      why: 'b did not come to its rate',
+    });
   });
 });

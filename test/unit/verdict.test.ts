@@ -9,17 +9,35 @@ import { warningText } from '../../lib/analysis/warnings.ts';
 
 describe('verdictOf', () => {
   test.each([
-    [[1.001, 1.2], 'faster'], [[0.8, 0.999], 'slower'], [[0.99, 1.02], 'inconclusive'], [[1, 1.02], 'inconclusive'], [[0.98, 1], 'inconclusive'],
-    [[1.001, 1.01], 'same'], [[1 / 1.01, 1.01], 'same'], [[1, 1], 'same'],
+    [[1.001, 1.2], 'faster'],
+    [[0.8, 0.999], 'slower'],
+    [[0.99, 1.02], 'inconclusive'],
+    [[1, 1.02], 'inconclusive'],
+    [[0.98, 1], 'inconclusive'],
+    [[1.001, 1.01], 'same'],
+    [[1 / 1.01, 1.01], 'same'],
+    [[1, 1], 'same'],
     // Within 1 % below 1, but not within 1 % as seen from the other side.
-    [[0.9901, 1.0101], 'inconclusive'], [[0.990, 0.9999], 'slower'],
+    [[0.9901, 1.0101], 'inconclusive'],
+    [[0.99, 0.9999], 'slower'],
   ] as const)('%j is %s', (interval, verdict) => {
     expect(verdictOf([...interval], 0.01)).toBe(verdict);
   });
 
   test('is the opposite from the other side', () => {
-    const opposite = { faster: 'slower', slower: 'faster', same: 'same', inconclusive: 'inconclusive' };
-    for (const [low, high] of [[1.001, 1.2], [0.99, 1.02], [0.995, 1.0099], [0.9902, 1.0099], [1.002, 1.0101]] as const) {
+    const opposite = {
+      faster: 'slower',
+      slower: 'faster',
+      same: 'same',
+      inconclusive: 'inconclusive',
+    };
+    for (const [low, high] of [
+      [1.001, 1.2],
+      [0.99, 1.02],
+      [0.995, 1.0099],
+      [0.9902, 1.0099],
+      [1.002, 1.0101],
+    ] as const) {
       expect(verdictOf([1 / high, 1 / low], 0.01)).toBe(opposite[verdictOf([low, high], 0.01)]);
     }
   });
@@ -35,30 +53,50 @@ describe('the rules of a run', () => {
   test('say what counts as the same, also in words', () => {
     const b = variant('b', rounds([1020, 1031, 1009, 1021]));
     expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
-    expect(one([a, b], { sameWithin: 0.05 })).toMatchObject({ verdict: 'same', why: 'the whole interval is within 5 % of equal' });
-    expect(one([a, b], { sameWithin: 0.025 }).why).toBe('the whole interval is within 2.5 % of equal');
+    expect(one([a, b], { sameWithin: 0.05 })).toMatchObject({
+      verdict: 'same',
+      why: 'the whole interval is within 5 % of equal',
+    });
+    expect(one([a, b], { sameWithin: 0.025 }).why).toBe(
+      'the whole interval is within 2.5 % of equal',
+    );
     // Narrower than the noise: nothing is the same within it.
-    expect(one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict).toBe('inconclusive');
+    expect(
+      one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict,
+    ).toBe('inconclusive');
   });
 
   test('divide α by all comparisons that are judged in the run, and by the looks', () => {
     const b = variant('b', rounds([1100, 1120, 1080, 1130]));
-    const [c, d] = [variant('c', rounds([1000, 1000, 1000, 1000])), variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' })];
+    const [c, d] = [
+      variant('c', rounds([1000, 1000, 1000, 1000])),
+      variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
+    ];
     const width = ([low, high]: [number, number]): number => Math.log(high / low);
     const base = width(one([a, b]).ci95);
     // t(3): 0.975 is 3.182446, 0.9875 is 4.176535, 1 − 0.05 / 6 is 4.856656, 1 − 0.05 / 12 is 6.231527
     expect(width(one([a, b, c]).ci95) / base).toBeCloseTo(4.176535 / 3.182446, 5);
     // d has a baseline of its own, and is of the same run.
     expect(width(one([a, b, c, d]).ci95) / base).toBeCloseTo(4.856656 / 3.182446, 5);
-    expect(one([a, b, c], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] }).ci95).toEqual(one([a, b, c, d]).ci95);
-    expect(width(one([a, b], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(4.856656 / 3.182446, 5);
-    expect(width(one([a, b, c], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(6.231527 / 3.182446, 5);
+    expect(one([a, b, c], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] }).ci95).toEqual(
+      one([a, b, c, d]).ci95,
+    );
+    expect(width(one([a, b], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(
+      4.856656 / 3.182446,
+      5,
+    );
+    expect(width(one([a, b, c], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(
+      6.231527 / 3.182446,
+      5,
+    );
   });
 
   test('do not count what gets no verdict anyway', () => {
     const b = variant('b', rounds([1100, 1120, 1080, 1130]));
     const [alone] = compare([a, b]);
-    const failing = second(1000, 0.5, 0.7, { responses: { '2xx': 900, '3xx': 0, '4xx': 100, '5xx': 0 } });
+    const failing = second(1000, 0.5, 0.7, {
+      responses: { '2xx': 900, '3xx': 0, '4xx': 100, '5xx': 0 },
+    });
     const without: MeasuredVariant[] = [
       variant('same', rounds([1, 1, 1, 1]), { setup: 'a' }),
       variant('few-cores', rounds([1, 1, 1, 1]), { needsServerCores: 2 }),
@@ -72,10 +110,15 @@ describe('the rules of a run', () => {
 
   test('give each comparison the same α, however clear others are', () => {
     const near = variant('near', rounds([1030, 1042, 1020, 1021]));
-    const besides = [[2000, 2020, 1980, 2000], [1000, 1015, 985, 1000]].map((requests) => compare([a, near, variant('other', rounds(requests))])[0]);
+    const besides = [
+      [2000, 2020, 1980, 2000],
+      [1000, 1015, 985, 1000],
+    ].map((requests) => compare([a, near, variant('other', rounds(requests))])[0]);
     // ln ratios 0.029559, 0.031190, 0.029853, 0.020783: mean 0.027846, s = 0.0047626; t(3, 0.9875) = 4.176535.
     expect(besides[0]?.ratio).toBeCloseTo(Math.exp(0.027846), 5);
-    expect(Math.log((besides[0]?.ci95[1] as number) / (besides[0]?.ratio as number)) / (0.0047626 / 2)).toBeCloseTo(4.176535, 3);
+    expect(
+      Math.log((besides[0]?.ci95[1] as number) / (besides[0]?.ratio as number)) / (0.0047626 / 2),
+    ).toBeCloseTo(4.176535, 3);
     expect(besides[1]).toEqual(besides[0]);
   });
 
@@ -83,42 +126,86 @@ describe('the rules of a run', () => {
     const effects = [0, 0.002, 0.004, 0.008, 0.012, 0.02, 0.04, 0.3];
     const noises = [0.001, 0.004, 0.01, 0.03];
     for (const noise of noises) {
-      const variants = effects.map((effect, index) => variant(`v${index}`, rounds([0, 1, -1, 0.5, -0.5, 0.2].map((sign, round) => (
-        1e6 * Math.exp(effect + noise * sign * (1 + ((index * 7 + round * 3) % 5)))
-      )))));
+      const variants = effects.map((effect, index) =>
+        variant(
+          `v${index}`,
+          rounds(
+            [0, 1, -1, 0.5, -0.5, 0.2].map(
+              (sign, round) =>
+                1e6 * Math.exp(effect + noise * sign * (1 + ((index * 7 + round * 3) % 5))),
+            ),
+          ),
+        ),
+      );
       const base = variant('a', rounds([1e6, 1e6, 1e6, 1e6, 1e6, 1e6]));
-      for (const { ci95, verdict } of compare([base, ...variants])) expect(verdictOf(ci95, 0.01)).toBe(verdict);
+      for (const { ci95, verdict } of compare([base, ...variants]))
+        expect(verdictOf(ci95, 0.01)).toBe(verdict);
     }
   });
 
   test('give no verdict where too few server cores make two variants equal', () => {
     const b = variant('b', rounds([1100, 1120, 1080, 1130]), { needsServerCores: 4 });
-    expect(one([a, b], { serverCores: 3 })).toMatchObject({ verdict: 'none', why: 'needs 4 server cores', ratio: expect.closeTo(1.107, 3) as number });
+    expect(one([a, b], { serverCores: 3 })).toMatchObject({
+      verdict: 'none',
+      why: 'needs 4 server cores',
+      ratio: expect.closeTo(1.107, 3) as number,
+    });
     expect(one([a, b], { serverCores: 4 }).verdict).toBe('faster');
   });
 });
 
 describe('comparisons asked for beside the rows', () => {
   const b = variant('b', rounds([1100, 1120, 1080, 1130]));
-  const c = variant('c', rounds([2000, 2020, 1980, 2000]), { needsServerCores: 2, published: { rps: 300 } });
+  const c = variant('c', rounds([2000, 2020, 1980, 2000]), {
+    needsServerCores: 2,
+    published: { rps: 300 },
+  });
 
   test('stand after those of the rows', () => {
-    const found = compare([a, b, c], {}, { alsoCompare: [{ variant: 'c', against: 'b' }, { variant: 'a', against: 'c' }] });
-    expect(found.map(({ variant: name, baseline }) => `${name} ${baseline}`)).toEqual(['b a', 'c a', 'c b', 'a c']);
+    const found = compare(
+      [a, b, c],
+      {},
+      {
+        alsoCompare: [
+          { variant: 'c', against: 'b' },
+          { variant: 'a', against: 'c' },
+        ],
+      },
+    );
+    expect(found.map(({ variant: name, baseline }) => `${name} ${baseline}`)).toEqual([
+      'b a',
+      'c a',
+      'c b',
+      'a c',
+    ]);
     // What a row's step needs, a comparison with another variant does not.
     expect(found.map(({ verdict }) => verdict)).toEqual(['faster', 'none', 'faster', 'slower']);
   });
 
   test('are left out while one of the two was not run, and when a row has them', () => {
-    expect(compare([a, b, variant('c', [])], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] })).toHaveLength(1);
+    expect(
+      compare([a, b, variant('c', [])], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] }),
+    ).toHaveLength(1);
     expect(compare([a, b], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] })).toHaveLength(1);
-    expect(compare([a, b], {}, { alsoCompare: [{ variant: 'b', against: 'a' }] })).toEqual(compare([a, b]));
+    expect(compare([a, b], {}, { alsoCompare: [{ variant: 'b', against: 'a' }] })).toEqual(
+      compare([a, b]),
+    );
   });
 
-  test('have the article\'s ratio where one of the two is published only', () => {
-    const spdy = variant('spdy', [], { server: null, publishedOnly: 'gone', published: { rps: 150 } });
-    expect(compare([a, c, spdy], {}, { alsoCompare: [{ variant: 'spdy', against: 'c' }] }).at(-1)).toMatchObject({
-      variant: 'spdy', baseline: 'c', verdict: 'none', why: 'published only', publishedRatio: 0.5,
+  test("have the article's ratio where one of the two is published only", () => {
+    const spdy = variant('spdy', [], {
+      server: null,
+      publishedOnly: 'gone',
+      published: { rps: 150 },
+    });
+    expect(
+      compare([a, c, spdy], {}, { alsoCompare: [{ variant: 'spdy', against: 'c' }] }).at(-1),
+    ).toMatchObject({
+      variant: 'spdy',
+      baseline: 'c',
+      verdict: 'none',
+      why: 'published only',
+      publishedRatio: 0.5,
     });
   });
 });
@@ -130,95 +217,192 @@ describe('a control', () => {
     const summary = summarise(facts, [a, again], { control: true });
     expect(summary.comparisons[0]).toMatchObject({ verdict: 'same' });
     // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
-    expect(summary.noiseFloor).toEqual({ rounds: 10, ratio: expect.closeTo(Math.exp(2.262157 * 0.001_286_5 / Math.sqrt(10)), 6) as number });
-    expect(summarise(facts, [a, again]).comparisons[0]).toMatchObject({ verdict: 'none', why: 'the same config and load here' });
+    expect(summary.noiseFloor).toEqual({
+      rounds: 10,
+      ratio: expect.closeTo(Math.exp((2.262157 * 0.001_286_5) / Math.sqrt(10)), 6) as number,
+    });
+    expect(summarise(facts, [a, again]).comparisons[0]).toMatchObject({
+      verdict: 'none',
+      why: 'the same config and load here',
+    });
   });
 
   test('states none with too few rounds, without answers, and in a scenario that is none', () => {
-    const cut = (all: MeasuredVariant): MeasuredVariant => ({ ...all, rounds: all.rounds.slice(0, 3) });
+    const cut = (all: MeasuredVariant): MeasuredVariant => ({
+      ...all,
+      rounds: all.rounds.slice(0, 3),
+    });
     expect(summarise(facts, [a, again]).noiseFloor).toBeNull();
-    expect(summarise(facts, [cut(a), cut(again)], { control: true })).toMatchObject({ noiseFloor: null, comparisons: [{ why: 'needs 4 rounds' }] });
-    expect(summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor).toBeNull();
-    expect(summarise(facts, [{ ...a, rounds: [] }, { ...again, rounds: [] }], { control: true })).toMatchObject({ noiseFloor: null, comparisons: [] });
-    const atRate = (name: string): MeasuredVariant => variant(name, rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } });
-    expect(summarise(facts, [atRate('a'), atRate('again')], { control: true })).toMatchObject({ noiseFloor: { rounds: 10 }, comparisons: [{ metric: 'p99', verdict: 'same' }] });
+    expect(summarise(facts, [cut(a), cut(again)], { control: true })).toMatchObject({
+      noiseFloor: null,
+      comparisons: [{ why: 'needs 4 rounds' }],
+    });
+    expect(
+      summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor,
+    ).toBeNull();
+    expect(
+      summarise(
+        facts,
+        [
+          { ...a, rounds: [] },
+          { ...again, rounds: [] },
+        ],
+        { control: true },
+      ),
+    ).toMatchObject({ noiseFloor: null, comparisons: [] });
+    const atRate = (name: string): MeasuredVariant =>
+      variant(name, rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } });
+    expect(summarise(facts, [atRate('a'), atRate('again')], { control: true })).toMatchObject({
+      noiseFloor: { rounds: 10 },
+      comparisons: [{ metric: 'p99', verdict: 'same' }],
+    });
   });
 });
 
 describe('what stands beside a verdict', () => {
-  test('are the rounds\' ratios and the number of one that lies apart', () => {
+  test("are the rounds' ratios and the number of one that lies apart", () => {
     const b = variant('b', rounds([1400, 1520, 1420, 3000]));
-    const renumbered = (all: MeasuredVariant): MeasuredVariant => ({ ...all, rounds: all.rounds.map((round, index) => ({ ...round, round: [1, 2, 4, 7][index] as number })) });
+    const renumbered = (all: MeasuredVariant): MeasuredVariant => ({
+      ...all,
+      rounds: all.rounds.map((round, index) => ({
+        ...round,
+        round: [1, 2, 4, 7][index] as number,
+      })),
+    });
     const comparison = one([renumbered(a), renumbered(b)]);
-    expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4))).toEqual(['1.4000', '1.5050', '1.4343', '3.0000']);
+    expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4))).toEqual([
+      '1.4000',
+      '1.5050',
+      '1.4343',
+      '3.0000',
+    ]);
     expect(comparison.outliers).toEqual([7]);
     // It counts like all others.
-    expect(comparison.ratio).toBeCloseTo((1.4 * 1520 / 1010 * 1420 / 990 * 3) ** 0.25, 9);
+    expect(comparison.ratio).toBeCloseTo((((((1.4 * 1520) / 1010) * 1420) / 990) * 3) ** 0.25, 9);
   });
 
   test('is the ratio of CPU per request with an interval of the same α', () => {
-    const cpu = (name: string, micros: readonly number[]): MeasuredVariant => variant(name, micros.map((one, index) => {
-      const requests = [1000, 1010, 990, 1000][index] as number;
-      return second(requests, (one * requests) / 1e6);
-    }));
-    const { cpu: found, ci95 } = one([cpu('a', [10, 10, 10, 10]), cpu('b', [8.8, 9.6, 10.4, 11.2])]);
+    const cpu = (name: string, micros: readonly number[]): MeasuredVariant =>
+      variant(
+        name,
+        micros.map((one, index) => {
+          const requests = [1000, 1010, 990, 1000][index] as number;
+          return second(requests, (one * requests) / 1e6);
+        }),
+      );
+    const { cpu: found, ci95 } = one([
+      cpu('a', [10, 10, 10, 10]),
+      cpu('b', [8.8, 9.6, 10.4, 11.2]),
+    ]);
     // ln of 0.88, 0.96, 1.04, 1.12: mean −0.0040258, s = 0.103802 (as for 1.1, 1.2, 1.3 and 1.4), t(3, 0.975) = 3.182446.
     expect(found?.ratio).toBeCloseTo(0.8 * 1.244977, 5);
     expect(found?.ci95[0]).toBeCloseTo(0.8 * 1.055426, 5);
-    expect(found?.ci95[1]).toBeCloseTo(0.8 * 1.468570, 5);
+    expect(found?.ci95[1]).toBeCloseTo(0.8 * 1.46857, 5);
     expect(ci95[0]).toBeCloseTo(1, 12);
   });
 
   test('is no ratio of CPU where a round has none', () => {
-    expect(one([a, variant('b', [second(1000, 0), ...rounds([1, 1, 1])])])).toMatchObject({ cpu: null, disagreement: '' });
+    expect(one([a, variant('b', [second(1000, 0), ...rounds([1, 1, 1])])])).toMatchObject({
+      cpu: null,
+      disagreement: '',
+    });
   });
 
   test('is how many rounds would probably decide, of an inconclusive one only', () => {
     const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
     const comparison = one([a, noisy]);
-    expect(comparison).toMatchObject({ verdict: 'inconclusive', why: `the interval includes 1: about ${comparison.roundsNeeded} rounds would probably decide` });
+    expect(comparison).toMatchObject({
+      verdict: 'inconclusive',
+      why: `the interval includes 1: about ${comparison.roundsNeeded} rounds would probably decide`,
+    });
     // By hand: ln ratios 0.039221, −0.009950, 0.039609, 0.048790; mean 0.029417, s = 0.026595; n = 16 with t(15) = 2.131: 14.85; n = 15 with t(14) = 2.145: 15.04.
     expect(comparison.roundsNeeded).toBe(16);
     expect(one([a, variant('b', rounds([1100, 1120, 1080, 1130]))]).roundsNeeded).toBeNull();
     expect(one([a, variant('b', rounds([2000, 500, 2000, 502]))])).toMatchObject({
-      roundsNeeded: null, why: 'the interval includes 1: even 1,000 rounds would probably not decide, a quieter machine may',
+      roundsNeeded: null,
+      why: 'the interval includes 1: even 1,000 rounds would probably not decide, a quieter machine may',
     });
   });
 
   test.each([
-    ['0', [0, 0, 0, 0]], ['once 0', [1000, 0, 1000, 1000]],
+    ['0', [0, 0, 0, 0]],
+    ['once 0', [1000, 0, 1000, 1000]],
   ])('is nothing at all where requests/s are %s', (_, requests) => {
     expect(one([a, variant('b', rounds(requests))])).toMatchObject({
-      ratio: 0, ci95: [0, 0], verdict: 'none', cpu: null, roundRatios: [], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '',
+      ratio: 0,
+      ci95: [0, 0],
+      verdict: 'none',
+      cpu: null,
+      roundRatios: [],
+      outliers: [],
+      swayedBy: null,
+      roundsNeeded: null,
+      disagreement: '',
     });
-    expect(one([variant('a', rounds(requests)), variant('b', rounds([1, 1, 1, 1]))])).toMatchObject({ ratio: 0, verdict: 'none' });
+    expect(one([variant('a', rounds(requests)), variant('b', rounds([1, 1, 1, 1]))])).toMatchObject(
+      { ratio: 0, verdict: 'none' },
+    );
   });
 
   test('is nothing at all where a round took no time', () => {
     const noTime = second(1000, 0.9, 0.7, { seconds: 0 });
-    expect(one([a, variant('b', [noTime, noTime, noTime, noTime])])).toMatchObject({ ratio: 0, ci95: [0, 0], verdict: 'none', roundRatios: [] });
+    expect(one([a, variant('b', [noTime, noTime, noTime, noTime])])).toMatchObject({
+      ratio: 0,
+      ci95: [0, 0],
+      verdict: 'none',
+      roundRatios: [],
+    });
   });
 
   test('is a point for one round and all the same, without a verdict for the first', () => {
-    expect(one([{ ...a, rounds: a.rounds.slice(0, 1) }, variant('b', rounds([1200]))])).toMatchObject({
-      ratio: expect.closeTo(1.2, 12) as number, ci95: [expect.closeTo(1.2, 12), expect.closeTo(1.2, 12)], verdict: 'none', why: 'needs 4 rounds',
-      roundRatios: [1.2], outliers: [], swayedBy: null, roundsNeeded: null, disagreement: '',
+    expect(
+      one([{ ...a, rounds: a.rounds.slice(0, 1) }, variant('b', rounds([1200]))]),
+    ).toMatchObject({
+      ratio: expect.closeTo(1.2, 12) as number,
+      ci95: [expect.closeTo(1.2, 12), expect.closeTo(1.2, 12)],
+      verdict: 'none',
+      why: 'needs 4 rounds',
+      roundRatios: [1.2],
+      outliers: [],
+      swayedBy: null,
+      roundsNeeded: null,
+      disagreement: '',
     });
     const same = [1000, 1000, 1000, 1000, 1000];
-    expect(one([variant('a', rounds(same)), variant('b', rounds(same))])).toMatchObject({ ratio: 1, ci95: [1, 1], verdict: 'same', outliers: [] });
+    expect(one([variant('a', rounds(same)), variant('b', rounds(same))])).toMatchObject({
+      ratio: 1,
+      ci95: [1, 1],
+      verdict: 'same',
+      outliers: [],
+    });
   });
 });
 
 describe('a generator at its limit', () => {
   /** Four rounds in which the generator had all of its core, and the server only a part of its own. */
-  const held = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, requests.map((count) => second(count, 0.7, 0.97)));
-  const free = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, rounds(requests));
-  const [usual, more] = [[1000, 1001, 999, 1000], [1100, 1101, 1099, 1100]];
-  const none = (name: string): object => ({ verdict: 'none', why: `the generator was the limit with ${name}`, roundsNeeded: null });
+  const held = (name: string, requests: readonly number[]): MeasuredVariant =>
+    variant(
+      name,
+      requests.map((count) => second(count, 0.7, 0.97)),
+    );
+  const free = (name: string, requests: readonly number[]): MeasuredVariant =>
+    variant(name, rounds(requests));
+  const [usual, more] = [
+    [1000, 1001, 999, 1000],
+    [1100, 1101, 1099, 1100],
+  ];
+  const none = (name: string): object => ({
+    verdict: 'none',
+    why: `the generator was the limit with ${name}`,
+    roundsNeeded: null,
+  });
 
   test('makes requests/s the least that a server can do', () => {
     expect(one([free('a', usual), held('b', more)]).verdict).toBe('faster');
-    expect(one([held('a', usual), free('b', more)])).toMatchObject({ ...none('a'), ratio: expect.closeTo(1.1, 3) as number });
+    expect(one([held('a', usual), free('b', more)])).toMatchObject({
+      ...none('a'),
+      ratio: expect.closeTo(1.1, 3) as number,
+    });
     expect(one([held('a', more), free('b', usual)]).verdict).toBe('slower');
     expect(one([free('a', more), held('b', usual)])).toMatchObject(none('b'));
     expect(one([held('a', usual), free('b', usual)])).toMatchObject(none('a'));
@@ -230,27 +414,61 @@ describe('a generator at its limit', () => {
     const { comparisons, warnings } = summarise(facts, [free('a', usual), held('b', usual)]);
     expect(comparisons).toMatchObject([none('b')]);
     expect(warnings).toMatchObject([{ kind: 'generator-limit', variant: 'b' }]);
-    const below = (name: string): MeasuredVariant => variant(name, usual.map((count) => second(count, 0.7, 0.89)));
+    const below = (name: string): MeasuredVariant =>
+      variant(
+        name,
+        usual.map((count) => second(count, 0.7, 0.89)),
+      );
     const both = summarise(facts, [below('a'), below('b')]);
     expect(both.comparisons).toMatchObject([{ verdict: 'same' }]);
     expect(both.warnings).toEqual([]);
   });
 
   test('changes nothing where the server was at its own as well, nothing was decided, or no server is asked about', () => {
-    const both = (name: string, requests: readonly number[]): MeasuredVariant => variant(name, requests.map((count) => second(count, 0.97, 0.97)));
+    const both = (name: string, requests: readonly number[]): MeasuredVariant =>
+      variant(
+        name,
+        requests.map((count) => second(count, 0.97, 0.97)),
+      );
     expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
-    expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe('inconclusive');
+    expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe(
+      'inconclusive',
+    );
     const again = { ...held('again', usual), setup: 'a' };
-    expect(summarise(facts, [held('a', usual), again], { control: true })).toMatchObject({ comparisons: [{ verdict: 'same' }], noiseFloor: { rounds: 10 } });
+    expect(summarise(facts, [held('a', usual), again], { control: true })).toMatchObject({
+      comparisons: [{ verdict: 'same' }],
+      noiseFloor: { rounds: 10 },
+    });
   });
 });
 
 describe('a disagreement', () => {
   const times = (n: number, of: Phase): Phase[] => Array.from({ length: n }, () => of);
-  const quiet: Noise = { serverStealShare: 0, generatorStealShare: 0, serverOthersShare: 0, generatorOthersShare: 0, loadAverage: 2, serverMhz: null };
-  const measured = (name: string, serverCpu: number, generatorCpu: number, noise: Partial<Noise> = {}, changes: Partial<MeasuredVariant> = {}): MeasuredVariant => (
-    variant(name, times(4, second(1000, serverCpu, generatorCpu, { noise: { ...quiet, ...noise } })), changes));
-  const words = (first: MeasuredVariant, next: MeasuredVariant, run: Partial<RunFacts> = {}): string => one([first, next], run).disagreement;
+  const quiet: Noise = {
+    serverStealShare: 0,
+    generatorStealShare: 0,
+    serverOthersShare: 0,
+    generatorOthersShare: 0,
+    loadAverage: 2,
+    serverMhz: null,
+  };
+  const measured = (
+    name: string,
+    serverCpu: number,
+    generatorCpu: number,
+    noise: Partial<Noise> = {},
+    changes: Partial<MeasuredVariant> = {},
+  ): MeasuredVariant =>
+    variant(
+      name,
+      times(4, second(1000, serverCpu, generatorCpu, { noise: { ...quiet, ...noise } })),
+      changes,
+    );
+  const words = (
+    first: MeasuredVariant,
+    next: MeasuredVariant,
+    run: Partial<RunFacts> = {},
+  ): string => one([first, next], run).disagreement;
 
   test('is none where the server was used as much with both, and for less than a few percent', () => {
     expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
@@ -260,35 +478,54 @@ describe('a disagreement', () => {
 
   test('is none where its own noise may be all of it', () => {
     const cpus = (of: readonly number[]): Phase[] => of.map((cpu) => second(1000, cpu));
-    expect(words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.99, 0.6, 0.95, 0.5])))).toBe('');
-    expect(words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.7, 0.6, 0.7, 0.6])))).not.toBe('');
+    expect(
+      words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.99, 0.6, 0.95, 0.5]))),
+    ).toBe('');
+    expect(
+      words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.7, 0.6, 0.7, 0.6]))),
+    ).not.toBe('');
   });
 
   test('names the variant with which the server had time left, from either side', () => {
-    expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe("with b the server's cores were 25 % less busy than with a");
-    expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toBe("with a the server's cores were 25 % less busy than with b");
+    expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe(
+      "with b the server's cores were 25 % less busy than with a",
+    );
+    expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toBe(
+      "with a the server's cores were 25 % less busy than with b",
+    );
   });
 
   test('does not contradict the ratio of CPU per request: a twelfth of the requests/s, each of which takes eight times as much', () => {
     const costly = variant('b', times(4, second(90, 0.73, 0.1)));
     expect(one([measured('a', 1, 0.7), costly]).cpu?.ratio).toBeCloseTo(8.11, 2);
-    expect(words(measured('a', 1, 0.7), costly)).toBe("with b the server's cores were 27 % less busy than with a");
+    expect(words(measured('a', 1, 0.7), costly)).toBe(
+      "with b the server's cores were 27 % less busy than with a",
+    );
   });
 
   test('is none where there is no verdict: with few rounds, failures, or a rate', () => {
-    const few = (all: MeasuredVariant): MeasuredVariant => ({ ...all, rounds: all.rounds.slice(0, 3) });
+    const few = (all: MeasuredVariant): MeasuredVariant => ({
+      ...all,
+      rounds: all.rounds.slice(0, 3),
+    });
     expect(words(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
-    const failing = second(1000, 0.5, 0.7, { responses: { '2xx': 900, '3xx': 0, '4xx': 100, '5xx': 0 } });
+    const failing = second(1000, 0.5, 0.7, {
+      responses: { '2xx': 900, '3xx': 0, '4xx': 100, '5xx': 0 },
+    });
     expect(words(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
     const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
-    expect(words(measured('a', 1, 0.7, {}, { load }), measured('b', 0.5, 0.7, {}, { load }))).toBe('');
+    expect(words(measured('a', 1, 0.7, {}, { load }), measured('b', 0.5, 0.7, {}, { load }))).toBe(
+      '',
+    );
   });
 });
 
 describe('what needs more rounds', () => {
   const b = variant('b', rounds([1100, 1120, 1080, 1130]));
-  const names = (all: readonly Comparison[], precision = 0): string[] => unsettled(all, precision).map(({ variant: name }) => name);
-  const of = (...requests: number[]): Comparison[] => compare([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]);
+  const names = (all: readonly Comparison[], precision = 0): string[] =>
+    unsettled(all, precision).map(({ variant: name }) => name);
+  const of = (...requests: number[]): Comparison[] =>
+    compare([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]);
 
   test('is what is inconclusive, and not known as exactly as was asked', () => {
     const all = compare([a, b, variant('c', rounds([1040, 1000, 1030, 1050]))]);
@@ -303,7 +540,14 @@ describe('what needs more rounds', () => {
     expect(of(1100, 1110, 1121, 1129, 1140, 1150)).toMatchObject([{ verdict: 'faster' }]);
     expect(names(of(1100, 1110, 1121, 1129, 1140, 1150))).toEqual(['b']);
     expect(names(of(1110, 1140, 1100, 1129, 1121, 1150))).toEqual([]);
-    expect(names([{ ...(of(1110, 1140, 1100, 1129, 1121, 1150)[0] as Comparison), swayedBy: { round: 3, without: 'inconclusive' } }])).toEqual(['b']);
+    expect(
+      names([
+        {
+          ...(of(1110, 1140, 1100, 1129, 1121, 1150)[0] as Comparison),
+          swayedBy: { round: 3, without: 'inconclusive' },
+        },
+      ]),
+    ).toEqual(['b']);
   });
 });
 
@@ -314,13 +558,27 @@ describe('a round that alone keeps a difference from being seen', () => {
 
   test('is named, with the verdict without it, and a note says so', () => {
     const { comparisons, warnings } = summarise(facts, [base, hidden]);
-    expect(comparisons[0]).toMatchObject({ verdict: 'inconclusive', outliers: [1], swayedBy: { round: 1, without: 'slower' } });
-    expect(warnings.map(warningText)).toContain('b against a: round 1 is an outlier and alone prevents a verdict: run again, with more --rounds');
+    expect(comparisons[0]).toMatchObject({
+      verdict: 'inconclusive',
+      outliers: [1],
+      swayedBy: { round: 1, without: 'slower' },
+    });
+    expect(warnings.map(warningText)).toContain(
+      'b against a: round 1 is an outlier and alone prevents a verdict: run again, with more --rounds',
+    );
   });
 
   test('is none where it changes nothing, is not alone, has too few others, or nothing is judged', () => {
-    for (const requests of [[1200, 1210, 1205, 1190, 1800], [5890, 530, 530, 480, 9000], [5890, 530, 530, 480]]) {
-      expect(one([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]).swayedBy, requests.join()).toBeNull();
+    for (const requests of [
+      [1200, 1210, 1205, 1190, 1800],
+      [5890, 530, 530, 480, 9000],
+      [5890, 530, 530, 480],
+    ]) {
+      expect(
+        one([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))])
+          .swayedBy,
+        requests.join(),
+      ).toBeNull();
     }
     expect(one([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
   });

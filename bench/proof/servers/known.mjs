@@ -67,11 +67,23 @@ const warmUpMs = 1500;
 async function warmUp(server) {
   await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
   const until = nowMs() + warmUpMs;
-  await Promise.all(Array.from({ length: 20 }, () => new Promise((done) => {
-    const socket = connect(server.address().port, '127.0.0.1');
-    const ask = () => { if (nowMs() < until) socket.write('GET / HTTP/1.1\r\n\r\n'); else { socket.destroy(); done(); } };
-    socket.on('connect', ask).on('data', ask);
-  })));
+  await Promise.all(
+    Array.from(
+      { length: 20 },
+      () =>
+        new Promise((done) => {
+          const socket = connect(server.address().port, '127.0.0.1');
+          const ask = () => {
+            if (nowMs() < until) socket.write('GET / HTTP/1.1\r\n\r\n');
+            else {
+              socket.destroy();
+              done();
+            }
+          };
+          socket.on('connect', ask).on('data', ask);
+        }),
+    ),
+  );
   await new Promise((closed) => server.close(closed));
 }
 
@@ -85,14 +97,30 @@ function inTurn() {
     left.shift()();
     if (left.length > 0) setImmediate(step);
   };
-  return (work) => { if (left.push(work) === 1) setImmediate(step); };
+  return (work) => {
+    if (left.push(work) === 1) setImmediate(step);
+  };
 }
 
 function readOptions() {
   const option = { type: 'string' };
-  const { values } = parseArgs({ options: { wait: option, every: option, spread: { type: 'boolean' }, work: option, burn: option } });
+  const { values } = parseArgs({
+    options: {
+      wait: option,
+      every: option,
+      spread: { type: 'boolean' },
+      work: option,
+      burn: option,
+    },
+  });
   const { wait = '0', every = '1', spread = false, work = '0', burn = '0' } = values;
-  return { wait: Number(wait), every: Number(every), spread, work: Number(work), burn: Number(burn) };
+  return {
+    wait: Number(wait),
+    every: Number(every),
+    spread,
+    work: Number(work),
+    burn: Number(burn),
+  };
 }
 
 /**
@@ -123,7 +151,8 @@ function waiting(delay) {
 function keepTime({ counts, dues }) {
   for (let left = 0; ; left++) {
     while (Atomics.load(counts, 0) === left) Atomics.wait(counts, 0, left);
-    for (let restMs; (restMs = dues[left % places] - nowMs()) > slackMs;) Atomics.wait(counts, 1, 0, restMs - slackMs);
+    for (let restMs; (restMs = dues[left % places] - nowMs()) > slackMs;)
+      Atomics.wait(counts, 1, 0, restMs - slackMs);
     parentPort.postMessage(null);
   }
 }
@@ -138,7 +167,10 @@ function spin(ms) {
 function burnEachSecond(ms) {
   let due = nowMs();
   const burn = () => {
-    const spent = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1000; };
+    const spent = () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1000;
+    };
     const until = spent() + ms;
     while (spent() < until);
     due += 1000;

@@ -5,30 +5,42 @@ import type { Result } from '../../result/result.ts';
 import { html, nothing, type Html } from './markup.ts';
 
 /** A variant's config as it was composed for its first round. */
-export interface ComposedConfig { variant: string; file: string; text: string }
+export interface ComposedConfig {
+  variant: string;
+  file: string;
+  text: string;
+}
 
 /** Whether what is shown of them is a person's own, which may have secrets in it. */
 export function hasOwnConfigs({ variants }: Result, configs: readonly ComposedConfig[]): boolean {
-  return configs.length > 0 && variants.some(({ server }) => server?.config.some((name) => name.startsWith('/')) === true);
+  return (
+    configs.length > 0 &&
+    variants.some(({ server }) => server?.config.some((name) => name.startsWith('/')) === true)
+  );
 }
 
 export function configsHtml(result: Result, configs: readonly ComposedConfig[]): Html {
   if (configs.length === 0) return nothing;
   return html`<section><h2>Configs as they ran</h2>
-${hasOwnConfigs(result, configs) ? html`<p><strong>These are a person's own files: look through them before you pass this page on.</strong></p>\n` : nothing}${
-    configs.map(({ variant, file, text }) => (
-      html`<details><summary>${variant}: ${file}, ${counts(linesOf(text).length, 'line')}</summary>${preHtml(`${file} of ${variant}`, html`${text}`)}</details>\n`
-    ))}</section>`;
+${hasOwnConfigs(result, configs) ? html`<p><strong>These are a person's own files: look through them before you pass this page on.</strong></p>\n` : nothing}${configs.map(
+    ({ variant, file, text }) =>
+      html`<details><summary>${variant}: ${file}, ${counts(linesOf(text).length, 'line')}</summary>${preHtml(`${file} of ${variant}`, html`${text}`)}</details>\n`,
+  )}</section>`;
 }
 
 /** Of so many lines in all, were each config as different, none are folded away. */
 const mostOpen = 24;
 
 /** Of each config the settings that its baseline's does not have, and the other way round, whatever their order. */
-export function configDifferences(result: Pick<Result, 'variants' | 'comparisons'>, configs: readonly ComposedConfig[]): Html {
+export function configDifferences(
+  result: Pick<Result, 'variants' | 'comparisons'>,
+  configs: readonly ComposedConfig[],
+): Html {
   return html`${configs.map((config) => {
     const baseline = baselineOf(result, config.variant, configs);
-    return baseline === undefined ? nothing : differenceHtml(baseline, config, mostOpen / configs.length);
+    return baseline === undefined
+      ? nothing
+      : differenceHtml(baseline, config, mostOpen / configs.length);
   })}`;
 }
 
@@ -39,9 +51,12 @@ function differenceHtml(baseline: ComposedConfig, config: ComposedConfig, mostLi
     ...without(after, before).map((text) => ({ text, mark: html`<ins>+ ${text}</ins>\n` })),
   ].sort((a, b) => (a.text < b.text ? -1 : 1));
   const names = `${config.variant} (+) and ${baseline.variant} (−)`;
-  if (lines.length === 0) return html`<p>The configs of ${names} have the same settings${before.join('\n') === after.join('\n') ? '' : ', in another order'}.</p>\n`;
-  return html`<details${lines.length > mostLines ? nothing : html` open`}><summary>${counts(lines.length, 'line')} of the configs of ${names} ${lines.length === 1 ? 'differs' : 'differ'}</summary>${
-    preHtml(`differences between ${config.variant} and ${baseline.variant}`, html`${lines.map(({ mark }) => mark)}`)}</details>\n`;
+  if (lines.length === 0)
+    return html`<p>The configs of ${names} have the same settings${before.join('\n') === after.join('\n') ? '' : ', in another order'}.</p>\n`;
+  return html`<details${lines.length > mostLines ? nothing : html` open`}><summary>${counts(lines.length, 'line')} of the configs of ${names} ${lines.length === 1 ? 'differs' : 'differ'}</summary>${preHtml(
+    `differences between ${config.variant} and ${baseline.variant}`,
+    html`${lines.map(({ mark }) => mark)}`,
+  )}</details>\n`;
 }
 
 function preHtml(name: string, text: Html): Html {
@@ -49,9 +64,15 @@ function preHtml(name: string, text: Html): Html {
 }
 
 /** The config of the variant that this one is taken against, where it is one of the same server. */
-function baselineOf(result: Pick<Result, 'variants' | 'comparisons'>, variant: string, configs: readonly ComposedConfig[]): ComposedConfig | undefined {
+function baselineOf(
+  result: Pick<Result, 'variants' | 'comparisons'>,
+  variant: string,
+  configs: readonly ComposedConfig[],
+): ComposedConfig | undefined {
   const serverOf = (name: string): string | undefined => variantOf(result, name)?.server?.name;
-  const names = result.comparisons.filter((one) => one.variant === variant).map(({ baseline }) => baseline);
+  const names = result.comparisons
+    .filter((one) => one.variant === variant)
+    .map(({ baseline }) => baseline);
   const name = names.find((one) => serverOf(one) === serverOf(variant));
   return configs.find((config) => config.variant === name);
 }
@@ -92,6 +113,9 @@ function withoutPlace(line: string): string {
     .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')
     .replace(/^\d+ (?=\/)/, 'PORT ')
-    .replaceAll(/\/bakeoff-[a-z]+-[\w-]+(?:\/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b)?/g, '/FOLDER')
+    .replaceAll(
+      /\/bakeoff-[a-z]+-[\w-]+(?:\/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b)?/g,
+      '/FOLDER',
+    )
     .replaceAll(/\/round-\d+\/[\w.-]+/g, '/ROUND');
 }

@@ -14,7 +14,10 @@ import { html, nothing, type Html } from './markup.ts';
 import { paragraphs, unbroken } from './page.ts';
 
 /** A comparison of a run. */
-export interface Shown { one: Comparison; result: Result }
+export interface Shown {
+  one: Comparison;
+  result: Result;
+}
 
 /** The comparisons of a run. */
 export function shownOf(result: Result): Shown[] {
@@ -24,13 +27,24 @@ export function shownOf(result: Result): Shown[] {
 /** One comparison is the headline, several stand below one that counts them. */
 export function headlineHtml(result: Result): Html {
   const shown = shownOf(result);
-  const beside = paragraphs([...partialLines(result), ...nothingLines(result), ...foundLines(result), ...noiseFloorLines(result)]);
+  const beside = paragraphs([
+    ...partialLines(result),
+    ...nothingLines(result),
+    ...foundLines(result),
+    ...noiseFloorLines(result),
+  ]);
   if (shown.length === 0) return html`<h1>${result.title}</h1>\n${beside}`;
   const isOnly = shown.length === 1;
-  return html`${isOnly ? nothing : html`<h1>${summary(shown)}</h1>\n`}${effectsHtml(shown, (row) => {
-    const rest = result.control === true ? controlSentence(row.one, result).replace(/^.*?: /, '') : comparisonParts(row.one, undefined, result)[1];
-    return html`${isOnly ? html`<h1>${headline(row)}</h1>` : html`<strong>${headline(row)}</strong>`}${paragraphs([rest.replace(/^[:;.]? ?/, '')].filter((text) => text !== ''))}`;
-  })}
+  return html`${isOnly ? nothing : html`<h1>${summary(shown)}</h1>\n`}${effectsHtml(
+    shown,
+    (row) => {
+      const rest =
+        result.control === true
+          ? controlSentence(row.one, result).replace(/^.*?: /, '')
+          : comparisonParts(row.one, undefined, result)[1];
+      return html`${isOnly ? html`<h1>${headline(row)}</h1>` : html`<strong>${headline(row)}</strong>`}${paragraphs([rest.replace(/^[:;.]? ?/, '')].filter((text) => text !== ''))}`;
+    },
+  )}
 ${beside}${paragraphs([result.title], 'title')}`;
 }
 
@@ -38,40 +52,63 @@ ${beside}${paragraphs([result.title], 'title')}`;
 export function effectsHtml(shown: readonly Shown[], words: (shown: Shown) => Html): Html {
   const judged = shown.filter(({ one }) => one.verdict !== 'none');
   // The gain at the right end of the bars, with room for the end of an interval.
-  const reach = 1.05 * Math.max(...judged.flatMap(({ one, result }) => [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one)].map((ratio) => Math.abs(gain(one, ratio)))));
-  const rows = shown.map((row) => (
-    html`<div class="effect ${kindOf(row)}"><div>${words(row)}</div>${judged.includes(row) ? barHtml(row, reach) : nothing}</div>\n`
-  ));
+  const reach =
+    1.05 *
+    Math.max(
+      ...judged.flatMap(({ one, result }) =>
+        [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one)].map((ratio) =>
+          Math.abs(gain(one, ratio)),
+        ),
+      ),
+    );
+  const rows = shown.map(
+    (row) =>
+      html`<div class="effect ${kindOf(row)}"><div>${words(row)}</div>${judged.includes(row) ? barHtml(row, reach) : nothing}</div>\n`,
+  );
   return html`<div class="effects${shown.length > 1 ? ' several' : ''}">${rows}${judged.slice(0, 1).map(({ one }) => html`<div class="effect"><div></div>${endsHtml(one, reach)}</div>`)}</div>`;
 }
 
 /** Which colour it has. That a config differs from itself is to be doubted. */
 function kindOf({ one, result }: Shown): Verdict {
   const { verdict } = verdictCell(one, result);
-  return result.control !== true ? verdict : verdict === 'faster' || verdict === 'slower' ? 'inconclusive' : 'same';
+  return result.control !== true
+    ? verdict
+    : verdict === 'faster' || verdict === 'slower'
+      ? 'inconclusive'
+      : 'same';
 }
 
 /** "Against a: 3 faster, 1 slower and 2 inconclusive". */
 function summary(shown: readonly Shown[]): string {
   const [baseline, ...others] = new Set(shown.map(({ one }) => one.baseline));
-  const verdicts = groupedBy(shown, ({ one: { metric, verdict } }) => (verdict === 'none' ? 'without a verdict' : verdictWord(metric, verdict)));
+  const verdicts = groupedBy(shown, ({ one: { metric, verdict } }) =>
+    verdict === 'none' ? 'without a verdict' : verdictWord(metric, verdict),
+  );
   return `${others.length === 0 ? `Against ${baseline}` : `${shown.length} comparisons`}: ${enumeration([...verdicts].map(([word, some]) => `${some.length} ${word}`))}`;
 }
 
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
 export function headline({ one, result }: Shown): string {
-  return unbroken(result.control === true ? controlSentence(one, result).replace(/: .*/, '') : claim(one, result) + markedVerdict(one, result).slice(one.verdict.length));
+  return unbroken(
+    result.control === true
+      ? controlSentence(one, result).replace(/: .*/, '')
+      : claim(one, result) + markedVerdict(one, result).slice(one.verdict.length),
+  );
 }
 
 function claim(one: Comparison, { sameWithin }: Result): string {
   const { metric, variant, baseline, verdict, why } = one;
   const size = effectText(one);
   if (verdict === 'none') return `No verdict on ${variant} against ${baseline}: ${why}`;
-  if (verdict === 'inconclusive') return `Not decided whether ${variant} is ${verdictWord(metric, 'faster')} than ${baseline}`;
-  if (verdict === 'same') return `${variant} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${baseline}, within ${tolerance(sameWithin)}`;
+  if (verdict === 'inconclusive')
+    return `Not decided whether ${variant} is ${verdictWord(metric, 'faster')} than ${baseline}`;
+  if (verdict === 'same')
+    return `${variant} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${baseline}, within ${tolerance(sameWithin)}`;
   if (metric === 'cpu') return `${variant} uses ${size} of ${baseline}`;
   if (isLatency(metric)) return `${variant} is ${verdict} than ${baseline}: ${size}`;
-  return size.endsWith('%') ? `${variant} is ${size.slice(1)} ${verdict} than ${baseline}` : `${variant} is ${size} as fast as ${baseline}`;
+  return size.endsWith('%')
+    ? `${variant} is ${size.slice(1)} ${verdict} than ${baseline}`
+    : `${variant} is ${size} as fast as ${baseline}`;
 }
 
 /** Empty where rounds are too far apart for one. */
@@ -87,18 +124,22 @@ function gain({ metric }: Comparison, ratio: number): number {
 /** The effect from the middle, which is none, to the right where it is better; over it the interval. */
 function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
   const place = (ratios: readonly number[]): string => {
-    const [from = 0, to = 0] = ratios.map((ratio) => 50 + (50 * gain(one, ratio)) / reach).sort((a, b) => a - b);
+    const [from = 0, to = 0] = ratios
+      .map((ratio) => 50 + (50 * gain(one, ratio)) / reach)
+      .sort((a, b) => a - b);
     return `left:${from.toFixed(2)}%;width:${(to - from).toFixed(2)}%`;
   };
   const interval = intervalOf(one);
   return html`<div class="bar" aria-hidden="true"><s style="${place([1 / (1 + sameWithin), 1 + sameWithin])}"></s><i style="${place([1, one.ratio])}"></i>${
-    interval.length === 0 ? nothing : html`<b style="${place(interval)}"></b>`}</div>`;
+    interval.length === 0 ? nothing : html`<b style="${place(interval)}"></b>`
+  }</div>`;
 }
 
 /** What the ends of the bars mean. */
 function endsHtml({ metric }: Comparison, reach: number): Html {
   const isCpu = metric === 'cpu';
   const [worse, better] = isCpu ? ['more CPU', 'less CPU'] : ['slower', 'faster'];
-  const end = (gained: number): string => unbroken(amount(Math.exp(lessIsBetter(metric) ? -gained : gained), isCpu));
+  const end = (gained: number): string =>
+    unbroken(amount(Math.exp(lessIsBetter(metric) ? -gained : gained), isCpu));
   return html`<div class="ends" aria-hidden="true"><span>${worse}, ${end(-reach)}</span><span>the same</span><span>${better}, ${end(reach)}</span></div>`;
 }

@@ -24,13 +24,25 @@ const configMegabytes = 16;
 
 /** Reads the composed configs from the run's folder, and nothing from outside of it. One that is not there, or cannot be read any more, is left out. */
 export async function readRunFiles(folder: string, { variants }: Result): Promise<RunFiles> {
-  return { configs: (await Promise.all(variants.map((variant) => readConfig(folder, variant).catch(() => [])))).flat() };
+  return {
+    configs: (
+      await Promise.all(variants.map((variant) => readConfig(folder, variant).catch(() => [])))
+    ).flat(),
+  };
 }
 
 /** The first round's: the others' differ in ports and folders. */
-async function readConfig(folder: string, { name, rounds: [first], server }: VariantResult): Promise<ComposedConfig[]> {
+async function readConfig(
+  folder: string,
+  { name, rounds: [first], server }: VariantResult,
+): Promise<ComposedConfig[]> {
   if (first === undefined || server === null) return [];
   const file = `${server.name}.conf`;
-  const text = (await readBytes(join(folder, `round-${first.round}`, name, file), { megabytes: configMegabytes, below: folder })).toString('utf8');
+  const text = (
+    await readBytes(join(folder, `round-${first.round}`, name, file), {
+      megabytes: configMegabytes,
+      below: folder,
+    })
+  ).toString('utf8');
   return [{ variant: name, file, text }];
 }

@@ -12,14 +12,24 @@ type Piece = Html | string | number | readonly Piece[];
 
 /** html`<p>${text}</p>`: texts and numbers are escaped, lists are put one after another. */
 export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
-  return new Html(strings.reduce((whole, text, index) => whole + text + (index < pieces.length ? textOfPiece(pieces[index] as Piece) : ''), ''));
+  return new Html(
+    strings.reduce(
+      (whole, text, index) =>
+        whole + text + (index < pieces.length ? textOfPiece(pieces[index] as Piece) : ''),
+      '',
+    ),
+  );
 }
 
 export const nothing = new Html('');
 
 /** For element content and for attributes in double quotes. */
 function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
 }
 
 /** JSON for a script element: nothing in it ends that, or begins a comment. */

@@ -8,13 +8,16 @@ import type { Figure } from './figure.ts';
 import { html, Html, nothing, scriptJson } from './markup.ts';
 
 /** What the plots' bundle has in it, as its licence asks for. */
-const notice = '/* Observable Plot, Copyright 2020-2025 Observable, Inc.; D3, Copyright 2010-2023 Mike Bostock; both under the ISC License. */\n';
+const notice =
+  '/* Observable Plot, Copyright 2020-2025 Observable, Inc.; D3, Copyright 2010-2023 Mike Bostock; both under the ISC License. */\n';
 
 /** The script that draws the plots, with the parts of the library that it uses. */
 let bundled: Promise<string> | undefined;
 
 async function bundle(): Promise<string> {
-  const { outputFiles: [script] } = await build({
+  const {
+    outputFiles: [script],
+  } = await build({
     entryPoints: [fileURLToPath(new URL('plots/main.ts', import.meta.url))],
     write: false,
     bundle: true,
@@ -46,7 +49,7 @@ export function figureHtml(figure: Figure, all: Figure[]): Html {
 /** A whole page. @param figures that have a place in its body, in their order */
 export async function page(title: string, body: Html, figures: readonly Figure[]): Promise<string> {
   const [script, style] = await Promise.all([
-    figures.length === 0 ? '' : bundled ??= bundle(),
+    figures.length === 0 ? '' : (bundled ??= bundle()),
     readFile(new URL('style.css', import.meta.url), 'utf8'),
   ]);
   const hash = createHash('sha256').update(script).digest('base64');
@@ -69,10 +72,14 @@ ${new Html(style)}</style>
 <main>
 ${body}
 </main>
-${figures.length === 0 ? nothing : html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs><pattern id="published" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="published-ground"/><rect width="2.5" height="6" class="published-line"/></pattern></defs></svg>
+${
+  figures.length === 0
+    ? nothing
+    : html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs><pattern id="published" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="published-ground"/><rect width="2.5" height="6" class="published-line"/></pattern></defs></svg>
 <script type="application/json" id="figures">${scriptJson(figures.map(({ data }) => data))}</script>
 <script>${new Html(script)}</script>
-`}</body>
+`
+}</body>
 </html>
 `.text;
 }
@@ -83,20 +90,30 @@ ${figures.length === 0 ? nothing : html`<svg class="patterns" width="0" height="
  */
 export function tableHtml({ columns, rows }: Table, name: string, { wraps = false } = {}): Html {
   if (rows.length === 0) return nothing;
-  const groups = columns.every(({ group }) => group === '') ? [] : neighbours(columns, (column, before) => column.group === before.group);
+  const groups = columns.every(({ group }) => group === '')
+    ? []
+    : neighbours(columns, (column, before) => column.group === before.group);
   // The columns' groups are there for those who hear the names of them.
   return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}">
 ${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thead>${groupRow(groups)}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title === '' ? 'bar' : title}</th>`)}</tr></thead>
-<tbody>${rows.map((row) => html`<tr>${row.map((cell, index) => cellHtml(cell, columns[index]?.align ?? 'left', index === 0))}</tr>
-`)}</tbody></table></div>
+<tbody>${rows.map(
+    (
+      row,
+    ) => html`<tr>${row.map((cell, index) => cellHtml(cell, columns[index]?.align ?? 'left', index === 0))}</tr>
+`,
+  )}</tbody></table></div>
 `;
 }
 
 /** The names of groups over their columns. */
 function groupRow(groups: readonly (readonly Heading[])[]): Html {
-  return groups.length === 0 ? nothing : html`<tr>${groups.map(({ length, 0: first }) => (
-    first?.group ? html`<th scope="colgroup" colspan="${length}" class="group">${first.group}</th>` : html`<td colspan="${length}"></td>`
-  ))}</tr>`;
+  return groups.length === 0
+    ? nothing
+    : html`<tr>${groups.map(({ length, 0: first }) =>
+        first?.group
+          ? html`<th scope="colgroup" colspan="${length}" class="group">${first.group}</th>`
+          : html`<td colspan="${length}"></td>`,
+      )}</tr>`;
 }
 
 /** Bars and their marks: those who hear the page have their figures. */
@@ -104,7 +121,8 @@ const drawn = /[█-▏│][█-▏│ ]*/;
 
 function cellHtml(cell: Cell, align: Heading['align'], isName: boolean): Html {
   // The parts of a name are aligned, for a terminal.
-  if (isName) return html`<th scope="row" class="${align}">${textOf(cell).trim().replaceAll(/ {2,}/g, ' · ')}</th>`;
+  if (isName)
+    return html`<th scope="row" class="${align}">${textOf(cell).trim().replaceAll(/ {2,}/g, ' · ')}</th>`;
   const content = contentOf(cell);
   return html`<td class="${align}${drawn.test(textOf(cell)) ? ' drawn' : ''}">${content}</td>`;
 }
@@ -117,7 +135,10 @@ function contentOf(cell: Cell): Html {
   const part = typeof cell === 'string' ? bar : cell.part;
   if (part === undefined) return html`${shown}`;
   const at = shown.indexOf(part);
-  const span = typeof cell === 'string' ? html`<span aria-hidden="true">${part}</span>` : html`<span class="verdict ${cell.verdict}">${part}</span>`;
+  const span =
+    typeof cell === 'string'
+      ? html`<span aria-hidden="true">${part}</span>`
+      : html`<span class="verdict ${cell.verdict}">${part}</span>`;
   return html`${shown.slice(0, at)}${span}${shown.slice(at + part.length)}`;
 }
 
@@ -129,7 +150,9 @@ export function paragraphs(lines: readonly string[], className = ''): Html {
 
 /** A list of plain lines; nothing of none. */
 export function list(lines: readonly string[], className: string): Html {
-  return lines.length === 0 ? nothing : html`<ul class="${className}">${lines.map((line) => html`<li>${unbroken(line)}</li>\n`)}</ul>\n`;
+  return lines.length === 0
+    ? nothing
+    : html`<ul class="${className}">${lines.map((line) => html`<li>${unbroken(line)}</li>\n`)}</ul>\n`;
 }
 
 /** A figure and its per cent sign stay together. */

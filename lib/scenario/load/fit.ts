@@ -3,13 +3,15 @@ import { present } from '../../present.ts';
 import type { Arrivals, LoadProfile } from '../model.ts';
 
 /** A load fitted to this machine. `warmupSeconds` are 0 where requests are counted without a rate: there, handshakes belong to the time. */
-export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> & Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & (
-  | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
-  /** Step by step at rates that are searched for, so long each at least. */
-  | { durationSeconds: number; searched: true; requests?: never; rate?: never }
-  /** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
-  | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
-);
+export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
+  Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> &
+  (
+    | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
+    /** Step by step at rates that are searched for, so long each at least. */
+    | { durationSeconds: number; searched: true; requests?: never; rate?: never }
+    /** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
+    | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
+  );
 
 /** Whether requests start at a given time, whether or not earlier ones are answered. */
 export function isAtRate({ rate, searched }: { rate?: number; searched?: boolean }): boolean {
@@ -69,38 +71,65 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   };
   const secondsHere = options.exact ? undefined : profile.secondsHere;
   const inTurns = options.inTurns === true && !options.exact && profile.secondsHere === undefined;
-  const opening = profile.connections * (profile.protocol === 'h2' || profile.tls !== undefined ? openingSeconds.tls : openingSeconds.plain);
+  const opening =
+    profile.connections *
+    (profile.protocol === 'h2' || profile.tls !== undefined
+      ? openingSeconds.tls
+      : openingSeconds.plain);
   const ofRate = { ...common, ...present({ arrivals: options.arrivals ?? profile.arrivals }) };
   if (options.searched === true) {
-    return { ...ofRate, searched: true, durationSeconds: asked ?? turnsSeconds.step, warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds };
+    return {
+      ...ofRate,
+      searched: true,
+      durationSeconds: asked ?? turnsSeconds.step,
+      warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds,
+    };
   }
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);
-    return { ...ofRate, rate, requests: Math.max(1, Math.round(rate * seconds)), warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening };
+    return {
+      ...ofRate,
+      rate,
+      requests: Math.max(1, Math.round(rate * seconds)),
+      warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+    };
   }
   if (asked === undefined && secondsHere === undefined && requests !== undefined) {
-    return { ...common, requests: quick ? quickRequests(requests, common) : requests, warmupSeconds: 0 };
+    return {
+      ...common,
+      requests: quick ? quickRequests(requests, common) : requests,
+      warmupSeconds: 0,
+    };
   }
   // A profile has a number of requests, or a duration.
   const full = (profile.durationSeconds ?? secondsHere ?? asked) as number;
   if (inTurns) {
     return {
-      ...common, durationSeconds: asked ?? Math.min(full, quick ? turnsSeconds.quick : turnsSeconds.full),
+      ...common,
+      durationSeconds: asked ?? Math.min(full, quick ? turnsSeconds.quick : turnsSeconds.full),
       warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
     };
   }
   const warmupSeconds = profile.warmupSeconds ?? fullWarmupSeconds;
   return {
     ...common,
-    durationSeconds: asked ?? (quick ? Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart)) : full),
+    durationSeconds:
+      asked ??
+      (quick ? Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart)) : full),
     // A load whose requests take hours is one that needs its time to get going.
-    warmupSeconds: quick && profile.secondsHere === undefined ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
+    warmupSeconds:
+      quick && profile.secondsHere === undefined
+        ? Math.min(warmupSeconds, quickWarmupSeconds)
+        : warmupSeconds,
   };
 }
 
 /** A tenth, but at least one request per connection, and enough that the streams are what they say. */
-function quickRequests(requests: number, { connections, streams }: { connections: number; streams: number }): number {
+function quickRequests(
+  requests: number,
+  { connections, streams }: { connections: number; streams: number },
+): number {
   const fillings = Math.floor(requests / (connections * streams));
   const fewest = Math.max(connections, connections * streams * Math.min(fillings, quickFillings));
   return Math.min(requests, Math.max(fewest, Math.ceil(requests / quickPart)));

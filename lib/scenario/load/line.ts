@@ -27,23 +27,48 @@ export interface LoadLine {
 /** Reads a load generator's line such as `wrk -t4 -c100 -d30s http://localhost:8080/a`. Throws UserError. */
 export function readLoadLine(text: string): LoadLine {
   const [program, ...words] = wordsOfLine(text, 'the load');
-  if (program === undefined) throw new UserError(`give the command line of a load generator, such as "wrk -c 100 -d 10": ${names.join(', ')}`);
+  if (program === undefined)
+    throw new UserError(
+      `give the command line of a load generator, such as "wrk -c 100 -d 10": ${names.join(', ')}`,
+    );
   const called = path.basename(program.text);
   const generator = generators.find(({ name }) => name === called);
-  if (generator === undefined) throw new UserError(`there is no load generator "${called}" here: ${offer(called, names)}`);
+  if (generator === undefined)
+    throw new UserError(`there is no load generator "${called}" here: ${offer(called, names)}`);
   const { name, subcommand } = generator;
-  if (subcommand !== undefined && words.shift()?.text !== subcommand) throw new UserError(`${name}: only "${name} ${subcommand}" makes load: give a line with it`);
-  const { flags, others: [target, more], shown } = readCommand(generator, words);
-  if (more !== undefined) throw new UserError(`${name}: "${target}" and "${more}": one URL at a time; several pages are --urls FILE`);
-  if (target !== undefined && generator === vegetaGenerator) throw new UserError(`vegeta: leave "${target}" out: the URL is --url`);
-  const url = target === undefined ? undefined : urlParts(/^(ab|weighttp)$/.test(name) && !/^https?:\/\//i.test(target) ? `http://${target}` : target, name);
+  if (subcommand !== undefined && words.shift()?.text !== subcommand)
+    throw new UserError(`${name}: only "${name} ${subcommand}" makes load: give a line with it`);
+  const {
+    flags,
+    others: [target, more],
+    shown,
+  } = readCommand(generator, words);
+  if (more !== undefined)
+    throw new UserError(
+      `${name}: "${target}" and "${more}": one URL at a time; several pages are --urls FILE`,
+    );
+  if (target !== undefined && generator === vegetaGenerator)
+    throw new UserError(`vegeta: leave "${target}" out: the URL is --url`);
+  const url =
+    target === undefined
+      ? undefined
+      : urlParts(
+          /^(ab|weighttp)$/.test(name) && !/^https?:\/\//i.test(target)
+            ? `http://${target}`
+            : target,
+          name,
+        );
   return {
     ...(url === undefined ? {} : { url }),
     over(scheme) {
       const { headers, ...load } = generator.load(flags, url?.scheme ?? scheme);
       const { value: hostHeader, rest } = takeHeader(headers, 'host');
       const host = hostHeader ?? url?.host;
-      const asked: LoadProfile = { command: shown, ...load, ...(Object.keys(rest).length === 0 ? {} : { headers: rest }) };
+      const asked: LoadProfile = {
+        command: shown,
+        ...load,
+        ...(Object.keys(rest).length === 0 ? {} : { headers: rest }),
+      };
       const problem = problemOfLoadForm(asked);
       if (problem !== undefined) throw new UserError(`${name}: ${problem}`);
       return { load: asked, ...(host === undefined ? {} : { host }) };

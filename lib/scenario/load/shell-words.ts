@@ -15,7 +15,11 @@ const operator = /^(?:\d?>[>&]?\d?|[|&;<>()]+|[#\n])/;
 const part = /^(?:'([^']*)'|"((?:\\[^]|[^"\\])*)"|\\([^]?)|([^ \t\r\n'"\\|&;<>()]+))/;
 
 /** @throws UserError as `needsShell` makes it for what only a shell could do; for an open quote, starting with `tool` */
-export function shellWords(text: string, tool: string, needsShell: (what: string) => UserError): ShellWord[] {
+export function shellWords(
+  text: string,
+  tool: string,
+  needsShell: (what: string) => UserError,
+): ShellWord[] {
   const words: ShellWord[] = [];
   // A line that ends with a backslash goes on.
   let rest = text.replace(/\\\r?\n/g, ' ').trim();
@@ -27,11 +31,15 @@ export function shellWords(text: string, tool: string, needsShell: (what: string
     for (let next = part.exec(rest); next !== null; next = part.exec(rest)) {
       const [all, single, double, escaped, bare = ''] = next;
       rest = rest.slice(all.length);
-      const [expansion] = /`|\$(?:\w+|[({'"])/.exec(bare + rest.charAt(0)) ?? /`|\$(?:\w+|[({])/.exec(double?.replace(/\\[^]/g, '') ?? '') ?? [];
+      const [expansion] =
+        /`|\$(?:\w+|[({'"])/.exec(bare + rest.charAt(0)) ??
+        /`|\$(?:\w+|[({])/.exec(double?.replace(/\\[^]/g, '') ?? '') ??
+        [];
       if (expansion !== undefined) throw needsShell(expansion);
       word += single ?? double?.replace(/\\([$`"\\])/g, '$1') ?? escaped ?? bare;
     }
-    if (/^['"]/.test(rest)) throw new UserError(`${tool}: a ${rest.charAt(0)} is open to the end of the line: close it`);
+    if (/^['"]/.test(rest))
+      throw new UserError(`${tool}: a ${rest.charAt(0)} is open to the end of the line: close it`);
     words.push({ text: word, written: start.slice(0, start.length - rest.length) });
     rest = rest.replace(/^[ \t\r]+/, '');
   }
@@ -44,16 +52,21 @@ export function shellWords(text: string, tool: string, needsShell: (what: string
  */
 export function commandWords(text: string, port: number, home?: string): string[] {
   const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));
-  const needsShell = (what: string): UserError => new UserError(`the command: ${what} needs a shell: write sh -c '…'`);
+  const needsShell = (what: string): UserError =>
+    new UserError(`the command: ${what} needs a shell: write sh -c '…'`);
   const words = shellWords(line, 'the command', needsShell).map((word) => {
     if (!word.written.startsWith('~')) return word;
     if (home === undefined || !word.written.startsWith('~/')) throw needsShell('~');
     return { ...word, text: `${home}${word.text.slice(1)}` };
   });
   const [program] = words;
-  if (program === undefined || program.text === '') throw new UserError("the command names no program: write its words, such as 'node server.js'");
+  if (program === undefined || program.text === '')
+    throw new UserError("the command names no program: write its words, such as 'node server.js'");
   const variable = /^[A-Za-z_]\w*=/.exec(program.written)?.[0];
-  if (variable !== undefined) throw new UserError(`the command: ${variable}… before the program needs a shell: write env ${words.map(({ written }) => written).join(' ')}`);
+  if (variable !== undefined)
+    throw new UserError(
+      `the command: ${variable}… before the program needs a shell: write env ${words.map(({ written }) => written).join(' ')}`,
+    );
   return words.map((word) => word.text);
 }
 

@@ -22,34 +22,60 @@ const metric = { k: 1e3, m: 1e6, g: 1e9 };
 export function metricCount(flag: string, text: string): number {
   const [, digits, unit] = /^(\d+)([kmg])$/i.exec(text) ?? [];
   if (digits === undefined || unit === undefined) return positiveCount(flag, text);
-  return positiveCount(flag, String(Number(digits) * metric[unit.toLowerCase() as keyof typeof metric]));
+  return positiveCount(
+    flag,
+    String(Number(digits) * metric[unit.toLowerCase() as keyof typeof metric]),
+  );
 }
 
 /** So many requests/s for so long. Throws UserError where they are none, or more than can be counted. */
-export function atRate(flag: string, rate: number, seconds: number): { rate: number; requests: number } {
+export function atRate(
+  flag: string,
+  rate: number,
+  seconds: number,
+): { rate: number; requests: number } {
   // Whole nanoseconds: 100/s for .29s are 29, which 100 * .29 is not.
   const requests = Math.floor((rate * Math.round(seconds * 1e9)) / 1e9);
   if (requests >= 1 && Number.isSafeInteger(requests)) return { rate, requests };
-  throw new UserError(`${flag} ${rate}: for ${seconds} s that is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`);
+  throw new UserError(
+    `${flag} ${rate}: for ${seconds} s that is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`,
+  );
 }
 
 /** Throws UserError with fewer requests (-n) than connections (-c), or fewer connections than threads (-t). */
 export function requireOneEach(
-  tool: string, { requests = Infinity, connections, threads = 1 }: { requests?: number; connections: number; threads?: number },
+  tool: string,
+  {
+    requests = Infinity,
+    connections,
+    threads = 1,
+  }: { requests?: number; connections: number; threads?: number },
 ): void {
-  if (requests < connections) throw new UserError(`${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`);
-  if (connections < threads) throw new UserError(`${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`);
+  if (requests < connections)
+    throw new UserError(
+      `${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`,
+    );
+  if (connections < threads)
+    throw new UserError(
+      `${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`,
+    );
 }
 
 const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
 
 /** Seconds of `10`, `10s`, `2m` or `1h`, and of other whole numbers with one of `units`. Throws UserError for all else, and for 0. */
-export function positiveTime(flag: string, text: string, units: readonly (keyof typeof secondsPerUnit)[] = ['s', 'm', 'h']): number {
+export function positiveTime(
+  flag: string,
+  text: string,
+  units: readonly (keyof typeof secondsPerUnit)[] = ['s', 'm', 'h'],
+): number {
   const [, digits, unit = 's'] = /^(\d+)([a-z]+)?$/.exec(text.toLowerCase()) ?? [];
   const known = units.find((one) => one === unit);
   const count = Number(digits);
   if (known === undefined || !Number.isSafeInteger(count) || count < 1) {
-    throw new UserError(`${flag} ${text} has to be a time such as 10, ${units.map((one) => `10${one}`).join(', ')}`);
+    throw new UserError(
+      `${flag} ${text} has to be a time such as 10, ${units.map((one) => `10${one}`).join(', ')}`,
+    );
   }
   return known === 'ms' ? count / 1000 : count * secondsPerUnit[known];
 }
@@ -75,8 +101,12 @@ export function textOfFile(flag: string, path: string, mostBytes: number): strin
     text = readBytesSync(fromCallersFolder(path), mostBytes);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new UserError(`${flag} ${path}: ${code === 'ENOENT' ? 'there is no such file' : message.replace(/^\w+: /, '')}`, 2);
+    throw new UserError(
+      `${flag} ${path}: ${code === 'ENOENT' ? 'there is no such file' : message.replace(/^\w+: /, '')}`,
+      2,
+    );
   }
-  if (!isUtf8(text)) throw new UserError(`${flag} ${path} is not text in UTF-8: only text can be sent here`, 2);
+  if (!isUtf8(text))
+    throw new UserError(`${flag} ${path} is not text in UTF-8: only text can be sent here`, 2);
   return text.toString('utf8');
 }

@@ -5,23 +5,40 @@ import { present } from '../../present.ts';
  * Facts of a config that decide which knobs apply to it. `proxied`: requests for the page may be passed on. `logs`: requests are logged;
  * `logLine`: by a line of the config that takes further words, not by the build's default.
  */
-export interface Facts { proxied: boolean; logs: boolean; logLine: boolean }
+export interface Facts {
+  proxied: boolean;
+  logs: boolean;
+  logLine: boolean;
+}
 
 /** The origin of knobs' lines. */
 export const laidOrigin = 'laid over it';
 
 /** A line of a config in its block. `place`: FILE:LINE of the line. */
-export interface Setting { block: string; name: string; text: string; place: string }
+export interface Setting {
+  block: string;
+  name: string;
+  text: string;
+  place: string;
+}
 
 /** A line to paste into `block`, and the line it replaces. With an empty text, that line is removed. */
-export interface Change { block: string; text: string; instead?: Setting }
+export interface Change {
+  block: string;
+  text: string;
+  instead?: Setting;
+}
 
 /** Compares two configs line by line within each block. Returns no change when both say the same. */
 export function changesBetween(before: readonly Setting[], after: readonly Setting[]): Change[] {
   const gone = without(before, after);
   const put = without(after, before).map(({ block, name, text }): Change => {
     const index = gone.findIndex((one) => one.block === block && one.name === name);
-    return { block, text, ...present({ instead: index < 0 ? undefined : gone.splice(index, 1)[0] }) };
+    return {
+      block,
+      text,
+      ...present({ instead: index < 0 ? undefined : gone.splice(index, 1)[0] }),
+    };
   });
   return [...put, ...gone.map((instead): Change => ({ block: instead.block, text: '', instead }))];
 }
@@ -40,10 +57,15 @@ function without(list: readonly Setting[], others: readonly Setting[]): Setting[
 
 /** The changes as text, under a heading for each block. Comments name the lines to remove. */
 export function changeLines(changes: readonly Change[]): string[] {
-  return [...new Set(changes.map(({ block }) => block))].flatMap((block) => [`${block}:`, ...new Set(changes.filter((one) => one.block === block).map(lineOf))]);
+  return [...new Set(changes.map(({ block }) => block))].flatMap((block) => [
+    `${block}:`,
+    ...new Set(changes.filter((one) => one.block === block).map(lineOf)),
+  ]);
 }
 
 function lineOf({ text, instead }: Change): string {
   if (instead === undefined) return `  ${text}`;
-  return text === '' ? `  # remove ${instead.place}: ${instead.text}` : `  ${text}  # instead of ${instead.place}: ${instead.text}`;
+  return text === ''
+    ? `  # remove ${instead.place}: ${instead.text}`
+    : `  ${text}  # instead of ${instead.place}: ${instead.text}`;
 }

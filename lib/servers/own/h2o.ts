@@ -5,11 +5,30 @@ import { layH2o } from './lay-h2o.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
-import { adoptedHere, allowCode, beginHere, handOver, noteMove, runLog, temporary, type Address, type Here } from './moved.ts';
+import {
+  adoptedHere,
+  allowCode,
+  beginHere,
+  handOver,
+  noteMove,
+  runLog,
+  temporary,
+  type Address,
+  type Here,
+} from './moved.ts';
 import { ours, placeOf } from './origin.ts';
 import { readText } from './read-text.ts';
 import { leaving, loadedToo, localTarget } from './upstream.ts';
-import { pairsIn, printYaml, readYaml, sameMeaning, type MapTree, type Pair, type Text, type Tree } from './yaml-tree.ts';
+import {
+  pairsIn,
+  printYaml,
+  readYaml,
+  sameMeaning,
+  type MapTree,
+  type Pair,
+  type Text,
+  type Tree,
+} from './yaml-tree.ts';
 
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
@@ -18,14 +37,27 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const config = layH2o(written, place.laid);
   const workers = h2oWorkers(config);
   const asked = textOf(get(config, 'user'));
-  const here = await beginHere(file, entriesOf(config).map(({ entry }) => entry.address), port, place, asked === undefined ? [] : [asked]);
+  const here = await beginHere(
+    file,
+    entriesOf(config).map(({ entry }) => entry.address),
+    port,
+    place,
+    asked === undefined ? [] : [asked],
+  );
   // h2o's own default is a thread for each core of the machine, allowed or not.
   const threads = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
-  if (workers === 'server-cores') here.said.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
+  if (workers === 'server-cores')
+    here.said.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
   const changed = changeMap(config, '', here);
-  if (pairsIn(config).some(isRelativePath)) here.said.push(`relative paths begin at ${here.folder}, as if h2o were started there`);
+  if (pairsIn(config).some(isRelativePath))
+    here.said.push(`relative paths begin at ${here.folder}, as if h2o were started there`);
   return {
-    ...adoptedHere(file, printYaml({ ...changed, pairs: [...threads, ...changed.pairs] }), workers, here),
+    ...adoptedHere(
+      file,
+      printYaml({ ...changed, pairs: [...threads, ...changed.pairs] }),
+      workers,
+      here,
+    ),
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
     hosts,
@@ -40,7 +72,9 @@ function get(tree: Tree | undefined, wanted: string): Tree | undefined {
 
 /** All values of a name, in any case: h2o takes the first. */
 function told(tree: Tree, wanted: string): Tree[] {
-  return tree.kind === 'map' ? tree.pairs.filter(({ key }) => key.toLowerCase() === wanted).map(({ value }) => value) : [];
+  return tree.kind === 'map'
+    ? tree.pairs.filter(({ key }) => key.toLowerCase() === wanted).map(({ value }) => value)
+    : [];
 }
 
 function argument(tree: Tree, wanted: string): Tree | undefined {
@@ -70,12 +104,17 @@ export function h2oWorkers(config: MapTree): OwnConfig['workers'] {
   if (threads === undefined) return 'server-cores';
   // Newer ones take the numbers of cores too.
   const count = threads.kind === 'list' ? threads.items.length : Number(textOf(threads));
-  if (!Number.isSafeInteger(count) || count < 1) throw new UserError(`${commandAt('num-threads', threads)} is not a number of threads`);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new UserError(`${commandAt('num-threads', threads)} is not a number of threads`);
   return count;
 }
 
 /** One value of `listen`. */
-interface Entry { address: Address; tls: boolean; isQuic: boolean }
+interface Entry {
+  address: Address;
+  tls: boolean;
+  isQuic: boolean;
+}
 
 function entryOf(tree: Tree): Entry {
   const word = textOf(tree) ?? textOf(argument(tree, 'port')) ?? '';
@@ -84,25 +123,37 @@ function entryOf(tree: Tree): Entry {
   const about = { tls: argument(tree, 'ssl') !== undefined, isQuic: type === 'quic' };
   if (type === 'unix') return { address: { socket: word }, ...about };
   const port = /^\d+$/.test(word) ? Number(word) : 0;
-  if (port < 1 || port > 65_535) throw new UserError(`${commandAt('listen', tree)}: "${word}" is no port`);
+  if (port < 1 || port > 65_535)
+    throw new UserError(`${commandAt('listen', tree)}: "${word}" is no port`);
   return { address: { ports: [port], host }, ...about };
 }
 
-const each = (tree: Tree): Tree[] => tree.kind === 'list' ? tree.items : [tree];
+const each = (tree: Tree): Tree[] => (tree.kind === 'list' ? tree.items : [tree]);
 
 /** All `listen` of the config and its hosts. `hosts`: those that each serves. */
 function entriesOf(config: MapTree): { entry: Entry; hosts: string[] }[] {
   const hosts = get(config, 'hosts');
   const pairs = hosts?.kind === 'map' ? hosts.pairs : [];
   const of = (tree: Tree, names: string[]): { entry: Entry; hosts: string[] }[] =>
-    (tree.kind === 'map' ? tree.pairs : []).filter(({ key }) => key === 'listen').flatMap(({ value }) => each(value).map((one) => ({ entry: entryOf(one), hosts: names })));
-  return [...of(config, pairs.map(({ key }) => key)), ...pairs.flatMap(({ key, value }) => of(value, [key]))].filter(({ entry }) => !entry.isQuic);
+    (tree.kind === 'map' ? tree.pairs : [])
+      .filter(({ key }) => key === 'listen')
+      .flatMap(({ value }) => each(value).map((one) => ({ entry: entryOf(one), hosts: names })));
+  return [
+    ...of(
+      config,
+      pairs.map(({ key }) => key),
+    ),
+    ...pairs.flatMap(({ key, value }) => of(value, [key])),
+  ].filter(({ entry }) => !entry.isQuic);
 }
 
 /** One per port. h2o takes HTTP/2 everywhere: with TLS by ALPN, without where the client begins with it. */
 export function h2oListens(config: MapTree): Listen[] {
-  return listensByPort(entriesOf(config).flatMap(({ entry: { address, tls }, hosts }) =>
-    'ports' in address ? address.ports.map((port) => ({ port, tls, http2: true, hosts })) : []));
+  return listensByPort(
+    entriesOf(config).flatMap(({ entry: { address, tls }, hosts }) =>
+      'ports' in address ? address.ports.map((port) => ({ port, tls, http2: true, hosts })) : [],
+    ),
+  );
 }
 
 /** Their values are data, not commands. */
@@ -111,13 +162,19 @@ const dataCommands = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settype
 function changeMap(map: MapTree, parent: string, here: Here): MapTree {
   const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
   // Different addresses may have become one, which h2o takes twice only with different certificates.
-  const pairs = changed.filter(({ key, value }, index) => key !== 'listen' || changed.findIndex((one) => one.key === key && sameMeaning(one.value, value)) === index);
+  const pairs = changed.filter(
+    ({ key, value }, index) =>
+      key !== 'listen' ||
+      changed.findIndex((one) => one.key === key && sameMeaning(one.value, value)) === index,
+  );
   return { ...map, pairs };
 }
 
 function changeTree(tree: Tree, parent: string, here: Here): Tree {
   if (tree.kind === 'map') return changeMap(tree, parent, here);
-  return tree.kind === 'list' ? { ...tree, items: tree.items.map((item) => changeTree(item, parent, here)) } : tree;
+  return tree.kind === 'list'
+    ? { ...tree, items: tree.items.map((item) => changeTree(item, parent, here)) }
+    : tree;
 }
 
 function changePair(pair: Pair, parent: string, here: Here): Pair[] {
@@ -133,10 +190,17 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     }
     case 'hosts':
       if (parent !== '' || value.kind !== 'map') break;
-      return instead({ ...value, pairs: value.pairs.map((host) => ({ ...host, value: changeTree(host.value, 'host', here) })) });
+      return instead({
+        ...value,
+        pairs: value.pairs.map((host) => ({
+          ...host,
+          value: changeTree(host.value, 'host', here),
+        })),
+      });
     case 'user':
       if (parent !== '') break;
-      if (place.user === undefined) said.push(`user ${word}: left out, since it takes root to become another one`);
+      if (place.user === undefined)
+        said.push(`user ${word}: left out, since it takes root to become another one`);
       return [];
     case 'pid-file':
       said.push(`pid-file ${word}: left out`);
@@ -156,14 +220,25 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     case 'fastcgi.spawn':
       allowCode(key, placeOf(value), here);
       // h2o has no right to make it another user than itself.
-      return instead(value.kind === 'map' ? { ...value, pairs: value.pairs.filter((one) => !/^user$/i.test(one.key)) } : value);
-    case 'mruby.handler': case 'mruby.handler-file': case 'mruby.handler_path': case 'crash-handler':
+      return instead(
+        value.kind === 'map'
+          ? { ...value, pairs: value.pairs.filter((one) => !/^user$/i.test(one.key)) }
+          : value,
+      );
+    case 'mruby.handler':
+    case 'mruby.handler-file':
+    case 'mruby.handler_path':
+    case 'crash-handler':
       allowCode(key, placeOf(value), here);
       break;
     case 'reproxy':
-      if (!/^off$/i.test(word ?? '')) throw new UserError(`${commandAt(key, value)} may leave this machine, an answer's header says to where: take it out of a copy of the config`);
+      if (!/^off$/i.test(word ?? ''))
+        throw new UserError(
+          `${commandAt(key, value)} may leave this machine, an answer's header says to where: take it out of a copy of the config`,
+        );
       break;
-    case 'redirect': case 'error-doc':
+    case 'redirect':
+    case 'error-doc':
       requirePath(key, value);
       break;
     case 'memcached':
@@ -172,7 +247,9 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   }
   if (readAtStart.has(key) && word !== undefined) {
     const file = handOver(`${key} ${word}`, word, here);
-    return file === path.resolve(here.folder, word) ? [pair] : instead({ kind: 'text', text: file, origin: value.origin });
+    return file === path.resolve(here.folder, word)
+      ? [pair]
+      : instead({ kind: 'text', text: file, origin: value.origin });
   }
   return dataCommands.has(key) ? [pair] : instead(changeTree(value, key, here));
 }
@@ -180,18 +257,32 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
 function changeListen(tree: Tree, here: Here): Tree[] {
   const { address, isQuic } = entryOf(tree);
   if (isQuic) {
-    here.said.push(`listen ${textOf(argument(tree, 'port'))} of type quic: left out, HTTP/3 is not compared`);
+    here.said.push(
+      `listen ${textOf(argument(tree, 'port'))} of type quic: left out, HTTP/3 is not compared`,
+    );
     return [];
   }
   const [port = 0] = 'ports' in address ? address.ports : [];
-  const was = 'socket' in address ? address.socket : [textOf(argument(tree, 'host')), port].filter((part) => part !== undefined).join(':');
-  const to = 'socket' in address ? here.moved.sockets.get(address.socket) as string : String(here.moved.ports.get(port));
+  const was =
+    'socket' in address
+      ? address.socket
+      : [textOf(argument(tree, 'host')), port].filter((part) => part !== undefined).join(':');
+  const to =
+    'socket' in address
+      ? (here.moved.sockets.get(address.socket) as string)
+      : String(here.moved.ports.get(port));
   const host = here.moved.hostOf(Number(to));
   noteMove(here, `${'socket' in address ? 'unix' : host}:${to}`, was);
   const pairs = tree.kind === 'map' ? tree.pairs : [];
-  if (/^on$/i.test(textOf(argument(tree, 'proxy-protocol')) ?? '')) here.said.push('proxy-protocol: left out, load generators do not speak it');
-  const kept = pairs.filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key.toLowerCase()))
-    .map((pair) => pair.key.toLowerCase() === 'ssl' ? { ...pair, value: changeTree(withoutOcsp(pair.value, here), 'ssl', here) } : pair);
+  if (/^on$/i.test(textOf(argument(tree, 'proxy-protocol')) ?? ''))
+    here.said.push('proxy-protocol: left out, load generators do not speak it');
+  const kept = pairs
+    .filter(({ key }) => !['port', 'host', 'proxy-protocol'].includes(key.toLowerCase()))
+    .map((pair) =>
+      pair.key.toLowerCase() === 'ssl'
+        ? { ...pair, value: changeTree(withoutOcsp(pair.value, here), 'ssl', here) }
+        : pair,
+    );
   const hosts = 'socket' in address ? [] : [pairOf('host', host)];
   return [{ kind: 'map', origin: tree.origin, pairs: [...hosts, pairOf('port', to), ...kept] }];
 }
@@ -199,15 +290,30 @@ function changeListen(tree: Tree, here: Here): Tree[] {
 /** OCSP would ask other machines. */
 function withoutOcsp(ssl: Tree, here: Here): Tree {
   if (ssl.kind !== 'map') return ssl;
-  if (textOf(argument(ssl, 'ocsp-update-interval')) !== '0') here.said.push('ocsp-update-interval → 0, since it would ask another machine');
-  return { ...ssl, pairs: [...ssl.pairs.filter(({ key }) => !/^ocsp-update-(?:interval|cmd)$/i.test(key)), pairOf('ocsp-update-interval', '0')] };
+  if (textOf(argument(ssl, 'ocsp-update-interval')) !== '0')
+    here.said.push('ocsp-update-interval → 0, since it would ask another machine');
+  return {
+    ...ssl,
+    pairs: [
+      ...ssl.pairs.filter(({ key }) => !/^ocsp-update-(?:interval|cmd)$/i.test(key)),
+      pairOf('ocsp-update-interval', '0'),
+    ],
+  };
 }
 
 /** Changes a text, all texts of a list, and those of mappings at these keys, in any case. */
 function changeTexts(tree: Tree, keys: readonly string[], change: (word: Text) => Text): Tree {
   if (tree.kind === 'text') return change(tree);
-  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => changeTexts(item, keys, change)) };
-  return { ...tree, pairs: tree.pairs.map((pair) => keys.includes(pair.key.toLowerCase()) ? { ...pair, value: changeTexts(pair.value, keys, change) } : pair) };
+  if (tree.kind === 'list')
+    return { ...tree, items: tree.items.map((item) => changeTexts(item, keys, change)) };
+  return {
+    ...tree,
+    pairs: tree.pairs.map((pair) =>
+      keys.includes(pair.key.toLowerCase())
+        ? { ...pair, value: changeTexts(pair.value, keys, change) }
+        : pair,
+    ),
+  };
 }
 
 function changeLog(log: Text, here: Here): Text {
@@ -232,28 +338,52 @@ function changeConnect(tree: Tree, { moved, said, upstreams }: Here): Tree {
     said.push(loadedToo(`fastcgi.connect ${port}`));
     upstreams.push(isSocket ? { socket: port } : { port: Number(port) });
   }
-  return movedTo === undefined ? tree : changeTexts(tree, ['port'], (word) => ({ ...word, text: movedTo }));
+  return movedTo === undefined
+    ? tree
+    : changeTexts(tree, ['port'], (word) => ({ ...word, text: movedTo }));
 }
 
 /** Throws UserError when a backend, whose host h2o takes to be 127.0.0.1 where it has none, is not on this machine. */
 function requireLoopbackHost(command: string, tree: Tree): void {
   const other = textsAt(tree, 'host').find((host) => !isLoopback(host));
-  if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, tree)} ${leaving}`);
+  if (other !== undefined)
+    throw new UserError(`${commandAt(`${command} ${other}`, tree)} ${leaving}`);
 }
 
 /** A URL that h2o itself fetches has to be a path of its own. Other redirects are the client's to follow. */
 function requirePath(command: string, tree: Tree): void {
   for (const one of each(tree)) {
-    const isFetched = command === 'error-doc' || textsAt(one, 'internal').some((word) => !/^no$/i.test(word));
-    const other = isFetched ? textsAt(one, 'url').find((url) => /^\w+:|^\/\//.test(url)) : undefined;
-    if (other !== undefined) throw new UserError(`${commandAt(`${command} ${other}`, one)} may leave this machine: give a path of the same server, or take it out of a copy of the config`);
+    const isFetched =
+      command === 'error-doc' || textsAt(one, 'internal').some((word) => !/^no$/i.test(word));
+    const other = isFetched
+      ? textsAt(one, 'url').find((url) => /^\w+:|^\/\//.test(url))
+      : undefined;
+    if (other !== undefined)
+      throw new UserError(
+        `${commandAt(`${command} ${other}`, one)} may leave this machine: give a path of the same server, or take it out of a copy of the config`,
+      );
   }
 }
 
 /** Read at h2o's start only: these files may be closed to others. */
-const readAtStart = new Set(['certificate-file', 'key-file', 'dh-file', 'client-ca-file', 'proxy.ssl.cafile']);
+const readAtStart = new Set([
+  'certificate-file',
+  'key-file',
+  'dh-file',
+  'client-ca-file',
+  'proxy.ssl.cafile',
+]);
 
-const pathCommands = new Set(['file.dir', 'file.file', 'certificate-file', 'key-file', 'dh-file', 'mruby.handler-file', 'mruby.handler_path', 'proxy.ssl.cafile']);
+const pathCommands = new Set([
+  'file.dir',
+  'file.file',
+  'certificate-file',
+  'key-file',
+  'dh-file',
+  'mruby.handler-file',
+  'mruby.handler_path',
+  'proxy.ssl.cafile',
+]);
 
 function isRelativePath({ key, value }: Pair): boolean {
   return pathCommands.has(key) && value.kind === 'text' && !value.text.startsWith('/');

@@ -24,11 +24,18 @@ export interface OwnConfig {
 }
 
 /** The one that is loaded. Throws UserError when there is none, or more than one. @param asked its port; absent: the only one */
-export function chooseListen<T extends Listen>({ file, listens }: { file: string; listens: readonly T[] }, asked: number | undefined): T {
+export function chooseListen<T extends Listen>(
+  { file, listens }: { file: string; listens: readonly T[] },
+  asked: number | undefined,
+): T {
   const ports = listens.map(({ port }) => port).join(', ');
   const chosen = asked === undefined ? listens[0] : listens.find(({ port }) => port === asked);
-  if (chosen === undefined) throw new UserError(`${file} ${ports === '' ? 'listens on no TCP port' : `does not listen on port ${asked}; it does on ${ports}`}`);
-  if (asked === undefined && listens.length > 1) throw new UserError(`${file} listens on the ports ${ports}: say which one is to be loaded`);
+  if (chosen === undefined)
+    throw new UserError(
+      `${file} ${ports === '' ? 'listens on no TCP port' : `does not listen on port ${asked}; it does on ${ports}`}`,
+    );
+  if (asked === undefined && listens.length > 1)
+    throw new UserError(`${file} listens on the ports ${ports}: say which one is to be loaded`);
   return chosen;
 }
 
@@ -38,7 +45,10 @@ export function listensByPort(entries: readonly Listen[]): Listen[] {
   for (const entry of entries) {
     const { port, tls, http2, http2Only, hosts } = found.get(entry.port) ?? entry;
     found.set(port, {
-      port, tls: tls || entry.tls, http2: http2 || entry.http2, ...((http2Only ?? entry.http2Only) === true ? { http2Only: true } : {}),
+      port,
+      tls: tls || entry.tls,
+      http2: http2 || entry.http2,
+      ...((http2Only ?? entry.http2Only) === true ? { http2Only: true } : {}),
       hosts: [...new Set([...hosts, ...entry.hosts])],
     });
   }

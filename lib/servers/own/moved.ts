@@ -19,7 +19,10 @@ async function moveAddresses(addresses: readonly Address[], loaded: number, plac
   const sockets = new Map<string, string>();
   for (const address of addresses) {
     if ('socket' in address) {
-      sockets.set(address.socket, sockets.get(address.socket) ?? path.join(place.temp, `${sockets.size + 1}.sock`));
+      sockets.set(
+        address.socket,
+        sockets.get(address.socket) ?? path.join(place.temp, `${sockets.size + 1}.sock`),
+      );
       continue;
     }
     for (const port of address.ports) {
@@ -31,7 +34,8 @@ async function moveAddresses(addresses: readonly Address[], loaded: number, plac
     }
   }
   /** The host of a new port: the place's address for the loaded one, loopback for the others. */
-  const hostOf = (port: number | undefined): string => (port === place.port ? place.address : loopbackAddress);
+  const hostOf = (port: number | undefined): string =>
+    port === place.port ? place.address : loopbackAddress;
   return { ports, hostOf, loopbackPorts, sockets };
 }
 
@@ -58,12 +62,29 @@ export interface Here {
  * @param addresses that the config listens on; `loaded` gets the place's port
  * @param names the user, and the group, that it names
  */
-export async function beginHere(file: string, addresses: readonly Address[], loaded: number, place: AdoptPlace, names: readonly string[]): Promise<Here> {
+export async function beginHere(
+  file: string,
+  addresses: readonly Address[],
+  loaded: number,
+  place: AdoptPlace,
+  names: readonly string[],
+): Promise<Here> {
   const [name, group] = names;
-  const found = place.user === undefined || name === undefined ? place.user : await serviceUser(name, group);
+  const found =
+    place.user === undefined || name === undefined ? place.user : await serviceUser(name, group);
   const user = typeof found === 'string' ? place.user : found;
-  const said = typeof found === 'string' ? [`user ${names.join(' ')} → ${user?.name}, since ${found}`] : [];
-  return { place, moved: await moveAddresses(addresses, loaded, place), folder: path.dirname(file), user, moves: new Map(), said, logFor: pathsIn(place.temp), upstreams: [] };
+  const said =
+    typeof found === 'string' ? [`user ${names.join(' ')} → ${user?.name}, since ${found}`] : [];
+  return {
+    place,
+    moved: await moveAddresses(addresses, loaded, place),
+    folder: path.dirname(file),
+    user,
+    moves: new Map(),
+    said,
+    logFor: pathsIn(place.temp),
+    upstreams: [],
+  };
 }
 
 /** Notes a new address of the config. */
@@ -72,8 +93,16 @@ export function noteMove({ moves }: Here, to: string, was: string): void {
 }
 
 /** The parts that all adopted configs share. @param printed the config, after all changes are in `here` */
-export function adoptedHere(file: string, printed: string, workers: OwnConfig['workers'], { place, user, upstreams, moves, said }: Here): Omit<AdoptedConfig, 'tls' | 'protocol' | 'hosts' | 'args'> {
-  const moved = [...moves].map(([to, was]) => `listen ${[...was].join(', ')} → ${to.startsWith('unix:') ? 'a temporary socket' : to}`);
+export function adoptedHere(
+  file: string,
+  printed: string,
+  workers: OwnConfig['workers'],
+  { place, user, upstreams, moves, said }: Here,
+): Omit<AdoptedConfig, 'tls' | 'protocol' | 'hosts' | 'args'> {
+  const moved = [...moves].map(
+    ([to, was]) =>
+      `listen ${[...was].join(', ')} → ${to.startsWith('unix:') ? 'a temporary socket' : to}`,
+  );
   return {
     text: `# ${file} as it runs here: with what it includes, and with addresses, logs and the like redirected.\n${printed}`,
     workers: workers === 'server-cores' ? place.cores : workers,
@@ -85,7 +114,9 @@ export function adoptedHere(file: string, printed: string, workers: OwnConfig['w
 
 /** Whether a listen line with that host is reached at an address of loopback. */
 function hasLoopback(host: string | undefined): boolean {
-  return host === undefined || ['', '*', '0.0.0.0', '::', '[::]'].includes(host) || isLoopback(host);
+  return (
+    host === undefined || ['', '*', '0.0.0.0', '::', '[::]'].includes(host) || isLoopback(host)
+  );
 }
 
 /** The path of a file here: `original` as the config names it; `name` gets a number, access.log becomes access-1.log. */
@@ -109,7 +140,8 @@ export const runLog = 'error.log of this run';
 export function handOver(words: string, file: string, { place, folder, user, said }: Here): string {
   const own = path.resolve(folder, file);
   const readable = place.handOver(own, folder);
-  if (readable !== own) said.push(`${words} → a copy for its start, since it is closed to ${user?.name}`);
+  if (readable !== own)
+    said.push(`${words} → a copy for its start, since it is closed to ${user?.name}`);
   return readable;
 }
 
@@ -121,9 +153,17 @@ export const temporary = 'a temporary file';
  * @param name of the directive; `where`: FILE:LINE
  * @throws UserError when root would start it without --trust-config
  */
-export function allowCode(name: string, where: string, { place: { user, trustConfig }, said }: Here): void {
+export function allowCode(
+  name: string,
+  where: string,
+  { place: { user, trustConfig }, said }: Here,
+): void {
   if (user !== undefined && !trustConfig) {
-    throw new UserError(`${where}: ${name} runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`);
+    throw new UserError(
+      `${where}: ${name} runs code of the config's own, and bakeoff was started by root: see what the code does and give --trust-config, or start bakeoff as another user`,
+    );
   }
-  said.push(`${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`);
+  said.push(
+    `${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`,
+  );
 }

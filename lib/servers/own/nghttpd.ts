@@ -32,9 +32,12 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
     said.push(`htdocs (where it is started) → ${folder}`);
   }
   const address = flags.find(({ name }) => name === 'address')?.value;
-  const was = [address, words === undefined ? '(none there)' : String(port)].filter((part) => part !== undefined).join(':');
+  const was = [address, words === undefined ? '(none there)' : String(port)]
+    .filter((part) => part !== undefined)
+    .join(':');
   said.unshift(`port ${was} → ${place.address}:${place.port}`);
-  if (tls && words?.pair === undefined) said.push('key and certificate (none there) → those of this machine');
+  if (tls && words?.pair === undefined)
+    said.push('key and certificate (none there) → those of this machine');
   const pair = tls ? await keyAndCertificate(file, words, place) : [];
   const last = [String(place.port), ...pair];
   return {
@@ -49,14 +52,22 @@ export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<Ado
   };
 }
 
-async function keyAndCertificate(file: string, words: Words | undefined, place: AdoptPlace): Promise<string[]> {
+async function keyAndCertificate(
+  file: string,
+  words: Words | undefined,
+  place: AdoptPlace,
+): Promise<string[]> {
   if (words?.pair === undefined) {
     const both = await place.certificateFile();
     return [both, both];
   }
   const pair = words.pair.map((name) => path.resolve(path.dirname(file), name));
   for (const found of pair) {
-    await access(found).catch(() => { throw new UserError(`${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`); });
+    await access(found).catch(() => {
+      throw new UserError(
+        `${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`,
+      );
+    });
   }
   return pair.map((found) => place.handOver(found, path.dirname(file)));
 }
@@ -64,40 +75,73 @@ async function keyAndCertificate(file: string, words: Words | undefined, place: 
 /** Relative ones are relative to the folder of the file. */
 const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
-interface Words { port: number; pair: readonly [key: string, certificate: string] | undefined; line: number }
+interface Words {
+  port: number;
+  pair: readonly [key: string, certificate: string] | undefined;
+  line: number;
+}
 
 /**
  * Reads the flags. Without a port the listen has the protocol's.
  * @param laid replaces flags of the same names
  * @throws UserError with file and line, or for an unknown context
  */
-export function parseNghttpd(file: string, text: string, laid: readonly LaidLines[] = []): { flags: Flag[]; words: Words | undefined; listen: Listen } {
+export function parseNghttpd(
+  file: string,
+  text: string,
+  laid: readonly LaidLines[] = [],
+): { flags: Flag[]; words: Words | undefined; listen: Listen } {
   const wrong = laid.find(({ context }) => context !== 'flags');
-  if (wrong !== undefined) throw new UserError(`nghttpd has no context "${wrong.context}" that flags can be laid over: it is flags`);
+  if (wrong !== undefined)
+    throw new UserError(
+      `nghttpd has no context "${wrong.context}" that flags can be laid over: it is flags`,
+    );
   const found: Words[] = [];
   const flagLines = text.split(/\r?\n/).map((line, index) => {
-    const [, port, key, certificate] = /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
+    const [, port, key, certificate] =
+      /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
     if (port === undefined) return line;
-    found.push({ port: Number(port), pair: key === undefined || certificate === undefined ? undefined : [key, certificate], line: index + 1 });
+    found.push({
+      port: Number(port),
+      pair: key === undefined || certificate === undefined ? undefined : [key, certificate],
+      line: index + 1,
+    });
     return '#';
   });
   const [words, second] = found;
-  if (second !== undefined) throw new UserError(`${file}:${second.line}: a second port; nghttpd listens on one`);
-  if (words !== undefined && !(words.port >= 1 && words.port <= 65_535)) throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
-  const flags = composeFlags([{ origin: file, text: flagLines.join('\n') }, ...laid.map(({ lines }) => ({ origin: laidOrigin, text: lines }))]);
+  if (second !== undefined)
+    throw new UserError(`${file}:${second.line}: a second port; nghttpd listens on one`);
+  if (words !== undefined && !(words.port >= 1 && words.port <= 65_535))
+    throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
+  const flags = composeFlags([
+    { origin: file, text: flagLines.join('\n') },
+    ...laid.map(({ lines }) => ({ origin: laidOrigin, text: lines })),
+  ]);
   const tls = !flags.some(({ name }) => name === 'no-tls');
-  return { flags, words, listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, http2Only: true, hosts: [] } };
+  return {
+    flags,
+    words,
+    listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, http2Only: true, hosts: [] },
+  };
 }
 
 /** 1 without the flag. */
 export function nghttpdWorkers(flags: readonly Flag[]): number {
   const workers = flags.findLast(({ name }) => name === 'workers');
   const count = Number(workers?.value ?? 1);
-  if (!Number.isSafeInteger(count) || count < 1) throw new UserError(`${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new UserError(
+      `${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`,
+    );
   return count;
 }
 
 /** The flags as lines of the file. */
 export function nghttpdSettings(flags: readonly Flag[], file: string): Setting[] {
-  return flags.map((flag) => ({ block: file, name: flag.name, text: wordOf(flag), place: `${file}:${flag.line}` }));
+  return flags.map((flag) => ({
+    block: file,
+    name: flag.name,
+    text: wordOf(flag),
+    place: `${file}:${flag.line}`,
+  }));
 }

@@ -15,11 +15,18 @@ export function parseAddress(listen: Directive): Address {
   const word = bareWord(listen.args[0] ?? '');
   const socket = /^unix:(.+)$/.exec(word)?.[1];
   if (socket !== undefined) return { socket: path.posix.normalize(socket) };
-  const { host, ports } = (/^(?<ports>\d+(?:-\d+)?)$/.exec(word) ?? /^(?<host>\[[^\]]+\]|[^:]+)(?::(?<ports>\d+(?:-\d+)?))?$/.exec(word))?.groups ?? { ports: 'none' };
+  const { host, ports } = (
+    /^(?<ports>\d+(?:-\d+)?)$/.exec(word) ??
+    /^(?<host>\[[^\]]+\]|[^:]+)(?::(?<ports>\d+(?:-\d+)?))?$/.exec(word)
+  )?.groups ?? { ports: 'none' };
   const [first = NaN, last = first] = (ports ?? '80').split('-').map(Number);
   const count = last - first + 1;
-  if (!(first >= 1 && last <= 65_535 && count >= 1)) throw new UserError(`${placeOf(listen)}: listen ${word} is no address`);
-  if (count > mostPorts) throw new UserError(`${placeOf(listen)}: listen ${word} has ${count} ports, more than the ${mostPorts} that can be given others here`);
+  if (!(first >= 1 && last <= 65_535 && count >= 1))
+    throw new UserError(`${placeOf(listen)}: listen ${word} is no address`);
+  if (count > mostPorts)
+    throw new UserError(
+      `${placeOf(listen)}: listen ${word} has ${count} ports, more than the ${mostPorts} that can be given others here`,
+    );
   return { ports: Array.from({ length: count }, (_, index) => first + index), host };
 }
 
@@ -35,13 +42,20 @@ export function insideOf(block: readonly Directive[], wanted: string): Directive
 /** The blocks that serve HTTP. Throws UserError when there are none. */
 export function httpServers(config: readonly Directive[], file: string): Directive[] {
   const servers = blocksIn(insideOf(config, 'http'), 'server');
-  if (servers.length === 0) throw new UserError(`${file} has no server { } in http { }: there is nothing to load`);
+  if (servers.length === 0)
+    throw new UserError(`${file} has no server { } in http { }: there is nothing to load`);
   return servers;
 }
 
 /** nginx's own choice for a server without a listen line. */
 function defaultListen(server: Directive): Directive {
-  return { name: 'listen', args: [process.getuid?.() === 0 ? '80' : '8000'], comments: [], origin: server.origin, line: server.line };
+  return {
+    name: 'listen',
+    args: [process.getuid?.() === 0 ? '80' : '8000'],
+    comments: [],
+    origin: server.origin,
+    line: server.line,
+  };
 }
 
 /** The words behind the address of a listen line. */
@@ -56,7 +70,9 @@ export function isQuic(listen: Directive): boolean {
 /** The listen lines of one server that are not for HTTP/3, or the one that nginx would take. */
 export function listensOf(server: Directive): Directive[] {
   const written = (server.block ?? []).filter(({ name }) => name === 'listen');
-  return written.length === 0 ? [defaultListen(server)] : written.filter((listen) => !isQuic(listen));
+  return written.length === 0
+    ? [defaultListen(server)]
+    : written.filter((listen) => !isQuic(listen));
 }
 
 /** The host of an address: '*' for all that mean every one of IPv4. */
@@ -66,13 +82,22 @@ export function hostOf(address: Address): string {
 }
 
 /** A listen line for one of its ports. */
-interface AtPort { port: number; host: string; server: Directive; listen: Directive }
+interface AtPort {
+  port: number;
+  host: string;
+  server: Directive;
+  listen: Directive;
+}
 
 function linesOf(servers: readonly Directive[]): AtPort[] {
-  return servers.flatMap((server) => listensOf(server).flatMap((listen) => {
-    const address = parseAddress(listen);
-    return 'ports' in address ? address.ports.map((port) => ({ port, host: hostOf(address), server, listen })) : [];
-  }));
+  return servers.flatMap((server) =>
+    listensOf(server).flatMap((listen) => {
+      const address = parseAddress(listen);
+      return 'ports' in address
+        ? address.ports.map((port) => ({ port, host: hostOf(address), server, listen }))
+        : [];
+    }),
+  );
 }
 
 /** By port of the config, whose hosts become one address here: `main` is the line of the host that most clients elsewhere reach. */
@@ -83,16 +108,23 @@ function joinedByPort(lines: readonly AtPort[]) {
     here.push(line);
     ports.set(line.port, here);
   }
-  return new Map([...ports].map(([port, here]) => {
-    const hosts = new Map<string, AtPort>();
-    for (const line of here) {
-      const found = hosts.get(line.host);
-      if (found === undefined || (isDefault(line) && !isDefault(found))) hosts.set(line.host, line);
-    }
-    const [main, ...others] = [...hosts.values()].sort((a, b) => openness(b.host) - openness(a.host)) as [AtPort, ...AtPort[]];
-    const words = new Set(here.filter(({ host }) => host === main.host).flatMap(({ listen }) => wordsOf(listen)));
-    return [port, { main, others, words, first: here[0]?.server }];
-  }));
+  return new Map(
+    [...ports].map(([port, here]) => {
+      const hosts = new Map<string, AtPort>();
+      for (const line of here) {
+        const found = hosts.get(line.host);
+        if (found === undefined || (isDefault(line) && !isDefault(found)))
+          hosts.set(line.host, line);
+      }
+      const [main, ...others] = [...hosts.values()].sort(
+        (a, b) => openness(b.host) - openness(a.host),
+      ) as [AtPort, ...AtPort[]];
+      const words = new Set(
+        here.filter(({ host }) => host === main.host).flatMap(({ listen }) => wordsOf(listen)),
+      );
+      return [port, { main, others, words, first: here[0]?.server }];
+    }),
+  );
 }
 
 const defaultWords = new Set(['default_server', 'default']);
@@ -112,16 +144,27 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
   const shared = insideOf(config, 'http');
   const lines = linesOf(httpServers(config, file));
   const joined = joinedByPort(lines);
-  return listensByPort(lines.map(({ port, host, server, listen }) => {
-    const hosts = (server.block ?? []).filter(({ name }) => name === 'server_name').flatMap(({ args }) => args.map(bareWord));
-    if (host !== joined.get(port)?.main.host) return { port, tls: false, http2: false, hosts };
-    const isOn = (name: string): boolean => (findLast(server.block ?? [], name) ?? findLast(shared, name)) === 'on';
-    const words = wordsOf(listen);
-    const tls = words.includes('ssl') || isOn('ssl');
-    const word = words.includes('http2');
-    // Without TLS, the directive `http2 on` leaves HTTP/1.1 beside it; the word in a listen line does not.
-    return { port, tls, http2: word || isOn('http2'), ...(word && !tls ? { http2Only: true } : {}), hosts };
-  }));
+  return listensByPort(
+    lines.map(({ port, host, server, listen }) => {
+      const hosts = (server.block ?? [])
+        .filter(({ name }) => name === 'server_name')
+        .flatMap(({ args }) => args.map(bareWord));
+      if (host !== joined.get(port)?.main.host) return { port, tls: false, http2: false, hosts };
+      const isOn = (name: string): boolean =>
+        (findLast(server.block ?? [], name) ?? findLast(shared, name)) === 'on';
+      const words = wordsOf(listen);
+      const tls = words.includes('ssl') || isOn('ssl');
+      const word = words.includes('http2');
+      // Without TLS, the directive `http2 on` leaves HTTP/1.1 beside it; the word in a listen line does not.
+      return {
+        port,
+        tls,
+        http2: word || isOn('http2'),
+        ...(word && !tls ? { http2Only: true } : {}),
+        hosts,
+      };
+    }),
+  );
 }
 
 function findLast(block: readonly Directive[], wanted: string): string | undefined {
@@ -134,8 +177,14 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
   if (findLast(config, 'master_process') === 'off' || workers === undefined) return 1;
   const [word = ''] = workers.args.map(bareWord);
   if (word === 'auto') return 'server-cores';
-  if (!/^[1-9]\d{0,3}$/.test(word)) throw new UserError(`${placeOf(workers)}: worker_processes ${word} is not a number of processes`);
-  if (Number(word) > 1024) throw new UserError(`${placeOf(workers)}: worker_processes ${word}: nginx spawns no more than 1024`);
+  if (!/^[1-9]\d{0,3}$/.test(word))
+    throw new UserError(
+      `${placeOf(workers)}: worker_processes ${word} is not a number of processes`,
+    );
+  if (Number(word) > 1024)
+    throw new UserError(
+      `${placeOf(workers)}: worker_processes ${word}: nginx spawns no more than 1024`,
+    );
   return Number(word);
 }
 
@@ -145,7 +194,10 @@ const perServer = new Set(['ssl', 'http2', 'spdy']);
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 
 /** The new listen lines of each server, none where it listens to HTTP/3 only. Different addresses may become one. */
-export function moveListens(servers: readonly Directive[], here: Here): ReadonlyMap<Directive, Directive[]> {
+export function moveListens(
+  servers: readonly Directive[],
+  here: Here,
+): ReadonlyMap<Directive, Directive[]> {
   const { moved, said } = here;
   const ports = joinedByPort(linesOf(servers));
   /** By new address: the words that are allowed once. */
@@ -153,32 +205,50 @@ export function moveListens(servers: readonly Directive[], here: Here): Readonly
 
   for (const { main, others } of ports.values()) {
     for (const { listen } of others.filter(({ server }) => server !== main.server)) {
-      said.push(`listen ${listen.args[0]} at ${placeOf(listen)}: one with listen ${main.listen.args[0]} at ${placeOf(main.listen)}, whose server answers what no server_name is for`);
+      said.push(
+        `listen ${listen.args[0]} at ${placeOf(listen)}: one with listen ${main.listen.args[0]} at ${placeOf(main.listen)}, whose server answers what no server_name is for`,
+      );
     }
   }
   return new Map(servers.map((server) => [server, linesOfOne(server)]));
 
   function linesOfOne(server: Directive): Directive[] {
     const all = (server.block ?? []).filter(({ name }) => name === 'listen');
-    for (const quic of all.filter(isQuic)) said.push(`listen ${quic.args.join(' ')}: left out, HTTP/3 is not compared`);
+    for (const quic of all.filter(isQuic))
+      said.push(`listen ${quic.args.join(' ')}: left out, HTTP/3 is not compared`);
     const listens = listensOf(server);
-    if (listens.some((listen) => wordsOf(listen).includes('proxy_protocol'))) said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
+    if (listens.some((listen) => wordsOf(listen).includes('proxy_protocol')))
+      said.push(`proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`);
     const lines = new Map<string, { listen: Directive; words: Set<string> }>();
     for (const listen of listens) {
       for (const [address, before, port] of targets(listen)) {
-        noteMove(here, address, all.length === 0 ? `${before} (nginx's own, no listen line at ${placeOf(server)})` : before);
+        noteMove(
+          here,
+          address,
+          all.length === 0
+            ? `${before} (nginx's own, no listen line at ${placeOf(server)})`
+            : before,
+        );
         const line = lines.get(address) ?? { listen, words: new Set() };
         lines.set(address, line);
         for (const word of wordsFor(port, listen, server)) line.words.add(word);
       }
     }
-    return [...lines].map(([address, { listen, words }]) => ({ ...listen, args: [address, ...allowed(address, [...words], placeOf(listen)).map(asWord)] }));
+    return [...lines].map(([address, { listen, words }]) => ({
+      ...listen,
+      args: [address, ...allowed(address, [...words], placeOf(listen)).map(asWord)],
+    }));
   }
 
   function targets(listen: Directive): [address: string, before: string, port?: number][] {
     const address = parseAddress(listen);
-    if ('socket' in address) return [[`unix:${moved.sockets.get(address.socket)}`, listen.args[0] as string]];
-    return address.ports.map((port) => [`${moved.hostOf(moved.ports.get(port))}:${moved.ports.get(port)}`, address.ports.length > 1 ? String(port) : listen.args[0] as string, port]);
+    if ('socket' in address)
+      return [[`unix:${moved.sockets.get(address.socket)}`, listen.args[0] as string]];
+    return address.ports.map((port) => [
+      `${moved.hostOf(moved.ports.get(port))}:${moved.ports.get(port)}`,
+      address.ports.length > 1 ? String(port) : (listen.args[0] as string),
+      port,
+    ]);
   }
 
   /** Its words for that port, without those that the main host does not have. */
@@ -188,10 +258,17 @@ export function moveListens(servers: readonly Directive[], here: Here): Readonly
     if (joined === undefined) return words;
     const { main, first } = joined;
     const foreign = words.filter((word) => perServer.has(word) && !joined.words.has(word));
-    if (foreign.length > 0) said.push(`${foreign.join(' ')} at ${placeOf(listen)}: left out, listen ${main.listen.args[0]} is without`);
+    if (foreign.length > 0)
+      said.push(
+        `${foreign.join(' ')} at ${placeOf(listen)}: left out, listen ${main.listen.args[0]} is without`,
+      );
     const isMain = hostOf(parseAddress(listen)) === main.host;
-    const kept = words.filter((word) => !foreign.includes(word) && (isMain || !defaultWords.has(word)));
-    return server === main.server && server !== first && !isDefault(main) ? ['default_server', ...kept] : kept;
+    const kept = words.filter(
+      (word) => !foreign.includes(word) && (isMain || !defaultWords.has(word)),
+    );
+    return server === main.server && server !== first && !isDefault(main)
+      ? ['default_server', ...kept]
+      : kept;
   }
 
   /** Words that are allowed once for an address stay on its first line. */
@@ -200,7 +277,8 @@ export function moveListens(servers: readonly Directive[], here: Here): Readonly
     const asked = words.filter(isSocketWord).join(' ');
     const before = socketWords.get(address);
     if (asked !== '') socketWords.set(address, before ?? asked);
-    if (asked !== '' && asked !== (before ?? asked)) said.push(`${asked} at ${from}: left out, ${address} has ${before}`);
+    if (asked !== '' && asked !== (before ?? asked))
+      said.push(`${asked} at ${from}: left out, ${address} has ${before}`);
     return words.filter((word) => before === undefined || !isSocketWord(word));
   }
 }

@@ -17,10 +17,17 @@ const pattern = /# from (\/.*:\d+)$/;
 
 /** FILE:LINE from which this line of the text comes; for a value of several lines, from its last one. */
 export function originOfLine(text: string, line: number): string | undefined {
-  return text.split('\n').slice(line - 1).map((one) => pattern.exec(one)?.[1]).find((origin) => origin !== undefined);
+  return text
+    .split('\n')
+    .slice(line - 1)
+    .map((one) => pattern.exec(one)?.[1])
+    .find((origin) => origin !== undefined);
 }
 
 /** FILE:LINE of the first line that has these words. */
 export function originOfWords(text: string, words: string): string | undefined {
-  return text.split('\n').find((line) => line.includes(words) && pattern.test(line))?.match(pattern)?.[1];
+  return text
+    .split('\n')
+    .find((line) => line.includes(words) && pattern.test(line))
+    ?.match(pattern)?.[1];
 }

@@ -30,7 +30,10 @@ export interface Layable {
 }
 
 /** Reads it for knobs. Throws UserError as readOwnConfig does. */
-export async function layable({ server, file }: Pick<OwnConfig, 'server' | 'file'>, page: PageAt): Promise<Layable> {
+export async function layable(
+  { server, file }: Pick<OwnConfig, 'server' | 'file'>,
+  page: PageAt,
+): Promise<Layable> {
   return (await readers[server](file, await readText(file))).layable(page);
 }
 
@@ -53,7 +56,10 @@ function reader<C>({ read, workers, listens, facts, lay, settings }: Language<C>
         facts: facts(config, page),
         lay(laid) {
           const after = lay(config, laid, page, { file, text });
-          return { changes: changesBetween(settings(config, file), settings(after, file)), workers: workers(after) };
+          return {
+            changes: changesBetween(settings(config, file), settings(after, file)),
+            workers: workers(after),
+          };
         },
       }),
     };
@@ -61,8 +67,22 @@ function reader<C>({ read, workers, listens, facts, lay, settings }: Language<C>
 }
 
 const readers = {
-  nginx: reader({ read: readNginxConfig, workers: nginxWorkers, listens: nginxListens, facts: nginxFacts, lay: layNginx, settings: nginxSettings }),
-  h2o: reader({ read: readYaml, workers: h2oWorkers, listens: h2oListens, facts: h2oFacts, lay: layH2o, settings: h2oSettings }),
+  nginx: reader({
+    read: readNginxConfig,
+    workers: nginxWorkers,
+    listens: nginxListens,
+    facts: nginxFacts,
+    lay: layNginx,
+    settings: nginxSettings,
+  }),
+  h2o: reader({
+    read: readYaml,
+    workers: h2oWorkers,
+    listens: h2oListens,
+    facts: h2oFacts,
+    lay: layH2o,
+    settings: h2oSettings,
+  }),
   nghttpd: reader({
     read: async (file, text) => parseNghttpd(file, text),
     workers: ({ flags }) => nghttpdWorkers(flags),
@@ -75,10 +95,26 @@ const readers = {
 
 /** Other servers, their commands in the foreground, and a sign of their configs, without comments and indentation. */
 const others: readonly [name: string, command: string, sign: RegExp][] = [
-  ['Apache', 'apache2 -DFOREGROUND -f', /^(?:<(?:VirtualHost|Directory|IfModule|Location|Files)\b|(?:ServerRoot|DocumentRoot|LoadModule|ServerTokens|Listen)\s+\S)/m],
-  ['lighttpd', 'lighttpd -D -f', /^(?:server\.(?:document-root|modules|port|username|bind)\s*\+?=|\$HTTP\[)/m],
-  ['HAProxy', 'haproxy -db -f', /^(?:global|defaults|(?:frontend|backend|listen)\s+\S+)\n(?:bind|mode|log|server|timeout|maxconn|balance|daemon|default_backend|chroot|stats|user)\b/m],
-  ['Caddy', 'caddy run --config', /^(?:file_server|reverse_proxy|handle_path|encode\s+(?:gzip|zstd)|respond|root\s+\*)(?:\s[^;\n]*)?$/m],
+  [
+    'Apache',
+    'apache2 -DFOREGROUND -f',
+    /^(?:<(?:VirtualHost|Directory|IfModule|Location|Files)\b|(?:ServerRoot|DocumentRoot|LoadModule|ServerTokens|Listen)\s+\S)/m,
+  ],
+  [
+    'lighttpd',
+    'lighttpd -D -f',
+    /^(?:server\.(?:document-root|modules|port|username|bind)\s*\+?=|\$HTTP\[)/m,
+  ],
+  [
+    'HAProxy',
+    'haproxy -db -f',
+    /^(?:global|defaults|(?:frontend|backend|listen)\s+\S+)\n(?:bind|mode|log|server|timeout|maxconn|balance|daemon|default_backend|chroot|stats|user)\b/m,
+  ],
+  [
+    'Caddy',
+    'caddy run --config',
+    /^(?:file_server|reverse_proxy|handle_path|encode\s+(?:gzip|zstd)|respond|root\s+\*)(?:\s[^;\n]*)?$/m,
+  ],
   ['Caddy', 'caddy run --config', /^\{\s*"(?:apps|admin)"\s*:/],
   ['Varnish', 'varnishd -F -f', /^vcl\s+4\.\d;/m],
   ['Envoy', 'envoy -c', /^static_resources:/m],
@@ -88,17 +124,37 @@ const others: readonly [name: string, command: string, sign: RegExp][] = [
 
 /** The server of a config, by its text. Throws UserError when it is empty, another server's, a part of a config, or unknown. */
 function recognise(text: string, file: string): OwnConfig['server'] {
-  const lines = text.split('\n').map((line) => line.replace(/^\uFEFF/, '').replace(/(?:^|\s)#.*/, '').trim()).filter((line) => line !== '');
+  const lines = text
+    .split('\n')
+    .map((line) =>
+      line
+        .replace(/^\uFEFF/, '')
+        .replace(/(?:^|\s)#.*/, '')
+        .trim(),
+    )
+    .filter((line) => line !== '');
   const bare = lines.join('\n');
   if (lines.length === 0) throw new UserError(`the config ${file} is empty`);
   if (/(?:^|[\s;}])(?:http|events)\s*\{/.test(bare)) return 'nginx';
-  if (/^include\s[^\n]*;/m.test(bare) && !/^(?:server|location|upstream)\b/m.test(bare)) return 'nginx';
+  if (/^include\s[^\n]*;/m.test(bare) && !/^(?:server|location|upstream)\b/m.test(bare))
+    return 'nginx';
   if (lines.every((line) => /^(?:--?[A-Za-z]|\d+(?:\s+\S+\s+\S+)?$)/.test(line))) return 'nghttpd';
   const [name, command] = others.find(([, , sign]) => sign.test(bare)) ?? [];
-  if (name !== undefined) throw new UserError(`${file} is a config of ${name}: give the command that starts it, such as '${command} ${file}' (bakeoff knows those of nginx, h2o and nghttpd)`);
+  if (name !== undefined)
+    throw new UserError(
+      `${file} is a config of ${name}: give the command that starts it, such as '${command} ${file}' (bakeoff knows those of nginx, h2o and nghttpd)`,
+    );
   if (/^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
-  if (/^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(bare)) {
-    throw new UserError(`${file} is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf`);
+  if (
+    /^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(
+      bare,
+    )
+  ) {
+    throw new UserError(
+      `${file} is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf`,
+    );
   }
-  throw new UserError(`${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line); a command is given in quotes: 'node server.mjs'`);
+  throw new UserError(
+    `${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line); a command is given in quotes: 'node server.mjs'`,
+  );
 }

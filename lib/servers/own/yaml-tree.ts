@@ -1,7 +1,17 @@
 // A person's h2o config with its !file includes, as a tree in which each part has its origin.
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { isAlias, isMap, isScalar, isSeq, LineCounter, visit, type Alias, type Document, type Node } from 'yaml';
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  visit,
+  type Alias,
+  type Document,
+  type Node,
+} from 'yaml';
 import { UserError } from '../../errors.ts';
 import { parseYaml } from '../yaml-source.ts';
 import { fromLine } from './origin.ts';
@@ -15,7 +25,11 @@ export type Tree = { origin: string } & (
 );
 
 /** A mapping may have a key several times: h2o takes them one after another. `origin`: the key's. */
-export interface Pair { key: string; origin: string; value: Tree }
+export interface Pair {
+  key: string;
+  origin: string;
+  value: Tree;
+}
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 export type Text = Extract<Tree, { kind: 'text' }>;
@@ -31,13 +45,17 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
   const folder = path.dirname(file);
   let bytes = 0;
   const tree = await treeOf(file, text, [await realpath(file)]);
-  if (tree.kind !== 'map') throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
+  if (tree.kind !== 'map')
+    throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
   return tree;
 
   /** @param from FILE:LINE of a value */
   function expand(more: number, from: string): void {
     bytes += more;
-    if (bytes > mostMegabytes * 1e6) throw new UserError(`h2o config ${from}: its aliases and includes come to more than ${mostMegabytes} MB, and bakeoff reads no longer ones`);
+    if (bytes > mostMegabytes * 1e6)
+      throw new UserError(
+        `h2o config ${from}: its aliases and includes come to more than ${mostMegabytes} MB, and bakeoff reads no longer ones`,
+      );
   }
 
   async function included(by: Inclusion, open: readonly string[]): Promise<Tree> {
@@ -45,7 +63,8 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
     const other = path.resolve(folder, by.name);
     const inside = await readText(other, by);
     const real = await realpath(other);
-    if (open.includes(real)) throw new UserError(`${by.from}: includes ${other}, which includes this file again`);
+    if (open.includes(real))
+      throw new UserError(`${by.from}: includes ${other}, which includes this file again`);
     return treeOf(other, inside, [...open, real]);
   }
 
@@ -55,7 +74,9 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
     const document = parseYaml(file, text, 'failsafe', lines);
     const meanings = meaningsOf(document);
     const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
-    return document.contents === null ? { kind: 'text', text: '', origin: fromLine(file, 1) } : convert(document.contents, 1);
+    return document.contents === null
+      ? { kind: 'text', text: '', origin: fromLine(file, 1) }
+      : convert(document.contents, 1);
 
     /** @param above the line of the node's parent, for an empty node */
     async function convert(node: Node, above: number): Promise<Tree> {
@@ -64,17 +85,27 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
       expand(lineBytes + (isScalar(node) ? String(node.value ?? '').length : 0), `${file}:${line}`);
       if (isAlias(node)) {
         const meant = meanings.get(node);
-        if (meant === undefined) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands for nothing above it`);
+        if (meant === undefined)
+          throw new UserError(
+            `h2o config ${file}:${line}: *${node.source} stands for nothing above it`,
+          );
         // Its anchor ends behind it.
-        if ((meant.range?.[1] ?? 0) > (node.range?.[0] ?? 0)) throw new UserError(`h2o config ${file}:${line}: *${node.source} stands inside of what it stands for`);
+        if ((meant.range?.[1] ?? 0) > (node.range?.[0] ?? 0))
+          throw new UserError(
+            `h2o config ${file}:${line}: *${node.source} stands inside of what it stands for`,
+          );
         return convert(meant, line);
       }
       if (isMap(node)) {
         const pairs: Pair[] = [];
         for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
-          if (!isScalar(key)) throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
+          if (!isScalar(key))
+            throw new UserError(`h2o config ${file}:${lineOf(key)}: a key has to be a word`);
           const keyOrigin = fromLine(file, lineOf(key));
-          const tree: Tree = value === null ? { kind: 'text', text: '', origin: keyOrigin } : await convert(value, lineOf(key));
+          const tree: Tree =
+            value === null
+              ? { kind: 'text', text: '', origin: keyOrigin }
+              : await convert(value, lineOf(key));
           pairs.push({ key: String(key.value), origin: keyOrigin, value: tree });
         }
         return { kind: 'map', pairs: merged(pairs), origin };
@@ -85,9 +116,16 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
         return { kind: 'list', items, origin };
       }
       const value = isScalar(node) ? String(node.value ?? '') : '';
-      if (value.includes('\uFFFD')) throw new UserError(`h2o config ${file}:${line}: is not UTF-8 text`);
-      if (node.tag === '!file') return included({ from: `${file}:${line}`, name: value, folder }, open);
-      return { kind: 'text', text: value, origin, ...(node.tag?.startsWith('!') ? { tag: node.tag } : {}) };
+      if (value.includes('\uFFFD'))
+        throw new UserError(`h2o config ${file}:${line}: is not UTF-8 text`);
+      if (node.tag === '!file')
+        return included({ from: `${file}:${line}`, name: value, folder }, open);
+      return {
+        kind: 'text',
+        text: value,
+        origin,
+        ...(node.tag?.startsWith('!') ? { tag: node.tag } : {}),
+      };
     }
   }
 }
@@ -111,7 +149,9 @@ function merged(pairs: readonly Pair[]): Pair[] {
   const own = new Set(pairs.map(({ key }) => key));
   return pairs.flatMap((pair) => {
     if (pair.key !== '<<') return [pair];
-    const brought = (pair.value.kind === 'list' ? pair.value.items : [pair.value]).flatMap((one) => one.kind === 'map' ? one.pairs : []);
+    const brought = (pair.value.kind === 'list' ? pair.value.items : [pair.value]).flatMap((one) =>
+      one.kind === 'map' ? one.pairs : [],
+    );
     return brought.filter(({ key }) => {
       const fresh = !own.has(key);
       own.add(key);
@@ -123,29 +163,47 @@ function merged(pairs: readonly Pair[]): Pair[] {
 /** All pairs, at any depth. */
 export function pairsIn(tree: Tree): Pair[] {
   if (tree.kind === 'text') return [];
-  return tree.kind === 'list' ? tree.items.flatMap(pairsIn) : tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
+  return tree.kind === 'list'
+    ? tree.items.flatMap(pairsIn)
+    : tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
 }
 
 /** Whether both mean the same to h2o. The order of different keys does not matter. */
 export function sameMeaning(a: Tree, b: Tree): boolean {
   if (a.kind === 'text' && b.kind === 'text') return a.text === b.text && a.tag === b.tag;
-  if (a.kind === 'list' && b.kind === 'list') return a.items.length === b.items.length && a.items.every((item, index) => sameMeaning(item, b.items[index] as Tree));
+  if (a.kind === 'list' && b.kind === 'list')
+    return (
+      a.items.length === b.items.length &&
+      a.items.every((item, index) => sameMeaning(item, b.items[index] as Tree))
+    );
   if (a.kind !== 'map' || b.kind !== 'map' || a.pairs.length !== b.pairs.length) return false;
-  const [ours, others] = [a, b].map(({ pairs }) => [...pairs].sort((one, other) => (one.key < other.key ? -1 : Number(one.key > other.key)))) as [Pair[], Pair[]];
-  return ours.every(({ key, value }, index) => key === others[index]?.key && sameMeaning(value, others[index].value));
+  const [ours, others] = [a, b].map(({ pairs }) =>
+    [...pairs].sort((one, other) => (one.key < other.key ? -1 : Number(one.key > other.key))),
+  ) as [Pair[], Pair[]];
+  return ours.every(
+    ({ key, value }, index) =>
+      key === others[index]?.key && sameMeaning(value, others[index].value),
+  );
 }
 
 /** YAML, one value a line, with its origin as a comment. */
 export function printYaml(tree: Exclude<Tree, Text>, indent = ''): string {
-  const parts = tree.kind === 'list'
-    ? tree.items.map((value) => ({ begin: '-', origin: value.origin, value }))
-    : tree.pairs.map(({ key, origin, value }) => ({ begin: `${plain.test(key) ? key : JSON.stringify(key)}:`, origin, value }));
-  return parts.map(({ begin, origin, value }) => {
-    if (value.kind === 'text') return `${indent}${begin} ${wordOf(value)}  # ${value.origin}\n`;
-    const inside = printYaml(value, `${indent}  `);
-    const none = value.kind === 'list' ? ' []' : ' {}';
-    return `${indent}${begin}${inside === '' ? none : ''}  # ${origin}\n${inside}`;
-  }).join('');
+  const parts =
+    tree.kind === 'list'
+      ? tree.items.map((value) => ({ begin: '-', origin: value.origin, value }))
+      : tree.pairs.map(({ key, origin, value }) => ({
+          begin: `${plain.test(key) ? key : JSON.stringify(key)}:`,
+          origin,
+          value,
+        }));
+  return parts
+    .map(({ begin, origin, value }) => {
+      if (value.kind === 'text') return `${indent}${begin} ${wordOf(value)}  # ${value.origin}\n`;
+      const inside = printYaml(value, `${indent}  `);
+      const none = value.kind === 'list' ? ' []' : ' {}';
+      return `${indent}${begin}${inside === '' ? none : ''}  # ${origin}\n${inside}`;
+    })
+    .join('');
 }
 
 const plain = /^[\w/][\w./@+-]*$/;

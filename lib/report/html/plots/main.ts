@@ -7,8 +7,14 @@ import { drawPercentiles } from './percentiles.ts';
 import { drawRounds } from './rounds.ts';
 import { drawStreams } from './streams.ts';
 
-const draw: { [Kind in PlotData['kind']]: (data: PlotData & { kind: Kind }, width: number) => Element[] } = {
-  bars: drawBars, percentiles: drawPercentiles, rounds: drawRounds, streams: drawStreams, curve: drawCurve,
+const draw: {
+  [Kind in PlotData['kind']]: (data: PlotData & { kind: Kind }, width: number) => Element[];
+} = {
+  bars: drawBars,
+  percentiles: drawPercentiles,
+  rounds: drawRounds,
+  streams: drawStreams,
+  curve: drawCurve,
 };
 
 const all = JSON.parse(document.getElementById('figures')?.textContent ?? '[]') as PlotData[];
