@@ -26,7 +26,7 @@ import { isBeyondBounds } from './waiting-view.ts';
 
 const arrangements: readonly Arrangement[] = ['alone', 'two', 'eight'];
 
-/** Of the rounds that were asked for. */
+/** Times the rounds that were asked for. */
 const mostRounds = 3;
 
 /**

@@ -29,7 +29,7 @@ async function serve() {
   const { wait, every, spread, work, burn } = readOptions();
   const delay = { ms: 1 };
   const answerLater = wait > 0 ? waiting(delay) : undefined;
-  const doInTurn = inTurn();
+  const queue = firstComeFirstServed();
   let [asked, connections] = [0, 0];
   const server = createServer((socket) => {
     let unread = '';
@@ -43,7 +43,7 @@ async function serve() {
       unread = parts.pop();
       for (let left = parts.length; left > 0; left--) {
         const later = laterMs;
-        doInTurn(() => {
+        queue(() => {
           asked++;
           if (work > 0) spin(work / 1000);
           if (answerLater === undefined || asked % every > 0) socket.write(answer);
@@ -88,17 +88,17 @@ async function warmUp(server) {
 }
 
 /**
- * What came is looked at after each of these. Done in batches, the requests that just miss one wait for two: then p50 depends on how
- * they fall together.
+ * Requests are answered in the order in which they came, and new ones are read after each. Answered in batches, a request that just
+ * misses one waits for the next two, and p50 depends on how the batches fall.
  */
-function inTurn() {
-  const left = [];
-  const step = () => {
-    left.shift()();
-    if (left.length > 0) setImmediate(step);
+function firstComeFirstServed() {
+  const waiting = [];
+  const next = () => {
+    waiting.shift()();
+    if (waiting.length > 0) setImmediate(next);
   };
-  return (work) => {
-    if (left.push(work) === 1) setImmediate(step);
+  return (answer) => {
+    if (waiting.push(answer) === 1) setImmediate(next);
   };
 }
 
