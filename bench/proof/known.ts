@@ -18,6 +18,11 @@ export interface KnownServer {
   server: ServerSpec;
   page: Page;
   load: LoadProfile;
+  /**
+   * What is loaded alone instead. In turns the load engine begins the connections of a server that waits one after the other. Alone they
+   * begin at once, and would stay together, to be answered in batches, for less CPU time each.
+   */
+  alone?: ServerSpec;
   /** Seconds of the window, of the servers beside it too. Default: see usualSeconds. */
   seconds?: Record<Arrangement, number>;
 }
@@ -29,11 +34,6 @@ export interface Known extends KnownServer {
   expected(alone: KnownFigures, plain: KnownFigures): Expected;
   /** Loaded alone in each round, too; default: the server itself. */
   plain?: ServerSpec;
-  /**
-   * What is loaded alone instead. In turns the load engine begins the connections of a server that waits one after the other. Alone they
-   * begin at once, and would stay together, to be answered in batches, for less CPU time each.
-   */
-  alone?: ServerSpec;
 }
 
 /** Enough for a percent, and so short that all cases take 8 minutes. */
@@ -277,5 +277,5 @@ export const mixed = {
       load: closedLoad(100),
     },
     computing: { server: known(`--work ${workMicros}`), page: knownPage, load: closedLoad(100) },
-  } satisfies Record<string, KnownServer & Pick<Known, 'alone'>>,
+  } satisfies Record<string, KnownServer>,
 };

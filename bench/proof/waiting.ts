@@ -120,7 +120,7 @@ function besides({ load }: Known): KnownServer {
 
 async function mixedRound(lab: Lab, round: number): Promise<MixedRound> {
   const { waiting, computing } = mixed.sides;
-  const alone = async (side: KnownServer & Pick<Known, 'alone'>): Promise<KnownFigures> =>
+  const alone = async (side: KnownServer): Promise<KnownFigures> =>
     (
       await loaded(lab, round, [{ ...side, server: side.alone ?? side.server }], usualSeconds.alone)
     )[0];

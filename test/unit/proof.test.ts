@@ -27,7 +27,7 @@ import {
   widthWithin,
 } from '../../bench/proof/statistics.ts';
 import { intervalPlot, logTicksBetween, ticksBetween } from '../../bench/proof/svg.ts';
-import { judged } from '../../bench/proof/waiting-view.ts';
+import { isBeyondBounds, judged } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { makePlan } from '../../lib/runner/plan.ts';
@@ -354,6 +354,16 @@ describe('servers of known truth', () => {
         }),
       ).beyond,
     ).toEqual(['waits 20 ms: not measured', 'computes, against waits: not measured']);
+  });
+
+  test('have more rounds until the medians of all are within their bounds', () => {
+    const good = { ...round20, two: alone20, eight: alone20 };
+    const bad = { ...good, eight: knownFigures({ rps: 300 }) };
+    const isBeyond = (...rounds: KnownCase['rounds']): boolean =>
+      isBeyondBounds({ name: 'waits 20 ms', how: '', rounds });
+    expect(isBeyond()).toBe(true);
+    expect(isBeyond(bad, good)).toBe(true);
+    expect(isBeyond(bad, good, good)).toBe(false);
   });
 
   test('are several, with the files that they need', async () => {

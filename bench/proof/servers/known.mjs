@@ -43,6 +43,7 @@ async function serve() {
       unread = parts.pop();
       for (let left = parts.length; left > 0; left--) {
         const later = laterMs;
+        laterMs = 0;
         queue(() => {
           asked++;
           if (work > 0) spin(work / 1000);
@@ -50,7 +51,6 @@ async function serve() {
           else if (later === 0) answerLater(socket);
           else setTimeout(answerLater, later, socket);
         });
-        laterMs = 0;
       }
     });
   });
