@@ -49,7 +49,7 @@ export interface Measurement extends K6Outcome {
 /** What runs at an address. */
 const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
 
-/** requests/s of a thread. With 60 µs between them and less it is awake all the time (awakeBefore in xk6-loadgen/engine/wait.go). */
+/** requests/s of a thread. With 60 µs between them and less it is awake all the time (awakeBefore in xk6-loadgen/engine/loop.go). */
 const mostWhereThreadsSleep = 10_000;
 
 const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };

@@ -8,6 +8,40 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
+// session is one protocol on one connection. The loop drives it with the calls below; it reports every attempt back as
+// exactly one loop.response or loop.failure, and asks loop.take before it starts one.
+//
+// The connection with its transport (TCP, TLS), its reconnects, the clock, the phases and the counting are the same for
+// all protocols.
+type session interface {
+	// next starts as many attempts as may be under way, opening the connection when it is closed. It does nothing when
+	// the slot is busy, pausing or lingering.
+	next()
+	// connected: the transport is up, or may be: when conn.send finds that it is not, connected is called once more.
+	connected()
+	// received gets bytes, which are valid during the call only.
+	received(p []byte)
+	// discardable is how many of the bytes that come next need not be seen, only counted, by discarded. 0: none.
+	discardable() int64
+	discarded(n int64)
+	// flush sends what the calls before it have queued: it is called once after all that was readable was received, and
+	// when the kernel takes bytes again.
+	flush()
+	// closedByPeer: the peer has closed, and all that it sent has been received.
+	closedByPeer()
+	// abort ends every attempt under way as an error of this kind and cause; the connection is closed already.
+	abort(kind ErrorKind, cause ErrorCause, example string)
+	// expire ends the attempts that began before this time as timed out. While the connection is being opened, only those
+	// that had another one before: the connection has the same time.
+	expire(before int64)
+	// goodbye appends what ends the connection in order to dst.
+	goodbye(dst []byte) []byte
+	// underWay is the number of attempts not yet answered.
+	underWay() int64
+	// eachDue calls with the time at which each of them was to start: at once in the closed model.
+	eachDue(call func(due int64))
+}
+
 type connState uint8
 
 const (
@@ -344,5 +378,97 @@ func (c *conn) sweep() {
 		c.fail(ErrConnect, CauseTimedOut, "connect: no answer within the timeout")
 	case c.state == handshaking:
 		c.fail(ErrTLS, CauseTimedOut, "no TLS handshake within the timeout")
+	}
+}
+
+const (
+	firstPause   = int64(10 * time.Millisecond)
+	longestPause = int64(500 * time.Millisecond)
+)
+
+// pause is a slot that waits until it may connect again.
+type pause struct {
+	until int64
+	conn  *conn
+}
+
+// pauseAfter is how long after the start of a connection that failed its slot may open the next one, when so many have
+// failed in a row without a response between them.
+//
+// The first failure has no pause: of ten thousand connections a few always fail, and a slot that idles for it would be load
+// that is missing. From the second on it doubles, since connects that fail at once would take all of a core where everything
+// is refused, or where the kernel searches in vain for a free port. It counts from the failed connection's start: what has
+// taken its time to fail, as over a link with a delay, has cost little.
+func pauseAfter(failures int) int64 {
+	if failures <= 1 {
+		return 0
+	}
+	return min(longestPause, firstPause<<min(failures-2, 10))
+}
+
+// connectAgain lets the slot go on after a failure.
+func (c *conn) connectAgain() {
+	l := c.loop
+	until := c.openedAt + pauseAfter(c.failures)
+	if until <= l.clock {
+		l.startSoon(c)
+		return
+	}
+	c.paused = true
+	l.pauses = append(l.pauses, pause{until, c})
+	l.nextRetry = min(l.nextRetry, l.clock+firstPause)
+	l.setTimer()
+}
+
+// endPauses lets those slots go on whose pause is over.
+func (l *loop) endPauses() {
+	left := l.pauses[:0]
+	for _, p := range l.pauses {
+		if p.until > l.clock {
+			left = append(left, p)
+			continue
+		}
+		p.conn.paused = false
+		l.startSoon(p.conn)
+	}
+	l.pauses, l.nextRetry = left, never
+	if len(left) > 0 {
+		l.nextRetry = l.clock + firstPause
+	}
+}
+
+const (
+	// Time-outs are looked for in passes over all slots, which begin at most this long and at least this long apart, and in
+	// between after a hundredth of the time-out.
+	sweepAtMost, sweepAtLeast = second, int64(5 * time.Millisecond)
+	// A turn looks at this many slots: a pass over a hundred thousand at once would keep a loop from reading for milliseconds.
+	slotsPerSweep = 1000
+)
+
+// sweep looks for what took too long, at some of the slots; the next turn goes on with the others. So an attempt ends as
+// timed out sweepInterval after its time at the latest, and the turns of a pass and longestWait later.
+func (l *loop) sweep() {
+	if l.sweepFrom == 0 {
+		l.nextSweep = l.clock + l.sweepInterval()
+	}
+	end := min(l.sweepFrom+slotsPerSweep, len(l.conns))
+	for i := l.sweepFrom; i < end; i++ {
+		l.conns[i].sweep()
+	}
+	if l.sweepFrom = end; end == len(l.conns) {
+		l.sweepFrom = 0
+	}
+}
+
+// sweepInterval is from the beginning of one pass to that of the next. It keeps a time-out's error small beside the time-out.
+func (l *loop) sweepInterval() int64 {
+	return min(sweepAtMost, max(sweepAtLeast, int64(l.plan.Timeout)/100))
+}
+
+// sweepBy has a pass begin by this time, but not all too soon.
+func (l *loop) sweepBy(at int64) {
+	if at = max(at, l.clock+sweepAtLeast); at < l.nextSweep {
+		l.nextSweep = at
+		l.setTimer()
 	}
 }

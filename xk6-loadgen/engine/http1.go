@@ -1,5 +1,9 @@
 package engine
 
+import (
+	"bytes"
+)
+
 // mostDiscarded is less than the kernel takes off a socket in one call.
 const mostDiscarded = 1 << 30
 
@@ -159,4 +163,330 @@ func (s *http1) eachDue(call func(due int64)) {
 	if s.busy {
 		call(s.due)
 	}
+}
+
+const (
+	// The most that status line, headers and trailers of one response may take, 1xx responses before it included.
+	maxHeadBytes = 64 << 10
+	// The most that a chunk's size line may take, extensions included.
+	maxChunkLineBytes = 4 << 10
+	// Heads longer than this are not remembered.
+	maxCachedHeadBytes = 4 << 10
+	// A body of more than this is no body (and 16 hexadecimal digits would overflow).
+	maxLengthDigits, maxChunkDigits = 18, 15
+)
+
+type parserState uint8
+
+// A head's states come first.
+const (
+	atStatusLine parserState = iota
+	atHeader
+	inBody
+	inBodyUntilClose
+	atChunkSize
+	inChunk
+	atChunkEnd
+	atTrailer
+)
+
+// head is what a response's status line and headers mean for its framing.
+type head struct {
+	status int
+	// length is the Content-Length; -1: none.
+	length  int64
+	chunked bool
+	// coded: a Transfer-Encoding that does not end in chunked; the body ends with the connection.
+	coded bool
+	// closes: the connection is not reused after this response.
+	closes bool
+	http10 bool
+}
+
+// headCache remembers the last head and what it meant. A server's responses differ in their Date once a second, so
+// nearly all of them are recognised by one comparison of bytes instead of being parsed.
+type headCache struct {
+	bytes []byte
+	head  head
+}
+
+// parser reads one HTTP/1 response after another, split at any byte, in bounded memory (RFC 9112).
+type parser struct {
+	head
+	isHead bool
+	state  parserState
+	// line holds the beginning of a line whose end has not come in yet.
+	line []byte
+	// remaining bytes of the body or the chunk.
+	remaining              int64
+	headerBytes, bodyBytes int64
+}
+
+// reset makes the parser ready for the next response.
+func (p *parser) reset() {
+	*p = parser{isHead: p.isHead, line: p.line[:0], head: head{length: -1}}
+}
+
+// endsAtClose tells whether a response whose end is the connection's is being read.
+func (p *parser) endsAtClose() bool { return p.state == inBodyUntilClose }
+
+// feed takes bytes. It returns how many it used and whether the response is complete; bytes after its end are not used. fault, here
+// and below, says what is wrong with the response; empty: nothing.
+func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault string) {
+	headStart := -1
+	for used < len(data) {
+		switch p.state {
+		case inBody, inChunk:
+			n := min(int64(len(data)-used), p.remaining)
+			used += int(n)
+			p.bodyBytes += n
+			if p.remaining -= n; p.remaining > 0 {
+				return used, false, ""
+			}
+			if p.state == inBody {
+				return used, true, ""
+			}
+			p.state = atChunkEnd
+			continue
+		case inBodyUntilClose:
+			p.bodyBytes += int64(len(data) - used)
+			return len(data), false, ""
+		case atStatusLine:
+			if len(p.line) == 0 {
+				if k := len(cache.bytes); k > 0 && len(data)-used >= k && string(data[used:used+k]) == string(cache.bytes) {
+					p.head = cache.head
+					p.headerBytes += int64(k)
+					used += k
+					if p.beginBody() {
+						return used, true, ""
+					}
+					continue
+				}
+				headStart = used
+			}
+		}
+
+		line, n, complete := p.takeLine(data[used:])
+		used += n
+		if fault = p.countLine(n, len(line)); fault != "" || !complete {
+			return used, false, fault
+		}
+		inHead := p.state <= atHeader
+		done, fault = p.takeState(line)
+		p.line = p.line[:0]
+		if inHead && (done || p.state > atHeader) && headStart >= 0 && used-headStart <= maxCachedHeadBytes {
+			cache.bytes = append(cache.bytes[:0], data[headStart:used]...)
+			cache.head = p.head
+		}
+		if done || fault != "" {
+			return used, done, fault
+		}
+	}
+	return used, false, ""
+}
+
+// takeLine returns the line that ends in data, without its line break, or keeps its beginning for the next call. A bare
+// LF ends a line too (RFC 9112, section 2.2).
+func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
+	end := bytes.IndexByte(data, '\n')
+	line, used = data, len(data)
+	if end >= 0 {
+		line, used = data[:end], end+1
+	}
+	if len(p.line) > 0 || end < 0 {
+		p.line = append(p.line, line...)
+		line = p.line
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line, used, end >= 0
+}
+
+// countLine accounts for n more bytes of a line that is lineBytes long by now, and bounds it.
+func (p *parser) countLine(n, lineBytes int) string {
+	if p.state == atChunkSize || p.state == atChunkEnd {
+		if lineBytes > maxChunkLineBytes {
+			return "a chunk's size line is too long"
+		}
+	} else if p.headerBytes += int64(n); p.headerBytes > maxHeadBytes {
+		return "headers are longer than 64 KiB"
+	}
+	return ""
+}
+
+// takeState acts on a whole line.
+func (p *parser) takeState(line []byte) (done bool, fault string) {
+	switch p.state {
+	case atStatusLine:
+		p.state = atHeader
+		return false, p.statusLine(line)
+	case atHeader:
+		if len(line) > 0 {
+			return false, p.header(line)
+		}
+		if p.status < 200 {
+			if p.status == 101 {
+				return false, "switched to a protocol that was not asked for (101)"
+			}
+			p.state = atStatusLine
+			return false, ""
+		}
+		return p.beginBody(), ""
+	case atChunkSize:
+		size, fault := chunkSize(line)
+		if p.remaining, p.state = size, inChunk; size == 0 {
+			p.state = atTrailer
+		}
+		return false, fault
+	case atChunkEnd:
+		p.state = atChunkSize
+		if len(line) > 0 {
+			return false, "a chunk is longer than its size"
+		}
+		return false, ""
+	default: // atTrailer
+		return len(line) == 0, ""
+	}
+}
+
+// statusLine reads "HTTP/1.x NNN reason".
+func (p *parser) statusLine(line []byte) string {
+	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' ||
+		len(line) > 12 && line[12] != ' ' {
+		return "the status line is not HTTP/1.x"
+	}
+	status := decimal(line[9:12])
+	if status < 0 {
+		return "the status code is not a number"
+	}
+	if status < 100 || status > 599 {
+		return "the status code is not 100 to 599"
+	}
+	http10 := line[7] == '0'
+	p.head = head{status: int(status), length: -1, http10: http10, closes: http10}
+	return ""
+}
+
+// header acts on the few headers that say where the response ends.
+func (p *parser) header(line []byte) string {
+	if line[0] == ' ' || line[0] == '\t' {
+		// A folded value (obsolete, RFC 9112, section 5.2) never belongs to a header that counts here.
+		return ""
+	}
+	colon := bytes.IndexByte(line, ':')
+	if colon <= 0 {
+		return "a header line has no name"
+	}
+	if before := line[colon-1]; before == ' ' || before == '\t' {
+		// RFC 9112, section 5.1: readers that differ on it would see different lengths.
+		return "a header's name is followed by a space"
+	}
+	value := line[colon+1:]
+	switch name := line[:colon]; {
+	case isNamed(name, "content-length"):
+		return setLength(&p.length, decimal(trimSpace(value)))
+	case isNamed(name, "transfer-encoding"):
+		last := trimSpace(value[bytes.LastIndexByte(value, ',')+1:])
+		p.chunked = bytes.EqualFold(last, []byte("chunked"))
+		p.coded = !p.chunked
+	case isNamed(name, "connection"):
+		p.connection(value)
+	}
+	return ""
+}
+
+// isNamed tells whether a header has this name, which is given in lower case. Most differ in their lengths.
+func isNamed(name []byte, lower string) bool {
+	return len(name) == len(lower) && bytes.EqualFold(name, []byte(lower))
+}
+
+// setLength takes a Content-Length, -1 where it is no number, beside the one that came before, -1 where none did.
+func setLength(length *int64, to int64) string {
+	if to < 0 {
+		return "Content-Length is not a number"
+	}
+	if *length >= 0 && *length != to {
+		return "two Content-Lengths differ"
+	}
+	*length = to
+	return ""
+}
+
+func (p *parser) connection(value []byte) {
+	for len(value) > 0 {
+		var token []byte
+		token, value, _ = bytes.Cut(value, []byte(","))
+		switch token = trimSpace(token); {
+		case bytes.EqualFold(token, []byte("close")):
+			p.closes = true
+		case bytes.EqualFold(token, []byte("keep-alive")) && p.http10:
+			p.closes = false
+		}
+	}
+}
+
+// beginBody goes on after the head and tells whether the response is complete with it (RFC 9112, section 6.3).
+func (p *parser) beginBody() (done bool) {
+	switch {
+	case p.isHead || p.status == 204 || p.status == 304:
+		return true
+	case p.chunked:
+		p.state = atChunkSize
+	case p.coded || p.length < 0:
+		p.state = inBodyUntilClose
+		p.closes = true
+	case p.length == 0:
+		return true
+	default:
+		p.state, p.remaining = inBody, p.length
+	}
+	return false
+}
+
+// chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which say nothing here.
+func chunkSize(line []byte) (size int64, fault string) {
+	line, _, _ = bytes.Cut(line, []byte(";"))
+	line = trimSpace(line)
+	if len(line) == 0 || len(line) > maxChunkDigits {
+		return 0, "a chunk's size is not a number"
+	}
+	for _, c := range line {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, "a chunk's size is not a number"
+		}
+		size = size<<4 | int64(c)
+	}
+	return size, ""
+}
+
+// decimal is the number that the digits make; -1 where they make none, or are more than maxLengthDigits.
+func decimal(digits []byte) (n int64) {
+	if len(digits) == 0 || len(digits) > maxLengthDigits {
+		return -1
+	}
+	for _, digit := range digits {
+		if digit < '0' || digit > '9' {
+			return -1
+		}
+		n = n*10 + int64(digit-'0')
+	}
+	return n
+}
+
+func trimSpace(s []byte) []byte {
+	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
 }

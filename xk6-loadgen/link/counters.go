@@ -1,6 +1,7 @@
 package link
 
 import (
+	"encoding/binary"
 	"time"
 
 	"bakeoff.invalid/xk6-loadgen/internal/histogram"
@@ -55,4 +56,62 @@ func (c *counters) traffic() Traffic {
 func (c *counters) forgetLateness() {
 	c.lateness.Reset()
 	c.latest = 0
+}
+
+// KindCounts counts packets by kind, as PacketKind in lib/result/network.ts explains them.
+type KindCounts struct {
+	Syn     int64 `json:"syn"`
+	SynAck  int64 `json:"synAck"`
+	Ack     int64 `json:"ack"`
+	Data    int64 `json:"data"`
+	DataFin int64 `json:"dataFin"`
+	Fin     int64 `json:"fin"`
+	Reset   int64 `json:"reset"`
+	Other   int64 `json:"other"`
+}
+
+const (
+	ipv4Header  = 20
+	tcpHeader   = 20
+	protocolTCP = 6
+	flagFin     = 0x01
+	flagSyn     = 0x02
+	flagRst     = 0x04
+	flagAck     = 0x10
+)
+
+// of is the count of an IP packet's kind (RFC 791, RFC 9293). It takes any bytes: other is no TCP over IPv4, or a fragment.
+func (c *KindCounts) of(packet []byte) *int64 {
+	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protocolTCP {
+		return &c.Other
+	}
+	// The fragment's offset and the flag that more follow.
+	if binary.BigEndian.Uint16(packet[6:])&0x3fff != 0 {
+		return &c.Other
+	}
+	header := int(packet[0]&0x0f) * 4
+	total := int(binary.BigEndian.Uint16(packet[2:]))
+	if header < ipv4Header || total > len(packet) || header+tcpHeader > total {
+		return &c.Other
+	}
+	offset := int(packet[header+12]>>4) * 4
+	payload := total - header - offset
+	if offset < tcpHeader || payload < 0 {
+		return &c.Other
+	}
+	switch flags := packet[header+13]; {
+	case flags&flagRst != 0:
+		return &c.Reset
+	case flags&flagSyn != 0 && flags&flagAck != 0:
+		return &c.SynAck
+	case flags&flagSyn != 0:
+		return &c.Syn
+	case flags&flagFin != 0 && payload > 0:
+		return &c.DataFin
+	case flags&flagFin != 0:
+		return &c.Fin
+	case payload > 0:
+		return &c.Data
+	}
+	return &c.Ack
 }

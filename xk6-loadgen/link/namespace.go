@@ -3,9 +3,15 @@ package link
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"net"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -131,4 +137,126 @@ func (s Side) setUp(name string, changes ...func(netlink.Link) error) error {
 // ready says where the namespace is. The path is for any process that may look at this one's descriptors.
 func (n *namespace) ready() SideReady {
 	return SideReady{Netns: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file), Address: addresses[n.side].IP.String()}
+}
+
+// Why a setting does not hold.
+const (
+	problemUnknown  = "this kernel does not have it"
+	problemGlobal   = "of the whole machine, not of a namespace"
+	problemReadOnly = "cannot be changed in a namespace"
+)
+
+// applySetting writes a setting in the calling thread's namespace. It returns why that does not hold, or nothing. Only what is below
+// net. can belong to a network namespace: nothing else is written.
+func applySetting(name, value string) string {
+	file := settingFile(name)
+	if !strings.HasPrefix(name, "net.") || !isFile(file) {
+		return problemUnknown
+	}
+	switch err := os.WriteFile(file, []byte(value), 0); {
+	case errors.Is(err, fs.ErrPermission):
+		return problemReadOnly
+	case err != nil:
+		return "refused: " + reason(err).Error()
+	}
+	// Some can be written but not read, such as keys.
+	if held, err := os.ReadFile(file); err == nil && !sameValue(value, string(held)) {
+		return "the kernel made it " + strings.Join(strings.Fields(string(held)), " ")
+	}
+	return ""
+}
+
+// nameGlobals tells settings that no namespace has from those that the machine does not have either. It is for a thread in the
+// machine's namespace.
+func nameGlobals(outcomes []SettingOutcome) {
+	for i := range outcomes {
+		if o := &outcomes[i]; o.Problem == problemUnknown && isFile(settingFile(o.Name)) {
+			o.Problem = problemGlobal
+		}
+	}
+}
+
+func settingFile(name string) string {
+	return "/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(name)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// sameValue compares field by field, as the kernel writes numbers its own way.
+func sameValue(asked, held string) bool {
+	return slices.EqualFunc(strings.Fields(asked), strings.Fields(held), func(a, h string) bool {
+		n, err := strconv.ParseInt(a, 0, 64)
+		return a == h || err == nil && strconv.FormatInt(n, 10) == h
+	})
+}
+
+// reason is what the kernel said, without the file's name.
+func reason(err error) error {
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
+
+// kernelCounters are the kernel's own counters of a namespace. What was opened inside it can be read from outside.
+type kernelCounters struct {
+	snmp, netstat *os.File
+	devices       *netlink.Handle
+}
+
+// kernelCounts are what they say, since the namespace was made.
+type kernelCounts struct{ retransmits, listenOverflows int64 }
+
+// openKernelCounters opens them for the calling thread's namespace.
+func openKernelCounters() (k kernelCounters, err error) {
+	for name, file := range map[string]**os.File{"snmp": &k.snmp, "netstat": &k.netstat} {
+		path := "/proc/thread-self/net/" + name
+		if *file, err = os.Open(path); err != nil {
+			return k, fmt.Errorf("%s cannot be opened: %w", path, reason(err))
+		}
+	}
+	if k.devices, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return k, fmt.Errorf("what devices drop cannot be asked for: %w", err)
+	}
+	return k, nil
+}
+
+func (k kernelCounters) read() (c kernelCounts, err error) {
+	if c.retransmits, err = field(k.snmp, "Tcp:", "RetransSegs"); err == nil {
+		c.listenOverflows, err = field(k.netstat, "TcpExt:", "ListenOverflows")
+	}
+	return c, err
+}
+
+// drops are packets that the device dropped, in and out. The kernel answers under the lock with which namespaces begin and end, so it is
+// asked when nothing is under way.
+func (k kernelCounters) drops() (int64, error) {
+	link, err := k.devices.LinkByName(device)
+	if err != nil {
+		return 0, fmt.Errorf("the device %s is gone: %w", device, err)
+	}
+	return int64(link.Attrs().Statistics.RxDropped + link.Attrs().Statistics.TxDropped), nil
+}
+
+// field reads a value from a file in which each group has a line of names and then one of values.
+func field(file *os.File, group, name string) (int64, error) {
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64))
+	if err != nil {
+		return 0, err
+	}
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] != group {
+			continue
+		}
+		if i := slices.Index(names, name); i >= 0 && i < len(words) {
+			return strconv.ParseInt(words[i], 10, 64)
+		}
+		names = words
+	}
+	return 0, fmt.Errorf("the kernel does not tell %s %s", group, name)
 }

@@ -1,6 +1,80 @@
 package engine
 
-import "golang.org/x/net/http2"
+import (
+	"encoding/binary"
+
+	"golang.org/x/net/http2"
+)
+
+// appendFrameHeader begins a frame (RFC 9113, section 4.1).
+func appendFrameHeader(dst []byte, length int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
+	return append(dst, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags),
+		byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
+}
+
+// frame is one frame as it came in. Of a DATA frame the payload is the length of its padding only, if it has one: its
+// data is counted as it passes.
+type frame struct {
+	length  int
+	kind    http2.FrameType
+	flags   http2.Flags
+	id      uint32
+	payload []byte
+}
+
+// frameReader cuts what comes in into frames. It keeps the beginning of a frame whose end has not come in yet, never more
+// than one frame may have.
+type frameReader struct {
+	kept []byte
+	// dataLeft is what is to come of a DATA frame's payload; ends is the stream that it ends, or 0.
+	dataLeft int
+	ends     uint32
+	// block is a header block that goes on in CONTINUATION frames of blockID; 0: there is none.
+	block       []byte
+	blockID     uint32
+	blockFrames int
+	blockEnds   bool
+}
+
+// needed is how many bytes a frame takes that begins like this, as far as can be told.
+func needed(p []byte) int {
+	if len(p) < frameHeaderBytes {
+		return frameHeaderBytes
+	}
+	length := int(p[0])<<16 | int(p[1])<<8 | int(p[2])
+	switch {
+	case length > maxFrameBytes:
+		// It is refused by its header.
+		return frameHeaderBytes
+	case http2.FrameType(p[3]) != http2.FrameData:
+		return frameHeaderBytes + length
+	case http2.Flags(p[4]).Has(http2.FlagDataPadded) && length > 0:
+		return frameHeaderBytes + 1
+	}
+	return frameHeaderBytes
+}
+
+// next takes a frame off p, or keeps p for the next call. The frame is valid until then.
+func (r *frameReader) next(p []byte) (f frame, rest []byte, whole bool) {
+	var raw []byte
+	if n := needed(p); len(r.kept) == 0 && len(p) >= n {
+		raw, rest = p[:n], p[n:]
+	} else {
+		// Up to the end of the header first: it says how long the frame is.
+		for n = needed(r.kept); len(r.kept) < n; n = needed(r.kept) {
+			if len(p) == 0 {
+				return f, nil, false
+			}
+			missing := min(n-len(r.kept), len(p))
+			r.kept, p = append(r.kept, p[:missing]...), p[missing:]
+		}
+		raw, rest, r.kept = r.kept, p, r.kept[:0]
+	}
+	return frame{
+		length: int(raw[0])<<16 | int(raw[1])<<8 | int(raw[2]), kind: http2.FrameType(raw[3]), flags: http2.Flags(raw[4]),
+		id: binary.BigEndian.Uint32(raw[5:]) & lastStreamID, payload: raw[frameHeaderBytes:],
+	}, rest, true
+}
 
 // speaksTLS is what a client without TLS says to a server with it.
 const speaksTLS = "the server speaks TLS on this port; use https://"
@@ -249,6 +323,160 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
 		if ends {
 			s.complete(st)
 		}
+	}
+	return fault{}
+}
+
+// noTable sets the size of the dynamic table to 0.
+var noTable = []byte{0x20}
+
+// updateWindow gives the server its window back when half of it is used, and returns what is used then.
+func (s *h2) updateWindow(id uint32, used int64) int64 {
+	if used <= windowBytes/2 {
+		return used
+	}
+	l := s.conn.loop
+	l.out = appendFrameHeader(l.out, 4, http2.FrameWindowUpdate, 0, id)
+	l.out = binary.BigEndian.AppendUint32(l.out, uint32(used))
+	return 0
+}
+
+func (s *h2) rstStream(f *frame) fault {
+	if f.length != 4 || f.id == 0 {
+		return malformed("an RST_STREAM frame is malformed", f.length != 4)
+	}
+	st := s.find(f.id)
+	if st == nil {
+		return s.unopened(f.id)
+	}
+	code := http2.ErrCode(binary.BigEndian.Uint32(f.payload))
+	if code == http2.ErrCodeRefusedStream && f.id < s.earlyID {
+		// It was opened before the server had said how many it takes.
+		s.requeue(st)
+	} else {
+		l, example := s.conn.loop, ""
+		// Made for the first error only: no other one is shown, and a flood of them allocates nothing.
+		if l.example == "" {
+			example = "the server reset the stream (" + code.String() + ")"
+		}
+		l.failure(s.conn, ErrRead, CauseReset, example, st.due)
+		s.remove(st)
+	}
+	s.refill()
+	return fault{}
+}
+
+func (s *h2) settings(f *frame) fault {
+	if f.id != 0 || f.length%6 != 0 || f.flags.Has(http2.FlagSettingsAck) && f.length != 0 {
+		return malformed("a SETTINGS frame is malformed", f.id == 0)
+	}
+	if f.flags.Has(http2.FlagSettingsAck) {
+		return fault{}
+	}
+	l := s.conn.loop
+	if !s.greeted {
+		// Without a word on it, the server takes any number of streams.
+		s.greeted, s.earlyID, s.limit = true, s.nextID, l.plan.Streams
+	}
+	for p := f.payload; len(p) > 0; p = p[6:] {
+		value := binary.BigEndian.Uint32(p[2:])
+		switch http2.SettingID(binary.BigEndian.Uint16(p)) {
+		case http2.SettingHeaderTableSize:
+			if value < hpackTableBytes {
+				// It wants no table of our size: from now on it has none (RFC 7541, section 6.3).
+				s.update, s.shared, s.later = noTable, l.plan.h2.plain, l.plan.h2.plain
+			}
+		case http2.SettingEnablePush:
+			if value != 0 {
+				return protocolFault("SETTINGS allow a push by the client")
+			}
+		case http2.SettingMaxConcurrentStreams:
+			s.limit = int(min(value, uint32(l.plan.Streams)))
+			if n := int64(value); l.maxConcurrentStreams == 0 || n < l.maxConcurrentStreams {
+				l.maxConcurrentStreams = n
+			}
+		case http2.SettingInitialWindowSize:
+			if value > maxWindowBytes {
+				return fault{http2.ErrCodeFlowControl, "SETTINGS have a window that is too large"}
+			}
+			if fault := s.setInitialWindow(int64(value)); fault.text != "" {
+				return fault
+			}
+		case http2.SettingMaxFrameSize:
+			if value < maxFrameBytes || value > 1<<24-1 {
+				return protocolFault("SETTINGS have a frame size that is not allowed")
+			}
+		}
+	}
+	l.out = appendFrameHeader(l.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	s.refill()
+	return fault{}
+}
+
+// setInitialWindow changes the windows of all streams by the difference (RFC 9113, section 6.9.2).
+func (s *h2) setInitialWindow(size int64) fault {
+	difference := size - s.initialWindow
+	s.initialWindow = size
+	for i := range s.streams {
+		if st := &s.streams[i]; st.id != 0 {
+			if st.window += difference; st.window > maxWindowBytes {
+				return fault{http2.ErrCodeFlowControl, "a stream's window is too large"}
+			}
+		}
+	}
+	return fault{}
+}
+
+func (s *h2) ping(f *frame) fault {
+	if f.length != 8 || f.id != 0 {
+		return malformed("a PING frame is malformed", f.length != 8)
+	}
+	if !f.flags.Has(http2.FlagPingAck) {
+		l := s.conn.loop
+		l.out = append(appendFrameHeader(l.out, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
+	}
+	return fault{}
+}
+
+// goAway: the server takes no new streams, and has not looked at those above the last one it names.
+func (s *h2) goAway(f *frame) fault {
+	if f.length < 8 || f.id != 0 {
+		return malformed("a GOAWAY frame is malformed", f.length < 8)
+	}
+	last := binary.BigEndian.Uint32(f.payload) & lastStreamID
+	s.draining, s.tolerant = true, true
+	s.goneAway, s.goAwayCode = true, http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:]))
+	for i := range s.streams {
+		if st := &s.streams[i]; st.id > last {
+			s.requeue(st)
+		}
+	}
+	s.refill()
+	return fault{}
+}
+
+func (s *h2) windowUpdate(f *frame) fault {
+	if f.length != 4 {
+		return malformed("a WINDOW_UPDATE frame is malformed", true)
+	}
+	more := int64(binary.BigEndian.Uint32(f.payload) & lastStreamID)
+	if f.id == 0 {
+		const text = "the connection's window is not raised as allowed"
+		if s.sendWindow += more; more == 0 {
+			return protocolFault(text)
+		} else if s.sendWindow > maxWindowBytes {
+			return fault{http2.ErrCodeFlowControl, text}
+		}
+		return fault{}
+	}
+	st := s.find(f.id)
+	switch {
+	case st == nil:
+		return s.unopened(f.id)
+	case more == 0 || st.window+more > maxWindowBytes:
+		s.fault(st, "a stream's window is not raised as allowed")
+	default:
+		st.window += more
 	}
 	return fault{}
 }

@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"bakeoff.invalid/xk6-loadgen/internal/linux"
+)
+
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("url: must start with http:// or https:// and a host: %w", err)
+	}
+	port, err := portOf(u)
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("url: %q must start with http:// or https://", raw)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("url: %q names no host", raw)
+	case strings.ContainsFunc(u.RequestURI(), func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return nil, fmt.Errorf("url: %q has a space or control character in it; write it as %%20 or the like", raw)
+	case u.User != nil:
+		return nil, fmt.Errorf("url: %q carries a user name; send an Authorization header instead", u.Redacted())
+	case err != nil || port == 0:
+		return nil, fmt.Errorf("url: %q: a port is 1 to 65535", raw)
+	}
+	return u, nil
+}
+
+// portOf is the port that is given, or that of the scheme.
+func portOf(u *url.URL) (uint64, error) {
+	return strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
+}
+
+// withoutZone drops an IPv6 zone, which means something on this machine only (RFC 6874, section 3).
+func withoutZone(host string) string {
+	if from, to := strings.IndexByte(host, '%'), strings.IndexByte(host, ']'); from >= 0 && to > from {
+		return host[:from] + host[to:]
+	}
+	return host
+}
+
+// probeTimeout is for one of several addresses of a host.
+const probeTimeout = time.Second
+
+// resolve looks the host up once, in the process's own network: a namespace seldom has a name server.
+func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
+	port, _ := portOf(u)
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return sockaddr{}, fmt.Errorf("url: %w", err)
+	}
+	return choose(ctx, addrs, uint16(port), within)
+}
+
+// choose takes the first of several addresses that accepts a connection from within the namespace (localhost is ::1 as well
+// as 127.0.0.1, and a server often listens on one of them), or the first when none does.
+func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namespace) (chosen sockaddr, err error) {
+	err = within.run(func() (err error) {
+		first := addrs[0]
+		if len(addrs) > 1 {
+			dialer := net.Dialer{Timeout: probeTimeout}
+			for _, addr := range addrs {
+				if c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String()); err == nil {
+					c.Close()
+					first = addr
+					break
+				}
+			}
+		}
+		chosen, err = newSockaddr(netip.AddrPortFrom(first.Unmap(), port))
+		return err
+	})
+	return chosen, err
+}
+
+// sockaddr is an address in the kernel's form.
+type sockaddr struct {
+	family int
+	raw    [syscall.SizeofSockaddrInet6]byte
+	size   uintptr
+}
+
+func newSockaddr(at netip.AddrPort) (sockaddr, error) {
+	var s sockaddr
+	ip := at.Addr()
+	if ip.Is4() {
+		s.family, s.size = syscall.AF_INET, syscall.SizeofSockaddrInet4
+		four := ip.As4()
+		copy(s.raw[4:], four[:])
+	} else {
+		s.family, s.size = syscall.AF_INET6, syscall.SizeofSockaddrInet6
+		sixteen := ip.As16()
+		copy(s.raw[8:], sixteen[:])
+		if zone := ip.Zone(); zone != "" {
+			index, err := zoneIndex(zone)
+			if err != nil {
+				return s, err
+			}
+			binary.NativeEndian.PutUint32(s.raw[24:], index)
+		}
+	}
+	binary.NativeEndian.PutUint16(s.raw[0:], uint16(s.family))
+	binary.BigEndian.PutUint16(s.raw[2:], at.Port())
+	return s, nil
+}
+
+// isLoopback4 tells whether the address is in 127.0.0.0/8.
+func (s *sockaddr) isLoopback4() bool { return s.family == syscall.AF_INET && s.raw[4] == 127 }
+
+func zoneIndex(zone string) (uint32, error) {
+	if device, err := net.InterfaceByName(zone); err == nil {
+		return uint32(device.Index), nil
+	}
+	n, err := strconv.ParseUint(zone, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("url: no network interface %q", zone)
+	}
+	return uint32(n), nil
+}
+
+// sources are the addresses that connections come from, 127.0.0.1 and those after it; 0 of them: the kernel chooses.
+//
+// A connection is known by its two addresses and two ports. To one server one address has no more connections than the kernel
+// has ports to choose from (net.ipv4.ip_local_port_range): 28,232 by default.
+type sources int
+
+const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
+
+// portsPerSource is the share of its ports that a source of several uses, as one of so many: near the last free one the kernel
+// searches long for it.
+const portsPerSource = 2
+
+// sourcesFor are those that so many connections to the target need. Its error names the option: only 127.0.0.0/8 has
+// addresses to spare.
+func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, error) {
+	var first, last int
+	err := within.run(func() error {
+		// A thread sees the settings of the network that it is in.
+		content, err := os.ReadFile(portRangeFile)
+		if err == nil {
+			_, err = fmt.Sscan(string(content), &first, &last)
+		}
+		return err
+	})
+	ports := last - first + 1
+	switch {
+	case err != nil || ports < 1 || connections <= ports:
+		// Where the kernel does not say how many there are, its refusals do: they are counted.
+		return 0, nil
+	case !target.isLoopback4():
+		return 0, fmt.Errorf("connections: %d are more than the %d ports that one address has to connect from "+
+			"(net.ipv4.ip_local_port_range); ask for %d or load a server in 127.0.0.0/8, where there are several addresses",
+			connections, ports, ports)
+	}
+	perSource := max(1, ports/portsPerSource)
+	return sources((connections + perSource - 1) / perSource), nil
+}
+
+// bind gives a socket the address of a connection by its number; its port is chosen when it connects, so that each address
+// has all of them.
+func (s sources) bind(fd, connection int) syscall.Errno {
+	if s == 0 {
+		return 0
+	}
+	if errno := linux.BindWithoutPort(fd); errno != 0 {
+		return errno
+	}
+	from := s.address(connection)
+	return linux.Bind(fd, unsafe.Pointer(&from.raw), from.size)
+}
+
+func (s sources) address(connection int) sockaddr {
+	from := sockaddr{family: syscall.AF_INET, size: syscall.SizeofSockaddrInet4}
+	binary.NativeEndian.PutUint16(from.raw[0:], syscall.AF_INET)
+	binary.BigEndian.PutUint32(from.raw[4:], 127<<24+1+uint32(connection%int(s)))
+	return from
+}
+
+// namespace is the network that sockets are made in. A socket stays in the namespace of the thread that made it, wherever it
+// is used afterwards; so what makes one has to be on a thread inside.
+type namespace struct {
+	path string
+	fd   int
+}
+
+// openNamespace opens a network namespace by its path, as in /run/netns/NAME or /proc/PID/ns/net, and enters it once, so that
+// a run which could not is not begun. It returns nil, the process's own network, for an empty path. Its errors name the
+// option.
+func openNamespace(path string) (*namespace, error) {
+	if path == "" {
+		return nil, nil
+	}
+	// O_NONBLOCK: a path to a pipe is a mistake too, and must not wait for its writer.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("netns: %s cannot be opened: %w", path, err)
+	}
+	n := &namespace{path: path, fd: fd}
+	if kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
+		n.close()
+		return nil, fmt.Errorf("netns: %s is no network namespace; give a path such as /run/netns/NAME or /proc/PID/ns/net", path)
+	}
+	if err := n.run(func() error { return nil }); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// enter moves the calling thread into the namespace; the goroutine has to be locked to it, and must not unlock it again.
+func (n *namespace) enter() error {
+	if n == nil {
+		return nil
+	}
+	err := unix.Setns(n.fd, unix.CLONE_NEWNET)
+	if errors.Is(err, syscall.EPERM) {
+		return fmt.Errorf("netns: %s may not be entered: run as root, or in the user namespace that it belongs to", n.path)
+	} else if err != nil {
+		return fmt.Errorf("netns: %s cannot be entered: %w", n.path, err)
+	}
+	return nil
+}
+
+// run calls f on a thread inside, and returns its error, or that of entering.
+func (n *namespace) run(f func() error) (err error) {
+	if n == nil {
+		return f()
+	}
+	linux.OnOwnThread(func() {
+		if err = n.enter(); err == nil {
+			err = f()
+		}
+	})
+	return err
+}
+
+// close lets the namespace go; threads and sockets inside keep it.
+func (n *namespace) close() {
+	if n != nil {
+		unix.Close(n.fd)
+	}
+}
