@@ -13,15 +13,13 @@ import {
 } from '../lib/cli/words.ts';
 import { UserError } from '../lib/errors.ts';
 import { duration, scaledTime, whole } from '../lib/format.ts';
-import { divideCores, type Cores } from '../lib/machine/cores.ts';
-import { formatCpuList } from '../lib/machine/cpu-list.ts';
-import { readEnvironment } from '../lib/machine/environment.ts';
+import { type Cores, divideCores, readEnvironment } from '../lib/machine/cores.ts';
+import { formatCpuList, readProcessors } from '../lib/machine/processors.ts';
 import { underSignals } from '../lib/interrupt.ts';
 import { oneRunAtATime } from '../lib/machine/one-run.ts';
-import { readProcessors } from '../lib/machine/processors.ts';
 import { writeWhole } from '../lib/write-whole.ts';
 import { unknownWord } from '../lib/nearest.ts';
-import { fileLimitFor, hardFilesLimit } from '../lib/servers/files-limit.ts';
+import { fileLimitFor, hardFilesLimit } from '../lib/servers/rights.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';

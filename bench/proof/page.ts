@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { counts, enumeration } from '../../lib/format.ts';
 import { markdownTable } from '../../lib/report/markdown.ts';
-import { formatCpuList } from '../../lib/machine/cpu-list.ts';
+import { formatCpuList } from '../../lib/machine/processors.ts';
 import { writeWhole } from '../../lib/write-whole.ts';
 import type { PartFile, PartName, ProofFiles } from './results.ts';
 import { titles, views, type View } from './views.ts';

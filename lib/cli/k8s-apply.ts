@@ -5,7 +5,7 @@ import { underSignals, type Interrupt } from '../interrupt.ts';
 import { openCluster, requireIdle, type ClusterOptions } from '../kubernetes/cluster.ts';
 import { findKubectl, type Kubectl } from '../kubernetes/kubectl.ts';
 import { imageVersions } from '../kubernetes/server.ts';
-import { readEnvironment } from '../machine/environment.ts';
+import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { createRunProgress } from '../report/run-progress.ts';
 import { headingLines } from '../report/heading.ts';

@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
-import { parseCpuList } from '../machine/cpu-list.ts';
+import { parseCpuList } from '../machine/processors.ts';
 import { unknownWord } from '../nearest.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';

@@ -12,17 +12,21 @@ import { UserError } from '../errors.ts';
 import { startLogged, withoutVariables, type Child } from '../process.ts';
 import { k6Files } from '../k6/load-plan.ts';
 import { machineClock } from '../machine/clock.ts';
-import { readEnvironment } from '../machine/environment.ts';
+import { readEnvironment } from '../machine/cores.ts';
 import { oneRunAtATime } from '../machine/one-run.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { watchMachine, type MachineReading } from '../machine/usage.ts';
-import { hardFilesLimit } from '../servers/files-limit.ts';
-import { alarmsIn } from '../servers/server-log.ts';
+import { hardFilesLimit } from '../servers/rights.ts';
+import { alarmsIn } from '../servers/lifecycle.ts';
 import { versionsOf } from '../servers/build.ts';
 import { isStarted, startServer, type StartedServer } from '../servers/index.ts';
 import { freePort } from '../servers/ports.ts';
-import { nameOfProcess, removeFolder, removeLeftOvers } from '../servers/remove-folder.ts';
-import { temporaryPlace } from '../servers/scratch.ts';
+import {
+  nameOfProcess,
+  removeFolder,
+  removeLeftOvers,
+  temporaryPlace,
+} from '../servers/scratch.ts';
 import { installVariable, thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { Progress } from '../setup/progress.ts';

@@ -3,7 +3,7 @@ import type { PhysicalCore } from '../machine/processors.ts';
 import type { Run } from '../machine/one-run.ts';
 import type { MachineReading } from '../machine/usage.ts';
 import type { Environment } from '../result/result.ts';
-import type { LogAlarms } from '../servers/server-log.ts';
+import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import type { RunningServer, StartedServer, StartOptions } from '../servers/index.ts';
 import type { ServerSample } from '../store/index.ts';

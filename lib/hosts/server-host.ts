@@ -10,7 +10,7 @@ import { runHere } from '../machine/one-run.ts';
 import type { Processors } from '../machine/processors.ts';
 import { ifThere, textOf } from '../read-if-there.ts';
 import type { ServerHostFacts } from '../result/result.ts';
-import type { LogAlarms } from '../servers/server-log.ts';
+import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';

@@ -12,7 +12,7 @@ import {
 import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
 import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';
-import { filesNeeded } from '../servers/files-limit.ts';
+import { filesNeeded } from '../servers/rights.ts';
 import { composeFor, workersFor, type Build } from '../servers/index.ts';
 import {
   configMap,

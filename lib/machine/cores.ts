@@ -1,9 +1,12 @@
-// Which cores the server and the generator get.
+// The cores of server and generator, and the facts about the machine in a result.
+import os from 'node:os';
+import packageJson from '../../package.json' with { type: 'json' };
 import { UserError } from '../errors.ts';
 import { coreCount } from '../format.ts';
+import { textOf } from '../read-if-there.ts';
+import type { Environment } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
-import { formatCpuList } from './cpu-list.ts';
-import { cpusOf, type PhysicalCore, type Processors } from './processors.ts';
+import { cpusOf, formatCpuList, type PhysicalCore, type Processors } from './processors.ts';
 
 export interface Cores {
   serverCpus: number[];
@@ -249,4 +252,33 @@ export function coreNotes(
     );
   }
   return notes;
+}
+
+/** Facts about this machine now. `processors`: those that may be used, of which `cores` are; `versions`: of the tools, by name. */
+export function readEnvironment(
+  processors: Processors,
+  cores: Cores,
+  versions: Record<string, string>,
+): Environment {
+  const cpus = os.cpus();
+  const bootedAtSeconds = Number(
+    /^btime (\d+)$/m.exec(textOf('/proc/stat'))?.[1] ?? Math.round(Date.now() / 1000 - os.uptime()),
+  );
+  return {
+    bakeoff: packageJson.version,
+    cpuModel: cpus[0]?.model.trim() || os.machine(),
+    cores: cpus.length,
+    memoryBytes: os.totalmem(),
+    kernel: `${os.type()} ${os.release()}`,
+    os: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(textOf('/etc/os-release'))?.[1] ?? os.platform(),
+    governor: textOf('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').trim() || null,
+    bootedAt: new Date(1000 * bootedAtSeconds).toISOString(),
+    bootId: textOf('/proc/sys/kernel/random/boot_id').trim(),
+    loadAverage: os.loadavg() as [number, number, number],
+    serverCpus: cores.serverCpus,
+    generatorCpus: cores.generatorCpus,
+    ...(processors.quota === Infinity ? {} : { cpuQuota: processors.quota }),
+    coreNotes: coreNotes(processors, cores),
+    versions: { node: process.versions.node, ...versions },
+  };
 }

@@ -1,9 +1,8 @@
-// What the kernel says of this machine's processors: physical cores, and how much of their time this process may use.
+// The processors of this machine: physical cores, lists of CPUs, and CPU quotas.
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
-import { parseCpuList } from './cpu-list.ts';
-import { limitedGroups } from './throttling.ts';
 import { namesIn, textOf } from '../read-if-there.ts';
+import { limitedGroups } from './usage.ts';
 
 /**
  * A physical core. `cpus`: its hardware threads that this process may run on, ascending, at least one; they slow each other down.
@@ -86,4 +85,33 @@ function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) =
 /** A file's text without the line's end; undefined where it cannot be read, or says nothing. */
 function read(file: string): string | undefined {
   return textOf(file).trim() || undefined;
+}
+
+/**
+ * Parses "0-3,5". Sorted, each once.
+ * @throws UserError (exit code 2) that names the flag
+ */
+export function parseCpuList(text: string, flag: string): number[] {
+  const cpus = new Set<number>();
+  for (const part of text.split(',')) {
+    const match = /^\s*(\d{1,4})(?:-(\d{1,4}))?\s*$/.exec(part);
+    const first = Number(match?.[1]);
+    const last = Number(match?.[2] ?? match?.[1]);
+    if (match === null || last < first)
+      throw new UserError(`${flag} ${text}: write cores as 1 or 0-3,5`, 2);
+    for (let cpu = first; cpu <= last; cpu++) cpus.add(cpu);
+  }
+  return [...cpus].sort((a, b) => a - b);
+}
+
+/** Writes CPUs as a list of ranges: [0, 1, 2, 5] is "0-2,5". */
+export function formatCpuList(cpus: readonly number[]): string {
+  const ranges: string[] = [];
+  for (let from = 0; from < cpus.length;) {
+    let to = from;
+    while (cpus[to + 1] === (cpus[to] as number) + 1) to++;
+    ranges.push(from === to ? `${cpus[from]}` : `${cpus[from]}-${cpus[to]}`);
+    from = to + 1;
+  }
+  return ranges.join(',');
 }

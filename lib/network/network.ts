@@ -1,17 +1,17 @@
-// A network of the run's own: two namespaces joined by a link, held by one process (delaylink) and gone with it.
+// A network of the run's own: two namespaces joined by a link, held by one process (delaylink).
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { startChild, weighSession } from '../process.ts';
-import type { Cores } from '../machine/cores.ts';
 import type { Interrupt } from '../interrupt.ts';
-import type { NetworkSpec } from '../scenario/model.ts';
-import { lastLine } from '../setup/run.ts';
+import type { Cores } from '../machine/cores.ts';
+import { startChild, weighSession } from '../process.ts';
+import type { KernelSetting, NetworkUse } from '../result/network.ts';
+import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
+import { type ConfigLayer, readLayers } from '../servers/config-layers.ts';
 import type { ServerSide } from '../servers/server.ts';
-import type { LinkCounts, LinkOrder, LinkReady, LinkReport } from './link-messages.ts';
+import { lastLine } from '../setup/run.ts';
 import { enterAsMaker, enterNetwork, makeNamespaces, thisCaller } from './namespaces.ts';
-import { settingsOf } from './settings.ts';
 
 export interface Network {
   pid: number;
@@ -177,4 +177,93 @@ function parsed<T>(line: string): T {
   } catch {
     throw new UserError(`the link says ${JSON.stringify(line.slice(0, 200))} instead of an answer`);
   }
+}
+
+/** The settings of both sides, each once: the last of several lines or files holds. Throws UserError for a wrong file or line. */
+export async function settingsOf({
+  serverSettings,
+  clientSettings,
+}: NetworkSpec): Promise<SettingOrder[]> {
+  return [
+    ...(await settingsOfSide('server', serverSettings)),
+    ...(await settingsOfSide('client', clientSettings)),
+  ];
+}
+
+async function settingsOfSide(
+  side: SettingOrder['side'],
+  files: readonly string[],
+): Promise<SettingOrder[]> {
+  const layers = await readLayers('sysctl', files);
+  const values = new Map(layers.flatMap((layer) => readSettings(layer)));
+  return [...values].map(([name, value]) => ({ side, name, value }));
+}
+
+/**
+ * Name and value of each line of sysctl.conf(5). A `-` before a name is ignored: settings may fail, and are named then. Throws UserError
+ * for any other line.
+ */
+export function readSettings({ origin, text }: ConfigLayer): [name: string, value: string][] {
+  return text.split('\n').flatMap((raw, index): [string, string][] => {
+    const line = raw.trim();
+    if (line === '' || /^[#;]/.test(line)) return [];
+    const [, name, value] = /^-?\s*([\w.\/-]+)\s*=\s*(\S.*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined || !settingName.test(dotted(name)))
+      throw new UserError(
+        `${origin}, line ${index + 1}: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`,
+      );
+    return [[dotted(name), value]];
+  });
+}
+
+/** At least two parts, none of them empty: the link makes a path below /proc/sys of it. */
+const settingName = /^[\w-]+(\/[\w-]+)*(\.[\w-]+(\/[\w-]+)*)+$/;
+
+/** After a first slash, dots are parts of names, such as eth0.1. */
+function dotted(name: string): string {
+  if (/[./]/.exec(name)?.[0] !== '/') return name;
+  return name.replaceAll(/[./]/g, (separator) => (separator === '/' ? '.' : '/'));
+}
+
+export interface LinkOrder {
+  toServer: LinkDirection;
+  toClient: LinkDirection;
+  /** The cores of each direction's packets; absent: all that the process may use. */
+  cpus?: { toServer: readonly number[]; toClient: readonly number[] };
+  settings: SettingOrder[];
+}
+
+/** A kernel setting of one side's namespace, in sysctl's notation. They are written in order, before anything else runs there. */
+export type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
+
+export interface LinkReady {
+  server: SideReady;
+  client: SideReady;
+  /** One per order, in order. */
+  settings: Omit<KernelSetting, 'variants'>[];
+  /** The thread of the packets to the server. */
+  toServerThread: number;
+}
+
+export interface SideReady {
+  /** The path of its network namespace, for setns and nsenter; it is there as long as delaylink runs. */
+  netns: string;
+  /** IPv4. */
+  address: string;
+}
+
+/** The use since the last report, or the start, while packets may be on their way. */
+export interface LinkCounts extends NetworkUse {
+  /** Milliseconds of CLOCK_MONOTONIC, as the engine's `monotonicMs`. */
+  atMs: number;
+}
+
+/**
+ * The use since the last report, or the start, once the link is empty and nothing has come for a round trip, or after 10 s without that
+ * (then `quiet` is false).
+ */
+export interface LinkReport extends NetworkUse {
+  quiet: boolean;
+  /** Packets that the devices themselves dropped, on both sides: 0 unless something is wrong here. */
+  deviceDrops: number;
 }

@@ -3,7 +3,7 @@ import { limitOf, usableCores } from '../analysis/limit.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { percentRange } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { formatCpuList } from '../machine/cpu-list.ts';
+import { formatCpuList } from '../machine/processors.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 
 /** "core 1", "cores 4-7". */

@@ -5,7 +5,7 @@ import { hundredths, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { isOwn } from '../scenario/catalogue.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
-import type { LogAlarms } from '../servers/server-log.ts';
+import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { PlannedVariant } from './planned.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './server-usage.ts';
 import type { Measurement } from './under-load.ts';

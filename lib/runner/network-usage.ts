@@ -1,7 +1,6 @@
 // Samples what a network of the run's own counts while there is load, and says what of it was within the measured window.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LinkCounts, LinkReport } from '../network/link-messages.ts';
-import type { Network } from '../network/network.ts';
+import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { machineClock } from '../machine/clock.ts';
 import { byName } from '../present.ts';
 import type { LinkTraffic, NetworkUse, PacketKind } from '../result/network.ts';

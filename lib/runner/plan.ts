@@ -34,7 +34,7 @@ import {
   programOf,
   type RunnableVariant,
 } from '../scenario/variants.ts';
-import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/files-limit.ts';
+import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';

@@ -8,7 +8,7 @@ import type { Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/catalogue.ts';
 import type { Within } from '../scenario/model.ts';
 import { isStarted, type Answer, type RunningServer } from '../servers/index.ts';
-import { alarmsIn, type LogAlarms } from '../servers/server-log.ts';
+import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { bodiesDiffer, requireSound, RoundFailure, withCrash } from './disturbance.ts';
 import type { Group, PlannedVariant } from './planned.ts';
 import type { Attempt, RunContext, VariantRound } from './round-types.ts';

@@ -6,8 +6,7 @@ import type { LoadResult } from '../result/result.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from '../machine/clock.ts';
-import type { CoreSeconds, MachineReading } from '../machine/usage.ts';
-import type { Throttling } from '../machine/throttling.ts';
+import type { CoreSeconds, MachineReading, Throttling } from '../machine/usage.ts';
 
 /** A sample takes up to half a millisecond of the generator's core for each server. Requests wait meanwhile: fewer than one in a hundred may. */
 const intervalMsPerServer = 100;

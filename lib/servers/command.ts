@@ -9,9 +9,17 @@ import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer } from '../scenario/model.ts';
 import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { familyOf, groupOf, guardMarked, newMark, writersOf } from './family.ts';
-import { fileLimitFor, hardFilesLimit } from './files-limit.ts';
-import { howToStay, watchLifecycle, whileItRuns } from './lifecycle.ts';
+import {
+  familyOf,
+  groupOf,
+  guardMarked,
+  howToStay,
+  newMark,
+  watchLifecycle,
+  whileItRuns,
+  writersOf,
+} from './lifecycle.ts';
+import { fileLimitFor, hardFilesLimit } from './rights.ts';
 import { AddressInUse, onPort } from './on-port.ts';
 import {
   holdersOf,
@@ -85,7 +93,7 @@ async function startOn(
   const name = path.basename(program);
   const fileLimit = fileLimitFor(name, undefined, options.connections ?? 0, hardFilesLimit());
   const logFile = path.join(path.resolve(options.folder), 'output.log');
-  const scratch = await makeScratch(undefined);
+  const scratch = await makeScratch();
   const mark = newMark();
   const origin = `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`;
   let child: Child;

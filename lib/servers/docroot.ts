@@ -20,7 +20,7 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
 import { shippedConfigs } from './config-layers.ts';
-import { inFolder, withFolder } from './remove-folder.ts';
+import { inFolder, withFolder } from './scratch.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');
 

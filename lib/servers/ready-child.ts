@@ -1,8 +1,6 @@
 // The process that ready-inside.ts starts: it prints a ReadyAnswer.
 import { UserError } from '../errors.ts';
-import type { ReadyAnswer } from './ready-inside.ts';
-import { waitUntilServing } from './ready-pages.ts';
-import type { ReadyCheck } from './ready.ts';
+import { type ReadyAnswer, type ReadyCheck, waitUntilServing } from './ready.ts';
 
 /** Put here by ready-inside.ts. */
 declare const readyCheck: ReadyCheck;

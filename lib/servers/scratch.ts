@@ -1,3 +1,4 @@
+// Temporary folders of servers, made and removed.
 import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
@@ -6,12 +7,17 @@ import {
   constants,
   existsSync,
   fstatSync,
+  lstatSync,
   mkdirSync,
   openSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
+  readlinkSync,
   realpathSync,
+  rmdirSync,
+  type Stats,
   statSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
@@ -19,8 +25,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { RunAs } from '../process.ts';
 import { ifThere } from '../read-if-there.ts';
-import { copyDocroot } from './docroot.ts';
-import { nameOfProcess, removeFolder, removeLeftOvers } from './remove-folder.ts';
 
 /** A server's files for as long as it runs. */
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
@@ -43,11 +47,8 @@ const modes = [0o700, 0o711];
 /** Keys and certificates are far shorter. */
 const mostHandedOverBytes = 1 << 20;
 
-/**
- * Makes it below the system's temporary folder: the folders above the run's may be closed to the server's user.
- * @param docroot as in Page; undefined: nothing is copied. Throws UserError when it cannot be copied.
- */
-export async function makeScratch(docroot: string | undefined) {
+/** Makes it below the system's temporary folder: the folders above the run's may be closed to the server's user. */
+export async function makeScratch() {
   const place = temporaryPlace();
   const { mode, dev } = statSync(place);
   // Not where anyone may rename others' folders: one of ours may have been put in place of another.
@@ -62,7 +63,7 @@ export async function makeScratch(docroot: string | undefined) {
     );
   }
   const folder = await temporaryFolder();
-  const [copy, temp] = [path.join(folder, 'www'), path.join(folder, 'temp')];
+  const temp = path.join(folder, 'temp');
   // A name that nobody can guess, in a folder that others cannot list.
   const kept = path.join(folder, randomUUID());
   const original = new Map<string, string>();
@@ -82,7 +83,6 @@ export async function makeScratch(docroot: string | undefined) {
 
   try {
     for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });
-    if (docroot !== undefined) await copyDocroot(docroot, copy);
   } catch (error) {
     remove();
     throw error;
@@ -90,8 +90,8 @@ export async function makeScratch(docroot: string | undefined) {
   return {
     keep,
     remove,
-    /** A copy of the pages, readable for all. */
-    docroot: copy,
+    /** For a copy of the pages; not there yet. */
+    docroot: path.join(folder, 'www'),
     /** For the server's temporary files. */
     temp,
     /**
@@ -161,5 +161,93 @@ function contentOf(file: string): Buffer | undefined {
       : undefined;
   } finally {
     closeSync(descriptor);
+  }
+}
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+
+/** Opens a folder that is no link. The folders above it may be links. */
+function openFolder(path: string): number {
+  return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+/** Does the work with such a folder open. */
+export function withFolder(path: string, work: (descriptor: number) => void): void {
+  const descriptor = openFolder(path);
+  try {
+    work(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The path of a file in an open folder, wherever that has been moved to. */
+export function inFolder(descriptor: number, name: string): string {
+  return `/proc/self/fd/${descriptor}/${name}`;
+}
+
+/**
+ * Removes a folder with its content, if it is there and `mayGo` says so of the opened folder. It follows no links and leaves file
+ * systems that are mounted in it. Throws the file system's error.
+ */
+export function removeFolder(path: string, mayGo: (found: Stats) => boolean = () => true): void {
+  let folder: number;
+  try {
+    folder = openFolder(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  try {
+    const found = fstatSync(folder);
+    if (!mayGo(found)) return;
+    empty(folder, found.dev);
+  } finally {
+    closeSync(folder);
+  }
+  // If something else has taken the name since, it goes only if it is an empty folder.
+  rmdirSync(path);
+}
+
+function empty(folder: number, device: number): void {
+  for (const name of readdirSync(inFolder(folder, '.'))) {
+    const file = inFolder(folder, name);
+    if (!lstatSync(file).isDirectory()) {
+      unlinkSync(file);
+      continue;
+    }
+    withFolder(file, (inner) => {
+      if (fstatSync(inner).dev !== device) throw new Error(`${name} is another file system`);
+      empty(inner, device);
+    });
+    rmdirSync(file);
+  }
+}
+
+/** The begin of the name of a process's folder, for removeLeftOvers. Two containers may share a folder, so it has the PID namespace. */
+export function nameOfProcess(prefix: string, pid = process.pid): string {
+  const [namespace] = /\d+/.exec(readlinkSync('/proc/self/ns/pid')) as RegExpExecArray;
+  return `${prefix}${namespace}-${pid}-`;
+}
+
+/** Removes folders of processes that have ended, nameOfProcess(prefix)…, if `mayGo` says so of the opened folder. */
+export function removeLeftOvers(
+  folder: string,
+  prefix: string,
+  mayGo: (found: Stats) => boolean,
+): void {
+  for (const name of readdirSync(folder)) {
+    const pid = /^\d+-(\d+)-/.exec(name.slice(prefix.length))?.[1];
+    if (
+      pid === undefined ||
+      !name.startsWith(nameOfProcess(prefix, Number(pid))) ||
+      existsSync(`/proc/${pid}`)
+    )
+      continue;
+    try {
+      removeFolder(path.join(folder, name), mayGo);
+    } catch {
+      // A link, another user's, or something in it that cannot be removed: it stays.
+    }
   }
 }

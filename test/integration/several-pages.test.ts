@@ -10,7 +10,7 @@ import { compileScript } from '../../lib/runner/script.ts';
 import { defineScenario } from '../../lib/scenario/define-scenario.ts';
 import { ab, h2load, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile } from '../../lib/scenario/model.ts';
-import { waitUntilServing } from '../../lib/servers/ready-pages.ts';
+import { waitUntilServing } from '../../lib/servers/ready.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { useServers, withAccessLog } from '../fixtures/servers.ts';
 

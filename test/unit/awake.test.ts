@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { keepCoresAwake } from '../../lib/machine/awake.ts';
+import { keepCoresAwake } from '../../lib/machine/clock.ts';
 import { linkOf, namesIn } from '../../lib/read-if-there.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bakeoff-awake-'));

@@ -11,8 +11,13 @@ import {
   generatorCores,
   sharesCores,
 } from '../../lib/machine/cores.ts';
-import { formatCpuList, parseCpuList } from '../../lib/machine/cpu-list.ts';
-import { cpusOf, readProcessors, type Processors } from '../../lib/machine/processors.ts';
+import {
+  cpusOf,
+  formatCpuList,
+  parseCpuList,
+  type Processors,
+  readProcessors,
+} from '../../lib/machine/processors.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 /** CPUs that are a core each. */

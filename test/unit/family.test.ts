@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { startChild, type Child } from '../../lib/process.ts';
-import { familyOf, groupOf, newMark } from '../../lib/servers/family.ts';
+import { familyOf, groupOf, newMark } from '../../lib/servers/lifecycle.ts';
 import { start } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 

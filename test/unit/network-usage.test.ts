@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { LinkCounts, LinkReport } from '../../lib/network/link-messages.ts';
+import type { LinkCounts, LinkReport } from '../../lib/network/network.ts';
 import { machineClock } from '../../lib/machine/clock.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/network-usage.ts';
 import type { LinkTraffic } from '../../lib/result/network.ts';

@@ -2,9 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openNetwork, type Network } from '../../lib/network/network.ts';
+import { type Network, openNetwork, readSettings, settingsOf } from '../../lib/network/network.ts';
 import { requireNetworks } from '../../lib/network/namespaces.ts';
-import { readSettings, settingsOf } from '../../lib/network/settings.ts';
 import { Interrupted } from '../../lib/interrupt.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { script, testMachine } from '../fixtures/machine.ts';

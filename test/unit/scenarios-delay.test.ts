@@ -15,7 +15,7 @@ import {
 } from '../../lib/scenario/catalogue.ts';
 import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
-import { readSettings } from '../../lib/network/settings.ts';
+import { readSettings } from '../../lib/network/network.ts';
 import { estimatedSeconds } from '../../lib/runner/estimate.ts';
 import type { Group } from '../../lib/runner/planned.ts';
 import { loadPlanFor, makePlan, type PlanOptions } from '../../lib/runner/plan.ts';

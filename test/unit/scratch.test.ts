@@ -13,8 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { nameOfProcess, removeFolder } from '../../lib/servers/remove-folder.ts';
-import { makeScratch } from '../../lib/servers/scratch.ts';
+import { makeScratch, nameOfProcess, removeFolder } from '../../lib/servers/scratch.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -40,7 +39,7 @@ function leftOver(folder: string, name: string, mode = 0o711): string {
 }
 
 async function start(): Promise<void> {
-  (await makeScratch(undefined)).remove();
+  (await makeScratch()).remove();
 }
 
 it('removes what killed processes of this user left, and what they had linked to stays', async () => {
@@ -120,7 +119,7 @@ it.runIf(isRoot)(
     const key = join(folder, 'own.key');
     writeFileSync(key, 'secret', { mode: 0o600 });
     writeFileSync(join(folder, 'open.pem'), 'open', { mode: 0o644 });
-    const scratch = await makeScratch(undefined);
+    const scratch = await makeScratch();
     onTestFinished(scratch.remove);
     const config = scratch.keep('/results/nginx.conf', 'text');
     const copy = scratch.handOver(key, folder);
@@ -151,7 +150,7 @@ it.runIf(isRoot)(
   "hands over what is a server's to read: keys, and what is beside the config",
   async () => {
     const folder = temporary();
-    const scratch = await makeScratch(undefined);
+    const scratch = await makeScratch();
     onTestFinished(scratch.remove);
     const own = join(folder, 'config');
     mkdirSync(own);
@@ -175,7 +174,7 @@ it.runIf(isRoot)(
 
 it.runIf(isRoot)("takes the folder of all where root's own is closed to others", async () => {
   const folder = temporary(0o700);
-  const scratch = await makeScratch(undefined);
+  const scratch = await makeScratch();
   onTestFinished(scratch.remove);
   expect(scratch.temp.startsWith('/tmp/bakeoff-server-')).toBe(true);
   expect(readdirSync(folder)).toEqual([]);

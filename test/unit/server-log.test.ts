@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { alarmsIn, type LogAlarms } from '../../lib/servers/server-log.ts';
+import { alarmsIn, type LogAlarms } from '../../lib/servers/lifecycle.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

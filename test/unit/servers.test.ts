@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { nginx } from '../../lib/scenario/index.ts';
-import { fileLimitFor, hardFilesLimit } from '../../lib/servers/files-limit.ts';
+import { fileLimitFor, hardFilesLimit } from '../../lib/servers/rights.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { versionOf } from '../../lib/servers/build.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

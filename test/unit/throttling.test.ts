@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { limitedGroups, watchThrottling } from '../../lib/machine/throttling.ts';
+import { limitedGroups, watchThrottling } from '../../lib/machine/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let root = '';
