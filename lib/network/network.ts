@@ -207,7 +207,7 @@ export function readSettings({ origin, text }: ConfigLayer): [name: string, valu
   return text.split('\n').flatMap((raw, index): [string, string][] => {
     const line = raw.trim();
     if (line === '' || /^[#;]/.test(line)) return [];
-    const [, name, value] = /^-?\s*([\w.\/-]+)\s*=\s*(\S.*)$/.exec(line) ?? [];
+    const [, name, value] = /^-?\s*([\w./-]+)\s*=\s*(\S.*)$/.exec(line) ?? [];
     if (name === undefined || value === undefined || !settingName.test(dotted(name)))
       throw new UserError(
         `${origin}, line ${index + 1}: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`,

@@ -52,7 +52,7 @@ it('are killed when the process that started it is, but for what the kernel has 
       '-e',
       `
     import { startChild } from './lib/process.ts';
-    import { guardMarked } from './lib/servers/family.ts';
+    import { guardMarked } from './lib/servers/lifecycle.ts';
     await guardMarked('BAKEOFF_SIDE=one');
     for (const mark of ['BAKEOFF_SIDE=one', 'BAKEOFF_SIDE=other']) await startChild({ command: 'env', args: [mark, 'setsid', '-f', 'sh', '-c', 'echo ' + mark + ' $$; trap "" TERM; while :; do sleep 1; done'], stdio: ['ignore', 'inherit', 'ignore'] });
     setInterval(() => undefined, 1000);

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The messages are those of lib/network/link-messages.ts, where their fields are explained.
+// The messages are those of lib/network/network.ts, where their fields are explained.
 
 // Order is what a link is to be.
 type Order struct {
@@ -121,7 +121,7 @@ type Lateness struct {
 	Max float64 `json:"max"`
 }
 
-// parseOrder reads an order. Its values are right: lib/scenario/schema.ts and lib/network/settings.ts have checked them.
+// parseOrder reads an order. Its values are right: lib/scenario/schema.ts and lib/network/network.ts have checked them.
 func parseOrder(line []byte) (order Order, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()

@@ -1,5 +1,5 @@
 // Command delaylink is a network of two sides with a delay between them, in namespaces of its own. What it is to be it is
-// told on its input, as lib/network/link-messages.ts says; it ends with its input, or with TERM or INT, and nothing of it is
+// told on its input, as lib/network/network.ts says; it ends with its input, or with TERM or INT, and nothing of it is
 // left then.
 package main
 
@@ -34,7 +34,7 @@ func main() {
 
 func serve(words []string) error {
 	if len(words) > 0 {
-		return fmt.Errorf("%q is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/link-messages.ts)", words[0])
+		return fmt.Errorf("%q is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/network.ts)", words[0])
 	}
 	return link.Serve(os.Stdin, os.Stdout)
 }

@@ -34,7 +34,7 @@ func command(t *testing.T, words ...string) *exec.Cmd {
 
 func TestWrongInput(t *testing.T) {
 	for _, c := range []struct{ words, in, want string }{
-		{"--help", "", `"--help" is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/link-messages.ts)`},
+		{"--help", "", `"--help" is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/network.ts)`},
 		{"", "\n", "the order cannot be read: EOF"},
 		{"", "report\n", "the order cannot be read: invalid character 'r' looking for beginning of value"},
 		// The input may end in the middle.
