@@ -38,6 +38,13 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'rare',
+          include: ['test/rare/**/*.test.ts'],
+          ...oneAtATime,
+        },
+      },
+      {
+        test: {
           name: 'alone',
           include: ['test/alone/**/*.test.ts'],
           ...oneAtATime,

@@ -1,4 +1,4 @@
-// npm test: all checks of the project, on a machine that may have none of the tools yet.
+// npm test and npm run test:all: the checks of the project, on a machine that may have none of the tools yet.
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UserError } from '../lib/errors.ts';
@@ -10,21 +10,16 @@ import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { run, type RunOptions } from '../lib/setup/run.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
-import {
-  countGoTests,
-  countVitest,
-  skippedLines,
-  type Counts,
-  type Outcome,
-  type VitestReport,
-} from './counts.ts';
-import { fuzz, fuzzTargets, type GoPackage } from './fuzz.ts';
 
-const parts = ['unit', 'integration', 'go'] as const;
+/** `npm test` leaves out `rare`: slow checks of code that seldom changes. */
+const parts = ['unit', 'integration', 'go', 'rare'] as const;
 type Part = (typeof parts)[number];
 
-/** The projects of vitest.config.ts. */
-type Project = 'unit' | 'integration' | 'runs' | 'alone';
+/** A project of vitest.config.ts, or a part of one. */
+interface Shard {
+  project: 'unit' | 'integration' | 'runs' | 'rare' | 'alone';
+  part?: string;
+}
 
 const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
 
@@ -35,20 +30,38 @@ const niceToHave: readonly (readonly [tools: readonly ToolName[], what: string])
   [['sshd'], 'the tests with other hosts'],
 ];
 
-/** The plots run in a browser and have other types. */
-const typeProjects = [
-  ['types', '.'],
-  ['types of the plots', 'lib/report/html/plots'],
+/** Programs of node_modules that read the sources alone. The plots run in a browser and have other types. */
+const sourceChecks = [
+  ['format', 'prettier/bin/prettier.cjs', '--check', '**/*.{ts,mjs,js}'],
+  ['lint', 'oxlint/bin/oxlint'],
+  ['types', 'typescript/bin/tsc', '--noEmit'],
+  ['types of the plots', 'typescript/bin/tsc', '--noEmit', '--project', 'lib/report/html/plots'],
 ] as const;
 
+/** A whole run has the network to itself: bakeoff lets one run measure at a time on a network. */
+const ownNetwork = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
+
+interface Counts {
+  passed: number;
+  failed: number;
+}
+
+/** `output` is shown if a test failed. */
+interface Outcome extends Counts {
+  output: string;
+}
+
 /**
- * `npm test`, or some parts of it: `npm test -- unit go`. Returns 0 if all tests passed, 1 otherwise. The last line on
- * stdout has the counts of all test runners. Throws UserError for an unknown part, Interrupted on Ctrl-C.
+ * `npm test`, some parts (`npm test -- unit go`), or every part (`npm run test:all`, which passes `all`). Returns 0 if all
+ * tests passed, 1 otherwise. The last line on stdout has the counts of all test runners. Throws UserError for an unknown
+ * part, Interrupted on Ctrl-C.
  */
 export async function testCommand(args: readonly string[]): Promise<number> {
-  const wrong = args.find((word) => !parts.includes(word as Part));
-  if (wrong !== undefined) throw unknownWord('part of the tests', wrong, parts);
-  const chosen = new Set(args.length === 0 ? parts : (args as Part[]));
+  const words = [...parts, 'all'] as const;
+  const wrong = args.find((word) => !words.includes(word as Part));
+  if (wrong !== undefined) throw unknownWord('part of the tests', wrong, words);
+  const asked = args.length > 0 ? args : ['unit', 'integration', 'go'];
+  const chosen = new Set(parts.filter((part) => asked.includes(part) || asked.includes('all')));
   const { passed, failed } = await underSignals(
     'ending the tests; again to end them at once',
     ({ signal }) => new TestRun(signal).run(chosen),
@@ -67,29 +80,35 @@ class TestRun {
   }
 
   /**
-   * The builds of k6 and of the Go tests keep the machine busy for long, so the tests that need no quiet run beside them in
-   * three lanes. Whole runs come after them. Tests that judge speed come last.
+   * Most tests wait for servers and for time to pass, so four lanes share two cores. Tests that need the machine to
+   * themselves come last.
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
     const tools = this.#tools(chosen);
-    const integration = this.#shared('integration', 'integration tests', 8);
-    const lanes = [tools.then(() => this.#go(chosen)), this.#typesAndUnit(chosen), tools].map(
-      async (lane) => {
-        await lane;
-        if (await tools) await integration();
-      },
-    );
-    for (const lane of await Promise.allSettled([tools, ...lanes]))
+    const go = tools.then(() => this.#go(chosen));
+    const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
+    const { code } = await this.#run({ before: ownNetwork, command: 'true', args: [] });
+    const inOwnNetwork = code === 0;
+
+    const waiting = [
+      ...(chosen.has('integration') ? [...shards('runs', 12), ...shards('integration', 8)] : []),
+      ...(chosen.has('rare') ? shards('rare', 3) : []),
+    ];
+    const lanes = [go, unit, tools, tools].map(async (before) => {
+      await before;
+      if (!(await tools)) return;
+      for (let shard = waiting.shift(); shard !== undefined; shard = waiting.shift())
+        await this.#vitest(shard, shard.project === 'runs' && inOwnNetwork ? ownNetwork : []);
+    });
+    for (const lane of await Promise.allSettled(lanes))
       if (lane.status === 'rejected') throw lane.reason;
-    if (!(await tools)) return this.#total;
-    await this.#wholeRuns();
-    await this.#check('tests that need the machine to themselves', () => this.#vitest('alone'));
+    if (chosen.has('integration') && (await tools)) await this.#vitest({ project: 'alone' });
     return this.#total;
   }
 
-  /** Returns whether the integration tests are wanted and can run. */
+  /** Returns whether tests with servers are wanted and can run. */
   async #tools(chosen: ReadonlySet<Part>): Promise<boolean> {
-    if (!chosen.has('integration')) return false;
+    if (!chosen.has('integration') && !chosen.has('rare')) return false;
     const tools = await this.#had(() => ensureTools(integrationTools, this.#machine, this.#signal));
     for (const [names, without] of niceToHave)
       await this.#had(() => ensureTools(names, this.#machine, this.#signal), without);
@@ -97,7 +116,8 @@ class TestRun {
   }
 
   async #go(chosen: ReadonlySet<Part>): Promise<void> {
-    if (!chosen.has('go')) return;
+    const rare = chosen.has('rare');
+    if (!chosen.has('go') && !rare) return;
     const compilers = await this.#had(async () => ({
       go: await findGo(this.#machine),
       ...(await ensureTools(['gcc'], this.#machine, this.#signal)),
@@ -107,107 +127,62 @@ class TestRun {
       go: { binary },
       gcc,
     } = compilers;
-    // The flags of the k6 build, so that both share Go's cache.
+    const env = goEnvironment(this.#machine.env);
+    const inModule = { command: binary, cwd: this.#machine.k6Sources, env };
+    // The flags of the k6 build, so that both share Go's cache. `go test` would vet again, and build all of k6 for that.
     const flags = ['-trimpath', '-buildvcs=false'];
-    const inModule = {
-      command: binary,
-      cwd: this.#machine.k6Sources,
-      env: goEnvironment(this.#machine.env),
-    };
-    await this.#check('gofmt', () =>
-      this.#command(
+    const test = ['test', ...flags, '-vet=off'];
+    if (chosen.has('go')) {
+      await this.#command(
+        'gofmt',
         { ...inModule, command: join(dirname(binary), 'gofmt'), args: ['-l', '.'] },
-        ({ stdout }) => stdout === '',
-      ),
-    );
-    await this.#check('go vet', () =>
-      this.#command({ ...inModule, args: ['vet', ...flags, './...'] }),
-    );
-    // go test would vet again, and build all of k6 anew for that.
-    const testFlags = [...flags, '-vet=off'];
-    // Only the engine runs under the race detector: with k6, all of k6 would be built a second time.
-    const { stdout: listed } = await run({
+        true,
+      );
+      await this.#command('go vet', { ...inModule, args: ['vet', ...flags, './...'] });
+      await this.#goTest('go test', { ...inModule, args: [...test, '-v', './...'] });
+    }
+    if (!rare) return;
+    // Only the engine has its races looked for: with k6, all of k6 would be built a second time.
+    await this.#goTest('go test -race ./engine', {
       ...inModule,
-      args: ['list', './...'],
-      signal: this.#signal,
+      env: { ...env, CGO_ENABLED: '1', CC: gcc },
+      args: [...test, '-v', '-race', './engine'],
     });
-    const others = listed
-      .trim()
-      .split('\n')
-      .filter((name) => !name.endsWith('/engine'));
-    await this.#check('go test', () =>
-      this.#goTest({ ...inModule, args: ['test', '-json', ...testFlags, ...others] }),
-    );
-    const withRaces = { ...inModule, env: { ...inModule.env, CGO_ENABLED: '1', CC: gcc } };
-    await this.#check('go test -race ./engine/...', () =>
-      this.#goTest({
-        ...withRaces,
-        args: ['test', '-json', ...testFlags, '-race', './engine/...'],
+    const { stdout } = await this.#run({
+      ...inModule,
+      args: [...test, '-list', '^Fuzz', './engine'],
+    });
+    for (const target of stdout.match(/^Fuzz\w*$/gm) ?? ['Fuzz'])
+      await this.#fuzz(target, { ...inModule, args: test });
+  }
+
+  /** Go's own fuzzing, for some seconds. Go keeps an input that fails in testdata, as a test of its target. */
+  async #fuzz(target: string, options: RunOptions): Promise<void> {
+    const time = ['-fuzz', `^${target}$`, '-fuzztime', '5s', '-fuzzminimizetime', '2s'];
+    await this.#check(`fuzz ${target}`, () =>
+      // Go leaves 100 MB for each worker in TMPDIR if it is ended.
+      inTemporaryFolder('bakeoff-fuzz-', async (TMPDIR) => {
+        const { code, stdout, stderr } = await this.#run({
+          ...options,
+          env: { ...options.env, TMPDIR },
+          args: [...options.args, '-run', '^$', ...time, './engine'],
+        });
+        // Before 1.27 Go takes the end of -fuzztime for a failure if a worker is late to hear of it (golang/go#75804).
+        const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
+        const passed = code === 0 ? stdout.includes('fuzz: elapsed') : endedLate.test(stdout);
+        return { ...oneCheck(passed), output: stdout + stderr };
       }),
     );
-    await this.#fuzz({
-      command: binary,
-      module: inModule.cwd,
-      folder: './engine',
-      flags: testFlags,
-      env: inModule.env,
-      signal: this.#signal,
-    });
   }
 
-  async #fuzz(engine: GoPackage): Promise<void> {
-    const { targets, output } = await fuzzTargets(engine);
-    // A change of names must not leave them out unnoticed.
-    if (targets.length === 0)
-      await this.#check('fuzz targets', async () => ({
-        passed: 0,
-        failed: 1,
-        output: `there are none in ${engine.folder}\n${output}`,
-      }));
-    for (const target of targets)
-      await this.#check(`fuzz ${target}`, () => fuzz(target, 5, engine));
-  }
-
-  async #typesAndUnit(chosen: ReadonlySet<Part>): Promise<void> {
-    if (!chosen.has('unit')) return;
-    await this.#check('format', () =>
-      this.#node(['node_modules/prettier/bin/prettier.cjs', '--check', '**/*.{ts,mjs,js}']),
-    );
-    for (const [name, project] of typeProjects) {
-      await this.#check(name, () =>
-        this.#node(['node_modules/typescript/bin/tsc', '--noEmit', '--project', project]),
-      );
-    }
-    await this.#check('unit tests', () => this.#vitest('unit'));
-  }
-
-  /**
-   * Whole runs mostly wait, and none of them judges speed. But bakeoff lets one run measure at a time on a network, so each
-   * of three lanes gets a network of its own. Where that is not allowed, there is one lane.
-   */
-  async #wholeRuns(): Promise<void> {
-    const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
-    const { code } = await run({ before: apart, command: 'true', args: [], signal: this.#signal });
-    const lane = this.#shared('runs', 'tests of whole runs', 12, code === 0 ? apart : []);
-    await Promise.all(code === 0 ? [lane(), lane(), lane()] : [lane()]);
-  }
-
-  /** Returns a lane: it runs shards of a project's tests until none is left. Lanes that run at once share the shards. */
-  #shared(
-    project: Project,
-    name: string,
-    count: number,
-    before: readonly string[] = [],
-  ): () => Promise<void> {
-    let part = 0;
-    return async () => {
-      while (part < count) {
-        const shard = `${++part}/${count}`;
-        await this.#check(`${name} ${shard}`, () =>
-          this.#vitest(project, [`--shard=${shard}`], before),
-        );
-      }
-    };
+  async #sourcesAndUnit(): Promise<void> {
+    for (const [name, program, ...args] of sourceChecks)
+      await this.#command(name, {
+        command: process.execPath,
+        args: [`node_modules/${program}`, ...args],
+        cwd: projectRoot,
+      });
+    await this.#vitest({ project: 'unit' });
   }
 
   /** Returns undefined, with a line printed, if tools are missing. That is one failure, or with `without` the reason for a skip. */
@@ -227,81 +202,83 @@ class TestRun {
 
   async #check(name: string, check: () => Promise<Outcome>): Promise<void> {
     this.#signal.throwIfAborted();
-    const {
-      passed,
-      failed,
-      output,
-      skipped = [],
-    } = await this.#machine.progress.step(name, 'running', async (step) => {
-      const outcome = await check();
-      step.result(`${outcome.passed} passed, ${outcome.failed} failed`);
-      return outcome;
-    });
+    const { passed, failed, output } = await this.#machine.progress.step(
+      name,
+      'running',
+      async (step) => {
+        const outcome = await check();
+        step.result(`${outcome.passed} passed, ${outcome.failed} failed`);
+        return outcome;
+      },
+    );
     this.#total.passed += passed;
     this.#total.failed += failed;
-    for (const line of skipped) this.#machine.progress.print(line);
+    for (const line of new Set(output.match(/SKIPPED[,:].*$/gm)))
+      this.#machine.progress.print(line);
     if (failed > 0) this.#machine.progress.print(`--- ${name}\n${output.trimEnd()}\n---`);
   }
 
-  /** Runs a command that is one check. It passes with exit code 0 and, if asked, the right output. */
-  async #command(
-    options: RunOptions,
-    good: (finished: { stdout: string }) => boolean = () => true,
-  ): Promise<Outcome> {
-    const finished = await run({ ...options, signal: this.#signal });
-    const passed = finished.code === 0 && good(finished);
-    return {
-      passed: passed ? 1 : 0,
-      failed: passed ? 0 : 1,
-      output: finished.stdout + finished.stderr,
-    };
-  }
-
-  #node(args: string[]): Promise<Outcome> {
-    return this.#command({ command: process.execPath, args, cwd: projectRoot });
-  }
-
-  async #goTest(options: RunOptions): Promise<Outcome> {
-    const { code, stdout, stderr } = await run({ ...options, signal: this.#signal });
-    const counts = countGoTests(stdout);
-    return withExitCode({ ...counts, output: counts.output + stderr }, code);
-  }
-
-  async #vitest(
-    project: Project,
-    flags: readonly string[] = [],
-    before: readonly string[] = [],
-  ): Promise<Outcome> {
-    return inTemporaryFolder('bakeoff-test-', async (folder) => {
-      const reportFile = join(folder, 'report.json');
-      const { code, stdout, stderr } = await run({
-        before,
-        command: process.execPath,
-        args: [
-          'node_modules/vitest/vitest.mjs',
-          'run',
-          '--project',
-          project,
-          ...flags,
-          '--reporter=default',
-          '--reporter=json',
-          `--outputFile.json=${reportFile}`,
-        ],
-        cwd: projectRoot,
-        signal: this.#signal,
-      });
-      const report = await readFile(reportFile, 'utf8').catch(() => undefined);
-      const counts =
-        report === undefined
-          ? { passed: 0, failed: 0 }
-          : countVitest(JSON.parse(report) as VitestReport);
-      const output = stdout + stderr;
-      return withExitCode({ ...counts, output, skipped: skippedLines(output) }, code);
+  /** Runs a command that is one check: it ends with exit code 0, and if asked without a word on stdout. */
+  #command(name: string, options: RunOptions, silent = false): Promise<void> {
+    return this.#check(name, async () => {
+      const { code, stdout, stderr } = await this.#run(options);
+      return { ...oneCheck(code === 0 && !(silent && stdout !== '')), output: stdout + stderr };
     });
   }
+
+  /** Counts top-level tests, and shows of the others only those that do not pass. */
+  #goTest(name: string, options: RunOptions): Promise<void> {
+    return this.#check(name, async () => {
+      const { code, stdout, stderr } = await this.#run(options);
+      const count = (result: string): number => stdout.split(`\n--- ${result}: `).length - 1;
+      const output =
+        stdout.replace(/^(=== (RUN|PAUSE|CONT|NAME)| *--- PASS:|ok ).*\n/gm, '') + stderr;
+      return withExitCode({ passed: count('PASS'), failed: count('FAIL'), output }, code);
+    });
+  }
+
+  #vitest({ project, part }: Shard, before: readonly string[] = []): Promise<void> {
+    const title = {
+      unit: 'unit tests',
+      integration: 'integration tests',
+      runs: 'whole runs',
+      rare: 'rare tests',
+      alone: 'tests that need the machine to themselves',
+    }[project];
+    return this.#check(part === undefined ? title : `${title} ${part}`, () =>
+      inTemporaryFolder('bakeoff-test-', async (folder) => {
+        const report = join(folder, 'report.json');
+        const args = ['run', '--project', project, '--reporter=default', '--reporter=json'];
+        if (part !== undefined) args.push(`--shard=${part}`);
+        const { code, stdout, stderr } = await this.#run({
+          before,
+          command: process.execPath,
+          args: ['node_modules/vitest/vitest.mjs', ...args, `--outputFile.json=${report}`],
+          cwd: projectRoot,
+        });
+        const counts = JSON.parse(await readFile(report, 'utf8').catch(() => '{}')) as {
+          numPassedTests?: number;
+          numFailedTests?: number;
+        };
+        const { numPassedTests: passed = 0, numFailedTests: failed = 0 } = counts;
+        return withExitCode({ passed, failed, output: stdout + stderr }, code);
+      }),
+    );
+  }
+
+  #run(options: RunOptions): ReturnType<typeof run> {
+    return run({ ...options, signal: this.#signal });
+  }
 }
 
-/** A runner that failed without a failed test (it crashed, or found no tests) counts as one failure. */
-function withExitCode(outcome: Outcome, code: number | null): Outcome {
-  return code !== 0 && outcome.failed === 0 ? { ...outcome, failed: 1 } : outcome;
-}
+const shards = (project: Shard['project'], count: number): Shard[] =>
+  Array.from({ length: count }, (_, index) => ({ project, part: `${index + 1}/${count}` }));
+
+const oneCheck = (passed: boolean): Counts => ({
+  passed: passed ? 1 : 0,
+  failed: passed ? 0 : 1,
+});
+
+/** A runner that fails without a failed test (it crashed, or found no tests) counts as one failure. */
+const withExitCode = (outcome: Outcome, code: number | null): Outcome =>
+  code !== 0 && outcome.failed === 0 ? { ...outcome, failed: 1 } : outcome;
