@@ -5,7 +5,7 @@ import { UserError } from '../lib/errors.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
 import { withoutVariables } from '../lib/process.ts';
 import { textOf } from '../lib/read-if-there.ts';
-import { instanceArguments } from '../lib/runner/instances.ts';
+import { instanceArguments } from '../lib/runner/generators.ts';
 import { processTree } from '../lib/servers/usage.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
 import type { Store } from '../lib/store/index.ts';

@@ -1,5 +1,5 @@
 // A config against itself, again and again: how often two that are the same are called different, and how narrow intervals are.
-import type { PlanOptions } from '../../lib/runner/plan.ts';
+import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { noted, runOf, runText, wholeRun, type Lab } from './lab.ts';

@@ -1,8 +1,6 @@
 // Whether turns show in latency: a config against itself at a rate, in turns, and the same server loaded alone.
 import { change, enumeration } from '../../lib/format.ts';
-import { apart } from '../../lib/runner/groups.ts';
-import { orderOfRound } from '../../lib/runner/order.ts';
-import type { Plan } from '../../lib/runner/planned.ts';
+import { apart, orderOfRound, type Plan } from '../../lib/runner/plan.ts';
 import { defineScenario, nginx, vegeta } from '../../lib/scenario/index.ts';
 import { smallPage } from '../experiments.ts';
 import { inContext, noted, oneRound, type Lab } from './lab.ts';

@@ -2,7 +2,7 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
-import { orderOfRound } from '../../lib/runner/order.ts';
+import { orderOfRound } from '../../lib/runner/plan.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { isRunnable } from '../../lib/scenario/variants.ts';
 import { startServer, type RunningServer } from '../../lib/servers/index.ts';

@@ -1,7 +1,7 @@
 // A known extra cost: nginx against itself with lines of config that do nothing but take time.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PlanOptions } from '../../lib/runner/plan.ts';
+import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { defineScenario, nginx } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
 import { load, page } from '../../scenarios/h2o-vs-nginx.ts';

@@ -1,6 +1,5 @@
 // npm run bench -- proof: how exact the comparisons of this project are, measured so that anyone can do it again.
 import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
 import { join, relative } from 'node:path';
 import { pin } from '../../lib/process.ts';
 import { duration } from '../../lib/format.ts';
@@ -9,7 +8,7 @@ import { type Cores, readEnvironment } from '../../lib/machine/cores.ts';
 import { underSignals, type Interrupt } from '../../lib/interrupt.ts';
 import { oneRunAtATime } from '../../lib/machine/one-run.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
-import { compileScript } from '../../lib/runner/script.ts';
+import { compileScript } from '../../lib/runner/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../../lib/setup/tools.ts';
@@ -35,6 +34,7 @@ import { loadSeconds, measureSearch, searchedWithin } from './search.ts';
 import { measureSlices } from './slices.ts';
 import { measureWaiting } from './waiting.ts';
 import { measureWidth } from './width.ts';
+import os from 'node:os';
 
 interface ProofPart<Name extends PartName> {
   title: string;

@@ -1,7 +1,7 @@
 // Searches for the highest rate within a limit, with a config against itself: how often the two are called different, and how many
 // loads at the rate that was found keep the limit.
 import { geometricMean } from '../../lib/analysis/statistics.ts';
-import { orderOfRound } from '../../lib/runner/order.ts';
+import { orderOfRound } from '../../lib/runner/plan.ts';
 import { turnsSeconds } from '../../lib/scenario/load/fit.ts';
 import type { Scenario, Within } from '../../lib/scenario/model.ts';
 import { measureAgainstItself } from './aa.ts';

@@ -1,6 +1,6 @@
 // The same effect, and none, by the length of a turn, and as wrk sees both.
 import { change } from '../../lib/format.ts';
-import { orderOfRound } from '../../lib/runner/order.ts';
+import { orderOfRound } from '../../lib/runner/plan.ts';
 import type { RunContext } from '../../lib/runner/round-types.ts';
 import { defineScenario, nginx } from '../../lib/scenario/index.ts';
 import { load, page } from '../../scenarios/h2o-vs-nginx.ts';

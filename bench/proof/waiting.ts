@@ -6,7 +6,7 @@ import { roundRps, serverCpuSecondsPerResponse } from '../../lib/analysis/phases
 import { total } from '../../lib/analysis/statistics.ts';
 import { enumeration, whole } from '../../lib/format.ts';
 import type { Phase } from '../../lib/result/result.ts';
-import { orderOfRound } from '../../lib/runner/order.ts';
+import { orderOfRound } from '../../lib/runner/plan.ts';
 import { defineScenario } from '../../lib/scenario/index.ts';
 import type { ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { startServer, type RunningServer } from '../../lib/servers/index.ts';

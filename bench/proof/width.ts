@@ -1,5 +1,5 @@
 // Alternating against sequential rounds of the same pair in the same minutes: how wide the interval is after so much time.
-import { apart } from '../../lib/runner/groups.ts';
+import { apart } from '../../lib/runner/plan.ts';
 import type { RunContext } from '../../lib/runner/round-types.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';

@@ -2,7 +2,7 @@
 import { UserError } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { wrapLines } from '../report/wrap.ts';
-import { makePlan } from '../runner/plan.ts';
+import { makePlan } from '../runner/make-plan.ts';
 import { explainFailure } from '../runner/results-folder.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';

@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import { loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
 import type { ClusterRun, Manifest } from '../kubernetes/manifest.ts';
 import { serverManifests } from '../kubernetes/server.ts';
-import { runName } from '../runner/plan.ts';
+import { runName } from '../runner/make-plan.ts';
 import { findScenario, findVariants, isRunnable } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';

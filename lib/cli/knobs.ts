@@ -21,8 +21,8 @@ import { measuredChange, redirectionLines, warningLines } from '../report/senten
 import { terminalTable } from '../report/terminal.ts';
 import { wrapLines } from '../report/wrap.ts';
 import { divideCores, type Cores } from '../machine/cores.ts';
-import type { PlanOptions } from '../runner/plan.ts';
-import type { PlanDraft } from '../runner/planned.ts';
+import type { PlanOptions } from '../runner/make-plan.ts';
+import type { PlanDraft } from '../runner/plan.ts';
 import { readProcessors } from '../machine/processors.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';

@@ -1,7 +1,7 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
-import { makePlan } from '../runner/plan.ts';
+import { makePlan } from '../runner/make-plan.ts';
 import { findScenario, findVariants, loadScenarios, networkOf } from '../scenario/catalogue.ts';
 import { typed } from '../setup/paths.ts';
 import { onHosts } from './on-hosts.ts';

@@ -5,7 +5,7 @@ import { UserError } from '../errors.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import type { Interrupt } from '../interrupt.ts';
 import type { Cores } from '../machine/cores.ts';
-import { roundFolder } from '../runner/stage.ts';
+import { roundFolder } from '../runner/results-folder.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { nameAt } from '../scenario/variants.ts';
 import {

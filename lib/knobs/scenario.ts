@@ -1,8 +1,8 @@
 // The scenarios that knobs come to: each knob against the config as it is, beside which it is alive.
 import { UserError } from '../errors.ts';
 import type { Cores } from '../machine/cores.ts';
-import { makePlan, type PlanOptions } from '../runner/plan.ts';
-import type { PlanDraft } from '../runner/planned.ts';
+import { makePlan, type PlanOptions } from '../runner/make-plan.ts';
+import type { PlanDraft } from '../runner/plan.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type {
   ConfiguredServer,

@@ -7,13 +7,17 @@ import type { Interrupt } from '../interrupt.ts';
 import { leftIn, leftQuery } from '../k6/left-results.ts';
 import type { LoadPlan } from '../k6/load-plan.ts';
 import type { ClusterFacts, LoadResult, Phase } from '../result/result.ts';
-import { bodiesDiffer, Disturbance, RoundFailure, standstillIn } from '../runner/disturbance.ts';
-import { mergeInstances, type InstanceEnd } from '../runner/instances.ts';
-import { byOurClocks } from '../runner/k6-there.ts';
-import { LoadFailure } from '../runner/k6.ts';
-import { expectedOf } from '../runner/plan.ts';
-import type { PlannedVariant } from '../runner/planned.ts';
-import type { Attempt, RunElsewhere, VariantRound } from '../runner/round-types.ts';
+import { bodiesDiffer, standstillIn } from '../runner/disturbance.ts';
+import {
+  Disturbance,
+  RoundFailure,
+  type Attempt,
+  type RunElsewhere,
+  type VariantRound,
+} from '../runner/round-types.ts';
+import { mergeInstances, type InstanceEnd, byOurClocks } from '../runner/generators.ts';
+import { expectedOf } from '../runner/k6-plan.ts';
+import type { PlannedVariant } from '../runner/plan.ts';
 import { configOf, pageOf } from '../scenario/catalogue.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
@@ -99,9 +103,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
               origins[variants.indexOf(planned)] as string,
               attempt,
             ).catch((error: unknown) => {
-              throw error instanceof LoadFailure || error instanceof RoundFailure
-                ? asRoundFailure(error, name)
-                : error;
+              throw error instanceof RoundFailure ? asRoundFailure(error, name) : error;
             }),
           );
         }

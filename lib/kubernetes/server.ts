@@ -1,7 +1,7 @@
 // A variant's server in a cluster: its config and pages, the Deployment that runs it, and its Service.
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import type { PlannedVariant } from '../runner/planned.ts';
+import type { PlannedVariant } from '../runner/plan.ts';
 import {
   isConfigured,
   isOwn,

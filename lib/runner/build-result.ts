@@ -19,8 +19,8 @@ import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenar
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
-import { pageFacts } from './page-files.ts';
-import type { Plan } from './planned.ts';
+import { pageFacts } from './k6-plan.ts';
+import type { Plan } from './plan.ts';
 import type { KernelSetting } from '../result/network.ts';
 import type { Environment, Integrity, Result, Round, SearchStep } from '../result/result.ts';
 import type { RunBase, Tried, VariantRound } from './round-types.ts';

@@ -1,20 +1,15 @@
 // What may happen to a variant while it is loaded, so that its figures would not mean what they say: then the round is dropped. Each
 // check returns what it found, most in one line with what to do about it; undefined where all is well.
+import { Disturbance, RoundFailure } from './round-types.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { hundredths, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { isOwn } from '../scenario/catalogue.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
-import type { PlannedVariant } from './planned.ts';
-import { windowOf, type UsageSample, type UsageWindow } from './server-usage.ts';
+import type { PlannedVariant } from './plan.ts';
+import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
-
-/** The round has to be repeated; the message says why in one line. */
-export class RoundFailure extends Error {}
-
-/** The machine or a person disturbed it, and the next try may go well: a round is tried more often than where a server fails. */
-export class Disturbance extends RoundFailure {}
 
 /**
  * Requires that a side's figures mean what they say.

@@ -1,6 +1,9 @@
-// Starts k6 on one load plan and reads what came out.
-import { once } from 'node:events';
+// Runs k6 on a load plan and reads what it writes.
+import { RoundFailure } from './round-types.ts';
 import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -9,14 +12,42 @@ import {
   type LoadPlan,
   type PhaseOutcome,
   type SideOptions,
+  loadOverLine,
+  phaseLinePrefix,
 } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/secrets.ts';
 import { startLogged, weighSession, withoutVariables } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
-import { Disturbance } from './disturbance.ts';
 import type { Interrupt } from '../interrupt.ts';
-import { isLoadOver, readPhases } from './record.ts';
 import { isFull } from './results-folder.ts';
+import { closeSync, openSync, readSync, watch } from 'node:fs';
+import { ifThere, textOf } from '../read-if-there.ts';
+import path from 'node:path';
+
+const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
+
+const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, and a server at the address in load.json. By hand:
+// BAKEOFF_LOAD="$(cat round-1/k6-1/load.json)" k6 run script.js
+// Credentials are not kept: where load.json has *** put them in.`;
+
+/** Writes lib/k6/main.ts with all that it imports, except for k6's own modules, to `file`. Throws the file system's error. */
+export async function compileScript(file: string): Promise<void> {
+  const {
+    outputFiles: [script],
+  } = await build({
+    entryPoints: [source],
+    // Written below: esbuild would wrap what goes wrong into several lines of its own.
+    write: false,
+    bundle: true,
+    platform: 'neutral',
+    format: 'esm',
+    target: 'es2023',
+    external: ['k6', 'k6/*'],
+    banner: { js: banner },
+    logLevel: 'silent',
+  });
+  await writeFile(file, script?.contents ?? '');
+}
 
 export interface K6Options {
   binary: string;
@@ -51,9 +82,6 @@ const scriptError = /^\w*Error: /;
 /** What k6 hears of TERM is "stop and flush"; its outputs may need this long where the database is slow. */
 const k6GraceMs = 10_000;
 
-/** The load did not come to its end; the message says why in one line. */
-export class LoadFailure extends Error {}
-
 /** `outputHung`: k6 had to be ended after its load, whose outcomes are whole, since an output of its did not end: a database hangs. */
 export interface K6Outcome {
   outcomes: PhaseOutcome[];
@@ -67,7 +95,7 @@ const patienceSeconds = 30;
 const flushMs = 5000;
 
 /**
- * Runs k6 until it has ended, and returns the outcomes of its phases. Throws LoadFailure, and Interrupted after a signal.
+ * Runs k6 until it has ended, and returns the outcomes of its phases. Throws RoundFailure, and Interrupted after a signal.
  * @param peerDied settles when a server ends by itself, with one line that says how
  * @param watch called when k6 runs; what it returns is called once k6 has ended
  */
@@ -106,10 +134,10 @@ export async function runK6(
         signal: over.signal,
       }).catch(() => undefined),
     ]);
-    if (failure !== undefined) throw new LoadFailure(failure);
+    if (failure !== undefined) throw new RoundFailure(failure);
     interrupt.signal.throwIfAborted();
     const outcomes = await k6.results(outputHung).catch((error: Error) => {
-      throw error instanceof Disturbance ? error : new LoadFailure(error.message);
+      throw error instanceof RoundFailure ? error : new RoundFailure(error.message);
     });
     return { outcomes, outputHung };
   } finally {
@@ -243,4 +271,109 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
     K6_AUTO_EXTENSION_RESOLUTION: 'false',
     GOMAXPROCS: String(threads + 2),
   };
+}
+
+/**
+ * A second's samples: first the time under load, then the responses by class, at last the connections. k6 writes the keys in this
+ * order; what does not look like it (half a line on a full disk) is passed over.
+ */
+const sampleLine =
+  /^\{"metric":"loadgen_(seconds|responses|connections)","type":"Point","data":\{.*?"value":([\d.e+-]+)/;
+
+/** A shorter rest of a second has too few responses to say how many there are in one. */
+const shortestSeconds = 0.1;
+
+/**
+ * Tells of each phase that is over, as soon as the script has printed its outcome, and returns a function that ends this. Where the
+ * kernel has no watch to give (inotify's limits) it never does.
+ * @param file the script's console output; its folder exists
+ */
+export function watchConsole(file: string, over: (outcome: PhaseOutcome) => void): () => void {
+  let seen = 0;
+  const watcher = ifThere(() =>
+    watch(path.dirname(file), (_, name) => {
+      if (name !== path.basename(file)) return;
+      const lines = linesOf(file);
+      for (; seen < lines.length; seen++) {
+        const line = lines[seen] as string;
+        try {
+          if (line.startsWith(phaseLinePrefix)) over(outcomeIn(line));
+        } catch (error) {
+          // Half a line of a full disk: readPhases tells of it.
+          if (!(error instanceof SyntaxError)) throw error;
+        }
+      }
+    }),
+  );
+  watcher?.on('error', () => watcher.close());
+  return () => watcher?.close();
+}
+
+function outcomeIn(line: string): PhaseOutcome {
+  return JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome;
+}
+
+/** Follows a record that k6 is writing. */
+export class RecordTail {
+  readonly #file: string;
+  #offset = 0;
+  #rest = '';
+  #buffer = Buffer.alloc(64 * 1024);
+  /** Of the second whose samples are being read. */
+  #seconds = 0;
+  #responses = 0;
+  #rps: number | null = null;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Responses per second under load, by the newest whole second's samples; null before the first. */
+  responsesPerSecond(): number | null {
+    for (const line of this.#newLines()) {
+      const [, metric, value] = sampleLine.exec(line) ?? [];
+      if (metric === 'seconds') [this.#seconds, this.#responses] = [Number(value), 0];
+      else if (metric === 'responses') this.#responses += Number(value);
+      else if (metric === 'connections' && this.#seconds >= shortestSeconds)
+        this.#rps = this.#responses / this.#seconds;
+    }
+    return this.#rps;
+  }
+
+  #newLines(): string[] {
+    const descriptor = ifThere(() => openSync(this.#file, 'r'));
+    if (descriptor === undefined) return []; // k6 has not made it yet.
+    try {
+      for (;;) {
+        const length = readSync(descriptor, this.#buffer, 0, this.#buffer.length, this.#offset);
+        if (length === 0) break;
+        this.#offset += length;
+        this.#rest += this.#buffer.toString('latin1', 0, length);
+      }
+    } finally {
+      closeSync(descriptor);
+    }
+    const lines = this.#rest.split('\n');
+    this.#rest = lines.pop() ?? '';
+    return lines;
+  }
+}
+
+/** The outcomes of the phases, in order, from the script's console output, and whether they are all. None when the file is not there. */
+export function readPhases(file: string): { phases: PhaseOutcome[]; over: boolean } {
+  const lines = linesOf(file);
+  return {
+    phases: lines.filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn),
+    over: lines.includes(loadOverLine),
+  };
+}
+
+/** Whether the script has told the results of all phases. */
+export function isLoadOver(file: string): boolean {
+  return linesOf(file).includes(loadOverLine);
+}
+
+/** The last one is half a line, or none. */
+function linesOf(file: string): string[] {
+  return textOf(file).split('\n').slice(0, -1);
 }

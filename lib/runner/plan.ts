@@ -1,474 +1,294 @@
-// What a run will do, decided before anything is installed or started.
-import os from 'node:os';
-import { minimumRounds } from '../analysis/verdict.ts';
-import { UserError } from '../errors.ts';
-import { duration, whole } from '../format.ts';
-import type {
-  AlternateOptions,
-  LoadOptions,
-  LoadPlan,
-  SearchPlan,
-  SideOptions,
-} from '../k6/load-plan.ts';
-import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
-import type { Phase, StatusClass } from '../result/result.ts';
-import { isAtRate, type Load } from '../scenario/load/fit.ts';
-import type {
-  Arrivals,
-  Page,
-  Scenario,
-  ServerName,
-  ServerSpec,
-  Variant,
-} from '../scenario/model.ts';
-import { serverNameOf } from '../scenario/url.ts';
-import {
-  atRates,
-  baselineName,
-  fitVariantLoad,
-  isConfigured,
-  isOwn,
-  isRunnable,
-  networkOf,
-  pageOf,
-  programOf,
-  type RunnableVariant,
-} from '../scenario/variants.ts';
-import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
-import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
-import { present } from '../present.ts';
-import { estimatedSeconds, expectedSeconds, secondsPerRound } from './estimate.ts';
-import { groupsOf, isInTurns, otherFiles, type GroupLimits } from './groups.ts';
-import { pageFileOf } from './page-files.ts';
-import type { Group, Plan, PlanDraft, PlannedVariant } from './planned.ts';
+// A plan: the variants that are run, their groups in each round, and how long it takes.
+import type { Metric } from '../result/result.ts';
+import { type RunnableVariant, networkOf, pageOf } from '../scenario/catalogue.ts';
+import { type Load, isAtRate } from '../scenario/load/fit.ts';
+import type { Scenario, Variant, Within, NetworkSpec, Page } from '../scenario/model.ts';
+import type { Cores } from '../machine/cores.ts';
 
-/** `within`: instead of the scenario's. */
-export interface PlanOptions
-  extends
-    Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>,
-    Partial<Pick<Plan, 'sameWithin' | 'trustConfig'>> {
-  /** Instead of the scenario's, or of the default; absent with `precision`. */
-  rounds?: number;
-  /** What the person has a run fail for: a plan with too few rounds for a verdict is refused. */
-  failIf?: object;
-  /** Seconds of a round's measured window instead of the article's. */
-  durationSeconds?: number;
-  /** Instead of those of the loads' rates. */
-  arrivals?: Arrivals;
-  /** Each variant at each of these, in requests/s, instead of its own load's. */
-  rates?: readonly number[];
+/** A variant that is run, and its load as fitted to this machine. */
+export interface PlannedVariant {
+  variant: RunnableVariant;
+  load: Load;
 }
 
-const defaultRounds = 10;
-/** A round of a search has some ten loads in it. */
-const searchRounds = 6;
-const quickRounds = 4;
+export interface Plan {
+  /** Unique and readable: the run's folder and the tag `run` of all its points. */
+  run: string;
+  scenario: Scenario;
+  /** All rows of the table, in the scenario's order; some may be published only. */
+  shown: readonly Variant[];
+  /** Those of them that are run. */
+  variants: readonly PlannedVariant[];
+  /** The same ones, as each round loads them. */
+  groups: readonly Group[];
+  cores: Cores;
+  /** At most. */
+  rounds: number;
+  /** See Result.looks: ascending, the last is `rounds`. */
+  looks: readonly number[];
+  /** No round begins that would not end within this. */
+  maxTimeSeconds?: number;
+  /** The run goes on, for as many rounds as that takes, until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
+  precision?: number;
+  /** See Result. */
+  sameWithin: number;
+  /** What verdicts are made by, instead of requests/s, or of latency where the load sets these. */
+  metric?: Metric;
+  /** The limit that rates are searched for. */
+  within?: Within;
+  quick: boolean;
+  exact: boolean;
+  /** See StartOptions. */
+  trustConfig: boolean;
+}
 
-/** With `--precision` verdicts are looked at after so many rounds: looking after every one would find effects that are none. */
-const precisionLooks = [5, 10, 20, 40, 80];
+/** A plan without its name, which says when the run began. */
+export type PlanDraft = Omit<Plan, 'run'>;
 
-/** See Result.sameWithin. */
-export const defaultSameWithin = 0.01;
+/** Variants that one k6 loads in turns; one that is alone has one turn without end. */
+export interface Group {
+  sides: readonly PlannedVariant[];
+  /** The mean length of a turn, instead of what the engine chooses: the proof tries others. */
+  sliceSeconds?: number;
+}
 
 /**
- * @param asked as findVariants gives them
- * @param limits of the process that makes the load; files are the hard limit, to which Node and Go raise their own
- * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
- * fits into, or a plan that cannot come to the verdict that is asked about
+ * What a load is taken to come to where nobody has measured it yet, from what one server core and one generator core did here:
+ * requests/s of small pages (fewer with a connection for each), bytes/s of large ones, and seconds of a TLS handshake.
  */
-export function makePlan(
-  asWritten: Scenario,
-  asked: readonly Variant[],
-  cores: Cores,
-  options: PlanOptions,
-  limits: GroupLimits = {
-    files: cores.generatorFiles?.most ?? hardFilesLimit(),
-    memoryBytes: os.freemem(),
-  },
-): PlanDraft {
-  const { quick, exact, durationSeconds, rates } = options;
-  const hosts = hostsOf(cores);
-  const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
-  const shown = rates === undefined ? asked : scenario.variants;
-  const within = options.within ?? scenario.within;
-  const usual = scenario.rounds ?? (within === undefined ? defaultRounds : searchRounds);
-  const variants = shown.filter(isRunnable).map((variant): PlannedVariant => {
-    const load = fitVariantLoad(scenario, variant, {
-      inTurns: isInTurns(scenario, variant),
-      generatorCores: generatorCores(cores),
-      exact,
-      quick,
-      ...present({
-        durationSeconds,
-        arrivals: options.arrivals,
-        searched: within === undefined ? undefined : true,
-      }),
-    });
-    // As many threads on each host.
-    return {
-      variant,
-      load: { ...load, threads: hosts * Math.max(1, Math.floor(load.threads / hosts)) },
-    };
-  });
-  const { serverFiles, generatorFiles } = cores;
-  for (const {
-    variant: { name, server },
-    load: { connections },
-  } of variants) {
-    const needed = connections + otherFiles;
-    // First whoever needs more: who raises the limit for one has raised it for both.
-    if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed)
-      fileLimitFor(
-        `${name}: ${server.name}`,
-        server.fileLimit,
-        connections,
-        serverFiles?.most ?? limits.files,
-        serverFiles?.host,
-      );
-    requireFiles(
-      needed,
-      limits.files,
-      `${name}: ${connections} connections of the load generator need ${needed} open files`,
-      generatorFiles?.host,
-    );
-  }
-  const looks =
-    options.precision !== undefined
-      ? precisionLooks
-      : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
-  const draft: PlanDraft = {
-    // What several hosts load together takes no turns: each would end its own at another time.
-    groups:
-      hosts === 1
-        ? groupsOf(scenario, variants, limits)
-        : variants.map((planned) => ({ sides: [planned] })),
-    scenario,
-    shown,
-    variants,
-    cores,
-    looks,
-    rounds: looks.at(-1) as number,
-    sameWithin: options.sameWithin ?? defaultSameWithin,
-    quick,
-    exact,
-    trustConfig: options.trustConfig === true,
-    ...present({
-      maxTimeSeconds: options.maxTimeSeconds,
-      precision: options.precision,
-      metric: options.metric,
-      within,
-    }),
+const assumed = {
+  rps: 20_000,
+  rpsWithoutKeepAlive: 10_000,
+  bytesPerSecond: 500e6,
+  handshakeSeconds: 0.002,
+};
+
+/** Start and stop of k6, and the check of what was stored, for one group in one round. Seen on 2 cores: 0.3 to 1 s. */
+const overheadSeconds = 0.5;
+/** The same where k6 runs on other hosts: they begin so long after they were told. */
+const overheadThereSeconds = 4;
+/** Start and stop of a server, beside others. */
+const serverSeconds = 0.1;
+
+/** The same of a network of the run's own, and the wait until all its packets have arrived. Seen with 10,000 connections: 1.5 to 4 s. */
+const networkSeconds = 2;
+
+/** Estimated seconds of one load phase, its warm-up included. `network`: undefined on loopback. */
+export function expectedSeconds(
+  load: Load,
+  page: Pick<Page, 'bodyBytes'>,
+  network?: NetworkSpec,
+): number {
+  const { warmupSeconds, rate, connections } = load;
+  if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
+  if (rate !== undefined) return warmupSeconds + load.requests / rate;
+  const rps = load.expectedRps ?? (load.keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
+  const bytesPerSecond = Math.min(
+    assumed.bytesPerSecond,
+    network?.toClient.bytesPerSecond ?? Infinity,
+  );
+  const secondsPerRequest = Math.max(
+    1 / rps,
+    page.bodyBytes / bytesPerSecond,
+    network === undefined ? 0 : secondsOnTheWay(load, network),
+  );
+  const handshakes = load.protocol === 'h2' ? connections * assumed.handshakeSeconds : 0;
+  return warmupSeconds + load.requests * secondsPerRequest + handshakes;
+}
+
+/** Of each request, where as many as the load allows are on their way at a time. A new connection takes a round trip of its own. */
+function secondsOnTheWay(
+  { connections, streams, keepAlive }: Load,
+  { toServer, toClient }: NetworkSpec,
+): number {
+  return (
+    ((keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs)) / 1000 / (connections * streams)
+  );
+}
+
+/** Steps of a search. Seen: 12 to 21. */
+const stepsPerSearch = 15;
+
+/** Estimated seconds of one group in one round: all its phases, or steps, and the pauses between them. */
+export function secondsPerGroup(
+  { scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>,
+  { sides }: Group,
+): number {
+  const { count, pauseSeconds } = scenario.phases ?? {
+    count: within === undefined ? 1 : stepsPerSearch,
+    pauseSeconds: 0,
   };
-  requireTime(draft);
-  requireMetric(draft);
-  requireShort(draft);
-  requireSearchable(draft);
-  if (options.arrivals !== undefined && !variants.some(({ load }) => isAtRate(load)))
-    throw new UserError(
-      `--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
-      2,
-    );
-  if (options.failIf !== undefined) requireVerdict(draft);
-  return draft;
+  return sides.reduce(
+    (sum, { variant, load }) => {
+      const network = networkOf(scenario, variant);
+      return (
+        sum +
+        count * expectedSeconds(load, pageOf(scenario, variant), network) +
+        serverSeconds +
+        (network === undefined ? 0 : networkSeconds)
+      );
+    },
+    (count - 1) * pauseSeconds +
+      (cores.generatorHosts === undefined
+        ? overheadSeconds
+        : (cores.generatorHosts.overheadSeconds ?? overheadThereSeconds)),
+  );
 }
 
-/** How many machines make each load together. */
-function hostsOf({ generatorHosts }: Cores): number {
-  return generatorHosts?.names.length ?? 1;
+/** Estimated seconds of one round: every group once. */
+export function secondsPerRound(
+  plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>,
+): number {
+  return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
 }
 
-function requireTime(draft: PlanDraft): void {
-  const { maxTimeSeconds = Infinity } = draft;
-  const needed = secondsPerRound(draft);
-  if (maxTimeSeconds < needed)
-    throw new UserError(
-      `--max-time ${duration(maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`,
-      2,
-    );
+/** Estimated seconds of a run of so many rounds, by default as many as it may come to. */
+export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
+  return rounds * secondsPerRound(plan);
 }
 
-/** k6 gets the plan in an environment variable, which may have 128 KiB (MAX_ARG_STRLEN), and its name and tags are in that. */
-const mostPlanBytes = 126_000;
-
-/** A body is in the plan once for each side and phase. */
-function requireShort({ scenario, cores, groups, within }: PlanDraft): void {
-  for (const group of groups) {
-    const targets = group.sides.map(({ variant }) => ({
-      url: `https://127.0.0.1:65535${pageOf(scenario, variant).path}`,
-    }));
-    const bytes = Buffer.byteLength(
-      JSON.stringify(
-        loadPlanFor({ run: '', scenario, cores, ...present({ within }) }, group, 1, targets),
-      ),
-    );
-    if (bytes <= mostPlanBytes) continue;
-    const who =
-      group.sides.length === 1
-        ? (group.sides[0] as PlannedVariant).variant.name
-        : `${group.sides.length} variants that take turns`;
-    throw new UserError(
-      `the requests of ${who} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostPlanBytes)}: give a shorter body or fewer variants`,
-      2,
-    );
-  }
+/** How many rounds a run comes to at least and at most, as far as it can be told before it starts. */
+export function expectedRounds(plan: PlanDraft): { fewest: number; most: number } {
+  const { maxTimeSeconds = Infinity } = plan;
+  const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
+  return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
 }
 
-function requireMetric({ metric, variants }: PlanDraft): void {
-  const open = variants.find(({ load }) => load.rate !== undefined);
-  if (metric === 'rps' && open !== undefined)
-    throw new UserError(
-      `--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`,
-      2,
-    );
-  const there = variants.flatMap(({ variant: { server } }) =>
-    server.name === 'address' ? [server.origin] : [],
-  )[0];
-  if (metric === 'cpu' && there !== undefined)
-    throw new UserError(
-      `--metric cpu: how much CPU what runs at ${there} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`,
-      2,
-    );
+/** How many rounds there are from this one on until the verdicts are looked at, or the time is over. @param place of the round, from 1 */
+export function roundsToLook(plan: PlanDraft, place: number): number {
+  const look = plan.looks.find((one) => one >= place) ?? plan.rounds;
+  return Math.max(1, Math.min(look, expectedRounds(plan).most) - place + 1);
 }
 
-function requireSearchable({ scenario, variants, within, metric, cores }: PlanDraft): void {
-  if (within === undefined) return;
-  const hosts = hostsOf(cores);
-  if (hosts > 1)
-    throw new UserError(
-      `--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`,
-      2,
-    );
-  if (scenario.phases !== undefined)
-    throw new UserError(
-      `--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`,
-      2,
-    );
-  const other = variants.find(({ variant }) => (pageOf(scenario, variant).status ?? 200) >= 300);
-  if (other !== undefined)
-    throw new UserError(
-      `--within: ${other.variant.name} is to answer with ${pageOf(scenario, other.variant).status}, and a search takes what is answered with 2xx alone`,
-      2,
-    );
-  if (metric !== undefined)
-    throw new UserError(
-      `--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`,
-      2,
-    );
+/** What bounds a group. */
+export interface GroupLimits {
+  /** That one process may open. */
+  files: number;
+  /** That is free on this machine. */
+  memoryBytes: number;
 }
 
-function requireVerdict(draft: PlanDraft): void {
-  const {
-    scenario: { alsoCompare = [] },
-    maxTimeSeconds = Infinity,
-  } = draft;
-  const isRun = (name: string | undefined): boolean =>
-    draft.variants.some(({ variant }) => variant.name === name);
-  const isCompared =
-    draft.variants.some(({ variant }) => isRun(baselineName(draft.scenario, variant))) ||
-    alsoCompare.some(({ variant, against }) => isRun(variant) && isRun(against));
-  if (!isCompared)
-    throw new UserError(
-      '--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants',
-      2,
-    );
-  if (draft.rounds < minimumRounds)
-    throw new UserError(
-      `--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`,
-      2,
-    );
-  const needed = estimatedSeconds(draft, minimumRounds);
-  if (maxTimeSeconds < needed)
-    throw new UserError(
-      `--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`,
-      2,
-    );
+/** With more each would wait too long for its next turn. */
+const mostTogether = 100;
+
+/** Descriptors of k6 beside the connections, as the engine counts them. */
+export const otherFiles = 64;
+
+/** k6 and the servers themselves leave at least this part of the free memory to the rest of the machine. */
+const usablePart = 0.5;
+/** Of a server and its part of k6, without connections. */
+const baseBytes = 64 * 1024 ** 2;
+/** Of a connection on both sides: buffers, TLS. */
+const connectionBytes = 64 * 1024;
+
+/** Whether the variant takes turns: not with a network of the run's own, whose packets are due in real time, or with several phases. */
+export function isInTurns(scenario: Scenario, variant: Variant): boolean {
+  return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
 }
 
-/** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. @param scenario its name */
-export function runName(scenario: string, startedAt: Date): string {
-  return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario}`;
-}
-
-/** Those that have to be on the machine, since nobody brings a build of them, each once. */
-export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
+/** The groups of every round: those at a rate and the others apart, each divided where files or memory do not allow all at once. */
+export function groupsOf(
+  scenario: Scenario,
+  variants: readonly PlannedVariant[],
+  limits: GroupLimits,
+): Group[] {
+  const together = variants.filter(({ variant }) => isInTurns(scenario, variant));
   return [
-    ...new Set(
-      servers.flatMap((server) =>
-        isConfigured(server) && server.binary === undefined ? [server.name] : [],
-      ),
+    ...variants
+      .filter((planned) => !together.includes(planned))
+      .map((planned) => ({ sides: [planned] })),
+    ...fitting(
+      together.filter(({ load }) => !isAtRate(load)),
+      limits,
+    ),
+    ...fitting(
+      together.filter(({ load }) => isAtRate(load)),
+      limits,
     ),
   ];
 }
 
-/** A count of requests may take this many times longer than expected; a duration ends by itself. */
-const patience = 20;
-/** The warm-up before a duration lasts until all connections have been answered: this many times longer than planned at most. */
-const warmupPatience = 10;
-/** Ramps and drains of a server that waits, and answers that are awaited for a second, come to as many times its window. */
-const turnsPatience = 5;
-
-/** What Phase.expected is: the class of the page's status. None of a shipped server with 2xx: there 3xx succeeds too, as the articles count. */
-export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
-  const { status = 200 } = pageOf(scenario, variant);
-  return status < 300 && !isOwn(variant.server)
-    ? {}
-    : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
+/** The groups with these variants on their own. @param names of variants */
+export function apart(groups: readonly Group[], names: ReadonlySet<string>): Group[] {
+  return groups.flatMap(({ sides, ...group }) => {
+    const alone = sides.filter(({ variant }) => names.has(variant.name));
+    const rest = sides.filter((side) => !alone.includes(side));
+    return [...(rest.length === 0 ? [] : [rest]), ...alone.map((side) => [side])].map((some) => ({
+      ...group,
+      sides: some,
+    }));
+  });
 }
 
-/** What is loaded: the page's URL, from which network namespace (absent: the machine's), and the server's processes, if they are here. */
-export interface Target {
-  url: string;
-  netns?: string | undefined;
-  processes?: readonly number[] | undefined;
+function fitting(
+  variants: readonly PlannedVariant[],
+  { files, memoryBytes }: GroupLimits,
+): Group[] {
+  const groups: PlannedVariant[][] = [];
+  let [filesLeft, bytesLeft] = [0, 0];
+  for (const planned of variants) {
+    const { connections } = planned.load;
+    const bytes = baseBytes + connections * connectionBytes;
+    if (
+      groups.length === 0 ||
+      groups.at(-1)?.length === mostTogether ||
+      connections > filesLeft ||
+      bytes > bytesLeft
+    ) {
+      groups.push([]);
+      [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
+    }
+    groups.at(-1)?.push(planned);
+    filesLeft -= connections;
+    bytesLeft -= bytes;
+  }
+  return groups.map((sides) => ({ sides }));
+}
+
+/** Commands that have fixed a port which another one of their group has too, so that they cannot be alive together, and why, as a clause. */
+export function portsTaken({ sides }: Group): [variant: string, why: string][] {
+  const taken = new Map<number, string>();
+  return sides.flatMap(({ variant: { name, server } }): [string, string][] => {
+    if (server.name !== 'command' || server.port === undefined) return [];
+    const other = taken.get(server.port);
+    taken.set(server.port, other ?? name);
+    return other === undefined
+      ? []
+      : [
+          [
+            name,
+            `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`,
+          ],
+        ];
+  });
 }
 
 /**
- * What k6 gets for a group in one round.
- * @param targets of its sides, in their order
- * @param from where the sides' searches begin
+ * Two alternate (AB, BA, …); more get a random permutation per round, the same one for the same seed.
+ * @param round from 1
  */
-export function loadPlanFor(
-  plan: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>,
-  { sides, sliceSeconds }: Group,
-  round: number,
-  targets: readonly Target[],
-  from: readonly SearchStart[] = [],
-): LoadPlan {
-  const { scenario, within } = plan;
-  const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const search: SearchPlan | undefined = within && {
-    within,
-    from,
-    expected: sides.map(({ variant }) => expectedOf(scenario, variant)),
-    stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
+export function orderOfRound<T>(all: readonly T[], round: number, seed: string): T[] {
+  if (all.length <= 2) return round % 2 === 1 ? [...all] : all.toReversed();
+  const order = [...all];
+  const random = randomNumbers(`${seed} ${round}`);
+  // Fisher–Yates.
+  for (let last = order.length - 1; last > 0; last--) {
+    const pick = Math.floor(random() * (last + 1));
+    [order[last], order[pick]] = [order[pick] as T, order[last] as T];
+  }
+  return order;
+}
+
+/** Uniform numbers in [0, 1): FNV-1a of the seed (http://www.isthe.com/chongo/tech/comp/fnv/), then xorshift32 (Marsaglia 2003). */
+export function randomNumbers(seed: string): () => number {
+  let state = 0x811c9dc5;
+  for (let index = 0; index < seed.length; index++)
+    state = Math.imul(state ^ seed.charCodeAt(index), 0x01000193);
+  if (state === 0) state = 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
   };
-  const longest =
-    search !== undefined
-      ? mostSteps * longestStepSeconds(sides)
-      : sides.reduce((sum, side) => sum + longestSeconds(scenario, side), 0);
-  const pageFiles = sides.map(({ variant }) => pageFileOf(scenario, variant));
-  const phase = (number: number): AlternateOptions => ({
-    sides: sides.map(({ variant, load }, index): SideOptions => {
-      const target = targets[index] as Target;
-      return {
-        ...loadOptions(load, target, pageOf(scenario, variant)),
-        ...(maySpin(plan.cores, load, target) ? { spin: true } : {}),
-        ...(target.processes === undefined ? {} : { cpuOf: target.processes }),
-        tags: {
-          variant: variant.name,
-          server: programOf(variant.server),
-          protocol: load.protocol,
-          phase: String(number),
-        },
-      };
-    }),
-    ...(sliceSeconds === undefined ? {} : { slice: goDuration(sliceSeconds) }),
-    seed: round,
-  });
-  return {
-    scenario: scenario.name,
-    tags: { run: plan.run, round: String(round) },
-    maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
-    phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
-    ...present({
-      pageFiles: pageFiles.every((file) => file === null) ? undefined : pageFiles,
-      pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds,
-      search,
-    }),
-  };
-}
-
-/** Of one load phase, which is ended then. */
-function longestSeconds(scenario: Scenario, { variant, load }: PlannedVariant): number {
-  const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
-  const seconds =
-    durationSeconds === undefined
-      ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant))
-      : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
-  return seconds + timeoutSeconds;
-}
-
-/** At the lowest rate a p99 takes 15 s, and no step waits for more than its time-out. */
-function longestStepSeconds(sides: readonly PlannedVariant[]): number {
-  return sides.reduce(
-    (sum, { load: { durationSeconds = 0, warmupSeconds, timeoutSeconds } }) =>
-      sum + Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds,
-    0,
-  );
-}
-
-/** Whether threads may spin: not where server or network need their cores, nor at a rate, where they would have to wait for their core. */
-function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
-  const { threads } = load;
-  return (
-    !isAtRate(load) &&
-    netns === undefined &&
-    !sharesCores(cores) &&
-    threads <= generatorCores(cores)
-  );
-}
-
-/** What the engine is asked for. `page`: the one at the target's `url`. */
-export function loadOptions(
-  load: Load,
-  { url, netns }: Pick<Target, 'url' | 'netns'>,
-  page: Pick<Page, 'host'>,
-): LoadOptions {
-  const { rate, arrivals, bucketSeconds, tls, method, body } = load;
-  return {
-    url,
-    protocol: load.protocol,
-    connections: load.connections,
-    ...present({
-      streams: load.streams === 1 ? undefined : load.streams,
-      rate,
-      arrivals,
-      buckets: bucketSeconds?.map(goDuration),
-      netns,
-    }),
-    threads: load.threads,
-    keepAlive: load.keepAlive,
-    timeout: goDuration(load.timeoutSeconds),
-    ...(load.durationSeconds === undefined
-      ? { requests: load.requests }
-      : { duration: goDuration(load.durationSeconds) }),
-    ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
-    // The servers' certificates are made on this machine and nobody has signed them; those of addresses are not checked either.
-    ...(url.startsWith('https:')
-      ? {
-          tls: {
-            insecureSkipVerify: true,
-            ...tls,
-            ...present({ serverName: serverNameOf(page.host) }),
-          },
-        }
-      : {}),
-    ...present({ method, headers: headersOf(load, page), body }),
-  };
-}
-
-/** Of the load, and the page's host (:authority with HTTP/2) unless the load names one itself. */
-function headersOf({ headers }: Load, { host }: Pick<Page, 'host'>): Load['headers'] {
-  if (
-    host === undefined ||
-    Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'host')
-  )
-    return headers;
-  return { Host: host, ...headers };
-}
-
-const goUnits = [
-  ['s', 1e9],
-  ['ms', 1e6],
-  ['us', 1e3],
-  ['ns', 1],
-] as const;
-
-/** Seconds as Go's time.ParseDuration reads them, to the nanosecond: whole numbers of the largest unit in which they are whole. */
-export function goDuration(seconds: number): string {
-  const nanoseconds = Math.round(seconds * 1e9);
-  const [unit, size] = goUnits.find(
-    ([, size]) => nanoseconds % size === 0,
-  ) as (typeof goUnits)[number];
-  return `${nanoseconds / size}${unit}`;
 }

@@ -72,3 +72,8 @@ export function folderError(out: string, error: unknown): unknown {
         `cannot write results to ${out}: ${reason}; mend that or name another folder with --out`,
       );
 }
+
+/** What a round leaves, below the run's folder: a folder for each variant, with what its server left, and one for each k6. */
+export function roundFolder(runFolder: string, round: number): string {
+  return join(runFolder, `round-${round}`);
+}

@@ -1,4 +1,4 @@
-// What a round is given, and what it comes to.
+// What a round is given, what it comes to, and how it fails.
 import type { RoundIntegrity, Store } from '../store/index.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
@@ -7,8 +7,8 @@ import type { Network } from '../network/network.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 import type { ServerName } from '../scenario/model.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
-import type { Group, Plan } from './planned.ts';
-import type { FoundInRound, SearchRound } from './search.ts';
+import type { Group, Plan, PlannedVariant } from './plan.ts';
+import { UserError } from '../errors.ts';
 
 /** What every round of a run has in common, wherever it is run. */
 export interface RunBase {
@@ -90,4 +90,39 @@ export interface Attempt {
   onStep?(steps: readonly SearchStep[]): void;
   /** Called about twice a second with responses/s of the last second, null before the first; of any side of the group. */
   onLoad(rps: number | null): void;
+}
+
+/** A side's answer. `step`: the index of the phase that kept the limit at the rate nearest to it; `rate`, `atLeast` as in FoundRate, of this round. */
+export interface FoundInRound {
+  step: number;
+  rate: number;
+  atLeast: boolean;
+}
+
+/** Of a round: what the rounds before found, by variant of the run, in requests/s, and the seed of what is drawn. */
+export interface SearchRound {
+  known: ReadonlyMap<string, readonly number[]>;
+  seed: string;
+}
+
+/** What a variant's load is laid on. */
+export interface Stage {
+  planned: PlannedVariant;
+  server: RunningServer;
+  /** null on loopback. */
+  network: Network | null;
+  /** Settles when one of the two ends by itself, with one line that says how. */
+  died: Promise<string>;
+  /** Ends both. Never throws; may be called twice. */
+  stop(): Promise<void>;
+}
+
+/** The round has to be repeated; the message says why in one line. */
+export class RoundFailure extends Error {}
+
+/** The machine or a person disturbed it, and the next try may go well: a round is tried more often than where a server fails. */
+export class Disturbance extends RoundFailure {}
+
+export function asRoundFailure(error: unknown): never {
+  throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
 }

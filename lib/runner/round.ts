@@ -1,21 +1,40 @@
-// One group in one round: its networks and servers anew, the load on them, and what it came to.
+// One group in one round: starts its networks and servers, loads them, checks the figures and stores them.
+import {
+  asRoundFailure,
+  RoundFailure,
+  type Attempt,
+  type RunContext,
+  type VariantRound,
+  type Stage,
+  type BegunServer,
+} from './round-types.ts';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import type { Phase } from '../result/result.ts';
-import { pageOf } from '../scenario/catalogue.ts';
-import type { Within } from '../scenario/model.ts';
-import { isStarted, type Answer, type RunningServer } from '../servers/index.ts';
+import { pageOf, configOf, isOwn, networkOf } from '../scenario/catalogue.ts';
+import type { Within, Page } from '../scenario/model.ts';
+import {
+  isStarted,
+  type Answer,
+  type RunningServer,
+  answerOfAll,
+  startServer,
+  workersFor,
+} from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
-import { bodiesDiffer, requireSound, RoundFailure, withCrash } from './disturbance.ts';
-import type { Group, PlannedVariant } from './planned.ts';
-import type { Attempt, RunContext, VariantRound } from './round-types.ts';
+import { bodiesDiffer, requireSound, withCrash } from './disturbance.ts';
+import type { Group, PlannedVariant } from './plan.ts';
 import { foundIn, stepsIn } from './search.ts';
-import { openStages, roundFolder, serverFacts, stopAll, type Stage } from './stage.ts';
+import { roundFolder } from './results-folder.ts';
 import { storeSamples } from './store-result.ts';
 import { phasesOf, underLoad, type Measurement } from './under-load.ts';
+import { UserError } from '../errors.ts';
+import { openNetwork, type Network } from '../network/network.ts';
+import { present } from '../present.ts';
+import type { Load } from '../scenario/load/fit.ts';
 
 /**
  * Loads one group in one round, and returns what each of its sides came to. Everything it started has ended when it returns or throws.
@@ -148,5 +167,128 @@ export async function runGroup(
         .flatMap((outcome) => stepsIn(outcome, names, limit, attempt.round))
         .filter(({ variant }) => variant === name),
     };
+  }
+}
+
+/** What the load asks of a server. */
+function askedOf(
+  { plan: { scenario } }: RunContext,
+  { variant, load }: PlannedVariant,
+): { page: Page; protocol: Load['protocol']; request: Load; tls: Load['tls'] } {
+  return { page: pageOf(scenario, variant), protocol: load.protocol, request: load, tls: load.tls };
+}
+
+/** What the result says of a server. */
+export function serverFacts(
+  { variant }: PlannedVariant,
+  server: RunningServer,
+): VariantRound['server'] {
+  const { name, version, workers, redirections } = server;
+  return {
+    name,
+    version,
+    workers,
+    config: configOf(variant.server),
+    redirections,
+    ...(isStarted(server) || isHosted(server) ? {} : { atAddress: true }),
+  };
+}
+
+/**
+ * Opens the stages of all sides at once. None is left when it throws. Servers that run already are taken over, and end where they are
+ * of another group: they would disturb this one, or have a port of its.
+ * @throws UserError where a server is started for the first time: its config, page, port or setting is not right; RoundFailure later
+ */
+export async function openStages(
+  context: RunContext,
+  { sides }: Group,
+  { round, tried }: Pick<Attempt, 'round' | 'tried'>,
+): Promise<Stage[]> {
+  const isFirst = tried !== undefined && sides.some(({ variant }) => !tried.has(variant.name));
+  const begun = new Map(context.begun);
+  context.begun?.clear();
+  await Promise.all(
+    [...begun].map(([name, { server }]) =>
+      sides.some(({ variant }) => variant.name === name) ? undefined : server.stop(),
+    ),
+  );
+  const opened = await Promise.allSettled(
+    sides.map(async (planned) => {
+      const { name } = planned.variant;
+      return openStage(
+        context,
+        planned,
+        join(roundFolder(context.folder, round), name),
+        begun.get(name),
+        tried,
+      );
+    }),
+  );
+  const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const failed = opened.find((one) => one.status === 'rejected');
+  if (failed === undefined) return stages;
+  await stopAll(stages);
+  context.interrupt.signal.throwIfAborted();
+  if (isFirst) throw failed.reason;
+  return asRoundFailure(failed.reason);
+}
+
+export async function stopAll(stages: readonly Stage[]): Promise<void> {
+  await Promise.all(stages.map((stage) => stage.stop()));
+}
+
+/** Opens the variant's network and starts its server, unless it has `begun`; notes it in `tried`. Nothing is left when it throws. */
+async function openStage(
+  context: RunContext,
+  planned: PlannedVariant,
+  folder: string,
+  begun: BegunServer | undefined,
+  tried: Attempt['tried'],
+): Promise<Stage> {
+  const { plan, tools, interrupt, host } = context;
+  const { scenario, cores } = plan;
+  const { name, server: serverSpec } = planned.variant;
+  const spec = networkOf(scenario, planned.variant);
+  let network: Network | null = null;
+  let server = begun?.server;
+  try {
+    network =
+      spec === undefined
+        ? null
+        : await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
+    server ??= await (host?.start ?? startServer)(serverSpec, {
+      binaries: tools.servers,
+      folder,
+      cpus: cores.serverCpus,
+      workers: workersFor(serverSpec, cores.serverCpus.length, plan.exact),
+      ...askedOf(context, planned),
+      connections: planned.load.connections,
+      trustConfig: plan.trustConfig,
+      ...present({ network: network?.server }),
+      signal: interrupt.signal,
+    });
+    if (tried?.has(name) === false) {
+      const check = { ...askedOf(context, planned), anyLength: isOwn(serverSpec) || undefined };
+      const answer =
+        begun?.answer ??
+        (await answerOfAll(server, check, interrupt.signal, network?.server.enter));
+      tried.set(name, {
+        server: serverFacts(planned, server),
+        answer,
+        settings: network?.settings ?? [],
+      });
+    }
+    const died = network === null ? server.died : Promise.race([server.died, network.died]);
+    return { planned, server, network, died: died.then((how) => `${name}: ${how}`), stop };
+  } catch (error) {
+    await stop();
+    throw error instanceof UserError
+      ? new UserError(`${name}: ${error.message}`, error.exitCode)
+      : error;
+  }
+
+  async function stop(): Promise<void> {
+    await server?.stop();
+    await network?.stop();
   }
 }

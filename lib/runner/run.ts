@@ -6,15 +6,27 @@ import { unsettled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { messageOf, UserError } from '../errors.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
-import { Disturbance, RoundFailure } from './disturbance.ts';
-import { roundsToLook, secondsPerGroup, secondsPerRound } from './estimate.ts';
-import { apart, portsTaken } from './groups.ts';
+import {
+  Disturbance,
+  RoundFailure,
+  type Attempt,
+  type RunContext,
+  type RunElsewhere,
+  type Tried,
+  type VariantRound,
+} from './round-types.ts';
+import {
+  roundsToLook,
+  secondsPerGroup,
+  secondsPerRound,
+  apart,
+  portsTaken,
+  orderOfRound,
+} from './plan.ts';
 import { Interrupted } from '../interrupt.ts';
-import { orderOfRound } from './order.ts';
 import type { Comparison, Environment, Result, SearchStep } from '../result/result.ts';
 import { resultJson } from '../result/schema.ts';
 import { writeWhole } from '../write-whole.ts';
-import type { Attempt, RunContext, RunElsewhere, Tried, VariantRound } from './round-types.ts';
 import { runGroup } from './round.ts';
 import { countAgain, forgetRound, storeResult } from './store-result.ts';
 

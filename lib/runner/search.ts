@@ -1,4 +1,5 @@
 // What a search for the highest rate within a limit came to in one round.
+import { type FoundInRound, type SearchRound, Disturbance } from './round-types.ts';
 import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
@@ -15,17 +16,8 @@ import {
 } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
-import { Disturbance } from './disturbance.ts';
-import { randomNumbers } from './order.ts';
-import type { PlannedVariant } from './planned.ts';
+import { randomNumbers, type PlannedVariant } from './plan.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
-
-/** A side's answer. `step`: the index of the phase that kept the limit at the rate nearest to it; `rate`, `atLeast` as in FoundRate, of this round. */
-export interface FoundInRound {
-  step: number;
-  rate: number;
-  atLeast: boolean;
-}
 
 /** The steps that a phase was, of those sides that were not done yet. @param names of the sides */
 export function stepsIn(
@@ -116,12 +108,6 @@ export function foundIn(
 const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
 /** Where nothing is known, and how far apart in ln searches begin there. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
-
-/** Of a round: what the rounds before found, by variant of the run, in requests/s, and the seed of what is drawn. */
-export interface SearchRound {
-  known: ReadonlyMap<string, readonly number[]>;
-  seed: string;
-}
 
 /**
  * Where each variant's search begins: all at the same rate, below all limits. Where pauses blur the limit a search ends near its begin:

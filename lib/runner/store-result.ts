@@ -23,7 +23,7 @@ import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/catalogue.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
-import type { Plan, PlannedVariant } from './planned.ts';
+import type { Plan, PlannedVariant } from './plan.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
 import type { RunBase } from './round-types.ts';
 import type { Measurement } from './under-load.ts';

@@ -11,25 +11,30 @@ import type { LoadResult, Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/catalogue.ts';
 import { isStarted, stoppedIn, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { watchProcess } from '../servers/usage.ts';
-import { RoundFailure } from './disturbance.ts';
-import { LoadFailure, runK6, startK6, type K6Outcome, type RunningK6 } from './k6.ts';
-import { startK6There } from './k6-there.ts';
-import { networkUseBetween, sampleLink } from './network-usage.ts';
-import { noiseBetween, type NoiseCores } from './noise.ts';
-import { expectedOf, loadPlanFor } from './plan.ts';
-import type { Group, Plan, PlannedVariant } from './planned.ts';
-import { RecordTail, watchConsole } from './record.ts';
-import type { Attempt, RunContext } from './round-types.ts';
-import { searchStarts, stepsIn } from './search.ts';
 import {
+  RoundFailure,
+  type Attempt,
+  type RunContext,
+  asRoundFailure,
+  type Stage,
+} from './round-types.ts';
+import { runK6, startK6, type K6Outcome, type RunningK6, RecordTail, watchConsole } from './k6.ts';
+import { startK6There } from './generators.ts';
+import {
+  networkUseBetween,
+  sampleLink,
+  noiseBetween,
+  type NoiseCores,
   sampleUsage,
   usageBetween,
   windowOf,
   withServer,
   type UsageSample,
   type UsageSampler,
-} from './server-usage.ts';
-import { asRoundFailure, type Stage } from './stage.ts';
+} from './samples.ts';
+import { expectedOf, loadPlanFor } from './k6-plan.ts';
+import type { Group, Plan, PlannedVariant } from './plan.ts';
+import { searchStarts, stepsIn } from './search.ts';
 
 /** What k6, a side's server and the link left to be put together; `outcomes` are of all sides. */
 export interface Measurement extends K6Outcome {
@@ -188,14 +193,10 @@ export async function underLoad(
         sampling.stop();
       };
     },
-  )
-    .catch((error: unknown) => {
-      throw error instanceof LoadFailure ? new RoundFailure(error.message) : error;
-    })
-    .finally(() => {
-      letSleep?.();
-      return link?.stop();
-    });
+  ).finally(() => {
+    letSleep?.();
+    return link?.stop();
+  });
   // The link's end, or an interrupt, has ended the load as well, and was told above.
   const failure = await link?.stop();
   if (failure !== undefined) asRoundFailure(failure);

@@ -1,16 +1,15 @@
 // The engine and h2load make the same requests of the same running servers, over HTTP/2 with the same TLS: what both counted.
 import { execFileSync } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
-import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readH2load } from '../../bench/printed.ts';
-import { startK6 } from '../../lib/runner/k6.ts';
+import { startK6, compileScript } from '../../lib/runner/k6.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
-import { compileScript } from '../../lib/runner/script.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { imagesPage, titleOf, useServers } from '../fixtures/servers.ts';
+import path from 'node:path';
 
 interface Load {
   url: string;

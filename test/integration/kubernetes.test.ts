@@ -1,10 +1,9 @@
 // Manifests for a cluster without one: what they have a node do, done here.
 import { copyFile } from 'node:fs/promises';
-import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { leftIn, leftPoint, leftQuery } from '../../lib/k6/left-results.ts';
 import { phaseLinePrefix, type LoadPlan, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
-import { mergeInstances } from '../../lib/runner/instances.ts';
+import { mergeInstances } from '../../lib/runner/generators.ts';
 import type { Manifest } from '../../lib/kubernetes/manifest.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { waitUntilReady } from '../../lib/servers/index.ts';
@@ -16,6 +15,7 @@ import { useLocalStore } from '../fixtures/local-store.ts';
 import { printed, type Deployment, type TestRun } from '../fixtures/manifests.ts';
 import { environmentOf, openNode, release, type PodNode } from '../fixtures/pods.ts';
 import { useServers } from '../fixtures/servers.ts';
+import path from 'node:path';
 
 const servers = useServers();
 const local = useLocalStore();

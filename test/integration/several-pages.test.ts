@@ -1,18 +1,17 @@
 // Several pages, as nginx's own log counts them: each by its weight.
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { startK6 } from '../../lib/runner/k6.ts';
-import { writePageFiles } from '../../lib/runner/page-files.ts';
-import { loadPlanFor, makePlan } from '../../lib/runner/plan.ts';
-import type { Group } from '../../lib/runner/planned.ts';
-import { compileScript } from '../../lib/runner/script.ts';
+import { startK6, compileScript } from '../../lib/runner/k6.ts';
+import { writePageFiles, loadPlanFor } from '../../lib/runner/k6-plan.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
+import type { Group } from '../../lib/runner/plan.ts';
 import { defineScenario } from '../../lib/scenario/define-scenario.ts';
 import { ab, h2load, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile } from '../../lib/scenario/model.ts';
 import { waitUntilServing } from '../../lib/servers/ready.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { useServers, withAccessLog } from '../fixtures/servers.ts';
+import path from 'node:path';
 
 const test = useServers();
 let k6: string;

@@ -26,7 +26,7 @@ import {
   type Measured,
   type Row,
 } from '../../bench/ratios.ts';
-import { instanceArguments } from '../../lib/runner/instances.ts';
+import { instanceArguments } from '../../lib/runner/generators.ts';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

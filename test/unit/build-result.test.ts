@@ -1,7 +1,7 @@
 // From a plan and its rounds to the result: what makes two variants the same on this machine.
 import { expect, test } from 'vitest';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
-import { makePlan } from '../../lib/runner/plan.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
 import type { RunContext, VariantRound } from '../../lib/runner/round-types.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';

@@ -13,7 +13,7 @@ import {
 import { comparisonOf, sameSides, type Launch } from '../../lib/cli/compare-scenario.ts';
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
 import type { Tried } from '../../lib/cli/try-side.ts';
-import { makePlan } from '../../lib/runner/plan.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
 import { isRunnable } from '../../lib/scenario/catalogue.ts';
 import {
   address,

@@ -1,9 +1,9 @@
 import { appendFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { phaseLinePrefix } from '../../lib/k6/load-plan.ts';
-import { watchConsole } from '../../lib/runner/record.ts';
+import { watchConsole } from '../../lib/runner/k6.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import path from 'node:path';
 
 test('the end of a phase is told once, as soon as its line is whole', async () => {
   const folder = newFolder();

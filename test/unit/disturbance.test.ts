@@ -15,7 +15,7 @@ import {
   type UsageReaders,
   type UsageSampler,
   type UsageWindow,
-} from '../../lib/runner/server-usage.ts';
+} from '../../lib/runner/samples.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
 

@@ -5,9 +5,10 @@ import {
   otherFiles,
   portsTaken,
   type GroupLimits,
-} from '../../lib/runner/groups.ts';
-import type { Group, PlannedVariant } from '../../lib/runner/planned.ts';
-import { makePlan } from '../../lib/runner/plan.ts';
+  type Group,
+  type PlannedVariant,
+} from '../../lib/runner/plan.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
 import { command, defineScenario, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
 

@@ -19,7 +19,7 @@ import { measureLink } from '../../lib/hosts/link.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
 import { addressesOf, connect } from '../../lib/hosts/ssh.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
-import { byOurClocks, recordByOurClock } from '../../lib/runner/k6-there.ts';
+import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 test('a folder is sent with all that is in it, and what a link points to is not', async () => {

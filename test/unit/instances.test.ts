@@ -6,7 +6,7 @@ import {
   instanceArguments,
   mergeInstances,
   type InstanceEnd,
-} from '../../lib/runner/instances.ts';
+} from '../../lib/runner/generators.ts';
 import type { HistogramBar, LoadResult } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 

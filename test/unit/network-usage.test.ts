@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LinkCounts, LinkReport } from '../../lib/network/network.ts';
 import { machineClock } from '../../lib/machine/clock.ts';
-import { networkUseBetween, sampleLink } from '../../lib/runner/network-usage.ts';
+import { networkUseBetween, sampleLink } from '../../lib/runner/samples.ts';
 import type { LinkTraffic } from '../../lib/result/network.ts';
 
 const latenessMs = { p50: 0.1, p99: 0.4, max: 3 };

@@ -2,9 +2,9 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Group } from '../../lib/runner/planned.ts';
-import { writePageFiles } from '../../lib/runner/page-files.ts';
-import { expectedOf, loadPlanFor, makePlan } from '../../lib/runner/plan.ts';
+import type { Group } from '../../lib/runner/plan.ts';
+import { writePageFiles, expectedOf, loadPlanFor } from '../../lib/runner/k6-plan.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
 import { findScenario, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
 import { address } from '../../lib/scenario/index.ts';
 import type { Variant } from '../../lib/scenario/model.ts';

@@ -1,7 +1,8 @@
 // What is planned for a search, and for a sweep over rates.
 import { beforeAll, expect, test } from 'vitest';
-import type { Group } from '../../lib/runner/planned.ts';
-import { loadPlanFor, makePlan, type Target } from '../../lib/runner/plan.ts';
+import type { Group } from '../../lib/runner/plan.ts';
+import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
 import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
 

@@ -30,7 +30,7 @@ import { intervalPlot, logTicksBetween, ticksBetween } from '../../bench/proof/s
 import { isBeyondBounds, judged } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
-import { makePlan } from '../../lib/runner/plan.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
 import { findVariants } from '../../lib/scenario/catalogue.ts';
 import { composeConfig, findDirectives, parseConfig } from '../../lib/servers/nginx-config.ts';
 import { readLayers } from '../../lib/servers/config-layers.ts';

@@ -1,5 +1,4 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -10,10 +9,15 @@ import {
   type MachineReading,
 } from '../../lib/machine/usage.ts';
 import { watchProcess } from '../../lib/servers/usage.ts';
-import { noiseBetween, type NoiseCores } from '../../lib/runner/noise.ts';
-import { withServer, type UsageSample } from '../../lib/runner/server-usage.ts';
+import {
+  noiseBetween,
+  type NoiseCores,
+  withServer,
+  type UsageSample,
+} from '../../lib/runner/samples.ts';
 import type { SampleThere } from '../../lib/hosts/messages.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import os from 'node:os';
 
 let folder: string;
 beforeEach(() => {

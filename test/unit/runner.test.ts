@@ -12,34 +12,26 @@ import { requireSpace } from '../../lib/folders.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import type { SideOptions } from '../../lib/k6/load-plan.ts';
-import { orderOfRound } from '../../lib/runner/order.ts';
 import {
+  orderOfRound,
   estimatedSeconds,
   expectedRounds,
   expectedSeconds,
   roundsToLook,
-} from '../../lib/runner/estimate.ts';
-import type { Group, PlanDraft, PlannedVariant } from '../../lib/runner/planned.ts';
-import {
-  goDuration,
-  loadOptions,
-  loadPlanFor,
-  makePlan,
-  runName,
-  serversOf,
-  type PlanOptions,
-  type Target,
+  type Group,
+  type PlanDraft,
+  type PlannedVariant,
 } from '../../lib/runner/plan.ts';
-import { readPhases, RecordTail } from '../../lib/runner/record.ts';
+import { goDuration, loadOptions, loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
+import { makePlan, runName, serversOf, type PlanOptions } from '../../lib/runner/make-plan.ts';
+import { readPhases, RecordTail, compileScript, startK6 } from '../../lib/runner/k6.ts';
 import {
   checkResultsFolder,
   createRunFolder,
   folderError,
 } from '../../lib/runner/results-folder.ts';
 import { writeWhole } from '../../lib/write-whole.ts';
-import { compileScript } from '../../lib/runner/script.ts';
-import { startK6 } from '../../lib/runner/k6.ts';
-import { usageBetween } from '../../lib/runner/server-usage.ts';
+import { usageBetween } from '../../lib/runner/samples.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';

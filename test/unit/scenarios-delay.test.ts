@@ -1,7 +1,6 @@
 // The scenarios of article 004: their figures against the article's own text, and what is compared with what.
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   baselineName,
@@ -16,10 +15,11 @@ import {
 import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/network.ts';
-import { estimatedSeconds } from '../../lib/runner/estimate.ts';
-import type { Group } from '../../lib/runner/planned.ts';
-import { loadPlanFor, makePlan, type PlanOptions } from '../../lib/runner/plan.ts';
+import { estimatedSeconds, type Group } from '../../lib/runner/plan.ts';
+import { loadPlanFor } from '../../lib/runner/k6-plan.ts';
+import { makePlan, type PlanOptions } from '../../lib/runner/make-plan.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import path from 'node:path';
 
 const scenarios = await loadScenarios();
 const table = scenarioNamed('nginx-tuning-under-delay');

@@ -17,7 +17,7 @@ import {
 } from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
 import { foundLines } from '../../lib/report/curve.ts';
-import { Disturbance } from '../../lib/runner/disturbance.ts';
+import { Disturbance } from '../../lib/runner/round-types.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';
 import type { Within } from '../../lib/scenario/model.ts';

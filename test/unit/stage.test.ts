@@ -1,11 +1,15 @@
 // How the servers of a group are started: once, checked at their first start, or taken over.
 import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
-import { RoundFailure } from '../../lib/runner/disturbance.ts';
-import { makePlan } from '../../lib/runner/plan.ts';
-import type { Group } from '../../lib/runner/planned.ts';
-import type { BegunServer, RunContext, Tried } from '../../lib/runner/round-types.ts';
-import { openStages } from '../../lib/runner/stage.ts';
+import {
+  RoundFailure,
+  type BegunServer,
+  type RunContext,
+  type Tried,
+} from '../../lib/runner/round-types.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
+import type { Group } from '../../lib/runner/plan.ts';
+import { openStages } from '../../lib/runner/round.ts';
 import { command, defineScenario, wrk } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
 import type { Answer, RunningServer } from '../../lib/servers/index.ts';

@@ -1,9 +1,9 @@
 // What the engine measured and what the runner sampled, as a phase.
 import { expect, test } from 'vitest';
 import type { LoadResult } from '../../lib/result/result.ts';
-import { makePlan } from '../../lib/runner/plan.ts';
-import type { PlannedVariant } from '../../lib/runner/planned.ts';
-import type { UsageSample } from '../../lib/runner/server-usage.ts';
+import { makePlan } from '../../lib/runner/make-plan.ts';
+import type { PlannedVariant } from '../../lib/runner/plan.ts';
+import type { UsageSample } from '../../lib/runner/samples.ts';
 import { phasesOf, type Measurement } from '../../lib/runner/under-load.ts';
 import { address, command, defineScenario, wrk } from '../../lib/scenario/index.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';

@@ -1,12 +1,16 @@
-// Samples what the servers of a group, the generator and everything else use while there is load.
+// Samples of what the servers, the generator, the network and others use during the load.
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
 import type { StartedServer } from '../servers/index.ts';
-import type { LoadResult } from '../result/result.ts';
+import type { LoadResult, Noise } from '../result/result.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading, Throttling } from '../machine/usage.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
+import { byName } from '../present.ts';
+import type { LinkTraffic, NetworkUse, PacketKind } from '../result/network.ts';
 
 /** A sample takes up to half a millisecond of the generator's core for each server. Requests wait meanwhile: fewer than one in a hundred may. */
 const intervalMsPerServer = 100;
@@ -205,4 +209,181 @@ export function valueAt<S extends { atMs: number }>(
 /** Per millisecond. */
 function rate<S extends { atMs: number }>(from: S, to: S, of: (sample: S) => number): number {
   return (of(to) - of(from)) / (to.atMs - from.atMs);
+}
+
+/** Of the time there is: what the kernel's ticks may be wrong by. */
+const tickError = 0.02;
+
+/** How many cores each side has. */
+export interface NoiseCores {
+  server: number;
+  /** 0 where the load is made on other hosts: nothing is known of theirs. */
+  generator: number;
+  /** They are the same ones: what the generator used there is no other's. */
+  shared: boolean;
+  /** As interruptsApart tells. */
+  interruptsApart: boolean | undefined;
+  /** The server passes requests on. */
+  hasUpstreams: boolean;
+}
+
+/** The noise within a window, interpolated; null where the kernel does not tell. @param samples in order of time, at least one */
+export function noiseBetween(
+  samples: readonly UsageSample[],
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+  cores: NoiseCores,
+): Noise | null {
+  const seconds = (toMs - fromMs) / 1000;
+  const server = secondsOf('server');
+  const generator = secondsOf('generator');
+  const last = samples.findLast(({ atMs }) => atMs <= toMs) ?? (samples[0] as UsageSample);
+  if (server === null || generator === null || !(seconds > 0)) return null;
+  // Where time is counted at all, each of these passes.
+  if (server.processes + server.interrupts + server.steal + server.idle <= 0) return null;
+  const upstreamSeconds = samples.some(({ upstreamCpuSeconds }) => upstreamCpuSeconds === null)
+    ? null
+    : between(({ upstreamCpuSeconds }) => upstreamCpuSeconds ?? 0);
+  const ofGenerator = between(({ generatorCpuSeconds }) => generatorCpuSeconds);
+  const ours =
+    (upstreamSeconds ?? 0) +
+    between(
+      ({ serversCpuSeconds, linkToServerCpuSeconds }) => serversCpuSeconds + linkToServerCpuSeconds,
+    ) +
+    (cores.shared ? ofGenerator : 0);
+  const serverOthersShare = share(
+    othersSeconds(server, ours, seconds * cores.server, cores.interruptsApart),
+    cores.server,
+  );
+  return {
+    serverStealShare: share(server.steal, cores.server),
+    generatorStealShare: share(generator.steal, cores.generator),
+    serverOthersShare,
+    generatorOthersShare: cores.shared
+      ? serverOthersShare
+      : share(
+          othersSeconds(generator, ofGenerator, seconds * cores.generator, cores.interruptsApart),
+          cores.generator,
+        ),
+    ...(cores.hasUpstreams
+      ? { upstreamShare: upstreamSeconds === null ? null : share(upstreamSeconds, cores.server) }
+      : {}),
+    loadAverage: last.machine.loadAverage,
+    serverMhz: clocks(samples, fromMs, toMs),
+  };
+
+  function between(of: (sample: UsageSample) => number): number {
+    return valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
+  }
+
+  function secondsOf(side: 'server' | 'generator'): CoreSeconds | null {
+    if (samples.some(({ machine }) => machine[side] === null)) return null;
+    const of = (part: keyof CoreSeconds): number =>
+      between(({ machine }) => (machine[side] as CoreSeconds)[part]);
+    return {
+      processes: of('processes'),
+      interrupts: of('interrupts'),
+      steal: of('steal'),
+      idle: of('idle'),
+    };
+  }
+
+  function share(part: number, count: number): number {
+    return count === 0 ? 0 : Math.min(1, Math.max(0, part / (seconds * count)));
+  }
+}
+
+/** What others used. Interrupts may count in the CPU time of interrupted processes, and so in ours; if unknown, the least it can be. */
+function othersSeconds(
+  { processes, interrupts }: CoreSeconds,
+  ours: number,
+  available: number,
+  apart: boolean | undefined,
+): number {
+  const others = processes - ours;
+  return (apart ?? others >= -tickError * available) ? others : others + interrupts;
+}
+
+/** The first clock looked up within the window and the last one; outside of it the server may be idle, and its cores slow. */
+function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
+  const known = samples.flatMap(({ atMs, machine }) =>
+    typeof machine.serverMhz === 'number' ? [{ atMs, mhz: machine.serverMhz }] : [],
+  );
+  const inside = known.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
+  const nearest = known.findLast(({ atMs }) => atMs <= fromMs) ?? known[0];
+  const [first, last] = inside.length > 0 ? [inside[0], inside.at(-1)] : [nearest, nearest];
+  return first === undefined || last === undefined ? null : [first.mhz, last.mhz];
+}
+
+const intervalMs = 100;
+
+export interface LinkSampler {
+  /** In order of time. */
+  samples: readonly LinkCounts[];
+  /** Takes a last sample and ends. Returns why it had ended before, if so: not all was counted. Never throws; may be called twice. */
+  stop(): Promise<Error | undefined>;
+}
+
+/** Asks 10 times a second, until it is stopped or the link ends. Lateness begins anew after the warm-up, which the first packet begins. */
+export function sampleLink(
+  network: Pick<Network, 'counts' | 'mark'>,
+  warmupSeconds: number,
+): LinkSampler {
+  const samples: LinkCounts[] = [];
+  const over = new AbortController();
+  let firstAtMs = Infinity;
+  let marked = warmupSeconds === 0;
+  const ended: Promise<Error | undefined> = (async (): Promise<void> => {
+    for (;;) {
+      const isTime = !marked && machineClock.monotonicMs() >= firstAtMs + warmupSeconds * 1000;
+      const sample = await (isTime ? network.mark() : network.counts());
+      marked ||= isTime;
+      if (sample.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, sample.atMs);
+      samples.push(sample);
+      if (over.signal.aborted) return;
+      await delay(intervalMs, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  })().then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  return {
+    samples,
+    stop() {
+      over.abort();
+      return ended;
+    },
+  };
+}
+
+/**
+ * What the network did in a phase: all of the report if the window is idle before. Otherwise counts are interpolated at the window's ends,
+ * and lateness is that of the last sample in it. @param samples at least one, unless the window is idle before
+ */
+export function networkUseBetween(
+  samples: readonly LinkCounts[],
+  report: LinkReport,
+  { fromMs, toMs, idleBefore }: UsageWindow,
+): NetworkUse {
+  const within = (of: (use: NetworkUse) => number): number =>
+    idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
+  const counted = <N extends string>(
+    names: readonly N[],
+    of: (use: NetworkUse) => Record<N, number>,
+  ): Record<N, number> => byName(names, (name) => Math.round(within((use) => of(use)[name])));
+  const last = idleBefore ? report : (samples.findLast(({ atMs }) => atMs <= toMs) ?? report);
+  return {
+    ...byName(['toServer', 'toClient'], (direction): LinkTraffic => ({
+      ...counted(['packets', 'bytes', 'delivered', 'dropped', 'lost'], (use) => use[direction]),
+      kinds: counted(
+        Object.keys(report[direction].kinds) as PacketKind[],
+        (use) => use[direction].kinds,
+      ),
+      latenessMs: last[direction].latenessMs,
+    })),
+    retransmits: counted(['client', 'server'], ({ retransmits }) => retransmits),
+    ...counted(['listenOverflows'], (use) => use),
+    linkCpuSeconds: byName(['toServer', 'toClient'], (direction) =>
+      within(({ linkCpuSeconds }) => linkCpuSeconds[direction]),
+    ),
+  };
 }
