@@ -8,7 +8,7 @@ import { metricMark } from '../report/verdict-words.ts';
 import { tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { LaidLines } from '../scenario/model.ts';
-import { composeFlags } from '../servers/nghttpd-flags.ts';
+import { composeFlags } from '../servers/nghttpd.ts';
 import { parseConfig } from '../servers/nginx-config.ts';
 import { valueNames, type Candidate } from './catalogue.ts';
 

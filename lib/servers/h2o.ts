@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
 import { adoptH2o } from './own/h2o.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';
-import { parseYaml } from './yaml-source.ts';
+import { parseYaml } from './own/yaml.ts';
 
 export const h2oKind: ServerKind = {
   compose,

@@ -23,7 +23,7 @@ import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
 import { AddressInUse, onPort } from './on-port.ts';
-import { ownComplaint } from './own/complaint.ts';
+import { ownComplaint } from './own/files.ts';
 import {
   type Address,
   freePort,
@@ -50,7 +50,7 @@ import { processTree, watchUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
 export { readOwnConfig } from './own/own-config.ts';
-export type { Listen, OwnConfig } from './own/listens.ts';
+export type { Listen, OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';
 export { answerOfAll } from './ready.ts';
 export { waitUntilReady, type ReadyCheck } from './ready.ts';

@@ -1,9 +1,96 @@
-// nghttpd has flags only: a config of ours is a file with one of them a line, and the composed one is its command line.
+// nghttpd has flags only: its config is a file with one flag a line.
+import { access } from 'node:fs/promises';
+import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { composedOf, readLayers } from './config-layers.ts';
-import { composeFlags, printFlags, wordOf } from './nghttpd-flags.ts';
-import { adoptNghttpd } from './own/nghttpd.ts';
-import type { ComposedConfig, Place, ServerKind } from './server.ts';
+import type { LaidLines } from '../scenario/model.ts';
+import { type ConfigLayer, composedOf, readLayers } from './config-layers.ts';
+import { type Setting, laidOrigin } from './own/changes.ts';
+import { fromLine, ours, readText } from './own/files.ts';
+import { type Listen, chooseListen } from './own/redirect.ts';
+import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
+
+/** One flag with its place of origin. */
+export interface Flag {
+  /** The long form, since a knob may say -m where its base says --max-concurrent-streams. */
+  name: string;
+  value?: string;
+  /** Comment lines about it, `#` included. */
+  comments: readonly string[];
+  origin: string;
+  /** In its origin. */
+  line: number;
+}
+
+/** The short forms of nghttpd 1.0 to 1.52. */
+const longForms: Record<string, string> = {
+  a: 'address',
+  D: 'daemon',
+  V: 'verify-client',
+  d: 'htdocs',
+  v: 'verbose',
+  c: 'header-table-size',
+  p: 'push',
+  b: 'padding',
+  m: 'max-concurrent-streams',
+  n: 'workers',
+  e: 'error-gzip',
+  w: 'window-bits',
+  W: 'connection-window-bits',
+};
+
+/** Lays the layers over each other, the first is the base: flags of a knob take the place of all earlier ones of their name. */
+export function composeFlags(layers: readonly ConfigLayer[]): Flag[] {
+  return layers.map(parse).reduce((base, layer) => {
+    const replaced = new Set(layer.map(({ name }) => name));
+    return [...base.filter(({ name }) => !replaced.has(name)), ...layer];
+  }, []);
+}
+
+/** The composed file's text. A line that is not the base's names its file. */
+export function printFlags(flags: readonly Flag[], base: string): string {
+  return flags
+    .map((flag) => {
+      const comments = flag.comments.map((comment) => `${comment}\n`).join('');
+      return `${comments}${wordOf(flag)}${flag.origin === base ? '' : `  # ${flag.origin}`}\n`;
+    })
+    .join('');
+}
+
+export function wordOf({ name, value }: Flag): string {
+  return value === undefined ? `--${name}` : `--${name}=${value}`;
+}
+
+function parse({ origin, text }: ConfigLayer): Flag[] {
+  const flags: Flag[] = [];
+  let comments: string[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    const words = line.replace(/(^|\s)#.*/, '').trim();
+    if (words !== '') {
+      const { short, long, value } =
+        /^(?:-(?<short>\w)|--(?<long>[\w-]+))(?:(?:=|\s*)(?<value>\S.*))?$/.exec(words)?.groups ??
+        {};
+      const name = long ?? longForms[short ?? ''];
+      if (name === undefined)
+        throw new UserError(
+          `nghttpd config ${origin}:${index + 1}: "${words}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
+        );
+      flags.push({
+        name,
+        ...(value === undefined ? {} : { value }),
+        comments,
+        origin,
+        line: index + 1,
+      });
+      comments = [];
+    } else if (line.trim() === '') {
+      // Comments above a blank line are about the file.
+      comments = [];
+    } else {
+      comments.push(line.trim());
+    }
+  }
+  return flags;
+}
 
 export const nghttpdKind: ServerKind = {
   http2Only: true,
@@ -34,4 +121,140 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
     protocol: tls ? 'h2' : 'h2c',
     args: () => [...flags.map(wordOf), ...words],
   };
+}
+
+/** ServerKind.adopt. */
+export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
+  const { flags, listen, words } = parseNghttpd(file, await readText(file), place.laid);
+  const { port, tls } = chooseListen({ file, listens: [listen] }, place.listen);
+  const folder = path.dirname(file);
+  const said: string[] = [];
+  const kept = flags.flatMap((flag): Flag[] => {
+    const from = flag.origin === file ? { ...flag, origin: fromLine(file, flag.line) } : flag;
+    if (flag.name === 'address') return [];
+    if (flag.name === 'daemon') {
+      said.push('--daemon: left out, so that its end is seen');
+      return [];
+    }
+    if (!pathFlags.has(flag.name) || flag.value === undefined) return [from];
+    const own = path.resolve(folder, flag.value);
+    return [{ ...from, value: flag.name === 'htdocs' ? own : place.handOver(own, folder) }];
+  });
+  if (!kept.some(({ name }) => name === 'htdocs')) {
+    kept.push({ name: 'htdocs', value: folder, comments: [], origin: ours, line: 0 });
+    said.push(`htdocs (where it is started) → ${folder}`);
+  }
+  const address = flags.find(({ name }) => name === 'address')?.value;
+  const was = [address, words === undefined ? '(none there)' : String(port)]
+    .filter((part) => part !== undefined)
+    .join(':');
+  said.unshift(`port ${was} → ${place.address}:${place.port}`);
+  if (tls && words?.pair === undefined)
+    said.push('key and certificate (none there) → those of this machine');
+  const pair = tls ? await keyAndCertificate(file, words, place) : [];
+  const last = [String(place.port), ...pair];
+  return {
+    text: `# ${file} as it runs here.\n${printFlags(kept, '')}--address=${place.address}  # this machine\n# Port, key and certificate.\n${last.join(' ')}\n`,
+    tls,
+    protocol: tls ? 'h2' : 'h2c',
+    hosts: [],
+    upstreams: [],
+    workers: nghttpdWorkers(flags),
+    redirections: said,
+    args: () => [...kept.map(wordOf), `--address=${place.address}`, ...last],
+  };
+}
+
+async function keyAndCertificate(
+  file: string,
+  words: Words | undefined,
+  place: AdoptPlace,
+): Promise<string[]> {
+  if (words?.pair === undefined) {
+    const both = await place.certificateFile();
+    return [both, both];
+  }
+  const pair = words.pair.map((name) => path.resolve(path.dirname(file), name));
+  for (const found of pair) {
+    await access(found).catch(() => {
+      throw new UserError(
+        `${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`,
+      );
+    });
+  }
+  return pair.map((found) => place.handOver(found, path.dirname(file)));
+}
+
+/** Relative ones are relative to the folder of the file. */
+const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
+
+interface Words {
+  port: number;
+  pair: readonly [key: string, certificate: string] | undefined;
+  line: number;
+}
+
+/**
+ * Reads the flags. Without a port the listen has the protocol's.
+ * @param laid replaces flags of the same names
+ * @throws UserError with file and line, or for an unknown context
+ */
+export function parseNghttpd(
+  file: string,
+  text: string,
+  laid: readonly LaidLines[] = [],
+): { flags: Flag[]; words: Words | undefined; listen: Listen } {
+  const wrong = laid.find(({ context }) => context !== 'flags');
+  if (wrong !== undefined)
+    throw new UserError(
+      `nghttpd has no context "${wrong.context}" that flags can be laid over: it is flags`,
+    );
+  const found: Words[] = [];
+  const flagLines = text.split(/\r?\n/).map((line, index) => {
+    const [, port, key, certificate] =
+      /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
+    if (port === undefined) return line;
+    found.push({
+      port: Number(port),
+      pair: key === undefined || certificate === undefined ? undefined : [key, certificate],
+      line: index + 1,
+    });
+    return '#';
+  });
+  const [words, second] = found;
+  if (second !== undefined)
+    throw new UserError(`${file}:${second.line}: a second port; nghttpd listens on one`);
+  if (words !== undefined && !(words.port >= 1 && words.port <= 65_535))
+    throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
+  const flags = composeFlags([
+    { origin: file, text: flagLines.join('\n') },
+    ...laid.map(({ lines }) => ({ origin: laidOrigin, text: lines })),
+  ]);
+  const tls = !flags.some(({ name }) => name === 'no-tls');
+  return {
+    flags,
+    words,
+    listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, http2Only: true, hosts: [] },
+  };
+}
+
+/** 1 without the flag. */
+export function nghttpdWorkers(flags: readonly Flag[]): number {
+  const workers = flags.findLast(({ name }) => name === 'workers');
+  const count = Number(workers?.value ?? 1);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new UserError(
+      `${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`,
+    );
+  return count;
+}
+
+/** The flags as lines of the file. */
+export function nghttpdSettings(flags: readonly Flag[], file: string): Setting[] {
+  return flags.map((flag) => ({
+    block: file,
+    name: flag.name,
+    text: wordOf(flag),
+    place: `${file}:${flag.line}`,
+  }));
 }

@@ -15,7 +15,7 @@ import {
   type Directive,
 } from './nginx-config.ts';
 import { adoptNginx } from './own/nginx.ts';
-import { readNginxConfig } from './own/nginx-includes.ts';
+import { readNginxConfig } from './nginx-config.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const nginxKind: ServerKind = {

@@ -8,7 +8,7 @@ import { remedyFor } from '../../lib/errors.ts';
 import { checkResultsFolder } from '../../lib/runner/results-folder.ts';
 import { defineScenario } from '../../lib/scenario/define-scenario.ts';
 import { readOwnConfig } from '../../lib/servers/index.ts';
-import { readNginxConfig } from '../../lib/servers/own/nginx-includes.ts';
+import { readNginxConfig } from '../../lib/servers/nginx-config.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';

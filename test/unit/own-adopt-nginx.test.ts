@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { nginxKind } from '../../lib/servers/nginx.ts';
-import { originOfLine } from '../../lib/servers/own/origin.ts';
+import { originOfLine } from '../../lib/servers/own/files.ts';
 import { isLoopback } from '../../lib/servers/ports.ts';
 import type { AdoptPlace } from '../../lib/servers/server.ts';
 import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';

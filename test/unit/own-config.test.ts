@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
-import { glob } from '../../lib/servers/own/nginx-includes.ts';
+import { glob } from '../../lib/servers/nginx-config.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 

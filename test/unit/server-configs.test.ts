@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { composeYaml, h2oKind, textOf } from '../../lib/servers/h2o.ts';
-import { composeFlags } from '../../lib/servers/nghttpd-flags.ts';
+import { composeFlags } from '../../lib/servers/nghttpd.ts';
 import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, ComposedConfig, Place } from '../../lib/servers/server.ts';

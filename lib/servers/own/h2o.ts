@@ -1,34 +1,40 @@
-// A person's own h2o config, made to run here, beside a server that runs already.
+// A user's own h2o config: made to run here, and with a knob's lines laid over it.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { layH2o } from './lay-h2o.ts';
+import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
-import { chooseListen, listensByPort, type Listen, type OwnConfig } from './listens.ts';
+import { type Facts, type Setting, laidOrigin } from './changes.ts';
+import { ours, placeOf, readText } from './files.ts';
 import {
+  type Address,
+  type Here,
+  type Listen,
+  type OwnConfig,
   adoptedHere,
   allowCode,
   beginHere,
+  chooseListen,
   handOver,
+  leaving,
+  listensByPort,
+  loadedToo,
+  localTarget,
   noteMove,
   runLog,
   temporary,
-  type Address,
-  type Here,
-} from './moved.ts';
-import { ours, placeOf } from './origin.ts';
-import { readText } from './read-text.ts';
-import { leaving, loadedToo, localTarget } from './upstream.ts';
+} from './redirect.ts';
 import {
-  pairsIn,
-  printYaml,
-  readYaml,
-  sameMeaning,
   type MapTree,
   type Pair,
   type Text,
   type Tree,
-} from './yaml-tree.ts';
+  pairsIn,
+  parseYaml,
+  printYaml,
+  readYaml,
+  sameMeaning,
+} from './yaml.ts';
 
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
@@ -387,4 +393,142 @@ const pathCommands = new Set([
 
 function isRelativePath({ key, value }: Pair): boolean {
   return pathCommands.has(key) && value.kind === 'text' && !value.text.startsWith('/');
+}
+
+/** Returns the config with the keys. Throws UserError for an unknown context. */
+export function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
+  return laid.reduce(
+    (tree, { context, lines }) =>
+      pairsOf(lines).reduce((one, pair) => layPair(one, context, pair), tree),
+    config,
+  );
+}
+
+/** The keys of a knob's lines. A value is a text, or a mapping of them. */
+function pairsOf(lines: string): Pair[] {
+  const tree = plainTree(parseYaml('knob', lines, 'failsafe').toJS());
+  return tree.kind === 'map' ? tree.pairs : [];
+}
+
+function plainTree(value: unknown): Tree {
+  if (typeof value !== 'object' || value === null)
+    return { kind: 'text', text: String(value), origin: ours };
+  return {
+    kind: 'map',
+    origin: ours,
+    pairs: Object.entries(value).map(([key, inner]) => ({
+      key,
+      origin: ours,
+      value: plainTree(inner),
+    })),
+  };
+}
+
+function layPair(config: MapTree, context: string, pair: Pair): MapTree {
+  // A value that is there already stays where it is.
+  const instead = (map: MapTree, puts: boolean): MapTree => {
+    const last = map.pairs.findLast(({ key }) => key === pair.key);
+    if (last === undefined)
+      return puts && !takesOut(pair)
+        ? { ...map, pairs: [...map.pairs, { ...pair, origin: laidOrigin }] }
+        : map;
+    const others = map.pairs.filter((one) => one === last || one.key !== pair.key);
+    if (takesOut(pair)) return { ...map, pairs: others.filter((one) => one !== last) };
+    return {
+      ...map,
+      pairs: others.map((one) =>
+        one !== last || sameValue(one.value, pair.value)
+          ? one
+          : { ...one, value: { ...pair.value, origin: one.value.origin } },
+      ),
+    };
+  };
+  switch (context) {
+    case 'top':
+      return instead(
+        {
+          ...config,
+          pairs: config.pairs.map((one) =>
+            one.key === 'hosts'
+              ? { ...one, value: throughout(one.value, (map) => instead(map, false)) }
+              : one,
+          ),
+        },
+        true,
+      );
+    case 'ssl':
+      return throughout(config, (map) => ({
+        ...map,
+        pairs: map.pairs.map((one) =>
+          one.key === 'ssl' && one.value.kind === 'map'
+            ? { ...one, value: instead(one.value, true) }
+            : one,
+        ),
+      })) as MapTree;
+    default:
+      throw new UserError(
+        `h2o configs have no context "${context}" that keys can be laid over: it is top or ssl`,
+      );
+  }
+}
+
+/** "~" */
+function takesOut({ value }: Pair): boolean {
+  return value.kind === 'text' && value.text === '~';
+}
+
+function sameValue(a: Tree, b: Tree): boolean {
+  return words(a).toLowerCase() === words(b).toLowerCase();
+}
+
+/** A value on one line. */
+function words(tree: Tree): string {
+  if (tree.kind === 'text') return tree.text;
+  if (tree.kind === 'list') return `[${tree.items.map(words).join(', ')}]`;
+  return `{${tree.pairs.map(({ key, value }) => `${key}: ${words(value)}`).join(', ')}}`;
+}
+
+function throughout(tree: Tree, change: (map: MapTree) => MapTree): Tree {
+  if (tree.kind === 'text') return tree;
+  if (tree.kind === 'list')
+    return { ...tree, items: tree.items.map((item) => throughout(item, change)) };
+  return change({
+    ...tree,
+    pairs: tree.pairs.map((pair) => ({ ...pair, value: throughout(pair.value, change) })),
+  });
+}
+
+/** The facts of a config. */
+export function h2oFacts(config: MapTree): Facts {
+  const keys = new Set(pairsIn(config).map(({ key }) => key));
+  const logs = keys.has('access-log');
+  return {
+    proxied: [
+      'proxy.reverse.url',
+      'fastcgi.connect',
+      'fastcgi.spawn',
+      'mruby.handler',
+      'mruby.handler-file',
+    ].some((key) => keys.has(key)),
+    logs,
+    logLine: logs,
+  };
+}
+
+/** Mappings in which knobs set keys, beside each host and path. */
+const holders = ['hosts', 'paths', 'listen', 'ssl'];
+
+/** The keys of a config with their values. @param block the heading for keys of this tree's own; `holder`: the key of the tree */
+export function h2oSettings(tree: Tree, block: string, holder = ''): Setting[] {
+  if (tree.kind === 'text') return [];
+  if (tree.kind === 'list') return tree.items.flatMap((item) => h2oSettings(item, block));
+  return tree.pairs.flatMap((pair): Setting[] => {
+    const { key, value } = pair;
+    if (
+      value.kind !== 'text' &&
+      (holders.includes(key) || holder === 'hosts' || holder === 'paths')
+    )
+      return h2oSettings(value, `${key}: at ${placeOf(pair)}`, key);
+    return [{ block, name: key, text: `${key}: ${words(value)}`, place: placeOf(pair) }];
+  });
 }

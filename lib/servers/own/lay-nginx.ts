@@ -9,7 +9,7 @@ import {
   type Directive,
 } from '../nginx-config.ts';
 import { hostOf, insideOf, isQuic, listensOf, parseAddress } from './nginx-listens.ts';
-import { placeOf } from './origin.ts';
+import { placeOf } from './files.ts';
 import { laidOrigin, type Facts, type Setting } from './changes.ts';
 
 /** The loaded port, as the config has it, and paths. `cores`: the value of `auto`. */

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
-import { listensByPort, type Listen } from './listens.ts';
-import { placeOf } from './origin.ts';
-import { noteMove, type Address, type Here } from './moved.ts';
+import { listensByPort, type Listen } from './redirect.ts';
+import { placeOf } from './files.ts';
+import { noteMove, type Address, type Here } from './redirect.ts';
 
 /** Ports in one range; each becomes a port of its own here. */
 const mostPorts = 100;

@@ -13,7 +13,7 @@ import {
 } from '../nginx-config.ts';
 import { layNginx } from './lay-nginx.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
-import { chooseListen } from './listens.ts';
+import { chooseListen } from './redirect.ts';
 import {
   adoptedHere,
   allowCode,
@@ -24,8 +24,8 @@ import {
   temporary,
   type Here,
   type PathFor,
-} from './moved.ts';
-import { readNginxConfig } from './nginx-includes.ts';
+} from './redirect.ts';
+import { readNginxConfig } from '../nginx-config.ts';
 import {
   blocksIn,
   httpServers,
@@ -36,9 +36,9 @@ import {
   nginxWorkers,
   parseAddress,
 } from './nginx-listens.ts';
-import { ours, placeOf } from './origin.ts';
-import { readText } from './read-text.ts';
-import { leaving, localTarget } from './upstream.ts';
+import { ours, placeOf } from './files.ts';
+import { readText } from './files.ts';
+import { leaving, localTarget } from './redirect.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNginx(

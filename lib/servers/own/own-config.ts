@@ -4,14 +4,14 @@ import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { changesBetween, type Change, type Facts, type Setting } from './changes.ts';
 import { h2oListens, h2oWorkers } from './h2o.ts';
-import { h2oFacts, h2oSettings, layH2o } from './lay-h2o.ts';
+import { h2oFacts, h2oSettings, layH2o } from './h2o.ts';
 import { layNginx, nginxFacts, nginxSettings, type PageAt } from './lay-nginx.ts';
-import type { OwnConfig } from './listens.ts';
-import { nghttpdSettings, nghttpdWorkers, parseNghttpd } from './nghttpd.ts';
-import { readNginxConfig } from './nginx-includes.ts';
+import type { OwnConfig } from './redirect.ts';
+import { nghttpdSettings, nghttpdWorkers, parseNghttpd } from '../nghttpd.ts';
+import { readNginxConfig } from '../nginx-config.ts';
 import { nginxListens, nginxWorkers } from './nginx-listens.ts';
-import { readText } from './read-text.ts';
-import { readYaml } from './yaml-tree.ts';
+import { readText } from './files.ts';
+import { readYaml } from './yaml.ts';
 
 /** Reads a config with its includes. Throws UserError when it cannot be read or is none of these servers'. */
 export async function readOwnConfig(name: string): Promise<OwnConfig> {

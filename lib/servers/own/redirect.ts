@@ -1,11 +1,64 @@
-// Addresses and files of a person's own config, which are others here, and the lines that say so.
+// Addresses, files and backends of a user's own config: where they are while it runs here, and the lines that say so.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { RunAs } from '../../process.ts';
 import { isLoopback, loopbackAddress } from '../ports.ts';
 import { serviceUser } from '../rights.ts';
-import type { AdoptedConfig, AdoptPlace, UpstreamAddress } from '../server.ts';
-import type { OwnConfig } from './listens.ts';
+import type { AdoptPlace, AdoptedConfig, UpstreamAddress } from '../server.ts';
+
+/** A port of a config. */
+export interface Listen {
+  port: number;
+  tls: boolean;
+  http2: boolean;
+  /** HTTP/1.1 is not spoken there. */
+  http2Only?: true;
+  /** The names of its hosts, as the config has them. */
+  hosts: readonly string[];
+}
+
+/** A config before anything is started. */
+export interface OwnConfig {
+  server: 'nginx' | 'h2o' | 'nghttpd';
+  /** Absolute. */
+  file: string;
+  /** 'server-cores': one per core. */
+  workers: number | 'server-cores';
+  /** One per port, in the order of the config. */
+  listens: readonly Listen[];
+}
+
+/** The one that is loaded. Throws UserError when there is none, or more than one. @param asked its port; absent: the only one */
+export function chooseListen<T extends Listen>(
+  { file, listens }: { file: string; listens: readonly T[] },
+  asked: number | undefined,
+): T {
+  const ports = listens.map(({ port }) => port).join(', ');
+  const chosen = asked === undefined ? listens[0] : listens.find(({ port }) => port === asked);
+  if (chosen === undefined)
+    throw new UserError(
+      `${file} ${ports === '' ? 'listens on no TCP port' : `does not listen on port ${asked}; it does on ${ports}`}`,
+    );
+  if (asked === undefined && listens.length > 1)
+    throw new UserError(`${file} listens on the ports ${ports}: say which one is to be loaded`);
+  return chosen;
+}
+
+/** Merges the entries of each port. */
+export function listensByPort(entries: readonly Listen[]): Listen[] {
+  const found = new Map<number, Listen>();
+  for (const entry of entries) {
+    const { port, tls, http2, http2Only, hosts } = found.get(entry.port) ?? entry;
+    found.set(port, {
+      port,
+      tls: tls || entry.tls,
+      http2: http2 || entry.http2,
+      ...((http2Only ?? entry.http2Only) === true ? { http2Only: true } : {}),
+      hosts: [...new Set([...hosts, ...entry.hosts])],
+    });
+  }
+  return [...found.values()];
+}
 
 /** Ports of a TCP address (several where it is a range) and its host (absent: all), or the path of a socket. */
 export type Address = { ports: readonly number[]; host?: string | undefined } | { socket: string };
@@ -166,4 +219,74 @@ export function allowCode(
   said.push(
     `${name}: runs as it is, the files that it writes and the addresses that it calls are not redirected`,
   );
+}
+
+/** The error about a target elsewhere. */
+export const leaving =
+  'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
+
+const defaultPorts: Record<string, number> = {
+  'http:': 80,
+  'https:': 443,
+  'grpc:': 80,
+  'grpcs:': 443,
+};
+
+/**
+ * The target as it has to be here: the config's own address becomes its new one. Says which others are loaded.
+ * @param target host:port, a URL, or unix:PATH with or without a scheme
+ * @param words the directive, as written; `where`: FILE:LINE
+ * @param names of upstream blocks, in lower case, which are checked themselves
+ * @param asksResolver a DNS resolver is asked for names, as nginx does with a variable anywhere
+ * @throws UserError when it is another machine, or depends on a variable
+ */
+export function localTarget(
+  target: string,
+  words: string,
+  where: string,
+  { moved, said, upstreams }: Here,
+  names: ReadonlySet<string> = new Set(),
+  asksResolver = target.includes('$'),
+): string {
+  const other = (address: UpstreamAddress): string => {
+    said.push(loadedToo(words));
+    upstreams.push(address);
+    return target;
+  };
+  const [, before = '', socket, after = ''] =
+    /^((?!unix:)\w+:\/\/)?unix:([^:]+)(.*)$/s.exec(target) ?? [];
+  if (socket !== undefined) {
+    const own = path.posix.normalize(socket);
+    const movedTo = moved.sockets.get(own);
+    return movedTo === undefined ? other({ socket: own }) : `${before}unix:${movedTo}${after}`;
+  }
+  const {
+    scheme = '',
+    authority = '',
+    rest = '',
+  } = /^(?<scheme>\w+:\/\/)?(?<authority>[^/?$]*)(?<rest>.*)$/s.exec(target)?.groups ?? {};
+  const { host, port } =
+    /^(?<host>\[[^\]]*\]|[^:]+)(?::(?<port>\d+))?$/.exec(authority)?.groups ?? {};
+  const directive = `${where}: ${words}`;
+  // $request_uri always begins with / or ?. Any other variable could continue the name of the host.
+  if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest)) {
+    throw new UserError(
+      `${directive} may leave this machine, a variable says to where: name an address of 127.0.0.1`,
+    );
+  }
+  if (host === undefined) throw new UserError(`${directive} ${leaving}`);
+  // With a port it is a name for the resolver.
+  if (names.has(host.toLowerCase()) && port === undefined) return target;
+  if (!isLoopback(host) || (asksResolver && /^localhost$/i.test(host)))
+    throw new UserError(`${directive} ${leaving}`);
+  const asked = Number(port ?? defaultPorts[scheme.replace('//', '')] ?? 80);
+  const movedTo = moved.loopbackPorts.has(asked) ? moved.ports.get(asked) : undefined;
+  return movedTo === undefined
+    ? other({ port: asked })
+    : `${scheme}${moved.hostOf(movedTo)}:${movedTo}${rest}`;
+}
+
+/** Says that a backend is loaded. */
+export function loadedToo(directive: string): string {
+  return `${directive}: what runs there is loaded too`;
 }
