@@ -5,14 +5,8 @@ import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants, isRunnable, networkOf } from '../lib/scenario/catalogue.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
-import {
-  roundPoint,
-  runPoint,
-  sentencePoints,
-  tablePoints,
-  type Store,
-} from '../lib/store/index.ts';
-import { h2Result, type Figures } from './fixtures/h2-result.ts';
+import { type Store, roundPoint, runPoint, sentencePoints, tablePoints } from '../lib/store/index.ts';
+import { type Figures, h2Result } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
 
 /** Writes all wide points of a result, as the runner does when a run ends; the effect so far only of the last round. */

@@ -1,14 +1,14 @@
 // What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
 import {
+  type RatioInterval,
   extent,
   median,
   ratioInterval,
   total,
-  type RatioInterval,
 } from '../../lib/analysis/statistics.ts';
 import { limitText } from '../../lib/analysis/within.ts';
 import { change, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
-import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
+import { type Column, type Table, tableOf } from '../../lib/report/table.ts';
 import { costlyLines } from './agreement.ts';
 import { costlyLine, linesText, preciseFlags } from './power.ts';
 import type { EffectSeen, LatencyRound, PartFile, PartName, Run, TimedRound } from './results.ts';
@@ -19,10 +19,10 @@ import {
   latencyOf,
   percentiles,
   ratioOf,
-  widthsByTime,
   widthWithin,
+  widthsByTime,
 } from './statistics.ts';
-import { intervalPlot, linePlot, type Bar } from './svg.ts';
+import { type Bar, intervalPlot, linePlot } from './svg.ts';
 import { waiting } from './waiting-view.ts';
 
 export interface View {

@@ -1,7 +1,7 @@
 // What servers of known truth made, beside what they should have: with bounds, so that the part is a check as well.
 import { geometricMean, median, total } from '../../lib/analysis/statistics.ts';
-import { enumeration, percent, perSecond, scaledTime, short } from '../../lib/format.ts';
-import { tableOf, type Column, type Table } from '../../lib/report/table.ts';
+import { enumeration, perSecond, percent, scaledTime, short } from '../../lib/format.ts';
+import { type Column, type Table, tableOf } from '../../lib/report/table.ts';
 import type {
   Arrangement,
   Expected,

@@ -7,7 +7,7 @@ import { redirectionLines } from '../report/sentences.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { differences, type Side } from './compare-sides.ts';
+import { type Side, differences } from './compare-sides.ts';
 import type { Tried } from './try-side.ts';
 
 /** How a side is started, beside what it is: a command's own port, another build of a server. */

@@ -1,21 +1,21 @@
 // npm run compare: two sides or more of a person's own, as they are.
 import { UserError } from '../errors.ts';
 import { check, givenName } from '../form.ts';
-import { wrapLines } from '../report/wrap.ts';
+import { wrapLines } from '../report/table.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import { explainFailure } from '../runner/results-folder.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked, readLaunch, readSides } from './compare-given.ts';
 import { comparisonOf, sameSides, serverOf, usualName } from './compare-scenario.ts';
-import { sidesOf, type Side } from './compare-sides.ts';
+import { type Side, sidesOf } from './compare-sides.ts';
 import { requireNone } from './exports.ts';
 import { onHosts } from './on-hosts.ts';
 import { begin, endBegun, perform } from './perform.ts';
 import { outputWidth } from './run-output.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { startSides } from './try-side.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { type Flag, printHelp, readWords } from './words.ts';
 
 const compareFlags = {
   ...askedFlags,

@@ -1,22 +1,22 @@
 // npm run k8s -- … --apply: the run in the cluster, from here.
 import { rmdir } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import { underSignals, type Interrupt } from '../interrupt.ts';
-import { openCluster, requireIdle, type ClusterOptions } from '../kubernetes/cluster.ts';
-import { findKubectl, type Kubectl } from '../kubernetes/kubectl.ts';
+import { type Interrupt, underSignals } from '../interrupt.ts';
+import { type ClusterOptions, openCluster, requireIdle } from '../kubernetes/cluster.ts';
+import { type Kubectl, findKubectl } from '../kubernetes/kubectl.ts';
 import { imageVersions } from '../kubernetes/server.ts';
 import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
-import { createRunProgress } from '../report/run-progress.ts';
+import { createRunProgress } from '../report/terminal.ts';
 import { headingLines } from '../report/heading.ts';
-import { wrapLines } from '../report/wrap.ts';
+import { wrapLines } from '../report/table.ts';
 import type { Environment } from '../result/result.ts';
 import { defaultSameWithin, serversOf } from '../runner/make-plan.ts';
 import type { Plan } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runRounds } from '../runner/run.ts';
 import type { Variant } from '../scenario/model.ts';
-import { openStore, parseInfluxUrl, type Store } from '../store/index.ts';
+import { type Store, openStore, parseInfluxUrl } from '../store/index.ts';
 import type { RunOptions } from './run-options.ts';
 import { headingOf, outputWidth, progressEvents, report } from './run-output.ts';
 

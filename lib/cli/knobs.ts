@@ -1,10 +1,11 @@
 // npm run knobs: which of the usual advice does anything for a person's config, on this machine.
 import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
-import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
-import { changeLines, type Change } from '../servers/own/changes.ts';
-import { layable, type Layable } from '../servers/own/own-config.ts';
+import { type Candidate, candidatesOf, readKnobs, valueNames, whyNot } from '../knobs/catalogue.ts';
+import { type Change, changeLines } from '../servers/own/changes.ts';
+import { type Layable, layable } from '../servers/own/own-config.ts';
 import {
+  type Effect,
   gain,
   helpful,
   product,
@@ -12,14 +13,17 @@ import {
   rankingTable,
   rightAsItIs,
   worthACloserLook,
-  type Effect,
 } from '../knobs/ranking.ts';
 import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
-import { partialLines, scopeLines } from '../report/certainty.ts';
-import { limitLines } from '../report/limits.ts';
-import { measuredChange, redirectionLines, warningLines } from '../report/sentences.ts';
-import { terminalTable } from '../report/terminal.ts';
-import { wrapLines } from '../report/wrap.ts';
+import {
+  limitLines,
+  measuredChange,
+  partialLines,
+  redirectionLines,
+  scopeLines,
+  warningLines,
+} from '../report/sentences.ts';
+import { terminalTable, wrapLines } from '../report/table.ts';
 import { divideCores, type Cores } from '../machine/cores.ts';
 import type { PlanOptions } from '../runner/make-plan.ts';
 import type { PlanDraft } from '../runner/plan.ts';
@@ -28,7 +32,7 @@ import type { Comparison, Result } from '../result/result.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
 import { pagePaths } from '../scenario/page-list.ts';
 import { unknownWord } from '../nearest.ts';
-import { serverBuild, type OwnConfig } from '../servers/index.ts';
+import { type OwnConfig, serverBuild } from '../servers/index.ts';
 import { typed } from '../setup/paths.ts';
 import {
   askedFlags,
@@ -39,12 +43,12 @@ import {
   serverNames,
 } from './compare-given.ts';
 import { serverOf } from './compare-scenario.ts';
-import { sidesOf, type Side } from './compare-sides.ts';
-import { perform, type ServerBinaries } from './perform.ts';
-import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
+import { type Side, sidesOf } from './compare-sides.ts';
+import { type ServerBinaries, perform } from './perform.ts';
+import { type RunOptions, readRunOptions, runFlags } from './run-options.ts';
 import { terminalOf } from './run-output.ts';
-import { tryOnce, type Tried } from './try-side.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { type Tried, tryOnce } from './try-side.ts';
+import { type Flag, printHelp, readWords } from './words.ts';
 
 /** Of a run that has three parts these would mean something else in each, or nothing. */
 const {

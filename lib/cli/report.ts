@@ -4,17 +4,16 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folders.ts';
-import { readBytes, Unreadable } from '../open-file.ts';
-import { pageMode, readRunFiles } from '../report/html/index.ts';
+import { Unreadable, readBytes } from '../open-file.ts';
+import { htmlReport, pageMode, readRunFiles } from '../report/html/run-page.ts';
 import { checkResult } from '../result/schema.ts';
-import { htmlReport } from '../report/html/run-page.ts';
 import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
 import type { Result } from '../result/result.ts';
 import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { type Flag, printHelp, readWords } from './words.ts';
 
 const reportFlags = {
   results: { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },

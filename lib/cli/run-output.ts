@@ -2,17 +2,20 @@
 import { join } from 'node:path';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { messageOf, UserError } from '../errors.ts';
+import { UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
-import { listed, loadText, whereRun, type Heading } from '../report/heading.ts';
-import { writeHtmlReport } from '../report/html/index.ts';
+import { type Heading, listed, loadText, whereRun } from '../report/heading.ts';
+import { writeHtmlReport } from '../report/html/run-page.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
-import type { RunProgress } from '../report/run-progress.ts';
+import {
+  type RunProgress,
+  type TerminalReportOptions,
+  terminalReport,
+} from '../report/terminal.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
-import { terminalReport, type TerminalReportOptions } from '../report/terminal.ts';
-import { wrapLines } from '../report/wrap.ts';
+import { wrapLines } from '../report/table.ts';
 import { estimatedSeconds, expectedRounds, type Plan, type PlanDraft } from '../runner/plan.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { Comparison, Environment, Result } from '../result/result.ts';

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
-import { wrapLines } from '../report/wrap.ts';
+import { wrapLines } from '../report/table.ts';
 
 export interface Flag {
   /** How the value is called in the help, e.g. "N"; absent for a switch. */

@@ -5,12 +5,12 @@ import { lessIsBetter } from '../analysis/metric.ts';
 import { halfWidth } from '../analysis/statistics.ts';
 import { percent, times, tolerance, whole } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';
-import { tableOf, type Cell, type Table } from '../report/table.ts';
+import { type Cell, type Table, tableOf } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { LaidLines } from '../scenario/model.ts';
 import { composeFlags } from '../servers/nghttpd.ts';
 import { parseConfig } from '../servers/nginx-config.ts';
-import { valueNames, type Candidate } from './catalogue.ts';
+import { type Candidate, valueNames } from './catalogue.ts';
 
 /** What became of one candidate. */
 export interface Effect {

@@ -9,13 +9,13 @@ import {
   whole,
 } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
+import { formatCpuList } from '../machine/processors.ts';
 import { present } from '../present.ts';
+import { networksText } from './network.ts';
 import type { Environment, Result, VariantResult } from '../result/result.ts';
 import type { Load } from '../scenario/load/fit.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { protocolNames } from '../scenario/protocols.ts';
-import { coresText } from './limits.ts';
-import { networksText } from './network.ts';
 
 /** Where servers and load generator are, as in Environment. */
 type Where = Pick<
@@ -221,4 +221,9 @@ export function listed(texts: readonly string[]): string {
   const [first, second, ...more] = new Set(texts);
   if (second === undefined) return first ?? '';
   return more.length === 0 ? `${first} and ${second}` : `${first} and ${more.length + 1} others`;
+}
+
+/** "core 1", "cores 4-7". */
+export function coresText(cpus: readonly number[]): string {
+  return `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
 }

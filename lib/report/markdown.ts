@@ -1,14 +1,12 @@
 // A result in Markdown: table.md, and a comment on a pull request.
 import { basename, isAbsolute } from 'node:path';
-import { measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
-import type { Result } from '../result/result.ts';
-import { here } from './columns.ts';
+import { roundsTable } from './charts.ts';
+import { environmentTable, noiseTable } from './environment.ts';
 import { headingLines, resultHeading } from './heading.ts';
-import { environmentTable, noiseTable } from './html/surroundings.ts';
-import { metricMark } from './verdict-words.ts';
-import { articleParts, tableParts } from './parts.ts';
+import { articleParts, here, tableParts } from './run-tables.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
-import { figure, rightColumn, tableOf, textOf, type Part, type Table } from './table.ts';
+import { type Part, type Table, textOf } from './table.ts';
+import type { Result } from '../result/result.ts';
 
 /**
  * The verdict first, then the table, one line on how it was measured, and all else in a part that is closed at first. It has no
@@ -63,26 +61,6 @@ function configNames({ variants }: Result): Map<string, string> {
   const isOnly = (file: string): boolean =>
     [...named.keys()].filter((other) => basename(other) === basename(file)).length === 1;
   return new Map([...named].map(([file, name]) => [file, isOnly(file) ? basename(file) : name]));
-}
-
-/** The ratio of each round, a column for each comparison. */
-export function roundsTable(result: Result): Table {
-  const measured = measuredComparisons(result)
-    .filter(({ roundRatios }) => roundRatios.length > 0)
-    .map((comparison) => ({ ...comparison, rounds: roundRatiosOf(comparison, result) }));
-  return tableOf(
-    [...new Set(measured.flatMap(({ rounds }) => rounds.map(({ round }) => round)))].sort(
-      (a, b) => a - b,
-    ),
-    [
-      rightColumn('round', String),
-      ...measured.map(({ metric, variant, baseline, rounds }) =>
-        rightColumn(`${metricMark(metric)}${variant} / ${baseline}`, (round: number) =>
-          figure(rounds.find((one) => one.round === round)?.ratio, (ratio) => ratio.toFixed(4)),
-        ),
-      ),
-    ],
-  );
 }
 
 function partLines({ title, tables, below }: Part): string[] {

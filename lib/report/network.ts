@@ -5,13 +5,13 @@ import type { NetworkResult } from '../result/network.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import {
+  type Cell,
+  type Column,
+  type Part,
   figure,
   leftColumn,
   rightColumn,
   tableOf,
-  type Cell,
-  type Column,
-  type Part,
 } from './table.ts';
 
 /** A link in words: "100 ms to the server, queue of 1,000 packets". */

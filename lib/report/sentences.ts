@@ -1,28 +1,38 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
 import { hasRatio, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
-import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/stream-sweep.ts';
 import { whyNothing } from '../analysis/failures.ts';
+import { limitOf, usableCores } from '../analysis/limit.ts';
+import { metricNames } from '../analysis/metric.ts';
+import { wholeRounds } from '../analysis/phases.ts';
 import { rateCause, rateOf } from '../analysis/rate.ts';
 import { groupedBy } from '../analysis/statistics.ts';
+import { type Point, type StreamSweep, streamSweep, streamsOf } from '../analysis/stream-sweep.ts';
 import { delayMark, markedVerdict, notFinalMark, verdictOf } from '../analysis/verdict.ts';
-import { enumeration, percent, perSecond, scaledTime, tolerance, whole } from '../format.ts';
-import type { KernelSetting } from '../result/network.ts';
-import type { Comparison, Integrity, Result, VariantResult } from '../result/result.ts';
-import { isAtRate } from '../scenario/load/fit.ts';
-import { amount } from './amount.ts';
-import { ladderOf } from './bars.ts';
+import { limitText } from '../analysis/within.ts';
 import {
-  noiseFloorLines,
-  partialLines,
-  roundsLines,
-  roundsNeeded,
-  scopeLines,
-  undecidedLines,
-} from './certainty.ts';
-import { comparesProtocols } from './columns.ts';
-import { foundLines } from './curve.ts';
-import { limitLines } from './limits.ts';
-import { besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
+  enumeration,
+  perSecond,
+  percent,
+  percentRange,
+  scaledTime,
+  tolerance,
+  whole,
+} from '../format.ts';
+import { sharesCores } from '../machine/cores.ts';
+import { ladderOf } from './charts.ts';
+import { coresText } from './heading.ts';
+import { comparesProtocols } from './run-tables.ts';
+import { amount, besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
+import type { KernelSetting } from '../result/network.ts';
+import type {
+  Comparison,
+  Integrity,
+  Result,
+  Search,
+  VariantResult,
+  Verdict,
+} from '../result/result.ts';
+import { isAtRate } from '../scenario/load/fit.ts';
 
 /** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {
@@ -355,4 +365,155 @@ export function byText(texts: readonly { name: string; text: string }[]): string
   return [...groupedBy(texts, ({ text }) => text)].map(
     ([text, same]) => `${same.map(({ name }) => name).join(', ')}: ${text}`,
   );
+}
+
+// How far the verdicts go: after how many rounds they were made, what would decide the open ones, and for what they hold.
+
+/** How far a run came that ended early, and that its verdicts were made before their time. */
+export function partialLines({ state, variants, comparisons, looks }: Result): string[] {
+  if (state === 'complete') return [];
+  const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.`;
+  const notFinal = `No verdict is final: they are made after ${enumeration(looks, 'or')} rounds, and to end a run by what it shows so far is one more chance to be wrong.`;
+  return [hasVerdict(comparisons) ? `${rounds} ${notFinal}` : rounds];
+}
+
+function hasVerdict(comparisons: readonly Comparison[]): boolean {
+  const isVerdict = (verdict: Verdict): boolean =>
+    verdict === 'faster' || verdict === 'slower' || verdict === 'same';
+  return comparisons.some(
+    (one) =>
+      isVerdict(one.verdict) || besideVerdicts(one).some(({ verdict }) => isVerdict(verdict)),
+  );
+}
+
+/** After how many rounds the verdicts were looked at, with `--precision`; a run that ended early says so itself. */
+export function roundsLines({ variants, looks, precision = 0, state }: Result): string[] {
+  if (state === 'partial' || looks.length < 2) return [];
+  const done = wholeRounds(variants);
+  // Where the time ends a run, that is a look of its own: the verdicts shown are those of all rounds.
+  const looked = [...looks.filter((look) => look < done), done];
+  return [
+    `With --precision ${tolerance(precision)} the verdicts were looked at after ${enumeration(looked)} ${done === 1 ? 'round' : 'rounds'}.`,
+  ];
+}
+
+/** What would decide an inconclusive comparison. */
+export function roundsNeeded({ roundsNeeded: rounds }: Comparison): string {
+  return rounds === null
+    ? 'no reasonable number of rounds would decide'
+    : `about ${whole(rounds)} rounds would probably decide`;
+}
+
+/** One line for comparisons that have no sentence of their own. */
+export function undecidedLines(comparisons: readonly Comparison[]): string[] {
+  const open = comparisons
+    .filter(({ verdict }) => verdict === 'inconclusive')
+    .map((one) => `${one.variant} against ${one.baseline} (${roundsNeeded(one)})`);
+  return open.length === 0 ? [] : [`Not decided: ${enumeration(open)}.`];
+}
+
+/** What a control says of the machine. */
+export function noiseFloorLines({
+  noiseFloor,
+  comparisons: [first],
+}: Pick<Result, 'noiseFloor' | 'comparisons'>): string[] {
+  if (noiseFloor === null) return [];
+  return [
+    `Noise floor: with ${noiseFloor.rounds} such rounds this machine shows effects ${first === undefined || first.metric === 'rps' ? '' : `on ${metricNames[first.metric]} `}from about ±${percent(noiseFloor.ratio - 1)} on (one of just that size in about half of all runs).`,
+  ];
+}
+
+/** For what the verdicts hold; nothing where there is none. */
+export function scopeLines({ comparisons, environment }: Result): string[] {
+  if (!hasVerdict(comparisons)) return [];
+  const { serverHost, bootedAt, cluster } = environment;
+  if (cluster !== undefined)
+    return [
+      `Verdicts hold for these nodes of the cluster ${cluster.name}, and what else ran there.`,
+    ];
+  const since = new Date(serverHost?.bootedAt ?? bootedAt)
+    .toISOString()
+    .slice(0, 16)
+    .replace('T', ' ');
+  return [
+    `Verdicts hold for ${serverHost === undefined ? 'this machine in this boot' : `${serverHost.name} in its boot`} (since ${since} UTC).`,
+  ];
+}
+
+// Who set the pace.
+
+/** One sentence on who was at its limit, with the share of CPU that each side used in the variants. */
+export function limitLines({ variants, environment }: Result): string[] {
+  const measured = variants.filter(({ generatorShare }) => generatorShare !== null);
+  const servers = groupedBy(
+    measured.filter(({ serverShare }) => serverShare !== null),
+    ({ server }) => server?.name ?? '',
+  );
+  const isShared = sharesCores(environment);
+  // On shared cores the generator alone says nothing.
+  if (measured.length === 0 || (isShared && servers.size === 0)) return [];
+  const cores = {
+    server: environment.serverCpus.length,
+    generator: environment.generatorCpus.length,
+  };
+  // On shared cores both are shares of all of them, so that they add up.
+  const used = (variant: VariantResult, side: 'server' | 'generator'): number =>
+    (variant[`${side}Share`] ?? 0) *
+    (isShared ? usableCores(variant, cores)[side] / cores[side] : 1);
+  const uses = [
+    ...[...servers].map(
+      ([name, its]) => `${name} at ${percentRange(its.map((one) => used(one, 'server')))}`,
+    ),
+    `the generator at ${percentRange(measured.map((one) => used(one, 'generator')))}`,
+  ].join(', ');
+  return [
+    isShared
+      ? `Server and generator shared ${coresText(environment.serverCpus)}: ${uses} of them.`
+      : `${limitWords(measured, [...servers.keys()])}: ${uses} of its available CPU.`,
+  ];
+}
+
+function limitWords(measured: readonly VariantResult[], servers: readonly string[]): string {
+  const limits = measured.map(limitOf);
+  const isLimit = (side: 'server' | 'generator'): boolean =>
+    limits.every((one) => one === side || one === 'both');
+  if (isLimit('server') && isLimit('generator')) return 'Both sides were at their limit';
+  if (isLimit('server'))
+    return servers.length === 1 ? `${servers[0]} was the limit` : 'The servers were the limit';
+  if (isLimit('generator')) return 'The generator was the limit';
+  return limits.every((one) => one === 'neither') ? 'Neither was the limit' : 'Use of the cores';
+}
+
+/** What a search found, a line for each variant, and a sentence where the limit is blurred. */
+export function foundLines({ search }: Pick<Result, 'search'>): string[] {
+  if (search === undefined) return [];
+  const limit = limitText(search.within);
+  return [
+    ...search.found.map(
+      ({ variant, rate, ci95, atLeast }) =>
+        `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s in half of its loads${ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`}` +
+        `${atLeast ? ': beyond it the generator was at its limit' : ''}.`,
+    ),
+    ...blurredLines(search),
+  ];
+}
+
+/** Steps at less than this of the rate that was found are far below it. */
+const farBelow = 0.6;
+/** Fewer steps tell nothing; of more, this share may be broken by chance. */
+const [tolerablyBroken, fewestSteps] = [0.2, 5];
+
+/** Where latencies break the limit at rates far below, too: what was found says little then. */
+function blurredLines({ within, found, steps }: Search): string[] {
+  return found.flatMap(({ variant, rate }) => {
+    const below = steps.filter((step) => step.variant === variant && step.rate < farBelow * rate);
+    const broken = below.filter(
+      (step) => !step.kept && step.latencyMs[within.metric] > within.ms,
+    ).length;
+    return below.length < fewestSteps || broken <= tolerablyBroken * below.length
+      ? []
+      : [
+          `${variant}: ${whole(broken)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses, of the machine or of the server, are as long as that. A wider limit tells more.`,
+        ];
+  });
 }

@@ -1,32 +1,14 @@
 // The report for a terminal.
-import type { Result, Verdict } from '../result/result.ts';
-import { loadPart } from './load-figures.ts';
-import { tableParts } from './parts.ts';
+import { terminalTable } from './table.ts';
+import { loadPart, tableParts } from './run-tables.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
-import { neighbours, textOf, type Cell, type Heading, type Part, type Table } from './table.ts';
-import { wrapLines } from './wrap.ts';
-
-interface TerminalOptions {
-  /** Characters per line; Infinity in a pipe. For tables, narrower than 80 counts as 80. */
-  width: number;
-  colour: boolean;
-}
+import { type Part, type TerminalOptions, wrapLines } from './table.ts';
+import type { Result } from '../result/result.ts';
 
 export interface TerminalReportOptions extends TerminalOptions {
   /** With each load in detail, and all footnotes. */
   verbose?: boolean;
 }
-
-/** Foreground colours of ECMA-48: green, red, cyan, yellow; 39 is the default one. */
-const verdictColours: Readonly<Record<Verdict, number>> = {
-  faster: 32,
-  slower: 31,
-  same: 36,
-  inconclusive: 33,
-  none: 33,
-};
-const gap = '  ';
-const narrowest = 80;
 
 /**
  * What was found, in as few lines as it takes: the tables, the verdicts right below them, warnings, and how far that goes. The rest is in
@@ -74,98 +56,56 @@ function partLines({ title, tables, below }: Part, options: TerminalOptions): st
   ];
 }
 
-/**
- * A table as lines. Columns that do not fit the width go into a second (third …) table below, which repeats the first
- * column: no figure is left out. Joined columns go together. Words that do not fit beside the first column take several lines.
- */
-export function terminalTable(table: Table, { width, colour }: TerminalOptions): string[] {
-  const [name, ...columns] = table.columns.map((heading, index): Measured => ({
-    ...heading,
-    index,
-    width: Math.max(
-      heading.title.length,
-      ...table.rows.map((row) => textOf(row[index] ?? '').length),
-    ),
-  }));
-  if (name === undefined) return [];
-  const available = Math.max(narrowest, width);
-  const beside = available - lineWidth([name]) - gap.length;
-  const others = columns.map((column) =>
-    column.align === 'left'
-      ? { ...column, width: Math.min(column.width, Math.max(column.title.length, beside)) }
-      : column,
-  );
-  const tables: Measured[][] = [[]];
-  for (const block of neighbours(others, ({ joined }) => joined === true)) {
-    const last = tables.at(-1) as Measured[];
-    if (last.length === 0 || lineWidth([name, ...last, ...block]) <= available) last.push(...block);
-    else tables.push(block);
+// Live progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe.
+
+export interface Running {
+  /** e.g. "round 2 of 10". */
+  what: string;
+  /** What is seen so far: requests/s now, or ratios. What does not fit into the line is cut. */
+  seen: string;
+  /** Until the run ends, or verdicts may end it. */
+  secondsLeft: number;
+}
+
+export type RunProgress = ReturnType<typeof createRunProgress>;
+
+const clearLine = '\r\u001b[2K';
+
+/** Progress for a stream: `columns` is its width when it is a terminal, undefined otherwise. */
+export function createRunProgress(stream: {
+  write(text: string): unknown;
+  columns?: number | undefined;
+  isTTY?: boolean | undefined;
+}) {
+  const terminal = stream.isTTY === true;
+  let shown = false;
+
+  /** Takes the rewritten line away, before other output. */
+  function clear(): void {
+    if (shown) stream.write(clearLine);
+    shown = false;
   }
-  return tables.flatMap((shown, index) => [
-    ...(index === 0 ? [] : ['']),
-    ...tableLines([name, ...shown], table.rows, colour),
-  ]);
-}
 
-interface Measured extends Heading {
-  index: number;
-  width: number;
-}
-
-function lineWidth(columns: readonly Measured[]): number {
-  return columns.reduce((sum, column) => sum + column.width, 0) + gap.length * (columns.length - 1);
-}
-
-function tableLines(
-  columns: readonly Measured[],
-  rows: readonly Cell[][],
-  colour: boolean,
-): string[] {
-  return [
-    ...(columns.every(({ group }) => group === '') ? [] : [groupLine(columns)]),
-    join(columns.map((column) => pad(column.title, column))),
-    ...rows.flatMap((row) => rowLines(columns, row, colour)),
-  ];
-}
-
-function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: boolean): string[] {
-  const cells = columns.map((column) => row[column.index] ?? '');
-  const texts = columns.map(({ width }, index) => {
-    const text = textOf(cells[index] as Cell);
-    return text.length > width ? wrapLines([text], width) : [text];
-  });
-  return Array.from({ length: Math.max(...texts.map((lines) => lines.length)) }, (_, line) =>
-    join(
-      columns.map((column, index) => {
-        const text = pad(texts[index]?.[line] ?? '', column);
-        const cell = cells[index] as Cell;
-        return !colour || typeof cell === 'string'
-          ? text
-          : text.replace(
-              cell.part,
-              `\u001b[${verdictColours[cell.verdict]}m${cell.part}\u001b[39m`,
-            );
-      }),
-    ),
-  );
-}
-
-/** A group's name stands over the first of its columns. It may be longer than that, and reaches over the others then. */
-function groupLine(columns: readonly Measured[]): string {
-  let [line, at] = ['', 0];
-  for (const group of neighbours(columns, (column, before) => column.group === before.group)) {
-    const [first] = group as [Measured];
-    if (first.group !== '')
-      line = `${line.length > at ? `${line}${gap}` : line.padEnd(at)}${pad(first.group, first).trimEnd()}`;
-    at += lineWidth(group) + gap.length;
+  /** A line that stays on either. */
+  function say(line: string): void {
+    clear();
+    stream.write(`${line}\n`);
   }
-  return line;
-}
 
-function join(cells: readonly string[]): string {
-  return cells.join(gap).trimEnd();
-}
-
-function pad(text: string, column: Measured): string {
-  return column.align === 'left' ? text.padEnd(column.width) : text.padStart(column.width);
+  return {
+    /** Shows what goes on now; nothing in a pipe. */
+    running({ what, seen, secondsLeft }: Running): void {
+      if (!terminal) return;
+      const seconds = Math.max(0, Math.round(secondsLeft));
+      const line = `${what} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left · ${seen}`;
+      stream.write(clearLine + line.slice(0, (stream.columns || 80) - 1));
+      shown = true;
+    },
+    /** Something is done; a line of its own in a pipe. */
+    finished(line: string): void {
+      if (!terminal) say(line);
+    },
+    say,
+    clear,
+  };
 }

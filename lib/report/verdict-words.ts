@@ -1,8 +1,9 @@
-// A comparison in words, and as a cell of a table.
+// The one notation of an effect in words. The plots of a page use it, too.
 import { hasRatio } from '../analysis/comparisons.ts';
 import { isLatency, latencyMetrics, metricNames } from '../analysis/metric.ts';
 import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
-import { times, tolerance } from '../format.ts';
+import { change, percent, times, tolerance } from '../format.ts';
+import type { Cell } from './table.ts';
 import type {
   BesideRatio,
   Comparison,
@@ -12,8 +13,25 @@ import type {
   VariantResult,
   Verdict,
 } from '../result/result.ts';
-import { amount } from './amount.ts';
-import type { Cell } from './table.ts';
+
+/** From this ratio on an effect is given in times, below it in percent. */
+const double = 2;
+
+/** Only the end of an interval is more, of rounds that are far apart. */
+const most = 1e6;
+
+/**
+ * A ratio as an effect: "+8.9 %", and from double on "6 times". `isShare`: as a share of the baseline's, "22 %", as for CPU time.
+ * An end of an interval has the notation of the ratio that it belongs to, `as`.
+ */
+export function amount(ratio: number, isShare = false, as = ratio): string {
+  if (ratio > most) return 'over 1,000,000 times';
+  if (as >= double) return `${Number(ratio.toPrecision(3)).toLocaleString('en-US')} times`;
+  if (!isShare) return change(ratio);
+  return Math.abs(as - 1) < 0.1 ? `${Number((100 * ratio).toFixed(1))} %` : percent(ratio);
+}
+
+// A comparison in words, and as a cell of a table.
 
 /** An effect with what it is of: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
 export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {

@@ -10,13 +10,13 @@ import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
 import {
+  type RoundIntegrity,
   checkRounds,
   roundPoint,
   runPoint,
   sentencePoints,
   serverSamplePoints,
   tablePoints,
-  type RoundIntegrity,
 } from '../store/index.ts';
 import { quoteString } from '../store/line-protocol.ts';
 import { benchRound } from '../store/schema.ts';

@@ -6,15 +6,8 @@ import { comparable } from '../../lib/analysis/verdict.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
-import { columnsOf, DashboardDatabase, dashboardOf, type Choice } from '../dashboard-database.ts';
-import {
-  expectedBuckets,
-  expectedIntervals,
-  expectedLinkRounds,
-  expectedPhaseRows,
-  expectedRows,
-  type Cell,
-} from '../dashboard-figures.ts';
+import { type Choice, DashboardDatabase, columnsOf, dashboardOf } from '../dashboard-database.ts';
+import { type Cell, expectedBuckets, expectedIntervals, expectedLinkRounds, expectedPhaseRows, expectedRows } from '../dashboard-figures.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';

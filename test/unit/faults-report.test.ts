@@ -1,7 +1,7 @@
 // Results that would take for ever, and figures that have to agree with each other.
 import { expect, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
-import { tableParts } from '../../lib/report/parts.ts';
+import { tableParts } from '../../lib/report/run-tables.ts';
 import { checkResult } from '../../lib/result/schema.ts';
 import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 

@@ -4,12 +4,12 @@ import { describe, expect, it, test } from 'vitest';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { UserError } from '../../lib/errors.ts';
 import {
+  type Candidate,
+  type Surroundings,
   candidatesOf,
   checkKnobs,
   readKnobs,
   whyNot,
-  type Candidate,
-  type Surroundings,
 } from '../../lib/knobs/catalogue.ts';
 import { changeLines } from '../../lib/servers/own/changes.ts';
 import { layable } from '../../lib/servers/own/own-config.ts';

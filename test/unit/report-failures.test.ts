@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { report } from '../../lib/cli/run-output.ts';
-import { variantTable } from '../../lib/report/columns.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { UserError } from '../../lib/errors.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
-import { textOf, type Table } from '../../lib/report/table.ts';
+import { type Table, textOf } from '../../lib/report/table.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';

@@ -3,8 +3,11 @@ import { readFileSync } from 'node:fs';
 import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { configDifferences, configsHtml } from '../../lib/report/html/configs.ts';
-import { differencesHtml } from '../../lib/report/html/differences.ts';
+import {
+  configDifferences,
+  configsHtml,
+  differencesHtml,
+} from '../../lib/report/html/differences.ts';
 import type {
   Bars,
   Figure,
@@ -14,20 +17,18 @@ import type {
   Streams,
 } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
-import { writeHtmlReport } from '../../lib/report/html/index.ts';
-import { html, Html, scriptJson } from '../../lib/report/html/markup.ts';
-import { tableHtml } from '../../lib/report/html/page.ts';
-import { percentileFigures } from '../../lib/report/html/percentiles.ts';
-import { roundFigures } from '../../lib/report/html/rounds.ts';
-import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { severalPage } from '../../lib/report/html/several-page.ts';
+import { htmlReport, writeHtmlReport } from '../../lib/report/html/run-page.ts';
+import { Html, html, scriptJson, tableHtml } from '../../lib/report/html/markup.ts';
 import {
   histogramFigures,
   ladderFigures,
+  percentileFigures,
   ratioFigures,
+  roundFigures,
   streamFigures,
-} from '../../lib/report/html/shapes.ts';
-import { tableParts } from '../../lib/report/parts.ts';
+} from '../../lib/report/charts.ts';
+import { severalPage } from '../../lib/report/html/several-page.ts';
+import { tableParts } from '../../lib/report/run-tables.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';

@@ -2,16 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { Result } from '../../lib/result/result.ts';
-import { hasPhases, variantTable } from '../../lib/report/columns.ts';
-import { loadPart } from '../../lib/report/load-figures.ts';
+import { hasPhases, loadPart, tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
-import { tableParts } from '../../lib/report/parts.ts';
 import { headingLines } from '../../lib/report/heading.ts';
 import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
-import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
-import { wrapLines } from '../../lib/report/wrap.ts';
-import { textOf, type Table } from '../../lib/report/table.ts';
-import { h2Result, type Figures } from '../fixtures/h2-result.ts';
+import { type Table, terminalTable, textOf, wrapLines } from '../../lib/report/table.ts';
+import { terminalReport } from '../../lib/report/terminal.ts';
+import { type Figures, h2Result } from '../fixtures/h2-result.ts';
 import { latency, noLatency } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 

@@ -1,7 +1,7 @@
 // How a run over networks of its own is shown: the table of the link, marked comparisons, kernel settings, headings.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
-import { variantTable } from '../../lib/report/columns.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { checkResult } from '../../lib/result/schema.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
@@ -10,8 +10,8 @@ import { severalPage } from '../../lib/report/html/several-page.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
 import { findingLines, footnoteLines, kernelSettingLines } from '../../lib/report/sentences.ts';
-import type { Table } from '../../lib/report/table.ts';
-import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
+import { type Table, terminalTable } from '../../lib/report/table.ts';
+import { terminalReport } from '../../lib/report/terminal.ts';
 import type { KernelSetting, NetworkUse } from '../../lib/result/network.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';

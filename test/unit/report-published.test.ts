@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import { finishTable, loadPart } from '../../lib/report/load-figures.ts';
+import { finishTable, loadPart } from '../../lib/report/run-tables.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 

@@ -1,20 +1,24 @@
 // How sure a report says its figures are: ladders, noise, and for what a verdict holds.
 import { describe, expect, test } from 'vitest';
 import { times, tolerance } from '../../lib/format.ts';
-import { variantTable } from '../../lib/report/columns.ts';
-import { ladderOf, ladderPart } from '../../lib/report/bars.ts';
+import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
+import { ladderOf, ladderPart } from '../../lib/report/charts.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
-import { tableParts } from '../../lib/report/parts.ts';
-import { headingLines, type Heading } from '../../lib/report/heading.ts';
-import { noiseFloorLines, roundsLines } from '../../lib/report/certainty.ts';
-import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
-import { textOf } from '../../lib/report/table.ts';
-import { terminalReport, terminalTable } from '../../lib/report/terminal.ts';
+import { type Heading, headingLines } from '../../lib/report/heading.ts';
+import {
+  findingLines,
+  footnoteLines,
+  noiseFloorLines,
+  roundsLines,
+  verdictLines,
+} from '../../lib/report/sentences.ts';
+import { terminalTable, textOf } from '../../lib/report/table.ts';
+import { terminalReport } from '../../lib/report/terminal.ts';
 import { verdictCell } from '../../lib/report/verdict-words.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
-import { h2Result, shippedScenario, type Figures } from '../fixtures/h2-result.ts';
+import { type Figures, h2Result, shippedScenario } from '../fixtures/h2-result.ts';
 import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
 const even = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009];

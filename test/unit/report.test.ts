@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
-import { createRunProgress } from '../../lib/report/run-progress.ts';
+import { createRunProgress } from '../../lib/report/terminal.ts';
 import { headingLines, loadText } from '../../lib/report/heading.ts';
 import {
   findingLines as lines,
@@ -9,8 +9,8 @@ import {
   storedLine,
   warningLines,
 } from '../../lib/report/sentences.ts';
-import { variantTable } from '../../lib/report/columns.ts';
-import { terminalTable } from '../../lib/report/terminal.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
+import { terminalTable } from '../../lib/report/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';

@@ -3,20 +3,20 @@ import { describe, expect, test } from 'vitest';
 import { curveRows, curvesOf } from '../../lib/analysis/curve.ts';
 import { foundRates } from '../../lib/analysis/summarise.ts';
 import { geometricMean } from '../../lib/analysis/statistics.ts';
-import { rateEnd, whyNotKept, type RateEnd } from '../../lib/analysis/within.ts';
+import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/within.ts';
 import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import {
-  highestRate,
   LimitSearch,
+  RateSearch,
+  type SearchStart,
+  highestRate,
   lowestRate,
   mostSteps,
-  RateSearch,
   searchSides,
   stepsAround,
-  type SearchStart,
 } from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
-import { foundLines } from '../../lib/report/curve.ts';
+import { foundLines } from '../../lib/report/sentences.ts';
 import { Disturbance } from '../../lib/runner/round-types.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';

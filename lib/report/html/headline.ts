@@ -5,13 +5,16 @@ import { groupedBy } from '../../analysis/statistics.ts';
 import { markedVerdict } from '../../analysis/verdict.ts';
 import { enumeration, tolerance } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
-import { amount } from '../amount.ts';
-import { noiseFloorLines, partialLines } from '../certainty.ts';
-import { foundLines } from '../curve.ts';
-import { comparisonParts, controlSentence, nothingLines } from '../sentences.ts';
-import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
-import { html, nothing, type Html } from './markup.ts';
-import { paragraphs, unbroken } from './page.ts';
+import { amount, effectText, verdictCell, verdictWord } from '../verdict-words.ts';
+import {
+  comparisonParts,
+  controlSentence,
+  foundLines,
+  noiseFloorLines,
+  nothingLines,
+  partialLines,
+} from '../sentences.ts';
+import { type Html, html, nothing, paragraphs, unbroken } from './markup.ts';
 
 /** A comparison of a run. */
 export interface Shown {

@@ -6,22 +6,22 @@ import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
 import { comparable, minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, success, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
-import { hasPhases, rateText } from '../columns.ts';
+import { hasPhases, rateText } from '../run-tables.ts';
 import { findingLines, footnoteLines } from '../sentences.ts';
 import {
+  type Cell,
+  type Column,
+  type Table,
   figure,
   leftColumn,
   rightColumn,
   tableOf,
-  type Cell,
-  type Column,
-  type Table,
 } from '../table.ts';
 import { cpuCell, verdictCell } from '../verdict-words.ts';
 import { effectsHtml, headline, shownOf } from './headline.ts';
-import { html, nothing, type Html } from './markup.ts';
-import { list, page, paragraphs, tableHtml } from './page.ts';
-import { differingFacts, environmentTable } from './surroundings.ts';
+import { type Html, html, list, nothing, paragraphs, tableHtml } from './markup.ts';
+import { page } from './page.ts';
+import { differingFacts, environmentTable } from '../environment.ts';
 
 /** @param results at least one, in the order in which they are shown */
 export function severalPage(results: readonly Result[]): Promise<string> {

@@ -1,20 +1,20 @@
 // What a run was made on, and what else went on there, as tables.
-import { metricNames } from '../../analysis/metric.ts';
-import { noiseOf, type RoundNoise } from '../../analysis/noise.ts';
-import { wholeRounds } from '../../analysis/phases.ts';
-import { extent, groupedBy } from '../../analysis/statistics.ts';
-import { limitText } from '../../analysis/within.ts';
-import { coreCount, counts, duration, percent, whole } from '../../format.ts';
+import { metricNames } from '../analysis/metric.ts';
+import { type RoundNoise, noiseOf } from '../analysis/noise.ts';
+import { wholeRounds } from '../analysis/phases.ts';
+import { extent, groupedBy } from '../analysis/statistics.ts';
+import { limitText } from '../analysis/within.ts';
+import { coreCount, counts, duration, percent, whole } from '../format.ts';
 import {
   generatorPlace,
   resultHeading,
   serversPlace,
   sizesText,
   variantLoadText,
-} from '../heading.ts';
-import { linkText } from '../network.ts';
-import type { Result, VariantResult } from '../../result/result.ts';
-import { leftColumn, rightColumn, tableOf, type Column, type Table } from '../table.ts';
+} from './heading.ts';
+import { linkText } from './network.ts';
+import { type Column, type Table, leftColumn, rightColumn, tableOf } from './table.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 
 /** `each`: of one variant, where `of` names not all of them, or none. */
 interface Fact {
