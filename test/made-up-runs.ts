@@ -1,11 +1,18 @@
 // Runs of shipped scenarios with made-up figures, written to a database as real ones are.
 import { networkResult } from '../lib/analysis/network.ts';
-import { comparable } from '../lib/analysis/verdict.ts';
+import { comparable } from '../lib/analysis/comparisons.ts';
 import type { Phase, Result } from '../lib/result/result.ts';
-import { findVariants, isRunnable, networkOf } from '../lib/scenario/catalogue.ts';
+import { findVariants } from '../lib/scenario/catalogue.ts';
+import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
-import { type Store, roundPoint, runPoint, sentencePoints, tablePoints } from '../lib/store/index.ts';
+import {
+  type Store,
+  roundPoint,
+  runPoint,
+  sentencePoints,
+  tablePoints,
+} from '../lib/store/index.ts';
 import { type Figures, h2Result } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
 

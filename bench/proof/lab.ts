@@ -1,7 +1,7 @@
 // Runs comparisons for the proof with the project's own runner, in this process.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { mergedLatency } from '../../lib/analysis/merged.ts';
+import { mergedLatency } from '../../lib/analysis/latency.ts';
 import { roundRps } from '../../lib/analysis/phases.ts';
 import { median, total } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';

@@ -2,7 +2,7 @@
 // loads at the rate that was found keep the limit.
 import { geometricMean } from '../../lib/analysis/statistics.ts';
 import { orderOfRound } from '../../lib/runner/plan.ts';
-import { turnsSeconds } from '../../lib/scenario/load/fit.ts';
+import { turnsSeconds } from '../../lib/scenario/load.ts';
 import type { Scenario, Within } from '../../lib/scenario/model.ts';
 import { measureAgainstItself } from './aa.ts';
 import { inContext, oneRound, type Lab } from './lab.ts';

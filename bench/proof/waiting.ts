@@ -1,7 +1,7 @@
 // Whether turns show in what a server makes that waits: servers of known truth, each alone and with others beside it.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { mergedLatency, valuesIn } from '../../lib/analysis/merged.ts';
+import { mergedLatency, valuesIn } from '../../lib/analysis/latency.ts';
 import { roundRps, serverCpuSecondsPerResponse } from '../../lib/analysis/phases.ts';
 import { total } from '../../lib/analysis/statistics.ts';
 import { enumeration, whole } from '../../lib/format.ts';

@@ -1,6 +1,5 @@
 // What a result says of its variants and their comparisons, by their names.
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
-import { comparable } from './verdict.ts';
 
 export function variantOf(
   { variants }: Pick<Result, 'variants'>,
@@ -47,4 +46,30 @@ export function roundRatiosOf(
     const round = variantOf(result, variant)?.rounds[index]?.round ?? index + 1;
     return { round, ratio, apart: outliers.includes(round) };
   });
+}
+
+/** Whether the comparison is one that was measured here. */
+export function comparable(
+  variant: VariantResult | undefined,
+  comparison: Comparison | undefined,
+): comparison is Comparison {
+  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
+}
+
+/** What stands behind a verdict that may be the link's: ", delay not held", or ''. */
+export function delayMark({ delayNotHeld }: Pick<Comparison, 'delayNotHeld'>): string {
+  return delayNotHeld.length === 0 ? '' : ', delay not held';
+}
+
+/** What stands behind a verdict that was made before its time, after which more rounds may take it back: ", not final", or ''. */
+export function notFinalMark({ state }: Pick<Result, 'state'>): string {
+  return state === 'partial' ? ', not final' : '';
+}
+
+/** A verdict with what stands behind it, e.g. "faster, delay not held, not final". */
+export function markedVerdict(
+  { verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>,
+  result: Pick<Result, 'state'>,
+): string {
+  return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
 }

@@ -9,8 +9,7 @@ import type {
   VariantResult,
 } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
-import { measuredBuckets } from './buckets.ts';
-import { meanDistribution, mergedLatency } from './merged.ts';
+import { measuredBuckets, meanDistribution, mergedLatency } from './latency.ts';
 import { median, total } from './statistics.ts';
 
 /** How many rounds the variants have that were run; those that are published only have none. */

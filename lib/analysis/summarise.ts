@@ -3,9 +3,16 @@ import { byName, present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Comparison, FoundRate, NoiseFloor, VariantResult } from '../result/result.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
-import type { MeasuredVariant, RunFacts } from './measured.ts';
-import { mergedDistribution } from './merged.ts';
-import { latencyMetrics, percentilePerRound } from './metric.ts';
+import {
+  type MeasuredVariant,
+  type RunFacts,
+  compareAll,
+  comparePublished,
+  minimumRounds,
+  type Contender,
+  type Pair,
+} from './verdict.ts';
+import { mergedDistribution, latencyMetrics, percentilePerRound } from './latency.ts';
 import { networkResult } from './network.ts';
 import {
   phaseResults,
@@ -16,15 +23,8 @@ import {
   successRatioOf,
   trafficOf,
 } from './phases.ts';
-import { noiseFloorOf } from './rounds-needed.ts';
+import { noiseFloorOf } from './rounds.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
-import {
-  compareAll,
-  comparePublished,
-  minimumRounds,
-  type Contender,
-  type Pair,
-} from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 /** What a scenario asks of its figures beside the rows' own. */

@@ -1,24 +1,29 @@
-// From the rounds' figures to a verdict on one variant against its baseline.
-import { percent, tolerance, whole } from '../format.ts';
-import { byName } from '../present.ts';
+// What figures are computed of.
 import type {
   BesideRatio,
   Comparison,
+  FoundRate,
   LatencyMetric,
   Metric,
   Result,
   Round,
-  Verdict,
   VariantResult,
+  Verdict,
 } from '../result/result.ts';
-import { dependenceOf, falseHolds } from './dependence.ts';
-import { limitOf } from './limit.ts';
-import type { MeasuredVariant, RunFacts } from './measured.ts';
-import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './metric.ts';
-import { outliersOf, swayingRound } from './outliers.ts';
+import type { NetworkSpec } from '../scenario/model.ts';
+import { percent, tolerance, whole } from '../format.ts';
+import { byName } from '../present.ts';
+import {
+  dependenceOf,
+  falseHolds,
+  outliersOf,
+  swayingRound,
+  mostRounds,
+  roundsToDecide,
+} from './rounds.ts';
+import { limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
+import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
 import { isFailing } from './phases.ts';
-import { mostStoodStill, rateOf, stoodStill } from './rate.ts';
-import { mostRounds, roundsToDecide } from './rounds-needed.ts';
 import {
   alphaOf,
   exponential,
@@ -28,6 +33,39 @@ import {
   ratioInterval,
   type RatioInterval,
 } from './statistics.ts';
+
+/** A variant and what was measured of it. Every variant that was run has the same rounds in the same order. */
+export interface MeasuredVariant extends Pick<
+  VariantResult,
+  'name' | 'server' | 'publishedOnly' | 'load' | 'published' | 'note' | 'series' | 'rounds'
+> {
+  /** The variant that its ratio is taken against; absent for a baseline. */
+  against?: string;
+  needsServerCores?: number;
+  /** Absent: the machine's loopback. */
+  network?: NetworkSpec;
+  /** What a search found in each of the rounds, as in FoundRate: with `atLeast` maybe a higher rate. Absent without one. */
+  found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
+  /** What it comes down to on this machine: the files of its config and its workers, as text. Two that are equal in it cannot differ in speed. */
+  setup: string;
+  /** The same with one more core for the server; absent: no other. */
+  setupOnMoreCores?: string;
+}
+
+/** What the figures need to know of the run. */
+export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
+  serverCores: number;
+  generatorCores: number;
+  /** They are the same ones. */
+  sharedCores: boolean;
+  /** Where the servers are, as the person named it; absent: on this machine. */
+  serverHost?: string;
+  looks: readonly number[];
+  /** What was asked to be judged by; absent: requests/s, and where the load sets them p99 and p50 of the latency. */
+  metric?: Metric | undefined;
+}
+
+// From the rounds' figures to a verdict on one variant against its baseline.
 
 /** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
 export const minimumRounds = 4;
@@ -60,32 +98,6 @@ function metricsOf(pair: Pair, { metric }: Rules): readonly Metric[] {
 /** The comparison of a variant that nobody can run here: the article's ratio alone. */
 export function comparePublished(baseline: Contender, variant: Contender): Comparison {
   return { ...without(baseline, variant), verdict: 'none', why: 'published only' };
-}
-
-/** Whether the comparison is one that was measured here. */
-export function comparable(
-  variant: VariantResult | undefined,
-  comparison: Comparison | undefined,
-): comparison is Comparison {
-  return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
-}
-
-/** What stands behind a verdict that may be the link's: ", delay not held", or ''. */
-export function delayMark({ delayNotHeld }: Pick<Comparison, 'delayNotHeld'>): string {
-  return delayNotHeld.length === 0 ? '' : ', delay not held';
-}
-
-/** What stands behind a verdict that was made before its time, after which more rounds may take it back: ", not final", or ''. */
-export function notFinalMark({ state }: Pick<Result, 'state'>): string {
-  return state === 'partial' ? ', not final' : '';
-}
-
-/** A verdict with what stands behind it, e.g. "faster, delay not held, not final". */
-export function markedVerdict(
-  { verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>,
-  result: Pick<Result, 'state'>,
-): string {
-  return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
 }
 
 /** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by one round, or of dependent rounds. */

@@ -1,15 +1,76 @@
 // The closed list of what a reader of the table has to know before trusting it, and how it is found.
-import { change, enumeration, percent, scaledTime, whole } from '../format.ts';
-import type { Comparison, LoadResult, VariantResult, Verdict } from '../result/result.ts';
-import { dependenceOf, falseNotes, type Dependence } from './dependence.ts';
-import { failuresIn, hungText, slowConnectMs } from './failures.ts';
-import { limitOf } from './limit.ts';
-import { noiseTexts, noiseWarnings, type WarningOf } from './noise-warnings.ts';
-import { wholeRounds } from './phases.ts';
-import { lateSends, rateCause, stoodStill } from './rate.ts';
+import { change, enumeration, percent, scaledTime, whole, counts } from '../format.ts';
+import type {
+  Comparison,
+  ErrorCause,
+  LoadResult,
+  Phase,
+  StatusClass,
+  VariantResult,
+  Verdict,
+} from '../result/result.ts';
+import { dependenceOf, falseNotes, type Dependence } from './rounds.ts';
+import {
+  limitOf,
+  lateSends,
+  rateCause,
+  stoodStill,
+  serverShareOf,
+  noiseOf,
+  othersMatter,
+  stealMatters,
+  type RoundNoise,
+} from './limit.ts';
+import { wholeRounds, succeeded, summed } from './phases.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
-import type { MeasuredVariant, RunFacts } from './measured.ts';
-import { minimumRounds } from './verdict.ts';
+import { type MeasuredVariant, type RunFacts, minimumRounds } from './verdict.ts';
+
+type Side = 'server' | 'generator';
+
+/** The rounds in which a share of 0 to 1 of a side's cores was too high, of how many, and the highest of them. */
+interface High {
+  cores: number;
+  share: number;
+  rounds: readonly number[];
+  ofRounds: number;
+}
+
+/** Whether configs pass requests on, and whether what they pass them to is counted apart or, since it could not be told, among the others. */
+type Upstreams = 'none' | 'apart' | 'among-others';
+
+/** A kind of warning is what its words are made of. */
+export type WarningOf<Texts extends Record<string, (about: never) => string>> = {
+  [Kind in keyof Texts]: { kind: Kind } & Parameters<Texts[Kind]>[0];
+}[keyof Texts];
+
+/** Each kind in words, with the next step. `cores` is how many the side has whose share it is. */
+export const noiseTexts = {
+  steal: ({ side, ...seen }: High & { side: Side }) =>
+    `steal time: the host gave others up to ${shareOf(side, seen)}: run again when it is quieter, or on a machine of your own`,
+  'generator-others': (seen: High) =>
+    `others used up to ${shareOf('generator', seen)}, and the server had time left: ` +
+    'requests/s and their differences come out too small, and latencies too long (CPU per request is right): end what else runs on this machine and run again',
+  others: ({ upstreams, host, ...seen }: High & { upstreams: Upstreams; host: string }) => {
+    const used = `used up to ${shareOf('server', seen)}`;
+    if (upstreams === 'none') return `others ${used}: end what else runs on ${host} and run again`;
+    return upstreams === 'apart'
+      ? `others ${used}: end what else runs on ${host}, but not the backend, and run again`
+      : `the backend and other programs ${used}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`;
+  },
+  upstream: (seen: High) =>
+    `the backend used up to ${shareOf('server', seen)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
+};
+
+/** "12 % of the server's cores in every round". */
+function shareOf(side: Side, { share, cores, rounds, ofRounds }: High): string {
+  return `${percent(share)} of the ${side}'s ${cores === 1 ? 'core' : 'cores'} ${inRounds(rounds, ofRounds)}`;
+}
+
+function inRounds(rounds: readonly number[], ofRounds: number): string {
+  if (rounds.length === ofRounds) return ofRounds === 1 ? 'in the only round' : 'in every round';
+  if (rounds.length > 3) return `in ${rounds.length} of ${ofRounds} rounds`;
+  return `in ${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds.toSorted((a, b) => a - b))}`;
+}
 
 type Tls = NonNullable<LoadResult['tls']>;
 
@@ -267,4 +328,208 @@ function baselineWarning(
   if (against === undefined || isCompared || measured.some((one) => one.name === against))
     return [];
   return [{ kind: 'no-baseline', variant: name, baseline: against }];
+}
+
+// Warnings of others' use of the machine. Sides in turns are disturbed alike, so there is none once all verdicts are there, except for
+// the generator's cores: a program there costs the faster server more.
+
+/** From this share of the cores that it can use on a server is kept busy: it has no time to wait for the generator. */
+const busy = 0.95;
+
+/** What a round of a variant saw; `isBusy`: the server was. */
+interface VariantRound {
+  round: number;
+  noise: RoundNoise;
+  isBusy: boolean;
+}
+
+export function noiseWarnings(
+  facts: RunFacts,
+  measured: readonly MeasuredVariant[],
+  comparisons: readonly Comparison[],
+): WarningOf<typeof noiseTexts>[] {
+  const { serverCores, generatorCores, sharedCores, serverHost: host = 'this machine' } = facts;
+  const all = measured.flatMap((variant) =>
+    variant.rounds.flatMap((one): VariantRound[] => {
+      const noise = noiseOf(one);
+      const share = serverShareOf(one, variant, { server: serverCores, generator: generatorCores });
+      return noise === null ? [] : [{ round: one.round, noise, isBusy: (share ?? 0) >= busy }];
+    }),
+  );
+  const tookTurns = measured.every(({ rounds }) =>
+    rounds.every(({ phases }) => phases.every(({ turns }) => (turns?.count ?? 0) > 1)),
+  );
+  const verdicts = comparisons
+    .map(({ verdict }) => verdict)
+    .filter((verdict) => verdict !== 'none');
+  const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
+  const unsettled = settled ? [] : all;
+  // On shared cores the generator itself is one of the server's others, and what others use is missing on both sides.
+  const apart = (rounds: readonly VariantRound[]): readonly VariantRound[] =>
+    sharedCores ? [] : rounds;
+  return [
+    ...warningOn(unsettled, ({ noise }) => noise.serverStealShare, stealMatters, {
+      kind: 'steal',
+      side: 'server',
+      cores: serverCores,
+    }),
+    ...warningOn(unsettled, ({ noise }) => noise.generatorStealShare, stealMatters, {
+      kind: 'steal',
+      side: 'generator',
+      cores: generatorCores,
+    }),
+    ...warningOn(
+      apart(all),
+      ({ noise, isBusy }) => (isBusy ? 0 : noise.generatorOthersShare),
+      othersMatter,
+      { kind: 'generator-others', cores: generatorCores },
+    ),
+    // The backend is part of the measurement, and shares the server's cores if it runs on them.
+    ...warningOn(all, ({ noise }) => noise.upstreamShare ?? 0, othersMatter, {
+      kind: 'upstream',
+      cores: serverCores,
+    }),
+    ...warningOn(apart(unsettled), ({ noise }) => noise.serverOthersShare, othersMatter, {
+      kind: 'others',
+      upstreams: upstreamsOf(all),
+      host,
+      cores: serverCores,
+    }),
+  ];
+}
+
+/** One where a share is at least so high in a round. */
+function warningOn<const Seen>(
+  all: readonly VariantRound[],
+  of: (one: VariantRound) => number,
+  matters: number,
+  seen: Seen,
+): (Seen & Omit<High, 'cores'>)[] {
+  const high = all.filter((one) => of(one) >= matters);
+  const numbers = (some: readonly VariantRound[]): number[] => [
+    ...new Set(some.map(({ round }) => round)),
+  ];
+  return high.length === 0
+    ? []
+    : [
+        {
+          ...seen,
+          share: extent(high.map(of))[1],
+          rounds: numbers(high),
+          ofRounds: numbers(all).length,
+        },
+      ];
+}
+
+function upstreamsOf(all: readonly VariantRound[]): Upstreams {
+  const shares = all.map(({ noise: { upstreamShare } }) => upstreamShare);
+  return shares.includes(null)
+    ? 'among-others'
+    : shares.some((one) => one !== undefined)
+      ? 'apart'
+      : 'none';
+}
+
+// What came of requests that were not answered as they should be, in words.
+
+const causeNames: Readonly<Record<ErrorCause, string>> = {
+  addressNotAvailable: 'no free port',
+  refused: 'refused',
+  reset: 'reset',
+  timedOut: 'timed out',
+  short: 'cut short',
+  other: 'other',
+};
+
+/** What failed, errors before answers, a text each; none where nothing did. */
+export function failuresIn(phases: readonly Phase[]): string[] {
+  return [...errorsTexts(phases), ...answersTexts(phases)];
+}
+
+/** "123 errors (100 timed out, 20 reset, 3 no free port)", the most frequent first; nothing of none. The example is for those that have no name of their own. */
+function errorsTexts(phases: readonly Phase[]): string[] {
+  const errors = total(phases, (phase) => phase.errors.total);
+  if (errors === 0) return [];
+  const causes = summed(phases.map(({ errorCauses }) => errorCauses));
+  const counted = (Object.keys(causeNames) as ErrorCause[])
+    .filter((cause) => causes[cause] > 0)
+    .toSorted((a, b) => causes[b] - causes[a]);
+  const words = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
+  const example = phases.find(
+    (phase) => phase.errors.total > 0 && phase.errorExample,
+  )?.errorExample;
+  if (example !== undefined && (counted.length === 0 || causes.other > 0)) words.push(example);
+  return [`${counts(errors, 'error')}${words.length === 0 ? '' : ` (${words.join(', ')})`}`];
+}
+
+/** More are told together. */
+const mostStatuses = 4;
+
+/** "1,200 answers with 503", one text of each status that there is, the most frequent first. */
+function answersTexts(phases: readonly Phase[]): string[] {
+  const found = Object.entries(wrongAnswers(phases)).toSorted(([, a], [, b]) => b - a);
+  const others = total(found.slice(mostStatuses), ([, count]) => count);
+  return [
+    ...found
+      .slice(0, mostStatuses)
+      .map(([status, count]) => `${counts(count, 'answer')} with ${status}`),
+    ...(others === 0 ? [] : [`${whole(others)} with others`]),
+  ];
+}
+
+/** Answers that did not succeed, as `succeeded` counts: how many with each status, or class of them where no more is known. */
+function wrongAnswers(phases: readonly Phase[]): Record<string, number> {
+  const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
+  const expected = phases[0]?.expected;
+  const responses = {
+    ...summed([none, ...phases.map(({ responses }) => responses)]),
+    ...(expected === undefined ? { '2xx': 0, '3xx': 0 } : { [expected]: 0 }),
+  };
+  const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
+  return Object.fromEntries(
+    (Object.keys(responses) as StatusClass[])
+      .filter((name) => responses[name] > 0)
+      .flatMap((name): [string, number][] => {
+        const known = statuses.filter(([status]) => status[0] === name[0]);
+        return total(known, ([, count]) => count) === responses[name]
+          ? known
+          : [[name, responses[name]]];
+      }),
+  );
+}
+
+/** Younger ones may be answered yet, and so may those that waited for less than so many times p99.9: as the engine counts those that hung. */
+const [youngestHungMs, hangOfLatencies] = [1000, 2];
+
+/** "12 requests were never answered and had waited for more than 1.00 s when the load ended"; '' of none. */
+export function hungText(phases: readonly Phase[]): string {
+  const hanging = phases.filter(({ hung }) => hung > 0);
+  if (hanging.length === 0) return '';
+  const hung = total(hanging, (phase) => phase.hung);
+  const [sinceMs] = extent(
+    hanging.map(({ latencyMs }) => Math.max(hangOfLatencies * latencyMs.p999, youngestHungMs)),
+  );
+  return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than ${scaledTime(sinceMs)} when the load ended`;
+}
+
+/** A connection that a server reopens is made sooner. */
+const slowMs = 500;
+
+/** The longest connect of the windows in which requests hung, in milliseconds; 0 where none was slow. What hung may have waited for one. */
+export function slowConnectMs(phases: readonly Phase[]): number {
+  const longest = Math.max(
+    0,
+    ...phases.filter(({ hung }) => hung > 0).map(({ connectMs }) => connectMs.max),
+  );
+  return longest < slowMs ? 0 : longest;
+}
+
+/** Why none of a variant's requests succeeded, in words; null where one did, and where none was made. */
+export function whyNothing({ rounds }: Pick<VariantResult, 'rounds'>): string | null {
+  const phases = rounds.flatMap((round) => round.phases);
+  if (phases.length === 0 || total(phases, succeeded) > 0) return null;
+  const reasons = [...answersTexts(phases), ...errorsTexts(phases), hungText(phases)].filter(
+    (text) => text !== '',
+  );
+  return reasons.length === 0 ? 'no request ended within the load' : enumeration(reasons);
 }

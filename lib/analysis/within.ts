@@ -3,10 +3,9 @@
 import { percent, scaledTime, whole } from '../format.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
-import { valuesIn } from './merged.ts';
-import { responsesNeeded } from './metric.ts';
+import { valuesIn, responsesNeeded } from './latency.ts';
 import { roundRps, successRatioOf, tolerableFailures } from './phases.ts';
-import { isBehind } from './rate.ts';
+import { isBehind } from './limit.ts';
 
 /** Where less of a rate is made, it is not a pause of the machine that is missing. */
 const overloadedBelow = 0.9;

@@ -3,11 +3,16 @@ import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { enumeration } from '../format.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
-import { isHttp2, protocolNames } from '../scenario/protocols.ts';
-import { readLoadLine, type LoadLine } from '../scenario/load/line.ts';
+import { isHttp2, protocolNames } from '../scenario/load.ts';
+import { readLoadLine, type LoadLine } from '../scenario/load/generators.ts';
 import type { LoadProfile, Page } from '../scenario/model.ts';
-import type { PageList, PageWeights } from '../scenario/page-list.ts';
-import { defaultPort, pathOrUrl, type UrlParts } from '../scenario/url.ts';
+import {
+  type PageList,
+  type PageWeights,
+  defaultPort,
+  pathOrUrl,
+  type UrlParts,
+} from '../scenario/pages.ts';
 import type { Listen } from '../servers/index.ts';
 import type { Given, OfSides } from './compare-given.ts';
 import { asWords } from './words.ts';

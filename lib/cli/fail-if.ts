@@ -1,6 +1,6 @@
 // --fail-if: what a run in CI fails for, beside what it always fails for.
 import { comparisonOf } from '../analysis/comparisons.ts';
-import { isLatency, lessIsBetter, metricNames } from '../analysis/metric.ts';
+import { isLatency, lessIsBetter, metricNames } from '../analysis/latency.ts';
 import { UserError } from '../errors.ts';
 import { enumeration, success, times } from '../format.ts';
 import { unknownWord } from '../nearest.ts';

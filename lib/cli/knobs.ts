@@ -30,7 +30,7 @@ import type { PlanDraft } from '../runner/plan.ts';
 import { readProcessors } from '../machine/processors.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
-import { pagePaths } from '../scenario/page-list.ts';
+import { pagePaths } from '../scenario/pages.ts';
 import { unknownWord } from '../nearest.ts';
 import { type OwnConfig, serverBuild } from '../servers/index.ts';
 import { typed } from '../setup/paths.ts';

@@ -24,7 +24,7 @@ import { writePageFiles } from '../runner/k6-plan.ts';
 import { compileScript } from '../runner/k6.ts';
 import { isLoopback } from '../servers/index.ts';
 import { versionsOf } from '../servers/build.ts';
-import { networkOf } from '../scenario/catalogue.ts';
+import { networkOf } from '../scenario/variants.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';

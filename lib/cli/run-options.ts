@@ -1,5 +1,5 @@
 // The flags of every command that runs a comparison, read and checked before anything is installed or started.
-import { isLatency, metrics } from '../analysis/metric.ts';
+import { isLatency, metrics } from '../analysis/latency.ts';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { whole } from '../format.ts';

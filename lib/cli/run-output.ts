@@ -22,7 +22,7 @@ import type { Comparison, Environment, Result } from '../result/result.ts';
 import { resultJson } from '../result/schema.ts';
 import { writeWhole } from '../write-whole.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
-import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/catalogue.ts';
+import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
 import { typed } from '../setup/paths.ts';
 import { writeExports } from './exports.ts';
 import { failIfCode } from './fail-if.ts';

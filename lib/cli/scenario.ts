@@ -2,7 +2,8 @@
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { makePlan } from '../runner/make-plan.ts';
-import { findScenario, findVariants, loadScenarios, networkOf } from '../scenario/catalogue.ts';
+import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
+import { networkOf } from '../scenario/variants.ts';
 import { typed } from '../setup/paths.ts';
 import { onHosts } from './on-hosts.ts';
 import { perform } from './perform.ts';

@@ -3,7 +3,6 @@
 
 import type { LoadResult, Phase } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
-import type { SearchStart } from './rate-search.ts';
 
 /**
  * Options of `loadgen.run`, one load phase. `url` or `urls` has to be there, and `duration` or `requests`. Durations are
@@ -154,6 +153,13 @@ export interface SearchPlan {
   expected: readonly Pick<Phase, 'expected'>[];
   /** The shortest step; at a low rate it takes as long as its percentile needs. */
   stepSeconds: number;
+}
+
+/** Where a search begins, in requests/s, the factor up to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
+export interface SearchStart {
+  rate: number;
+  factor: number;
+  least: number;
 }
 
 /** What a phase came to: a result for each side; of a search's step, with the rates that they were asked for, in requests/s, and whose turn it was. */

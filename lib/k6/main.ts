@@ -4,7 +4,9 @@ import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
-import { responsesNeeded } from '../analysis/metric.ts';
+import encoding from 'k6/encoding';
+import http, { type RefinedResponse, type ResponseType } from 'k6/http';
+import { responsesNeeded } from '../analysis/latency.ts';
 import {
   loadOverLine,
   loadPlanVariable,
@@ -16,9 +18,11 @@ import {
   type PhaseOutcome,
   type SearchPlan,
   type SideOptions,
+  type Meeting,
 } from './load-plan.ts';
-import { meet } from './meeting.ts';
 import { mostSteps, searchSides } from './rate-search.ts';
+import { line } from '../store/line-protocol.ts';
+import { leftPoint, ofLoad, type LoadName } from './left-results.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 
@@ -137,4 +141,137 @@ function withPages(phase: AlternateOptions): AlternateOptions {
 
 function tell(outcome: PhaseOutcome): void {
   console.log(phaseLinePrefix + JSON.stringify(outcome));
+}
+
+// Where several k6 agree on when to begin, and leave their results: points in the database. Requests for that are k6's own (http_req_*,
+// tagged name=bench_ready); load is loadgen_* alone.
+
+const measurement = 'bench_ready';
+
+/** From when the last one was ready until all begin: each has to have seen by then that all are. */
+const aheadMs = 3000;
+const pollSeconds = 0.2;
+/** So much longer each looks for the others, so that none has given up on one who was ready in time. */
+const graceMs = 2000;
+
+/** A database that restarts is asked again, so often. */
+const tries = 10;
+
+/** When all begin, milliseconds since 1970 by this machine's clock, and where the outcome of a phase (from 1) is left. */
+export interface Met {
+  beginsAtMs: number;
+  leave(phase: number, outcome: PhaseOutcome): void;
+}
+
+/**
+ * Says that this instance is ready, and waits until all are. The begin is agreed on by the database's clock, since machines' clocks differ.
+ * @param begins of the execution segments of all, in their order
+ * @throws Error when the database does not answer as it should, the run was made before, or some are not ready in time
+ */
+export function meet(
+  meeting: Meeting,
+  { tags, phases, instances = 1 }: LoadPlan,
+  begins: readonly string[],
+): Met {
+  const instance =
+    begins.indexOf((exec.test.options.executionSegment ?? '0:1').split(':')[0] as string) + 1;
+  const all = { ...tags, ...phases[0]?.sides[0]?.tags };
+  const load: LoadName = {
+    run: all['run'] as string,
+    variant: all['variant'] as string,
+    round: all['round'] as string,
+  };
+  const withinMs = 1000 * meeting.withinSeconds;
+  const deadlineMs = Date.now() + withinMs + graceMs;
+  const mine = String(instance);
+  if (readyIn(meeting, load).has(mine))
+    throw new Error(
+      `${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests anew for another run`,
+    );
+  const post = (point: string): RefinedResponse<ResponseType | undefined> =>
+    http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, point, params());
+  const write = (ready: number): void =>
+    requireOk(meeting, post(line(measurement, { ...load, instance: mine }, { ready })));
+  // For a series that is new the database takes far longer than a round trip.
+  write(0);
+  const beforeMs = Date.now();
+  write(1);
+  const writtenMs = (beforeMs + Date.now()) / 2;
+  for (;;) {
+    const ready = readyIn(meeting, load);
+    const own = ready.get(mine);
+    const inTime = (at = Infinity): boolean => at - Math.min(...ready.values()) <= withinMs;
+    const missing = begins
+      .map((_, index) => String(index + 1))
+      .filter((one) => !inTime(ready.get(one)));
+    if (own !== undefined && missing.length === 0) {
+      return {
+        beginsAtMs: Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs),
+        leave(phase, outcome) {
+          const point = leftPoint(load, instance, phase, outcome, writtenMs - own);
+          let response = post(point);
+          for (
+            let tried = 1;
+            (response.status === 0 || response.status >= 500) && tried < tries;
+            tried++
+          ) {
+            sleep(1);
+            response = post(point);
+          }
+          requireOk(meeting, response);
+        },
+      };
+    }
+    if (ready.size >= instances || Date.now() > deadlineMs) {
+      throw new Error(
+        `generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${meeting.withinSeconds} s: see why, and print the manifests anew`,
+      );
+    }
+    sleep(pollSeconds);
+  }
+}
+
+/** When each instance that is ready became so, by the database's clock, in milliseconds since 1970. */
+function readyIn(meeting: Meeting, load: LoadName): Map<string, number> {
+  const response = http.post(
+    `${meeting.url}/query?epoch=ms`,
+    {
+      db: meeting.database,
+      q: `SELECT "ready" FROM ${measurement} WHERE ${ofLoad(load)} AND "ready" = 1 GROUP BY "instance"`,
+    },
+    params(),
+  );
+  requireOk(meeting, response);
+  const { results: [result] = [] } = response.json() as unknown as {
+    results?: {
+      error?: string;
+      series?: { tags: { instance: string }; values: [number, number][] }[];
+    }[];
+  };
+  if (result?.error !== undefined) throw new Error(`InfluxDB at ${meeting.url}: ${result.error}`);
+  return new Map(
+    (result?.series ?? []).map(({ tags, values }) => [tags.instance, values[0]?.[0] as number]),
+  );
+}
+
+function requireOk(
+  { url }: Meeting,
+  { status, error, body }: RefinedResponse<ResponseType | undefined>,
+): void {
+  if (status >= 200 && status < 300) return;
+  throw new Error(
+    `InfluxDB at ${url}, where generators meet, ${status === 0 ? `does not answer: ${error}` : `says ${status}: ${String(body).trim().slice(0, 200)}`}`,
+  );
+}
+
+function params(): {
+  headers: Record<string, string>;
+  redirects: number;
+  timeout: string;
+  tags: Record<string, string>;
+} {
+  const [user = '', password = ''] = [__ENV['K6_INFLUXDB_USERNAME'], __ENV['K6_INFLUXDB_PASSWORD']];
+  const headers: Record<string, string> =
+    password === '' ? {} : { Authorization: `Basic ${encoding.b64encode(`${user}:${password}`)}` };
+  return { headers, redirects: 0, timeout: '5s', tags: { name: measurement } };
 }

@@ -4,14 +4,7 @@ import { geometricMean } from '../analysis/statistics.ts';
 import { isHopeless, isKept, rateEnd, type RateEnd } from '../analysis/within.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
-import type { PhaseOutcome } from './load-plan.ts';
-
-/** Where a search begins, in requests/s, the factor up to the next rate, which grows until both sides of the limit are known, and the lowest rate that is tried. */
-export interface SearchStart {
-  rate: number;
-  factor: number;
-  least: number;
-}
+import type { PhaseOutcome, SearchStart } from './load-plan.ts';
 
 /** In requests/s. The engine takes no higher one. */
 export const highestRate = 10_000_000;

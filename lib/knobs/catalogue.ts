@@ -19,7 +19,7 @@ import {
 } from '../form.ts';
 import { counts } from '../format.ts';
 import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
-import { isHttp2 } from '../scenario/protocols.ts';
+import { isHttp2 } from '../scenario/load.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
 import type { Build, Listen } from '../servers/index.ts';
 import type { Change, Facts } from '../servers/own/changes.ts';

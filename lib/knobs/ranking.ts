@@ -1,7 +1,7 @@
 // From the runs' comparisons to what helps, what does nothing here, and what harms.
 import { parse as parseYaml } from 'yaml';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
-import { lessIsBetter } from '../analysis/metric.ts';
+import { lessIsBetter } from '../analysis/latency.ts';
 import { halfWidth } from '../analysis/statistics.ts';
 import { percent, times, tolerance, whole } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';

@@ -18,7 +18,7 @@ import {
 import { mergeInstances, type InstanceEnd, byOurClocks } from '../runner/generators.ts';
 import { expectedOf } from '../runner/k6-plan.ts';
 import type { PlannedVariant } from '../runner/plan.ts';
-import { configOf, pageOf } from '../scenario/catalogue.ts';
+import { configOf, pageOf } from '../scenario/variants.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { checkRounds, type Store } from '../store/index.ts';

@@ -7,9 +7,9 @@ import { dividedPlan } from '../runner/generators.ts';
 import { ownVariables, compileScript } from '../runner/k6.ts';
 import { writePageFiles, loadPlanFor } from '../runner/k6-plan.ts';
 import type { PlannedVariant } from '../runner/plan.ts';
-import { fitVariantLoad, pageOf, type RunnableVariant } from '../scenario/catalogue.ts';
-import { shownHeaders } from '../scenario/load/secrets.ts';
-import type { Load } from '../scenario/load/fit.ts';
+import { fitVariantLoad, pageOf, type RunnableVariant } from '../scenario/variants.ts';
+import { shownHeaders } from '../scenario/load/flags.ts';
+import type { Load } from '../scenario/load.ts';
 import { ownOutput } from '../store/k6-output.ts';
 import {
   configMap,

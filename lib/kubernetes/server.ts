@@ -8,7 +8,7 @@ import {
   networkOf,
   pageOf,
   type RunnableVariant,
-} from '../scenario/catalogue.ts';
+} from '../scenario/variants.ts';
 import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
 import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';

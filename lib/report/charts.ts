@@ -1,9 +1,26 @@
 // Tables with bars: answers by latency, a ladder step by step, and requests/s by concurrent streams.
-import { allBuckets, publishedBuckets, quantileBucket, sameBucket } from '../analysis/buckets.ts';
-import { comparisonOf, measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
-import { type CurvePoint, type CurveRow, curveRows, curvesOf } from '../analysis/curve.ts';
-import { mergedLatency } from '../analysis/merged.ts';
-import { isLatency } from '../analysis/metric.ts';
+import {
+  allBuckets,
+  publishedBuckets,
+  quantileBucket,
+  sameBucket,
+  mergedLatency,
+  isLatency,
+} from '../analysis/latency.ts';
+import {
+  comparisonOf,
+  measuredComparisons,
+  roundRatiosOf,
+  comparable,
+} from '../analysis/comparisons.ts';
+import {
+  type CurvePoint,
+  type CurveRow,
+  curveRows,
+  curvesOf,
+  streamSweep,
+  streamsOf,
+} from '../analysis/curve.ts';
 import {
   isFailing,
   responsesOf,
@@ -11,8 +28,7 @@ import {
   serverCpuSecondsPerResponse,
 } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { streamSweep, streamsOf } from '../analysis/stream-sweep.ts';
-import { comparable, minimumRounds } from '../analysis/verdict.ts';
+import { minimumRounds } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import {
   bar,
@@ -39,9 +55,8 @@ import type {
   Result,
   VariantResult,
 } from '../result/result.ts';
-import { isAtRate } from '../scenario/load/fit.ts';
+import { isAtRate, protocolNames } from '../scenario/load.ts';
 import type { Published } from '../scenario/model.ts';
-import { protocolNames } from '../scenario/protocols.ts';
 
 /** How long the longest bars are, in characters. */
 const barWidths = { histogram: 12, ladder: 24, streams: 40 };

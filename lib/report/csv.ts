@@ -1,8 +1,7 @@
 // A result as a flat table for other programs: RFC 4180, one row per variant, units in the columns' names.
-import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
-import { mergedLatency } from '../analysis/merged.ts';
+import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
+import { mergedLatency } from '../analysis/latency.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { comparable } from '../analysis/verdict.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 
 type Value = string | number | null | undefined;

@@ -1,6 +1,6 @@
 // What a run was made on, and what else went on there, as tables.
-import { metricNames } from '../analysis/metric.ts';
-import { type RoundNoise, noiseOf } from '../analysis/noise.ts';
+import { metricNames } from '../analysis/latency.ts';
+import { type RoundNoise, noiseOf } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { extent, groupedBy } from '../analysis/statistics.ts';
 import { limitText } from '../analysis/within.ts';

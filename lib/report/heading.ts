@@ -13,9 +13,8 @@ import { formatCpuList } from '../machine/processors.ts';
 import { present } from '../present.ts';
 import { networksText } from './network.ts';
 import type { Environment, Result, VariantResult } from '../result/result.ts';
-import type { Load } from '../scenario/load/fit.ts';
+import { type Load, protocolNames } from '../scenario/load.ts';
 import type { LoadProfile } from '../scenario/model.ts';
-import { protocolNames } from '../scenario/protocols.ts';
 
 /** Where servers and load generator are, as in Environment. */
 type Where = Pick<

@@ -1,10 +1,14 @@
 // What a report shows beside sentences, in the terminal and in Markdown alike.
-import { comparisonOf, measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
+import {
+  comparisonOf,
+  measuredComparisons,
+  roundRatiosOf,
+  comparable,
+} from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
 import { phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
-import { rateOf } from '../analysis/rate.ts';
+import { rateOf } from '../analysis/limit.ts';
 import { total } from '../analysis/statistics.ts';
-import { comparable } from '../analysis/verdict.ts';
 import {
   exactPercent,
   hundredths,

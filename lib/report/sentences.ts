@@ -1,13 +1,19 @@
 // What stands around the table in words. The same lines in the terminal and in Markdown.
-import { hasRatio, measuredComparisons, variantOf } from '../analysis/comparisons.ts';
-import { whyNothing } from '../analysis/failures.ts';
-import { limitOf, usableCores } from '../analysis/limit.ts';
-import { metricNames } from '../analysis/metric.ts';
+import {
+  hasRatio,
+  measuredComparisons,
+  variantOf,
+  delayMark,
+  markedVerdict,
+  notFinalMark,
+} from '../analysis/comparisons.ts';
+import { whyNothing } from '../analysis/warnings.ts';
+import { limitOf, usableCores, rateCause, rateOf } from '../analysis/limit.ts';
+import { metricNames } from '../analysis/latency.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { rateCause, rateOf } from '../analysis/rate.ts';
 import { groupedBy } from '../analysis/statistics.ts';
-import { type Point, type StreamSweep, streamSweep, streamsOf } from '../analysis/stream-sweep.ts';
-import { delayMark, markedVerdict, notFinalMark, verdictOf } from '../analysis/verdict.ts';
+import { type Point, type StreamSweep, streamSweep, streamsOf } from '../analysis/curve.ts';
+import { verdictOf } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import {
   enumeration,
@@ -32,7 +38,7 @@ import type {
   VariantResult,
   Verdict,
 } from '../result/result.ts';
-import { isAtRate } from '../scenario/load/fit.ts';
+import { isAtRate } from '../scenario/load.ts';
 
 /** What was found, and what has to be known with it. */
 export function findingLines(result: Result): string[] {

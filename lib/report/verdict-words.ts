@@ -1,7 +1,7 @@
 // The one notation of an effect in words. The plots of a page use it, too.
-import { hasRatio } from '../analysis/comparisons.ts';
-import { isLatency, latencyMetrics, metricNames } from '../analysis/metric.ts';
-import { delayMark, minimumRounds, notFinalMark } from '../analysis/verdict.ts';
+import { hasRatio, delayMark, notFinalMark } from '../analysis/comparisons.ts';
+import { isLatency, latencyMetrics, metricNames } from '../analysis/latency.ts';
+import { minimumRounds } from '../analysis/verdict.ts';
 import { change, percent, times, tolerance } from '../format.ts';
 import type { Cell } from './table.ts';
 import type {

@@ -1,20 +1,20 @@
 // What a run knows so far, as its result.
 import { foundRates, summarise } from '../analysis/summarise.ts';
-import type { MeasuredVariant } from '../analysis/measured.ts';
+import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import {
   baselineName,
   configOf,
-  findVariants,
   isOwn,
   loadOf,
   networkOf,
   pageOf,
   programOf,
-} from '../scenario/catalogue.ts';
-import type { Load } from '../scenario/load/fit.ts';
-import { shownHeaders } from '../scenario/load/secrets.ts';
+} from '../scenario/variants.ts';
+import { findVariants } from '../scenario/catalogue.ts';
+import type { Load } from '../scenario/load.ts';
+import { shownHeaders } from '../scenario/load/flags.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';

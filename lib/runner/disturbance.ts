@@ -4,7 +4,7 @@ import { Disturbance, RoundFailure } from './round-types.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { hundredths, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
-import { isOwn } from '../scenario/catalogue.ts';
+import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { PlannedVariant } from './plan.ts';

@@ -1,5 +1,5 @@
 // One load made by several generators, each a k6 with its execution segment.
-import { mergedDistribution, pooledDistribution } from '../analysis/merged.ts';
+import { mergedDistribution, pooledDistribution } from '../analysis/latency.ts';
 import { responsesOf, summed } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';

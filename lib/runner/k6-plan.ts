@@ -1,24 +1,24 @@
 // The load of a group as k6 gets it: its load plan and the files with its pages.
+import { createHash } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type {
   AlternateOptions,
   LoadOptions,
   LoadPlan,
   SearchPlan,
+  SearchStart,
   SideOptions,
 } from '../k6/load-plan.ts';
-import { mostSteps, type SearchStart } from '../k6/rate-search.ts';
+import { mostSteps } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
-import { isAtRate, type Load } from '../scenario/load/fit.ts';
+import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
-import { serverNameOf } from '../scenario/url.ts';
+import { serverNameOf, type PageWeights } from '../scenario/pages.ts';
 import { isOwn, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import { expectedSeconds, type Group, type Plan, type PlannedVariant } from './plan.ts';
-import { createHash } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { PageWeights } from '../scenario/page-list.ts';
 
 /** A count of requests may take this many times longer than expected; a duration ends by itself. */
 const patience = 20;

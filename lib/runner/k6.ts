@@ -1,11 +1,13 @@
 // Runs k6 on a load plan and reads what it writes.
-import { RoundFailure } from './round-types.ts';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { closeSync, openSync, readSync, watch } from 'node:fs';
+import path from 'node:path';
+import { build } from 'esbuild';
+import { RoundFailure } from './round-types.ts';
 import {
   k6Files,
   loadPlanVariable,
@@ -15,14 +17,12 @@ import {
   loadOverLine,
   phaseLinePrefix,
 } from '../k6/load-plan.ts';
-import { shownHeaders } from '../scenario/load/secrets.ts';
+import { shownHeaders } from '../scenario/load/flags.ts';
 import { startLogged, weighSession, withoutVariables } from '../process.ts';
 import { causeLine, lastLines } from '../log-file.ts';
 import type { Interrupt } from '../interrupt.ts';
 import { isFull } from './results-folder.ts';
-import { closeSync, openSync, readSync, watch } from 'node:fs';
 import { ifThere, textOf } from '../read-if-there.ts';
-import path from 'node:path';
 
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 

@@ -3,7 +3,7 @@ import { loadPlanFor } from './k6-plan.ts';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration, whole } from '../format.ts';
-import { isAtRate } from '../scenario/load/fit.ts';
+import { isAtRate } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
   atRates,

@@ -1,7 +1,7 @@
 // A plan: the variants that are run, their groups in each round, and how long it takes.
 import type { Metric } from '../result/result.ts';
-import { type RunnableVariant, networkOf, pageOf } from '../scenario/catalogue.ts';
-import { type Load, isAtRate } from '../scenario/load/fit.ts';
+import { type RunnableVariant, networkOf, pageOf } from '../scenario/variants.ts';
+import { type Load, isAtRate } from '../scenario/load.ts';
 import type { Scenario, Variant, Within, NetworkSpec, Page } from '../scenario/model.ts';
 import type { Cores } from '../machine/cores.ts';
 

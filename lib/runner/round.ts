@@ -14,7 +14,7 @@ import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import type { Phase } from '../result/result.ts';
-import { pageOf, configOf, isOwn, networkOf } from '../scenario/catalogue.ts';
+import { pageOf, configOf, isOwn, networkOf } from '../scenario/variants.ts';
 import type { Within, Page } from '../scenario/model.ts';
 import {
   isStarted,
@@ -34,7 +34,7 @@ import { phasesOf, underLoad, type Measurement } from './under-load.ts';
 import { UserError } from '../errors.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { present } from '../present.ts';
-import type { Load } from '../scenario/load/fit.ts';
+import type { Load } from '../scenario/load.ts';
 
 /**
  * Loads one group in one round, and returns what each of its sides came to. Everything it started has ended when it returns or throws.

@@ -1,7 +1,7 @@
 // The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { roundToRepeat } from '../analysis/outliers.ts';
+import { roundToRepeat } from '../analysis/rounds.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { warningText, type Warning } from '../analysis/warnings.ts';
 import { messageOf, UserError } from '../errors.ts';

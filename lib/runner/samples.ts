@@ -3,7 +3,7 @@ import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { LoadResult, Noise } from '../result/result.ts';
-import type { Load } from '../scenario/load/fit.ts';
+import type { Load } from '../scenario/load.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading, Throttling } from '../machine/usage.ts';

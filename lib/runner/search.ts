@@ -6,14 +6,8 @@ import { extent, geometricMean } from '../analysis/statistics.ts';
 import { isKept, limitText, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
-import type { PhaseOutcome } from '../k6/load-plan.ts';
-import {
-  highestRate,
-  LimitSearch,
-  lowestRate,
-  stepsAround,
-  type SearchStart,
-} from '../k6/rate-search.ts';
+import type { PhaseOutcome, SearchStart } from '../k6/load-plan.ts';
+import { highestRate, LimitSearch, lowestRate, stepsAround } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { randomNumbers, type PlannedVariant } from './plan.ts';

@@ -1,11 +1,10 @@
 // What the database gets of a run beside k6's samples: those of its servers, and the wide points that the dashboards select.
-import { comparisonOf } from '../analysis/comparisons.ts';
+import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
-import { isLatency } from '../analysis/metric.ts';
+import { isLatency } from '../analysis/latency.ts';
 import { networkResult } from '../analysis/network.ts';
 import { roundRps, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { comparable } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
@@ -20,7 +19,7 @@ import {
 } from '../store/index.ts';
 import { quoteString } from '../store/line-protocol.ts';
 import { benchRound } from '../store/schema.ts';
-import { programOf } from '../scenario/catalogue.ts';
+import { programOf } from '../scenario/variants.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
 import type { Plan, PlannedVariant } from './plan.ts';

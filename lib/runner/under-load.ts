@@ -8,7 +8,7 @@ import { sharesCores } from '../machine/cores.ts';
 import { interruptsApart, watchMachine, watchThrottling } from '../machine/usage.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import type { LoadResult, Phase } from '../result/result.ts';
-import { pageOf } from '../scenario/catalogue.ts';
+import { pageOf } from '../scenario/variants.ts';
 import { isStarted, stoppedIn, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { watchProcess } from '../servers/usage.ts';
 import {

@@ -1,13 +1,12 @@
 // Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
-import { problemOfHeader } from './load/headers.ts';
+import { problemOfHeader } from './load/flags.ts';
 import { commandWords } from './load/shell-words.ts';
-import { defaultTimeoutSeconds } from './load/fit.ts';
+import { defaultTimeoutSeconds, isHttp2 } from './load.ts';
 import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
-import { isPath } from './own-files.ts';
-import { problemOfForm } from './schema.ts';
 import {
+  isPath,
   baselineName,
   isConfigured,
   isOwn,
@@ -16,7 +15,7 @@ import {
   networkOf,
   pageOf,
 } from './variants.ts';
-import { isHttp2 } from './protocols.ts';
+import { problemOfForm } from './schema.ts';
 
 /** Checks a scenario and returns it unchanged. Throws a UserError that names the field when something is wrong. */
 export function defineScenario(scenario: Scenario): Scenario {

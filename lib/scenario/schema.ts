@@ -42,7 +42,7 @@ import type {
   Variant,
   Within,
 } from './model.ts';
-import { mostPages, mostWeight, type PageWeights } from './page-list.ts';
+import { mostPages, mostWeight, type PageWeights } from './pages.ts';
 
 /** Rounds that a run may have, by a scenario or a flag. */
 export const mostRounds = 1000;

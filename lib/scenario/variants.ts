@@ -1,7 +1,7 @@
 // What a variant takes from its scenario, and a scenario's variants at several rates.
 import path from 'node:path';
 import { whole } from '../format.ts';
-import { fitLoad, type FitOptions, type Load } from './load/fit.ts';
+import { fitLoad, type FitOptions, type Load } from './load.ts';
 import { commandWords } from './load/shell-words.ts';
 import type {
   ConfiguredServer,
@@ -125,4 +125,9 @@ function atRate(
     rate,
     requests: Math.max(1, Math.round(rate * secondsAtRate)),
   };
+}
+
+/** Whether a config or docroot is named by its path. */
+export function isPath(name: string): boolean {
+  return /^(\/|\.{1,2}(\/|$))/.test(name);
 }

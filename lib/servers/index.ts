@@ -11,7 +11,7 @@ import type {
   ServerName,
   ServerSpec,
 } from '../scenario/model.ts';
-import { pagePaths } from '../scenario/page-list.ts';
+import { pagePaths } from '../scenario/pages.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { serverBuild } from './build.ts';

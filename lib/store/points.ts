@@ -1,11 +1,8 @@
 // Writes bakeoff's own points by the catalogue in schema.ts.
-import { publishedBuckets, sameBucket } from '../analysis/buckets.ts';
-import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
-import { curvesOf } from '../analysis/curve.ts';
-import { metricNames } from '../analysis/metric.ts';
+import { publishedBuckets, sameBucket, metricNames } from '../analysis/latency.ts';
+import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
+import { curvesOf, streamsOf, streamSweep } from '../analysis/curve.ts';
 import { phasePairs } from '../analysis/phases.ts';
-import { streamsOf, streamSweep } from '../analysis/stream-sweep.ts';
-import { comparable } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import { bucketLabel } from '../format.ts';
 import type { Phase, Result } from '../result/result.ts';

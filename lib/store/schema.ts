@@ -2,7 +2,7 @@
 // field holds. points.ts writes by it, and the dashboards read by it. What a figure means is said where it comes from, in lib/result.
 // Numbers are stored as floats; a figure that is not there is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import { hasRatio } from '../analysis/comparisons.ts';
+import { hasRatio, markedVerdict } from '../analysis/comparisons.ts';
 import type { CurvePoint } from '../analysis/curve.ts';
 import { delayText } from '../analysis/network.ts';
 import {
@@ -13,7 +13,6 @@ import {
   wholeRounds,
 } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { markedVerdict } from '../analysis/verdict.ts';
 import { times } from '../format.ts';
 import type { NetworkResult } from '../result/network.ts';
 import type {

@@ -2,12 +2,19 @@
 // what takes too long to run, or differs from run to run.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DashboardName } from '../../dashboards/names.ts';
-import { comparable } from '../../lib/analysis/verdict.ts';
+import { comparable } from '../../lib/analysis/comparisons.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { type Choice, DashboardDatabase, columnsOf, dashboardOf } from '../dashboard-database.ts';
-import { type Cell, expectedBuckets, expectedIntervals, expectedLinkRounds, expectedPhaseRows, expectedRows } from '../dashboard-figures.ts';
+import {
+  type Cell,
+  expectedBuckets,
+  expectedIntervals,
+  expectedLinkRounds,
+  expectedPhaseRows,
+  expectedRows,
+} from '../dashboard-figures.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';

@@ -1,11 +1,17 @@
 // The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DashboardName, dashboardNames } from '../../dashboards/names.ts';
-import { valuesIn } from '../../lib/analysis/merged.ts';
+import { valuesIn } from '../../lib/analysis/latency.ts';
 import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { DashboardDatabase, columnsOf, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import { expectedLinkRounds, expectedPhaseRows, expectedRoundRows, expectedRows, total } from '../dashboard-figures.ts';
+import {
+  expectedLinkRounds,
+  expectedPhaseRows,
+  expectedRoundRows,
+  expectedRows,
+  total,
+} from '../dashboard-figures.ts';
 import { whyNoNetworks } from '../fixtures/networks.ts';
 import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 

@@ -7,7 +7,7 @@ import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { footnoteLines } from '../../lib/report/sentences.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
-import { configOf } from '../../lib/scenario/catalogue.ts';
+import { configOf } from '../../lib/scenario/variants.ts';
 import { address, command, defineScenario, nginx, wrk } from '../../lib/scenario/index.ts';
 import type { ServerSpec } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';

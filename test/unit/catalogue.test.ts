@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { baselineName, findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
+import { baselineName } from '../../lib/scenario/variants.ts';
+import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/setup/run.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';

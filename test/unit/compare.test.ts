@@ -14,7 +14,7 @@ import { comparisonOf, sameSides, type Launch } from '../../lib/cli/compare-scen
 import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
 import type { Tried } from '../../lib/cli/try-side.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
-import { isRunnable } from '../../lib/scenario/catalogue.ts';
+import { isRunnable } from '../../lib/scenario/variants.ts';
 import {
   address,
   command,
@@ -22,7 +22,7 @@ import {
   nginx as nginxServer,
   wrk,
 } from '../../lib/scenario/index.ts';
-import { readPageList } from '../../lib/scenario/page-list.ts';
+import { readPageList } from '../../lib/scenario/pages.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { checkExports, readExports, writeExports } from '../../lib/cli/exports.ts';
 import { main } from '../../lib/cli/main.ts';
 import { report } from '../../lib/cli/run-output.ts';

@@ -24,7 +24,7 @@ import { scenarioOf } from '../../lib/knobs/scenario.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Result, Verdict } from '../../lib/result/result.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
-import { wrk } from '../../lib/scenario/load/http1.ts';
+import { wrk } from '../../lib/scenario/load/generators.ts';
 import { h2oKind } from '../../lib/servers/h2o.ts';
 import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';

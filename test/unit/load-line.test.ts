@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { ab, h2load, vegeta, weighttp, wrk } from '../../lib/scenario/index.ts';
-import { fitLoad } from '../../lib/scenario/load/fit.ts';
-import { readLoadLine, type LoadLine } from '../../lib/scenario/load/line.ts';
+import { fitLoad } from '../../lib/scenario/load.ts';
+import { readLoadLine, type LoadLine } from '../../lib/scenario/load/generators.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refused } from '../fixtures/refused.ts';
 

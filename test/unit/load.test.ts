@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ab, h2load, vegeta, weighttp, wrk } from '../../lib/scenario/index.ts';
-import { fitLoad } from '../../lib/scenario/load/fit.ts';
+import { fitLoad } from '../../lib/scenario/load.ts';
 import { refused } from '../fixtures/refused.ts';
 
 describe('wrk', () => {

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { meanDistribution, mergedLatency } from '../../lib/analysis/merged.ts';
-import { percentilePerRound, responsesNeeded } from '../../lib/analysis/metric.ts';
+import {
+  meanDistribution,
+  mergedLatency,
+  percentilePerRound,
+  responsesNeeded,
+} from '../../lib/analysis/latency.ts';
 import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { delayText, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
 import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
-import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { NetworkUse } from '../../lib/result/network.ts';
 import type { Phase } from '../../lib/result/result.ts';

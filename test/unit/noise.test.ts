@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { noiseOf } from '../../lib/analysis/noise.ts';
+import { noiseOf } from '../../lib/analysis/limit.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
-import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Noise, Phase } from '../../lib/result/result.ts';
 import { measured, roundsOf } from '../fixtures/comparison.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
-import { readPageList, type PageList } from '../../lib/scenario/page-list.ts';
+import { readPageList, type PageList } from '../../lib/scenario/pages.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refused } from '../fixtures/refused.ts';
 

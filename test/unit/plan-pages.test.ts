@@ -5,10 +5,11 @@ import { expect, test } from 'vitest';
 import type { Group } from '../../lib/runner/plan.ts';
 import { writePageFiles, expectedOf, loadPlanFor } from '../../lib/runner/k6-plan.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
-import { findScenario, type RunnableVariant } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { type RunnableVariant } from '../../lib/scenario/variants.ts';
 import { address } from '../../lib/scenario/index.ts';
 import type { Variant } from '../../lib/scenario/model.ts';
-import { readPageList } from '../../lib/scenario/page-list.ts';
+import { readPageList } from '../../lib/scenario/pages.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');

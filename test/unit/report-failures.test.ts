@@ -1,6 +1,6 @@
 // What is said of loads that were not answered, of rates that were not reached, and of verdicts before their time.
 import { describe, expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';

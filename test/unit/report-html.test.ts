@@ -30,7 +30,7 @@ import {
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { tableParts } from '../../lib/report/run-tables.ts';
 import { textOf } from '../../lib/report/table.ts';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

@@ -1,6 +1,6 @@
 // What the report shows of the HTTP/2 scenarios as they are shipped, beside their articles.
 import { describe, expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { hasPhases, loadPart, tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';

@@ -1,6 +1,6 @@
 // How a run over networks of its own is shown: the table of the link, marked comparisons, kernel settings, headings.
 import { describe, expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { checkResult } from '../../lib/result/schema.ts';

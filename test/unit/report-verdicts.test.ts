@@ -15,7 +15,7 @@ import {
 import { terminalTable, textOf } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
 import { verdictCell } from '../../lib/report/verdict-words.ts';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { type Figures, h2Result, shippedScenario } from '../fixtures/h2-result.ts';

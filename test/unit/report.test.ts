@@ -11,12 +11,12 @@ import {
 } from '../../lib/report/sentences.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { terminalTable } from '../../lib/report/table.ts';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import type { Metric, Result } from '../../lib/result/result.ts';
-import { fitLoad } from '../../lib/scenario/load/fit.ts';
-import { ab, wrk } from '../../lib/scenario/load/http1.ts';
+import { fitLoad } from '../../lib/scenario/load.ts';
+import { ab, wrk } from '../../lib/scenario/load/generators.ts';
 import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');

@@ -7,7 +7,7 @@ import {
   networkOf,
   pageOf,
   programOf,
-} from '../../lib/scenario/catalogue.ts';
+} from '../../lib/scenario/variants.ts';
 import {
   ab,
   address,

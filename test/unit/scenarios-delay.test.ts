@@ -5,13 +5,12 @@ import { describe, expect, test } from 'vitest';
 import {
   baselineName,
   configOf,
-  findVariants,
   isRunnable,
   loadOf,
-  loadScenarios,
   networkOf,
   type RunnableVariant,
-} from '../../lib/scenario/catalogue.ts';
+} from '../../lib/scenario/variants.ts';
+import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/network.ts';

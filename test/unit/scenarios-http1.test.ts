@@ -6,12 +6,11 @@ import { describe, expect, test } from 'vitest';
 import {
   baselineName,
   configOf,
-  findVariants,
   isRunnable,
   loadOf,
-  loadScenarios,
   type RunnableVariant,
-} from '../../lib/scenario/catalogue.ts';
+} from '../../lib/scenario/variants.ts';
+import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type {
   Published,
   PublishedDistribution,

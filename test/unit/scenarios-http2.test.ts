@@ -2,14 +2,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import {
-  baselineName,
-  configOf,
-  findVariants,
-  isRunnable,
-  loadOf,
-  loadScenarios,
-} from '../../lib/scenario/catalogue.ts';
+import { baselineName, configOf, isRunnable, loadOf } from '../../lib/scenario/variants.ts';
+import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type {
   Published,
   PublishedDistribution,

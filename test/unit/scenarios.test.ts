@@ -6,9 +6,9 @@ import {
   fitVariantLoad,
   isRunnable,
   loadOf,
-  loadScenarios,
   networkOf,
-} from '../../lib/scenario/catalogue.ts';
+} from '../../lib/scenario/variants.ts';
+import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
 const scenarios = await loadScenarios();

@@ -4,11 +4,10 @@ import { curveRows, curvesOf } from '../../lib/analysis/curve.ts';
 import { foundRates } from '../../lib/analysis/summarise.ts';
 import { geometricMean } from '../../lib/analysis/statistics.ts';
 import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/within.ts';
-import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
+import type { PhaseOutcome, SearchStart } from '../../lib/k6/load-plan.ts';
 import {
   LimitSearch,
   RateSearch,
-  type SearchStart,
   highestRate,
   lowestRate,
   mostSteps,

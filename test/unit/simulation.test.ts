@@ -1,8 +1,14 @@
 // Whether verdicts are right as often as they say: simulated runs whose true ratio is known. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
-import { dependenceOf, falseNotes } from '../../lib/analysis/dependence.ts';
-import { outliersOf, roundToRepeat, swayingRound } from '../../lib/analysis/outliers.ts';
-import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
+import {
+  dependenceOf,
+  falseNotes,
+  outliersOf,
+  roundToRepeat,
+  swayingRound,
+  noiseFloorOf,
+  roundsToDecide,
+} from '../../lib/analysis/rounds.ts';
 import {
   alphaOf,
   exponential,

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { dependenceOf } from '../../lib/analysis/dependence.ts';
-import { outliersOf } from '../../lib/analysis/outliers.ts';
-import { noiseFloorOf, roundsToDecide } from '../../lib/analysis/rounds-needed.ts';
+import {
+  dependenceOf,
+  outliersOf,
+  noiseFloorOf,
+  roundsToDecide,
+} from '../../lib/analysis/rounds.ts';
 import {
   alphaOf,
   extent,

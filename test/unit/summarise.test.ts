@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
-import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { measured } from '../fixtures/comparison.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/measured.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison } from '../../lib/result/result.ts';
 import { compare, one, second, variant } from '../fixtures/comparison.ts';
 import { latency } from '../fixtures/phase.ts';

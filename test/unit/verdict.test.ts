@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
-import type { MeasuredVariant, RunFacts } from '../../lib/analysis/measured.ts';
-import { unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
+import {
+  type MeasuredVariant,
+  type RunFacts,
+  unsettled,
+  verdictOf,
+} from '../../lib/analysis/verdict.ts';
 import type { Comparison, Noise, Phase } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
 import { facts } from '../fixtures/result.ts';

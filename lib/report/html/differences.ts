@@ -7,7 +7,7 @@ import { variantLoadText } from '../heading.ts';
 import { type Html, html, nothing, tableHtml } from './markup.ts';
 import { leftColumn, rightColumn, tableOf } from '../table.ts';
 import type { Phase, Result, VariantResult } from '../../result/result.ts';
-import { protocolNames } from '../../scenario/protocols.ts';
+import { protocolNames } from '../../scenario/load.ts';
 
 type Fact<Value> = readonly [title: string, of: (side: VariantResult) => Value];
 

@@ -1,8 +1,7 @@
 // Verdicts in words with their size, in their colour, and as bars with their intervals: the first lines of a page.
-import { measuredComparisons } from '../../analysis/comparisons.ts';
-import { isLatency, lessIsBetter } from '../../analysis/metric.ts';
+import { measuredComparisons, markedVerdict } from '../../analysis/comparisons.ts';
+import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
-import { markedVerdict } from '../../analysis/verdict.ts';
 import { enumeration, tolerance } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { amount, effectText, verdictCell, verdictWord } from '../verdict-words.ts';

@@ -1,9 +1,9 @@
 // Several runs in one page: those of one scenario beside each other, different scenarios below each other.
 import { isDeepStrictEqual } from 'node:util';
-import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
+import { comparisonOf, variantOf, comparable } from '../../analysis/comparisons.ts';
 import { isFailing, roundRps } from '../../analysis/phases.ts';
 import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
-import { comparable, minimumRounds } from '../../analysis/verdict.ts';
+import { minimumRounds } from '../../analysis/verdict.ts';
 import { perSecond, success, times } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
 import { hasPhases, rateText } from '../run-tables.ts';

@@ -1,11 +1,17 @@
 // Distributions of several rounds, or of a round's phases, as one.
 import type {
+  BucketShare,
   Distribution,
   HistogramBar,
   LatencyDistribution,
   LatencyFigures,
+  LatencyMetric,
+  Metric,
+  Phase,
+  Round,
 } from '../result/result.ts';
 import { extent, mean, total } from './statistics.ts';
+import type { Published } from '../scenario/model.ts';
 
 /** Of all values of these together. Percentiles are within 0.1 %, as theirs; the rest is exact, but for `withinSd`, which is counted from the histogram. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {
@@ -107,4 +113,102 @@ export function meanDistribution(parts: readonly Distribution[]): Distribution {
     withinSd: mean(parts.map((part) => part.withinSd)),
     max: extent(parts.map((part) => part.max))[1],
   };
+}
+
+// What two variants can be compared by: the figure of each round, and which way is better.
+
+export const latencyMetrics: readonly LatencyMetric[] = ['p50', 'p90', 'p99'];
+export const metrics: readonly Metric[] = ['rps', 'cpu', ...latencyMetrics];
+
+/** As they stand beside a figure. */
+export const metricNames: Readonly<Record<Metric, string>> = {
+  rps: 'requests/s',
+  cpu: 'CPU per request',
+  p50: 'p50',
+  p90: 'p90',
+  p99: 'p99',
+};
+
+/** So many responses a round has to have for that percentile: with fewer than 10 beyond it, it is a matter of chance. */
+export const responsesNeeded: Readonly<Record<LatencyMetric, number>> = {
+  p50: 20,
+  p90: 100,
+  p99: 1000,
+};
+
+/** In milliseconds, of all phases of each round; null where a round has too few responses for it. */
+export function percentilePerRound(
+  rounds: readonly Round[],
+  metric: LatencyMetric,
+): number[] | null {
+  const figures = rounds.flatMap(({ phases }) => {
+    const parts = phases.map(({ latencyMs }) => latencyMs);
+    return total(parts, valuesIn) < responsesNeeded[metric] ? [] : [mergedLatency(parts)[metric]];
+  });
+  return figures.length < rounds.length ? null : figures;
+}
+
+/** Of times less is better. */
+export function lessIsBetter(metric: Metric): boolean {
+  return metric !== 'rps';
+}
+
+export function isLatency(metric: string): metric is LatencyMetric {
+  return latencyMetrics.some((one) => one === metric);
+}
+
+// Responses per latency bucket, published and measured alike.
+
+/** One load phase over all rounds. Empty unless the load asks for buckets. */
+export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
+  return withShares(
+    (phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => ({
+      fromMs,
+      toMs,
+      count: total(phases, (phase) => phase.buckets[index]?.count ?? 0),
+    })),
+  );
+}
+
+/** What the article printed, in milliseconds. Empty where it printed none. */
+export function publishedBuckets(published: Published | null | undefined): BucketShare[] {
+  return withShares(
+    (published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => ({
+      fromMs: fromSeconds * 1000,
+      toMs: toSeconds === null ? null : toSeconds * 1000,
+      count,
+    })),
+  );
+}
+
+function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare[] {
+  const all = total(buckets, ({ count }) => count);
+  return buckets.map((bucket) => ({ ...bucket, share: all === 0 ? 0 : bucket.count / all }));
+}
+
+/** Ends that are written as seconds and as milliseconds differ by a rounding. */
+export function sameBucket(one: BucketShare, other: BucketShare): boolean {
+  const isNear = (a: number, b: number): boolean => a === b || Math.abs(a - b) < 1e-6;
+  return isNear(one.fromMs, other.fromMs) && isNear(one.toMs ?? Infinity, other.toMs ?? Infinity);
+}
+
+/** Each bucket of these once, the shorter latencies first. */
+export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketShare[] {
+  const each = series
+    .flat()
+    .filter((bucket, index, all) => all.findIndex((one) => sameBucket(one, bucket)) === index);
+  return each.sort((a, b) => a.fromMs - b.fromMs || (a.toMs ?? Infinity) - (b.toMs ?? Infinity));
+}
+
+/** The bucket in which the quantile (0 to 1) lies; undefined without responses. */
+export function quantileBucket(
+  buckets: readonly BucketShare[],
+  quantile: number,
+): BucketShare | undefined {
+  const due = quantile * total(buckets, ({ count }) => count);
+  let below = 0;
+  return buckets.find(({ count }) => {
+    below += count;
+    return below > 0 && below >= due;
+  });
 }
