@@ -1,8 +1,9 @@
 // What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
 import { expect } from 'vitest';
 import { times } from '../lib/format.ts';
-import type { LinkTraffic, NetworkResult } from '../lib/result/network.ts';
 import type {
+  LinkTraffic,
+  NetworkResult,
   ErrorCause,
   FoundRate,
   Phase,

@@ -1,8 +1,7 @@
 // What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
 import { short } from '../format.ts';
 import { byName } from '../present.ts';
-import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network.ts';
-import type { Round } from '../result/result.ts';
+import type { LinkTraffic, NetworkResult, NetworkUse, Round } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
 import { median } from './statistics.ts';

@@ -2,10 +2,9 @@
 import { UserError } from '../errors.ts';
 import { csvReport } from '../report/csv.ts';
 import { markdownReport } from '../report/markdown.ts';
-import { resultJson } from '../result/schema.ts';
+import { resultJson, type Result } from '../result/result.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { checkWhole, whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
-import type { Result } from '../result/result.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import type { Flag } from './words.ts';
 

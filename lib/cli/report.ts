@@ -1,19 +1,18 @@
 // npm run report: makes the page of a run again, or puts several runs side by side.
 import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folders.ts';
 import { Unreadable, readBytes } from '../open-file.ts';
 import { htmlReport, pageMode, readRunFiles } from '../report/html/run-page.ts';
-import { checkResult } from '../result/schema.ts';
+import { checkResult, type Result } from '../result/result.ts';
 import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
-import type { Result } from '../result/result.ts';
 import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { type Flag, printHelp, readWords } from './words.ts';
+import path from 'node:path';
 
 const reportFlags = {
   results: { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },

@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import type { Interrupt } from '../interrupt.ts';
 import type { Cores } from '../machine/cores.ts';
 import { startChild, weighSession } from '../process.ts';
-import type { KernelSetting, NetworkUse } from '../result/network.ts';
+import type { KernelSetting, NetworkUse } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { type ConfigLayer, readLayers } from '../servers/config-layers.ts';
 import type { ServerSide } from '../servers/server.ts';

@@ -1,8 +1,7 @@
 // What a network of the run's own was, and what went over its link.
 import { delayText } from '../analysis/network.ts';
 import { hundredths, percent, short, tolerance, whole } from '../format.ts';
-import type { NetworkResult } from '../result/network.ts';
-import type { Result, VariantResult } from '../result/result.ts';
+import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import {
   type Cell,

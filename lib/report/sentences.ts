@@ -29,8 +29,8 @@ import { ladderOf } from './charts.ts';
 import { coresText } from './heading.ts';
 import { comparesProtocols } from './run-tables.ts';
 import { amount, besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
-import type { KernelSetting } from '../result/network.ts';
 import type {
+  KernelSetting,
   Comparison,
   Integrity,
   Result,

@@ -1,461 +1,582 @@
-// The contract of results/<run>/result.json (schema 1), and of what `loadgen.run` in k6 returns. schema.ts checks one
-// that is read, and does not compile unless it says the same.
-import type { LoadProfile, Published, Within } from '../scenario/model.ts';
-import type { KernelSetting, NetworkResult, NetworkUse } from './network.ts';
+// The format of result.json (schema 1) and its check. A result that is read may come from another machine or an older bakeoff.
+import * as v from 'valibot';
+import { UserError } from '../errors.ts';
+import {
+  check,
+  count,
+  each,
+  figure,
+  flag,
+  isObject,
+  list,
+  name,
+  oneOf,
+  open,
+  orElse,
+  orNull,
+  placeOf,
+  signed,
+  text,
+  texts,
+  trueOrAbsent,
+  whole,
+  within,
+  type Form,
+} from '../form.ts';
+import {
+  mostRounds,
+  networkForm,
+  protocol,
+  publishedForm,
+  withinForm,
+} from '../scenario/schema.ts';
 
-export interface Distribution {
-  min: number;
-  mean: number;
-  /** Standard deviation. */
-  sd: number;
-  /** Share of the values within one sd of the mean, 0 to 1. */
-  withinSd: number;
-  max: number;
-}
-/** The percentiles come from an HdrHistogram of 3 digits, so they are within 0.1 %; the rest is exact. */
-export interface LatencyFigures extends Distribution {
-  p50: number;
-  p75: number;
-  p90: number;
-  p95: number;
-  p99: number;
-  p999: number;
-}
+const schema = 1;
 
-/** `count` values were at most so long, and longer than the bar before. */
+const optional = <T>(form: Form<T>): v.ExactOptionalSchema<Form<T>, undefined> =>
+  v.exactOptional(form);
+const instant = v.pipe(
+  text,
+  v.check(
+    (one) => !Number.isNaN(Date.parse(one)),
+    'has to be an instant such as 2026-11-20T08:15:30.000Z',
+  ),
+);
+const two = 'has to be a list of two numbers';
+const interval = v.strictTuple([figure, figure], two);
+const median = open({ median: figure });
+/** Repeated rounds are numbered too. */
+const roundNumber = whole(1, 10 * mostRounds);
+const runName = v.pipe(
+  text,
+  v.regex(/^[A-Za-z0-9-]{1,230}$/, 'may have letters, digits and - only'),
+);
+/** A server's, a command's or a host's name; part of paths. */
+const program = v.pipe(text, v.regex(/^(?!\.\.?$)[^/\p{Cc}]{1,255}$/u, 'may have no / in it'));
+const readonlyTexts: Form<readonly string[]> = texts;
+
+/** `sd` is the standard deviation, `withinSd` the share of values within one sd of the mean (0 to 1). All 0 without values. */
+const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], figure);
+const distribution = open(distributionFields);
+export type Distribution = v.InferOutput<typeof distribution>;
+
+/** The percentiles come from an HdrHistogram of 3 digits (within 0.1 %); the other figures are exact. */
+const latencyFields = {
+  ...distributionFields,
+  ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], figure),
+};
+const latencyFigures = open(latencyFields);
+export type LatencyFigures = v.InferOutput<typeof latencyFigures>;
+
+/** `count` values took at most `atMostMs`, and longer than the bar before. */
 export type HistogramBar = [atMostMs: number, count: number];
+const bar: Form<HistogramBar> = v.strictTuple(
+  [figure, count],
+  'has to be a list of a time and a count',
+);
+const latency = open({ ...latencyFields, histogram: orElse(list(bar), () => []) });
+export type LatencyDistribution = v.InferOutput<typeof latency>;
 
-/** With the histogram itself, ascending: what is merged over rounds. */
-export interface LatencyDistribution extends LatencyFigures {
-  histogram: HistogramBar[];
-}
+const byteFields = ['received', 'headers', 'headersDecoded', 'body', 'sent'] as const;
+const bucketFields = { fromMs: figure, toMs: orNull(figure), count };
+const statusClass = oneOf(['2xx', '3xx', '4xx', '5xx']);
+export type StatusClass = v.InferOutput<typeof statusClass>;
+const statuses = v.record(
+  v.pipe(text, v.regex(/^[345]\d\d$/, 'has to be a status')),
+  count,
+  'has to be an object',
+);
+const errorCauses = open(
+  each(['addressNotAvailable', 'refused', 'reset', 'timedOut', 'short', 'other'], count),
+);
+/** `addressNotAvailable`: no free local port; `short`: the connection ended before or within the answer. */
+export type ErrorCause = keyof v.InferOutput<typeof errorCauses>;
 
-export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
-export type ErrorKind = 'connect' | 'tls' | 'read' | 'write' | 'timeout' | 'protocol';
-/** Why an attempt failed; `addressNotAvailable`: no port left to connect from, `short`: an end before or within the answer. */
-export type ErrorCause =
-  'addressNotAvailable' | 'refused' | 'reset' | 'timedOut' | 'short' | 'other';
+/** Fields of a phase, and of a phase over all rounds. */
+const outcomeFields = {
+  responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)),
+  /** Attempts that ended without a response. */
+  errors: open(each(['connect', 'tls', 'read', 'write', 'timeout', 'protocol', 'total'], count)),
+  /** The same attempts by cause; they add up to errors.total. */
+  errorCauses,
+  /** At a rate: requests due in the window that could not leave before its end; in no other figure. */
+  unsent: count,
+  /** Requests of `inFlight` older than 1 s and than twice p99.9: the server has probably forgotten them. */
+  hung: orElse(count, 0),
+  /** Responses per second of each connection, until its last response. */
+  perConnectionRps: distribution,
+  /** Responses per second of each event loop. */
+  perThreadRps: distribution,
+  /** As negotiated, in OpenSSL's names; null without TLS, or if no handshake was completed. */
+  tls: orNull(open(each(['version', 'cipher', 'keyExchange'], text))),
+};
 
-/** How a side of a group was loaded in its phase. */
-export interface Turns {
+/** How a side in turns was loaded. */
+const turns = open({
   /** 1: the sides were loaded one after the other. */
-  count: number;
-  /** All that the server made in these turns: a few more than the figures have, since ramps and drains may be left out. */
-  responses: number;
-  /** The mean length of a turn. */
-  sliceMs: number;
-  /** How long after a turn's begin its window begins. */
-  rampMs: number;
-  /** The server waits for something, such as a backend or a timer, so that its answers take long. */
-  waits: boolean;
-  /** At a rate: the share of turns, 0 to 1, in which the generator stood still. Up to a quarter are left out, and made again. */
-  stoodStill?: number;
-}
+  count,
+  /** All responses of these turns, with the ramps and drains that the figures may leave out. */
+  responses: count,
+  /** Mean length of a turn. */
+  sliceMs: figure,
+  /** Time from a turn's begin to its window. */
+  rampMs: figure,
+  /** The server waits for a backend, a timer or such. */
+  waits: flag,
+  /** At a rate: share of turns (0 to 1) in which the generator stood still; up to a quarter are left out and repeated. */
+  stoodStill: optional(figure),
+});
 
-/**
- * What `loadgen.run` returns, and `loadgen.alternate` for each side. requests = responses + errors. A distribution over nothing is all
- * zeros.
- */
-export interface LoadResult {
-  /** Attempts that ended in the window, as a response or as an error. */
-  requests: number;
-  /** They ended in the warm-up, or in ramps, drains and turns that are left out, and are in no other figure. */
-  warmupRequests: number;
-  /** The window's length; in count mode from the first connect to the last response, handshakes included. */
-  seconds: number;
+const loadFields = {
+  ...outcomeFields,
+  /** Attempts that ended in the window: responses + errors. */
+  requests: count,
+  /** Attempts that ended in the warm-up, ramps, drains and turns left out; in no other figure. */
+  warmupRequests: count,
+  /** Requests without an answer at the window's end; not in `requests`. */
+  inFlight: count,
+  /** Length of the window; for a count of requests, from the first connect to the last response. */
+  seconds: figure,
   /** Responses per second in the window. */
-  rps: number;
-  /** By class of status code. */
-  responses: Record<StatusClass, number>;
-  /** How often each status from 300 on came, such as { "503": 12 }. */
-  statuses?: Record<string, number>;
-  /** Attempts that ended without a response, by kind. */
-  errors: Record<ErrorKind | 'total', number>;
-  /** The same attempts by their cause; the sum is errors.total. */
-  errorCauses: Record<ErrorCause, number>;
-  /** The text of one of the errors, for the person; '' when there was none. */
-  errorExample?: string;
-  /** Unanswered at the deadline; not among `requests`. */
-  inFlight: number;
-  /** Of `inFlight`, those that were older by then than the longer one of twice p99.9 of the latency and 1 s: the server has probably forgotten them. */
-  hung: number;
-  /** The longest time within the window in which requests were under way and no response ended, in milliseconds. */
-  longestGapMs: number;
-  /** Open model: requests that were due in the window and could not leave before its end. In no other figure. */
-  unsent: number;
-  /** null for one that was alone. */
-  turns: Turns | null;
+  rps: figure,
+  /** Responses by status, from 300 on. */
+  statuses: optional(statuses),
+  /** Text of one of the errors; '' without errors. */
+  errorExample: optional(text),
+  /** The longest time in the window without a response while requests were under way. */
+  longestGapMs: orElse(figure, 0),
+  /** null for a side without turns. */
+  turns: orElse(orNull(turns), null),
   /**
-   * What the processes of SideOptions.cpuOf used, null without them: CPU seconds, of several sides' in its own turns, with ramps and
-   * drains, and per second while others had theirs (0 for one that was alone).
+   * Bytes of HTTP; with TLS, inside its records. `headers` as received (HPACK's blocks), `headersDecoded` the size of names and
+   * values, `body` without framing and padding, `received` and `sent` everything.
+   */
+  bytes: open(each(byteFields, count)),
+  /** From a request's first byte (without keep-alive: its connect; at a rate: when it was due) to its response's last byte. */
+  latencyMs: latency,
+  /** TCP and TLS handshakes of each connection. */
+  connectMs: latency,
+  /** From a connection's start to the first byte of its first response. */
+  firstByteMs: latency,
+  /** At a rate: delay of requests behind their due time. All 0 otherwise. */
+  sendDelayMs: latency,
+  /** Responses with fromMs ≤ latency < toMs (null: no upper end). Empty unless asked for. */
+  buckets: list(open(bucketFields)),
+  /** The server's limit of concurrent requests per connection (HTTP/2); null if it named none. */
+  maxConcurrentStreams: orNull(count),
+  /** Begin and end of the window, ISO 8601. */
+  startedAt: instant,
+  endedAt: instant,
+  /** The same on CLOCK_MONOTONIC, as process.hrtime reads it. */
+  monotonicMs: orElse(interval, () => [0, 0] as [number, number]),
+  /** CPU seconds of the whole k6 process in the window. */
+  cpuSeconds: figure,
+};
+const loadResult = open(loadFields);
+
+/** What `loadgen.run` returns, and `loadgen.alternate` for each side. */
+export interface LoadResult extends v.InferOutput<typeof loadResult> {
+  /**
+   * CPU use of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
+   * `idleShare` in cores, during the turns of others (0 for a side without turns).
    */
   serverCpu?: { seconds: number; idleShare: number } | null;
-  /**
-   * Of the HTTP layer: with TLS, what was in its records. `headers` as received (HPACK's blocks with HTTP/2),
-   * `headersDecoded` the names' and values' own size, `body` without chunks' or frames' headers and without padding,
-   * `received` and `sent` everything, framing included.
-   */
-  bytes: { received: number; headers: number; headersDecoded: number; body: number; sent: number };
-  /** Milliseconds from a request's first byte (keepAlive false: the connect; at a rate: when it was due) to its response's last byte. */
-  latencyMs: LatencyDistribution;
-  /** Milliseconds of a connect, TCP and TLS; one value per connection. */
-  connectMs: LatencyDistribution;
-  /** Milliseconds from the start of the connect to the first response's first byte; one value per connection. */
-  firstByteMs: LatencyDistribution;
-  /** Responses per second of each connection; its time ends with its last response. */
-  perConnectionRps: Distribution;
-  /** Responses per second of each event loop. */
-  perThreadRps: Distribution;
-  /** Open model: milliseconds that requests left late. All zeros otherwise. */
-  sendDelayMs: LatencyDistribution;
-  /** Responses with fromMs ≤ latency < toMs; toMs null: all that is longer. Empty unless asked for. */
-  buckets: { fromMs: number; toMs: number | null; count: number }[];
-  /** As negotiated, in OpenSSL's names; null without TLS, or when no handshake was completed. */
-  tls: { version: string; cipher: string; keyExchange: string } | null;
-  /** The server's limit of concurrent requests per connection (HTTP/2); null when it named none. */
-  maxConcurrentStreams: number | null;
-  /** The measured window's begin, ISO 8601 with at least milliseconds. */
-  startedAt: string;
-  /** The measured window's end. */
-  endedAt: string;
-  /** The window's begin and end on the kernel's monotonic clock (CLOCK_MONOTONIC, as process.hrtime), in milliseconds: no step of the wall clock moves them. */
-  monotonicMs: [begin: number, end: number];
-  /** CPU seconds of the whole k6 process within the window. */
-  cpuSeconds: number;
 }
 
-/** What else used the machine within a phase's window. Shares of 0 to 1 of the time of the side's cores; null where the kernel does not tell. */
-export interface Noise {
-  /** Taken by the hypervisor for others. What is the generator's is 0 here and below where the load is made on other hosts. */
-  serverStealShare: number;
-  generatorStealShare: number;
-  /** Used on the server's cores by others than the server, and than the generator where it runs on them, too. */
-  serverOthersShare: number;
-  /** Used on the generator's cores by others than k6, its link, the runner and a server on them: the database is among them. */
-  generatorOthersShare: number;
-  /** Used on the server's cores by its backends, in no share above; null: unknown, and among the others. Absent without backends. */
-  upstreamShare?: number | null;
-  /** One minute's, at the window's end. */
-  loadAverage: number;
-  /** The mean clock of the server's cores at the window's begin and end; null where it is not told. */
-  serverMhz: [begin: number, end: number] | null;
-}
+/** What else used the machine in a phase's window, as shares (0 to 1) of the time of a side's cores. */
+const noise = open({
+  /** Taken by the hypervisor. Shares of the generator's cores are 0 if other hosts make the load. */
+  serverStealShare: figure,
+  generatorStealShare: figure,
+  /** Used on the server's cores, except by the server (and the generator on shared cores). */
+  serverOthersShare: figure,
+  /** Used on the generator's cores, except by k6, its link, the runner and servers on shared cores; the database counts. */
+  generatorOthersShare: orElse(figure, 0),
+  /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. Absent without backends. */
+  upstreamShare: optional(orNull(figure)),
+  /** Load average of one minute at the window's end. */
+  loadAverage: figure,
+  /** Mean clock of the server's cores at the window's begin and end; null if the kernel does not report it. */
+  serverMhz: orNull(interval),
+});
+export type Noise = v.InferOutput<typeof noise>;
+
+/**
+ * Packets on the link in one direction: packets = delivered + dropped (by the queue's limit) + lost (by the asked share), except
+ * for those under way at the window's ends. `latenessMs`: how late delivered packets left the link.
+ */
+const linkTraffic = open({
+  ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),
+  /** TCP segments: `data` has a payload, `dataFin` a payload and FIN, `fin` no payload, `ack` neither. */
+  kinds: open(each(['syn', 'synAck', 'ack', 'data', 'dataFin', 'fin', 'reset', 'other'], count)),
+  latenessMs: open(each(['p50', 'p99', 'max'], figure)),
+});
+export type LinkTraffic = v.InferOutput<typeof linkTraffic>;
+export type PacketKind = keyof LinkTraffic['kinds'];
+
+const bothWays = open(each(['toServer', 'toClient'], figure));
+/** The run's own network in a phase's window; for a count of requests, until the last request's packets have arrived. */
+const networkUse = open({
+  toServer: linkTraffic,
+  toClient: linkTraffic,
+  /** TCP segments sent again (RetransSegs), by side. */
+  retransmits: open(each(['client', 'server'], count)),
+  /** Connections that the server's full accept queue refused (ListenOverflows). */
+  listenOverflows: count,
+  /** CPU seconds of each direction's thread, which runs on the cores of the receiving side. */
+  linkCpuSeconds: bothWays,
+});
+export type NetworkUse = v.InferOutput<typeof networkUse>;
 
 /** One load phase of a round. */
-export interface Phase extends Omit<LoadResult, 'serverCpu'> {
-  /** The class of status that is right: other answers have failed. Absent: 2xx and 3xx are. */
-  expected?: StatusClass;
-  /** Of all its processes, for the responses within the engine's window; null of what runs at an address. */
-  serverCpuSeconds: number | null;
-  /** LoadResult.serverCpu.idleShare: cores that the server used while others were loaded; null where that is not known. */
-  idleCpuShare: number | null;
-  serverRssBytes: number | null;
-  generatorCpuSeconds: number;
-  /** null where /proc/stat does not tell, and where what ran at an address, on whichever cores, cannot be told from others. */
-  noise: Noise | null;
+const phase = open({
+  ...loadFields,
+  /** The class of status that succeeds. Absent: 2xx and 3xx. */
+  expected: optional(statusClass),
+  /** CPU time of all its processes for the responses in the window; null for an address. */
+  serverCpuSeconds: orNull(figure),
+  serverRssBytes: orNull(figure),
+  /** Cores that the server used while other sides were loaded; null if unknown. */
+  idleCpuShare: orElse(orNull(figure), null),
+  generatorCpuSeconds: figure,
+  /** null without /proc/stat's figures, and for an address. */
+  noise: orNull(noise),
   /** null on loopback. */
-  network: NetworkUse | null;
-}
+  network: orNull(networkUse),
+});
+export type Phase = v.InferOutput<typeof phase>;
 
-export interface Round {
-  round: number;
-  phases: Phase[];
-}
+const round = open({ round: roundNumber, phases: list(phase) });
+export type Round = v.InferOutput<typeof round>;
 
-/** Responses with fromMs ≤ latency < toMs over all rounds (toMs null: all that is longer); `share` of the responses, 0 to 1. */
-export interface BucketShare {
-  fromMs: number;
-  toMs: number | null;
-  count: number;
-  share: number;
-}
+/** Medians over the rounds. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded); null without headers. */
+const trafficFields = {
+  ...each(['requests', 'seconds', 'receivedBytesPerSecond'], figure),
+  bytes: open(each(byteFields, figure)),
+  headerSavingsPercent: orNull(signed),
+};
+const traffic = open(trafficFields);
+export type Traffic = v.InferOutput<typeof traffic>;
 
-/** What one round took and brought, each figure the median over the rounds. `bytes` as in LoadResult. */
-export interface Traffic {
-  requests: number;
-  seconds: number;
-  bytes: LoadResult['bytes'];
-  /** `bytes.received` per second. */
-  receivedBytesPerSecond: number;
-  /** What HPACK saved: 100 · (1 − headers / headersDecoded), as h2load's "space savings"; null where no header came. 0 with HTTP/1. */
-  headerSavingsPercent: number | null;
-}
+/** `share` of the responses, 0 to 1. */
+const bucketShare = open({ ...bucketFields, share: figure });
+export type BucketShare = v.InferOutput<typeof bucketShare>;
 
 /**
- * One load phase over all rounds: sums of responses, errors, unsent and hung requests; times of all rounds' values together. Of requests/s
- * per connection and thread, `min` and `max` are those of all rounds, the rest is that of a round on average.
+ * A load phase over all rounds: counts are sums, times are of all values together. For requests/s per connection and thread, `min`
+ * and `max` are over all rounds, the other figures means of the rounds.
  */
-export interface PhaseResult
-  extends
-    Traffic,
-    Pick<
-      Phase,
-      | 'expected'
-      | 'responses'
-      | 'errors'
-      | 'errorCauses'
-      | 'unsent'
-      | 'hung'
-      | 'perConnectionRps'
-      | 'perThreadRps'
-      | 'tls'
-    >,
-    Record<'latencyMs' | 'connectMs' | 'firstByteMs' | 'sendDelayMs', LatencyFigures> {
+const phaseResult = open({
+  ...trafficFields,
+  ...outcomeFields,
+  expected: optional(statusClass),
+  ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latencyFigures),
   /** From 1. */
-  phase: number;
-  /** Responses per second. */
-  rps: { median: number };
-  /** What succeeded per request, those that hung included, over all rounds; null when there was no request. */
-  successRatio: number | null;
-  /** Empty unless the load asks for them. */
-  buckets: BucketShare[];
-}
+  phase: whole(1, 100),
+  rps: median,
+  /** Successes per request, hung ones included; null without requests. */
+  successRatio: orNull(figure),
+  buckets: list(bucketShare),
+});
+export type PhaseResult = v.InferOutput<typeof phaseResult>;
 
-export interface VariantResult {
-  name: string;
+/** A variant's network: medians over the rounds. */
+const networkResult = open({
+  spec: networkForm(open),
+  /** Per response in the window in which packets were counted; 0 without responses. */
+  packetsPerRequest: bothWays,
+  /** Packets dropped by the queue's limit per packet, 0 to 1. */
+  droppedShare: bothWays,
+  /** Of the later direction. */
+  latenessMs: open(each(['p50', 'p99'], figure)),
+  /** `serverIdleShare`: unused part of the server's cores, 0 to 1. */
+  ...each(['retransmitsPerRequest', 'listenOverflows', 'serverIdleShare'], figure),
+  /** Each direction's p99 of lateness is at most 2 % of its delay. */
+  delayHeld: flag,
+});
+export type NetworkResult = v.InferOutput<typeof networkResult>;
+
+const optionalCounts = <const N extends string>(names: readonly N[]) =>
+  each(names, optional(figure));
+/** The load as fitted here. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `pages`: how many. */
+const load = v.pipe(
+  v.custom<Record<string, unknown>>(isObject, 'has to be an object'),
+  v.objectWithRest(
+    {
+      command: optional(text),
+      protocol,
+      threads: count,
+      ...optionalCounts(['streams', 'rate', 'durationSeconds', 'requests', 'pages']),
+      searched: optional(trueOrAbsent),
+      asWritten: optional(
+        open({ threads: count, ...optionalCounts(['durationSeconds', 'requests']) }),
+      ),
+    },
+    v.unknown(),
+    'is missing',
+  ),
+);
+
+/** A row of the table. Figures are null for a variant that was not run here. */
+const variant = open({
+  name,
   /** null: published only. */
-  server: {
-    name: string;
-    version: string;
-    workers: number;
-    config: readonly string[];
-    /** What of a person's own config runs otherwise than it says, one line each; empty for shipped ones. */
-    redirections: readonly string[];
-    /** It ran there already, on cores of its own choosing. */
-    atAddress?: true;
-  } | null;
-  /** Why nobody can run it here; only where `server` is null. */
-  publishedOnly?: string;
+  server: orNull(
+    open({
+      name: program,
+      version: text,
+      workers: count,
+      config: readonlyTexts,
+      /** Changes to a user's own config, one line each. */
+      redirections: readonlyTexts,
+      /** It ran there already, on unknown cores. */
+      atAddress: optional(trueOrAbsent),
+    }),
+  ),
+  /** Why it cannot be run here. */
+  publishedOnly: optional(text),
+  load,
+  published: orNull(publishedForm(open)),
+  note: optional(text),
+  /** The sweep that it belongs to, at `load.rate`. */
+  series: optional(name),
+  rounds: list(round),
+  rps: orNull(median),
+  /** Per response; null for an address. */
+  serverCpuMicrosPerRequest: orNull(median),
+  /** Over all responses of all rounds. */
+  latencyMs: orNull(open(each(['p50', 'p99', 'max'], figure))),
+  /** Per ended attempt. */
+  errorsPerMillion: orNull(figure),
+  successRatio: orNull(figure),
   /**
-   * What the engine was asked to do, as fitted here; of a variant that is published only, the article's. `rate`: open model. `searched`: at
-   * rates that a search tried. `command` and `asWritten` are the load before it was fitted. `pages`: how many, where it is several.
+   * Median share (0 to 1) of the available CPU: of the cores of its workers or threads, without the time that others took; or of
+   * all its cores with the network's link, if that is more. The server's is null for an address.
    */
-  load: {
-    command?: string;
-    protocol: LoadProfile['protocol'];
-    threads: number;
-    streams?: number;
-    rate?: number;
-    searched?: true;
-    durationSeconds?: number;
-    requests?: number;
-    pages?: number;
-    asWritten?: { threads: number; durationSeconds?: number; requests?: number };
-    [detail: string]: unknown;
-  };
-  published: Published | null;
-  note?: string;
-  /** Of a sweep: what it is, at `load.rate`. */
-  series?: string;
-  rounds: Round[];
-  /** Responses per second; null when the variant was not run here. */
-  rps: { median: number } | null;
-  /** Per response; null where nothing was answered, and of what runs at an address. */
-  serverCpuMicrosPerRequest: { median: number } | null;
-  /** Of all responses of all rounds; null where there was none. */
-  latencyMs: { p50: number; p99: number; max: number } | null;
-  /** Per attempt that ended; those that hung are in the success ratio alone. */
-  errorsPerMillion: number | null;
-  /** As in PhaseResult, over all phases. */
-  successRatio: number | null;
-  /**
-   * Median share of its available CPU that each side used, 0 to 1: of the cores of its workers or threads, without what others and the
-   * hypervisor took; or of all its cores with the network's link on them, if that is more. The server's is null of an address.
-   */
-  serverShare: number | null;
-  generatorShare: number | null;
-  /** null on loopback, and when the variant was not run here. */
-  network: NetworkResult | null;
-  /** Of whole rounds, so over all phases; null when the variant was not run here. */
-  traffic: Traffic | null;
-  /** One per load phase, in order; empty when the variant was not run here. */
-  phases: PhaseResult[];
-}
+  ...each(['serverShare', 'generatorShare'], orNull(figure)),
+  /** null on loopback. */
+  network: orNull(networkResult),
+  /** Over all phases of a round. */
+  traffic: orNull(traffic),
+  phases: list(phaseResult),
+});
+export type VariantResult = v.InferOutput<typeof variant>;
 
-/** A variant at a rate that a search tried. `round` as in Round. */
-export interface SearchStep {
-  round: number;
-  variant: string;
-  /** requests/s: asked for, and answered. */
-  rate: number;
-  made: number;
-  /** From when a request was due, unanswered ones included. Of fewer than 10 answers beyond it a percentile says little. */
-  latencyMs: Record<LatencyMetric, number>;
-  kept: boolean;
-  /** Why it was not kept, in a clause; '' where it was. */
-  why: string;
-}
+const metric = oneOf(['rps', 'cpu', 'p50', 'p90', 'p99']);
+/** Responses per second, the server's CPU time per response, or a percentile of the latency. */
+export type Metric = v.InferOutput<typeof metric>;
+export type LatencyMetric = Exclude<Metric, 'rps' | 'cpu'>;
+const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
+export type Verdict = v.InferOutput<typeof verdict>;
 
-/** The highest rate within the limit, in requests/s, by the geometric mean. `ci95`: from 4 rounds on. `atLeast`: it may be higher. */
-export interface FoundRate {
-  variant: string;
-  rate: number;
-  ci95: [number, number] | null;
-  atLeast: boolean;
-}
+/** Two rounds far apart can give an interval whose ends are beyond all figures. */
+const bound = within(0, Number.MAX_VALUE);
+const ci95 = v.strictTuple([bound, bound], two);
+const ratioFields = { ratio: figure, ci95 };
+/** A comparison by another metric; its verdict is 'none' if only the ratio was asked for. */
+const besideRatio = open({ ...ratioFields, verdict });
+export type BesideRatio = v.InferOutput<typeof besideRatio>;
 
-/** A search: of each variant the steps of a round are in the order in which they were tried; those of a round that was not finished are the last. */
-export interface Search {
-  within: Within;
-  found: FoundRate[];
-  steps: SearchStep[];
-}
+/**
+ * `ratio` is exp(mean ln(variant / baseline)) over the rounds; `ci95` is simultaneous for all comparisons and looks of the run
+ * (docs/verdicts.md). Both are 0 without a verdict if nothing can be compared. While the result is partial, a verdict is not final.
+ */
+const comparison = open({
+  ...ratioFields,
+  metric,
+  variant: name,
+  baseline: name,
+  verdict,
+  why: text,
+  publishedRatio: orNull(figure),
+  /** CPU time per request; its interval is for this comparison alone. null if a round has no CPU time. */
+  cpu: orNull(open(ratioFields)),
+  /** null if a round has fewer than 10 slower responses. */
+  latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(besideRatio))), () => ({
+    p50: null,
+    p90: null,
+    p99: null,
+  })),
+  /** In the order of the rounds; empty if nothing can be compared. */
+  roundRatios: v.pipe(list(figure), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
+  /** Rounds whose ratio is far from the others; they count. */
+  outliers: list(roundNumber),
+  /** The only outlier, if the verdict depends on it. */
+  swayedBy: orElse(orNull(open({ round: roundNumber, without: verdict })), null),
+  /** Rounds that would probably decide an inconclusive comparison; null if too many. */
+  roundsNeeded: orNull(figure),
+  /** Why requests/s and CPU per request may disagree; '' if they agree. */
+  disagreement: text,
+  /** Variants whose link did not keep the delay. */
+  delayNotHeld: texts,
+});
+export type Comparison = v.InferOutput<typeof comparison>;
 
-export type Verdict = 'faster' | 'slower' | 'same' | 'inconclusive' | 'none';
+/** A variant at one rate of a search. */
+const searchStep = open({
+  round: roundNumber,
+  variant: name,
+  /** Requests/s asked for, and answered. */
+  ...each(['rate', 'made'], figure),
+  /** From the due time, unanswered requests included. */
+  latencyMs: open(each(['p50', 'p90', 'p99'], figure)),
+  kept: flag,
+  /** Why the limit was not kept, as a clause; '' if it was. */
+  why: text,
+});
+export type SearchStep = v.InferOutput<typeof searchStep>;
 
-/** What two variants can be compared by: responses per second, the server's CPU time per response, percentiles of the latency. */
-export type Metric = 'rps' | 'cpu' | LatencyMetric;
-export type LatencyMetric = 'p50' | 'p90' | 'p99';
+/** The highest rate within the limit: geometric mean in requests/s; an interval from 4 rounds on. */
+const foundRate = open({ variant: name, rate: figure, ci95: orNull(ci95), atLeast: flag });
+export type FoundRate = v.InferOutput<typeof foundRate>;
 
-/** A comparison by one more metric. `verdict` is 'none' where only the ratio was asked for. */
-export interface BesideRatio {
-  ratio: number;
-  ci95: [number, number];
-  verdict: Verdict;
+/** `steps` are in the order in which they were tried; those of an unfinished round come last. */
+const search = open({
+  within: withinForm(open),
+  found: list(foundRate),
+  steps: list(searchStep),
+});
+export type Search = v.InferOutput<typeof search>;
+
+const machineFields = {
+  ...each(['cpuModel', 'kernel', 'os', 'bootId'], text),
+  cores: count,
+  memoryBytes: count,
+  governor: orNull(text),
+  bootedAt: instant,
+};
+const roundTripMs = open(each(['p50', 'p99'], figure));
+/** `roundTripMs` of one byte on a TCP connection; `bytesPerSecond` through it, both ways. */
+const serverHost = open({
+  ...machineFields,
+  name: text,
+  address: text,
+  roundTripMs,
+  bytesPerSecond: figure,
+});
+export type ServerHostFacts = v.InferOutput<typeof serverHost>;
+export type LinkFigures = Pick<ServerHostFacts, 'roundTripMs' | 'bytesPerSecond'>;
+
+/** A machine that makes part of the load. Without link figures only ssh reaches it. `cores`: CPUs that it may use. */
+const generatorHost = open({
+  ...each(['name', 'address', 'architecture', 'cpuModel', 'kernel'], text),
+  cores: count,
+  memoryBytes: count,
+  roundTripMs: optional(roundTripMs),
+  bytesPerSecond: optional(figure),
+});
+export type GeneratorHostFacts = v.InferOutput<typeof generatorHost>;
+
+const cluster = open({
+  /** `name` is kubectl's context; the server's node and its system in round 1 are '' if unknown. */
+  ...each(['name', 'serverNode', 'serverSystem'], text),
+  /** Generators of each load, each on a node of its own, and the cores of each. */
+  ...each(['generators', 'generatorCores'], count),
+});
+export type ClusterFacts = v.InferOutput<typeof cluster>;
+
+const cpus = list(whole(0, 9999));
+const environment = open({
+  ...machineFields,
+  bakeoff: text,
+  loadAverage: v.strictTuple([figure, figure, figure], 'has to be a list of three numbers'),
+  serverCpus: cpus,
+  generatorCpus: cpus,
+  /** CPU seconds per second that a quota allows. */
+  cpuQuota: optional(figure),
+  /** Warnings about these cores. */
+  coreNotes: optional(texts),
+  versions: v.record(text, text, 'has to be an object'),
+  /** Where the servers run, if not here. */
+  serverHost: optional(serverHost),
+  /** Where the load is made, if not here. */
+  generatorHosts: optional(list(generatorHost)),
+  /** Where both are, if in a cluster: `serverCpus` then are the cores of each server. */
+  cluster: optional(cluster),
+});
+export type Environment = v.InferOutput<typeof environment>;
+
+/** The smallest effect (a ratio above 1) that so many rounds tell from noise, in a config compared with itself. */
+const noiseFloor = open({ rounds: count, ratio: figure });
+export type NoiseFloor = v.InferOutput<typeof noiseFloor>;
+
+/** A kernel setting that variants ask for in a network namespace. `problem`: why it has no effect. */
+const kernelSetting = open({
+  side: oneOf(['server', 'client']),
+  name: text,
+  value: text,
+  problem: optional(text),
+  variants: list(name),
+});
+export type KernelSetting = v.InferOutput<typeof kernelSetting>;
+
+const integrity = open(each(['requests', 'stored', 'backfilled', 'lost'], count));
+export type Integrity = v.InferOutput<typeof integrity>;
+
+const result = open({
+  schema: v.literal(schema),
+  run: runName,
+  scenario: name,
+  title: text,
+  /** The scenario's knob, if it is all that differs. */
+  knob: optional(text),
+  /** A config was compared with itself: differences are noise. */
+  control: optional(trueOrAbsent),
+  startedAt: instant,
+  endedAt: instant,
+  /** 'partial': ended early; its rounds are complete. */
+  state: oneOf(['complete', 'partial']),
+  quick: flag,
+  environment,
+  variants: list(variant),
+  comparisons: list(comparison),
+  /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */
+  search: optional(search),
+  /** Numbers of rounds after which verdicts are looked at; several with --precision. */
+  looks: list(count),
+  precision: optional(figure),
+  /** Within this of 1, two variants are the same. */
+  sameWithin: figure,
+  noiseFloor: orNull(noiseFloor),
+  kernelSettings: list(kernelSetting),
+  /** null with `--store none`. */
+  integrity: orNull(integrity),
+  warnings: texts,
+  footnotes: texts,
+});
+export type Result = v.InferOutput<typeof result>;
+
+/** result.json's text: indented, with each histogram on one line. */
+export function resultJson(one: Result): string {
+  const json = JSON.stringify(
+    one,
+    (key, value: unknown) => (key === 'histogram' ? JSON.stringify(value) : value),
+    2,
+  );
+  // A text in JSON has no line end or bare quote, so that only keys match.
+  return `${json.replaceAll(/(\n *"histogram": )("[^\n]*")(?=,?\n)/g, (_, key: string, text: string) => key + String(JSON.parse(text)))}\n`;
 }
 
 /**
- * By `metric`: requests/s, or at a rate p99, or what was asked for; of times less is faster. `ratio` is exp(mean ln(variant / baseline))
- * over rounds, and `ci95` the interval that the verdict is read from: all that are judged in a run hold together with 95 %, at all looks.
- * `ratio` is 0, with the interval [0, 0] and no verdict, where nothing can be compared: nothing was answered, or the variant is published
- * only. While the result is partial, a verdict is not final.
+ * Reads a result, without unknown fields and with defaults for the fields that an older bakeoff did not write.
+ * @throws UserError that names `file` if it is not a result of this schema
  */
-export interface Comparison extends BesideRatio {
-  metric: Metric;
-  variant: string;
-  baseline: string;
-  why: string;
-  publishedRatio: number | null;
-  /** The server's CPU time per request divided by the baseline's. Its interval has the confidence of one of those that are judged, and is none of them: it has no verdict. null where a round has none. */
-  cpu: Omit<BesideRatio, 'verdict'> | null;
-  /** The same of percentiles of the latency. null where there is none in each round: fewer than 10 responses were slower than it. */
-  latency: Record<LatencyMetric, BesideRatio | null>;
-  /** `ratio` of each round, in the order of the rounds. Empty where nothing can be compared. */
-  roundRatios: number[];
-  /** Numbers of the rounds whose ratio lies far from the others'. They count like all others; one that was measured again is not there. */
-  outliers: number[];
-  /** The only outlier, where there is a verdict without it and none with it, or the other way round; null otherwise. */
-  swayedBy: { round: number; without: Verdict } | null;
-  /** Of an inconclusive one: how many rounds would probably decide. null otherwise, and where it would take too many. */
-  roundsNeeded: number | null;
-  /** Where requests/s and CPU per request say different things: why that may be. '' where they agree. */
-  disagreement: string;
-  /** Which of the two did not have the delay that was asked for: their difference may be the link's. Empty on loopback. */
-  delayNotHeld: string[];
-}
-
-/** The smallest effect that is told from noise with so many rounds, as a ratio above 1; seen in a comparison of one config with itself. */
-export interface NoiseFloor {
-  rounds: number;
-  ratio: number;
-}
-
-export interface Integrity {
-  requests: number;
-  stored: number;
-  backfilled: number;
-  lost: number;
-}
-
-export interface Environment {
-  bakeoff: string;
-  cpuModel: string;
-  cores: number;
-  memoryBytes: number;
-  kernel: string;
-  os: string;
-  governor: string | null;
-  /** When the machine was started, ISO 8601, and the kernel's name for this boot: a verdict holds for this one. */
-  bootedAt: string;
-  bootId: string;
-  loadAverage: [number, number, number];
-  serverCpus: number[];
-  generatorCpus: number[];
-  /** CPU seconds per second that a container's or a service's quota allows; absent without one. */
-  cpuQuota?: number;
-  /** What a person has to know of these cores before trusting the figures, a line each. */
-  coreNotes?: string[];
-  versions: Record<string, string>;
-  /** Where the servers are, and their cores, unless on this machine. */
-  serverHost?: ServerHostFacts;
-  /** Where the load is made, unless on this machine; their cores are not among `generatorCpus`. */
-  generatorHosts?: GeneratorHostFacts[];
-  /** Where both are, unless on machines: all else here is of the machine that started them. `serverCpus` are the cores of each server. */
-  cluster?: ClusterFacts;
-}
-
-/** A Kubernetes cluster. */
-export interface ClusterFacts {
-  /** kubectl's context. */
-  name: string;
-  /** Of the servers in the first round, and its kernel, system and architecture; '' where the cluster does not tell. */
-  serverNode: string;
-  serverSystem: string;
-  /** How many make each load together, each on a node of its own, and the cores of each. */
-  generators: number;
-  generatorCores: number;
-}
-
-/** A machine that makes a part of the load, and the way from this one to it, unless ssh alone comes there. */
-export interface GeneratorHostFacts
-  extends Pick<Environment, 'cpuModel' | 'kernel' | 'memoryBytes'>, Partial<LinkFigures> {
-  name: string;
-  address: string;
-  architecture: string;
-  /** CPUs that it may use. */
-  cores: number;
-}
-
-/** Another machine, and the way to it. */
-export interface ServerHostFacts
-  extends
-    Pick<
-      Environment,
-      'cpuModel' | 'cores' | 'memoryBytes' | 'kernel' | 'os' | 'governor' | 'bootedAt' | 'bootId'
-    >,
-    LinkFigures {
-  /** As the person named it to ssh. */
-  name: string;
-  address: string;
-}
-
-/** Of a TCP connection: of one byte there and back, and of as much as goes through to and fro. */
-export interface LinkFigures {
-  roundTripMs: { p50: number; p99: number };
-  bytesPerSecond: number;
-}
-
-export interface Result {
-  schema: 1;
-  run: string;
-  scenario: string;
-  title: string;
-  /** The scenario's knob in words, as knobOf gives it; absent where it does not say what was compared. */
-  knob?: string;
-  /** A config was compared with itself: what differs is noise. */
-  control?: true;
-  startedAt: string;
-  endedAt: string;
-  /** 'partial': ended early (Ctrl-C, a server that would not come back); the rounds that are there are whole. */
-  state: 'complete' | 'partial';
-  quick: boolean;
-  environment: Environment;
-  variants: VariantResult[];
-  comparisons: Comparison[];
-  /** Absent without a search. With one, a round is the kept step nearest to the rate found, and `rps` and comparisons are of that rate. */
-  search?: Search;
-  /** After how many rounds the verdicts are looked at: one number, or several with `--precision`, each with its part of the 5 %. */
-  looks: number[];
-  /** As in Plan; absent without `--precision`. */
-  precision?: number;
-  /** Within this of 1 two variants are the same; 0.01 unless told. */
-  sameWithin: number;
-  /** Of a scenario that compares a config with itself; null otherwise, and with too few rounds. */
-  noiseFloor: NoiseFloor | null;
-  /** Of the run's own networks; empty on loopback. */
-  kernelSettings: KernelSetting[];
-  /** null with `--store none`. */
-  integrity: Integrity | null;
-  warnings: string[];
-  footnotes: string[];
+export function checkResult(json: string, file: string): Result {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new UserError(`${file} is not whole JSON: name a run that ended, or run it again`);
+  }
+  if (!isObject(value) || typeof value['schema'] !== 'number' || !('variants' in value))
+    throw new UserError(`${file} is no result of bakeoff: name a run's folder or its result.json`);
+  if (value['schema'] > schema)
+    throw new UserError(
+      `${file}: schema ${value['schema']} is of a newer bakeoff, this one reads ${schema}: make its report with that one`,
+    );
+  const outcome = check(result, value);
+  if ('value' in outcome) return outcome.value;
+  throw new UserError(
+    `${file} is of an earlier bakeoff, or was changed: ${placeOf(outcome.at)} ${outcome.problem}: run it again with this one`,
+  );
 }

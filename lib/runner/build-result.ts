@@ -21,8 +21,14 @@ import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './k6-plan.ts';
 import type { Plan } from './plan.ts';
-import type { KernelSetting } from '../result/network.ts';
-import type { Environment, Integrity, Result, Round, SearchStep } from '../result/result.ts';
+import type {
+  KernelSetting,
+  Environment,
+  Integrity,
+  Result,
+  Round,
+  SearchStep,
+} from '../result/result.ts';
 import type { RunBase, Tried, VariantRound } from './round-types.ts';
 
 /** A round that counts: every variant once. `round` names it. */

@@ -24,8 +24,13 @@ import {
   orderOfRound,
 } from './plan.ts';
 import { Interrupted } from '../interrupt.ts';
-import type { Comparison, Environment, Result, SearchStep } from '../result/result.ts';
-import { resultJson } from '../result/schema.ts';
+import {
+  type Comparison,
+  type Environment,
+  type Result,
+  type SearchStep,
+  resultJson,
+} from '../result/result.ts';
 import { writeWhole } from '../write-whole.ts';
 import { runGroup } from './round.ts';
 import { countAgain, forgetRound, storeResult } from './store-result.ts';

@@ -2,7 +2,7 @@
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
 import type { StartedServer } from '../servers/index.ts';
-import type { LoadResult, Noise } from '../result/result.ts';
+import type { LoadResult, Noise, LinkTraffic, NetworkUse, PacketKind } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { ServerSample } from '../store/index.ts';
 import { machineClock, type Clock } from '../machine/clock.ts';
@@ -10,7 +10,6 @@ import type { CoreSeconds, MachineReading, Throttling } from '../machine/usage.t
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { byName } from '../present.ts';
-import type { LinkTraffic, NetworkUse, PacketKind } from '../result/network.ts';
 
 /** A sample takes up to half a millisecond of the generator's core for each server. Requests wait meanwhile: fewer than one in a hundred may. */
 const intervalMsPerServer = 100;

@@ -14,8 +14,8 @@ import {
 } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { times } from '../format.ts';
-import type { NetworkResult } from '../result/network.ts';
 import type {
+  NetworkResult,
   BucketShare,
   Comparison,
   ErrorCause,

@@ -6,7 +6,7 @@ import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
 import type { Store } from '../../lib/store/index.ts';
-import { checkResult, resultJson } from '../../lib/result/schema.ts';
+import { checkResult, resultJson } from '../../lib/result/result.ts';
 import {
   newOut,
   readResult,

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { tableParts } from '../../lib/report/run-tables.ts';
-import { checkResult } from '../../lib/result/schema.ts';
+import { checkResult } from '../../lib/result/result.ts';
 import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);

@@ -4,8 +4,7 @@ import { delayText, networkResult, toleratedLatenessMs } from '../../lib/analysi
 import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { warningText } from '../../lib/analysis/warnings.ts';
-import type { NetworkUse } from '../../lib/result/network.ts';
-import type { Phase } from '../../lib/result/result.ts';
+import type { NetworkUse, Phase } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { roundsOf } from '../fixtures/comparison.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';

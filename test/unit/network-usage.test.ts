@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { LinkCounts, LinkReport } from '../../lib/network/network.ts';
 import { machineClock } from '../../lib/machine/clock.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/samples.ts';
-import type { LinkTraffic } from '../../lib/result/network.ts';
+import type { LinkTraffic } from '../../lib/result/result.ts';
 
 const latenessMs = { p50: 0.1, p99: 0.4, max: 3 };
 

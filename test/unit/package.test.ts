@@ -51,7 +51,7 @@ test('the types have the options and results that the k6 module has, and so has 
   const known = [...options.matchAll(/^\t\t\{"(\w+)"/gm)].map(([, name]) => name as string).sort();
   const fieldsOf = (file: string, type: string): string[] => {
     const [, body = ''] =
-      new RegExp(`export interface ${type} \\{\\n([^]*?)\\n\\}`).exec(textOf(file)) ?? [];
+      new RegExp(`export interface ${type} [^{]*\\{\\n([^]*?)\\n\\}`).exec(textOf(file)) ?? [];
     return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => name as string).sort();
   };
   expect(known).toContain('connections');
@@ -70,7 +70,12 @@ test('the types have the options and results that the k6 module has, and so has 
     .map(([, name]) => name as string)
     .sort();
   expect(results).toContain('latencyMs');
-  expect(fieldsOf('lib/result/result.ts', 'LoadResult')).toEqual(results);
+  const checked = ['outcomeFields', 'loadFields'].flatMap((name) => {
+    const [, body = ''] =
+      new RegExp(`const ${name} = \\{\\n([^]*?)\\n\\};`).exec(textOf('lib/result/result.ts')) ?? [];
+    return [...body.matchAll(/^ {2}(\w+)[:,]/gm)].map(([, field]) => field as string);
+  });
+  expect([...checked, ...fieldsOf('lib/result/result.ts', 'LoadResult')].sort()).toEqual(results);
 });
 
 describe("configs and pages of one's own", () => {

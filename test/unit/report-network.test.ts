@@ -3,7 +3,13 @@ import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
-import { checkResult } from '../../lib/result/schema.ts';
+import {
+  checkResult,
+  type KernelSetting,
+  type NetworkUse,
+  type Phase,
+  type Result,
+} from '../../lib/result/result.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
@@ -12,8 +18,6 @@ import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
 import { findingLines, footnoteLines, kernelSettingLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
-import type { KernelSetting, NetworkUse } from '../../lib/result/network.ts';
-import type { Phase, Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { roundsOf } from '../fixtures/comparison.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';

@@ -1,8 +1,14 @@
 import { expect, it } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import type { NetworkResult } from '../../lib/result/network.ts';
-import type { Comparison, Metric, Noise, Result, VariantResult } from '../../lib/result/result.ts';
+import type {
+  NetworkResult,
+  Comparison,
+  Metric,
+  Noise,
+  Result,
+  VariantResult,
+} from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import {
   benchBucket,
