@@ -4,7 +4,7 @@ import { total } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
 import { withoutVariables } from '../lib/process.ts';
-import { textOf } from '../lib/read-if-there.ts';
+import { textOf } from '../lib/files.ts';
 import { instanceArguments } from '../lib/runner/generators.ts';
 import { processTree } from '../lib/servers/usage.ts';
 import { lastLine, run } from '../lib/setup/run.ts';

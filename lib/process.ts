@@ -1,11 +1,13 @@
-// Every long-lived child of bakeoff is started here: pinned to cores, in a process group of its own (so that Ctrl-C
+// Child processes: every long-lived child of bakeoff is started here, pinned to cores, in a process group of its own (so that Ctrl-C
 // reaches the runner alone, which then ends its children in order), and with a parent-death signal (so that it ends
-// even when the runner is killed).
+// even when the runner is killed). Also: signals to this process, /proc, and the logs of programs.
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { writeFile, open, stat, truncate } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { linkOf, namesIn, textOf } from './files.ts';
+import { printable } from './errors.ts';
 
 export interface ChildOptions {
   command: string;
@@ -146,4 +148,162 @@ export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // It ended between the look and the signal.
   }
+}
+
+/** Of all processes that there are. `proc`: where the proc file system is mounted. */
+export function processIds(proc: string): string[] {
+  return namesIn(proc).filter((name) => /^\d+$/.test(name));
+}
+
+/** Inodes of the sockets that a process has open. `folder`: its own in /proc. */
+export function socketsOf(folder: string): string[] {
+  return namesIn(`${folder}/fd`).flatMap(
+    (descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? [],
+  );
+}
+
+/** Inodes of the unix sockets with that path that listen; an abstract name begins with @. */
+export function listeningAt(socket: string, proc: string): string[] {
+  const accepting = 0x10000;
+  return textOf(`${proc}/net/unix`)
+    .split('\n')
+    .flatMap((line) => {
+      // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
+      const [, flags = '', inode = '', path = ''] =
+        /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
+      return path === socket && (parseInt(flags, 16) & accepting) !== 0 ? [inode] : [];
+    });
+}
+
+/** The run was asked to end. Exit code 130. */
+export class Interrupted extends Error {
+  constructor() {
+    super('interrupted');
+  }
+}
+
+export interface Interrupt {
+  /** Aborts with an Interrupted as its reason at the first signal. */
+  signal: AbortSignal;
+  /** Names a process group that the second signal is to kill; call what it returns once the group is gone. */
+  guard(groupId: number): () => void;
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** A second signal this soon is the same Ctrl-C: the terminal sends it to npm and to us, and npm passes it on. */
+const sameWishMs = 500;
+
+const finishing = new Set<string>();
+
+/** Meanwhile a second signal ends nothing, since half of this work would leave a mess. @param what is at work */
+export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
+  finishing.add(what);
+  return work.finally(() => finishing.delete(what));
+}
+
+/**
+ * Does the work with the signals taken over. The first one prints the line `ending` and aborts. The second one, half a second later or
+ * more, kills all guarded groups and exits with 130; the kernel then sends TERM to other children (InfluxDB).
+ * @throws what the work throws, or Interrupted after a signal
+ */
+export async function underSignals<T>(
+  ending: string,
+  work: (interrupt: Interrupt) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const { signal } = controller;
+  // All servers of a group listen to it while they start.
+  setMaxListeners(0, signal);
+  const groups = new Set<number>();
+  let firstAtMs = 0;
+
+  function handle(): void {
+    if (!signal.aborted) {
+      firstAtMs = performance.now();
+      console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`);
+      controller.abort(new Interrupted());
+      return;
+    }
+    if (performance.now() - firstAtMs < sameWishMs) return;
+    if (finishing.size > 0)
+      return console.error(`${[...finishing].join(', ')} has to finish first`);
+    for (const group of groups) sendIfThere(-group, 'SIGKILL');
+    process.exit(130);
+  }
+
+  function guard(groupId: number): () => void {
+    groups.add(groupId);
+    return () => groups.delete(groupId);
+  }
+
+  for (const name of signals) process.on(name, handle);
+  try {
+    return await work({ signal, guard });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    for (const name of signals) process.off(name, handle);
+  }
+}
+
+const tailBytes = 64 * 1024;
+
+/** How the Go runtime begins when a program crashes; stacks and registers follow. */
+const crash =
+  /^(panic: |fatal error: |unexpected fault address |SIG[A-Z]+: |runtime: (out of memory|failed|cannot|mmap))/;
+
+/** Of what a program said, the line that names the cause: where it is Go's and crashed the crash's first, else the last. undefined when it said nothing. */
+export function causeLine(lines: readonly string[]): string | undefined {
+  return lines.find((line) => crash.test(line)) ?? lines.at(-1);
+}
+
+/** The lines at the end of a log (of its last 64 KiB), empty ones left out, beginning at byte `from`. None when it cannot be read. */
+export async function lastLines(file: string, from = 0): Promise<string[]> {
+  const tail = await tailOf(file, from).catch(() => '');
+  return tail
+    .toString()
+    .split('\n')
+    .map(printable)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+async function tailOf(file: string, from: number): Promise<Buffer> {
+  const handle = await open(file);
+  try {
+    const { size } = await handle.stat();
+    const { buffer, bytesRead } = await handle.read(
+      Buffer.alloc(tailBytes),
+      0,
+      tailBytes,
+      Math.max(from, size - tailBytes),
+    );
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A program that says something of each request would fill the disk. */
+const mostLogBytes = 4e6;
+const boundEveryMs = 100;
+
+/** Empties a program's log whenever it gets too long. Returns a function for when the program has ended: the last 64 KiB stay. */
+export function boundLog(file: string): () => Promise<void> {
+  let isOver = false;
+  let looked = Promise.resolve();
+  const timer = setInterval(() => {
+    looked = stat(file)
+      .then(({ size }) => (size > mostLogBytes && !isOver ? truncate(file) : undefined))
+      .catch(() => undefined);
+  }, boundEveryMs);
+  timer.unref();
+  return async () => {
+    clearInterval(timer);
+    isOver = true;
+    await looked;
+    await writeFile(file, await tailOf(file, 0));
+  };
 }

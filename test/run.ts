@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UserError } from '../lib/errors.ts';
-import { inTemporaryFolder } from '../lib/folders.ts';
-import { underSignals } from '../lib/interrupt.ts';
+import { inTemporaryFolder } from '../lib/files.ts';
+import { underSignals } from '../lib/process.ts';
 import { unknownWord } from '../lib/nearest.ts';
 import { findGo, goEnvironment } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';

@@ -8,7 +8,7 @@ import { UserError } from '../../lib/errors.ts';
 import { change, percent } from '../../lib/format.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { RoundFailure, type RunContext } from '../../lib/runner/round-types.ts';
-import type { Interrupt } from '../../lib/interrupt.ts';
+import type { Interrupt } from '../../lib/process.ts';
 import { orderOfRound, type Plan } from '../../lib/runner/plan.ts';
 import { makePlan, type PlanOptions } from '../../lib/runner/make-plan.ts';
 import type { Environment, LatencyFigures, Phase, Result } from '../../lib/result/result.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { counts, enumeration } from '../../lib/format.ts';
 import { markdownTable } from '../../lib/report/markdown.ts';
 import { formatCpuList } from '../../lib/machine/processors.ts';
-import { writeWhole } from '../../lib/write-whole.ts';
+import { writeWhole } from '../../lib/files.ts';
 import type { PartFile, PartName, ProofFiles } from './results.ts';
 import { titles, views, type View } from './views.ts';
 

@@ -1,17 +1,16 @@
 // npm run bench -- proof: how exact the comparisons of this project are, measured so that anyone can do it again.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { pin } from '../../lib/process.ts';
+import { pin, underSignals, type Interrupt } from '../../lib/process.ts';
 import { duration } from '../../lib/format.ts';
 import { terminalTable } from '../../lib/report/table.ts';
-import { type Cores, readEnvironment } from '../../lib/machine/cores.ts';
-import { underSignals, type Interrupt } from '../../lib/interrupt.ts';
+import { readEnvironment, type Cores } from '../../lib/machine/cores.ts';
 import { oneRunAtATime } from '../../lib/machine/one-run.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
 import { compileScript } from '../../lib/runner/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { type ToolName, ensureTools } from '../../lib/setup/tools.ts';
+import { ensureTools, type ToolName } from '../../lib/setup/tools.ts';
 import { toolVersions } from '../versions.ts';
 import { measureAgainstItself } from './aa.ts';
 import { measureAgreement } from './agreement.ts';
@@ -22,13 +21,13 @@ import { measureLatency } from './latency.ts';
 import { partNames, viewOf, writePage } from './page.ts';
 import { costlyLine, measurePower } from './power.ts';
 import {
+  readPart,
+  schema,
+  writePart,
   type PartFile,
   type PartName,
   type ProofData,
   type ProofFiles,
-  readPart,
-  schema,
-  writePart,
 } from './results.ts';
 import { loadSeconds, measureSearch, searchedWithin } from './search.ts';
 import { measureSlices } from './slices.ts';

@@ -5,7 +5,7 @@ import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
 import { UserError } from '../errors.ts';
 import { findGrafana, firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
 import { defaultCores } from '../machine/cores.ts';
-import { underSignals, type Interrupt } from '../interrupt.ts';
+import { underSignals, type Interrupt } from '../process.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';

@@ -1,11 +1,10 @@
 // npm run knobs: which of the usual advice does anything for a person's config, on this machine.
 import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
-import { type Candidate, candidatesOf, readKnobs, valueNames, whyNot } from '../knobs/catalogue.ts';
-import { type Change, changeLines } from '../servers/own/changes.ts';
-import { type Layable, layable } from '../servers/own/own-config.ts';
+import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
+import { changeLines, type Change } from '../servers/own/changes.ts';
+import { layable, type Layable } from '../servers/own/own-config.ts';
 import {
-  type Effect,
   gain,
   helpful,
   product,
@@ -13,8 +12,12 @@ import {
   rankingTable,
   rightAsItIs,
   worthACloserLook,
+  planOf,
+  serverWith,
+  type Effect,
+  type AsItIs,
+  type Changed,
 } from '../knobs/ranking.ts';
-import { planOf, serverWith, type AsItIs, type Changed } from '../knobs/scenario.ts';
 import {
   limitLines,
   measuredChange,
@@ -32,7 +35,7 @@ import type { Comparison, Result } from '../result/result.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
 import { pagePaths } from '../scenario/pages.ts';
 import { unknownWord } from '../nearest.ts';
-import { type OwnConfig, serverBuild } from '../servers/index.ts';
+import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { typed } from '../setup/paths.ts';
 import {
   askedFlags,
@@ -41,14 +44,15 @@ import {
   readLaunch,
   readSource,
   serverNames,
-} from './compare-given.ts';
-import { serverOf } from './compare-scenario.ts';
-import { type Side, sidesOf } from './compare-sides.ts';
-import { type ServerBinaries, perform } from './perform.ts';
-import { type RunOptions, readRunOptions, runFlags } from './run-options.ts';
+  serverOf,
+  sidesOf,
+  type Side,
+} from './sides.ts';
+import { perform, type ServerBinaries } from './perform.ts';
+import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { terminalOf } from './run-output.ts';
-import { type Tried, tryOnce } from './try-side.ts';
-import { type Flag, printHelp, readWords } from './words.ts';
+import { tryOnce, type Tried } from './start-sides.ts';
+import { printHelp, readWords, type Flag } from './words.ts';
 
 /** Of a run that has three parts these would mean something else in each, or nothing. */
 const {

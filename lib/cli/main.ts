@@ -1,8 +1,8 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
 import { messageOf, remedyFor, UserError } from '../errors.ts';
-import { Interrupted } from '../interrupt.ts';
+import { Interrupted, underSignals } from '../process.ts';
 import { unknownWord } from '../nearest.ts';
-import { installVariable } from '../setup/machine.ts';
+import { installVariable, thisMachine } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -27,7 +27,7 @@ const commands: Readonly<Record<string, Command>> = {
   },
   k6: {
     help: 'say where the k6 with k6/x/loadgen is',
-    run: async (args) => (await import('./k6.ts')).k6Command(args),
+    run: k6Command,
   },
   k8s: {
     help: 'run a comparison in a Kubernetes cluster, or print what one takes for it',
@@ -108,4 +108,19 @@ async function runCommand(
   const command = Object.hasOwn(all, name) ? all[name] : undefined;
   if (command === undefined) throw unknownWord('command', name, Object.keys(all));
   return command.run(args);
+}
+
+/** Prints the path of k6, built first if need be. Returns 0; throws UserError, and Interrupted on Ctrl-C. */
+async function k6Command(args: readonly string[]): Promise<number> {
+  if (args.length > 0)
+    throw new UserError(
+      `k6 prints where k6 is and takes no words, not "${args.join(' ')}": $(npx bakeoff k6) ${args.join(' ')}`,
+      2,
+    );
+  const { ensureTools } = await import('../setup/tools.ts');
+  const { k6 } = await underSignals('ending the build; again to end it at once', ({ signal }) =>
+    ensureTools(['k6'], thisMachine(), signal),
+  );
+  console.log(k6);
+  return 0;
 }

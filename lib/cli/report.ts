@@ -2,16 +2,21 @@
 import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import { makeFolder } from '../folders.ts';
-import { Unreadable, readBytes } from '../open-file.ts';
+import {
+  makeFolder,
+  Unreadable,
+  readBytes,
+  whereItLeads,
+  whyNoFile,
+  writeWhole,
+} from '../files.ts';
 import { htmlReport, pageMode, readRunFiles } from '../report/html/run-page.ts';
 import { checkResult, type Result } from '../result/result.ts';
 import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
-import { whereItLeads, whyNoFile, writeWhole } from '../write-whole.ts';
 import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { type Flag, printHelp, readWords } from './words.ts';
+import { printHelp, readWords, type Flag } from './words.ts';
 import path from 'node:path';
 
 const reportFlags = {

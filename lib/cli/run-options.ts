@@ -10,9 +10,17 @@ import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/index.ts';
-import { exportFlags, readExports } from './exports.ts';
 import { readFailIf } from './fail-if.ts';
 import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+
+/** A result in files that a person names, beside those in --out. */
+export const exportFlags = {
+  'export-markdown': { value: 'FILE', help: 'verdict and table, as a comment on a pull request' },
+  'export-json': { value: 'FILE', help: 'the result, as result.json' },
+  'export-csv': { value: 'FILE', help: 'a row per variant, with units in the titles' },
+} as const satisfies Record<string, Flag>;
+
+export type ExportFlag = keyof typeof exportFlags;
 
 export const runFlags = {
   rounds: {
@@ -231,4 +239,35 @@ function readStore(
     throw new UserError('--store none and --influx do not go together: leave one out', 2);
   parseInfluxUrl(influx);
   return { url: influx };
+}
+
+/** What is written where; `file` is absolute. */
+export type Exports = readonly { flag: ExportFlag; file: string }[];
+
+/** @throws UserError (exit code 2) for what is no file's name, and for one that is named twice */
+export function readExports(flags: ReadonlyMap<string, string>): Exports {
+  const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
+    const name = flags.get(flag);
+    if (name === '-')
+      throw new UserError(`--${flag} -: name a file; --json writes the result on stdout`, 2);
+    if (name?.endsWith('/') === true)
+      throw new UserError(`--${flag} ${name}: name a file in that folder`, 2);
+    return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
+  });
+  const [one, other] = exports.filter(
+    ({ file }, _, all) => all.filter((some) => some.file === file).length > 1,
+  );
+  if (one !== undefined && other !== undefined)
+    throw new UserError(
+      `--${one.flag} and --${other.flag} name the same file: give each its own`,
+      2,
+    );
+  return exports;
+}
+
+/** @param configs files that are compared @throws UserError (exit code 2) for one of them, which an export would take the place of */
+export function requireNone(exports: Exports, configs: readonly string[]): void {
+  const taken = exports.find(({ file }) => configs.includes(file));
+  if (taken !== undefined)
+    throw new UserError(`--${taken.flag} ${taken.file} is what is compared: name another file`, 2);
 }

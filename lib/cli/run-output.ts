@@ -4,28 +4,29 @@ import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
-import { type Heading, listed, loadText, whereRun } from '../report/heading.ts';
+import { listed, loadText, whereRun, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
+import { csvReport } from '../report/csv.ts';
 import { markdownReport } from '../report/markdown.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
 import {
+  terminalReport,
   type RunProgress,
   type TerminalReportOptions,
-  terminalReport,
 } from '../report/terminal.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
 import { wrapLines } from '../report/table.ts';
 import { estimatedSeconds, expectedRounds, type Plan, type PlanDraft } from '../runner/plan.ts';
 import { makePlan } from '../runner/make-plan.ts';
-import { type Comparison, type Environment, type Result, resultJson } from '../result/result.ts';
-import { writeWhole } from '../write-whole.ts';
+import { resultJson, type Comparison, type Environment, type Result } from '../result/result.ts';
+import { checkWhole, whereItLeads, whyNoFile, writeWhole } from '../files.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
+import { writeReasons } from '../runner/results-folder.ts';
 import { typed } from '../setup/paths.ts';
-import { writeExports } from './exports.ts';
 import { failIfCode } from './fail-if.ts';
-import type { RunOptions } from './run-options.ts';
+import type { ExportFlag, Exports, RunOptions } from './run-options.ts';
 
 /** What stands above the table, with the time estimated. */
 export function headingOf(plan: Plan, environment: Environment): Heading {
@@ -243,5 +244,44 @@ async function htmlPage(folder: string, result: Result): Promise<string> {
       `report.html was not written: ${messageOf(error)}; make it again with: ${typed('report')} ${folder}`,
     );
     return folder;
+  }
+}
+
+const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
+  'export-markdown': markdownReport,
+  'export-json': resultJson,
+  'export-csv': csvReport,
+};
+
+/** Makes sure that they can be written, and leaves everything as it was. @throws UserError (exit code 2) */
+export async function checkExports(exports: Exports): Promise<void> {
+  for (const { flag, file } of exports) {
+    const why = await whyNoFile(file);
+    if (why !== undefined) throw new UserError(`--${flag} ${file}: ${why}`, 2);
+    await explained(flag, file, 2, checkWhole);
+  }
+}
+
+/** Begins to write them, each whole or not at all. They reject with UserError. */
+export function writeExports(exports: Exports, result: Result): Promise<void>[] {
+  return exports.map(({ flag, file }) =>
+    explained(flag, file, 1, (target) => writeWhole(target, textOf[flag](result))),
+  );
+}
+
+async function explained(
+  flag: ExportFlag,
+  file: string,
+  exitCode: 1 | 2,
+  write: (target: string) => Promise<void>,
+): Promise<void> {
+  try {
+    await write(await whereItLeads(file));
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new UserError(
+      `--${flag} ${file} cannot be written: ${code === 'ENOENT' ? 'its folder is not there' : (writeReasons[code] ?? message)}`,
+      exitCode,
+    );
   }
 }

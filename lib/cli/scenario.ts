@@ -5,8 +5,7 @@ import { makePlan } from '../runner/make-plan.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
 import { networkOf } from '../scenario/variants.ts';
 import { typed } from '../setup/paths.ts';
-import { onHosts } from './on-hosts.ts';
-import { perform } from './perform.ts';
+import { onHosts, perform } from './perform.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { generatedFile } from '../../dashboards/names.ts';
-import { makeFolder, makePrivateFolder } from '../folders.ts';
+import { makeFolder, makePrivateFolder } from '../files.ts';
 import { projectRoot } from '../setup/paths.ts';
 import type { Influx } from '../store/index.ts';
 

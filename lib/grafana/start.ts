@@ -8,15 +8,15 @@ import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { UserError } from '../errors.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
-import { lastLines } from '../log-file.ts';
-import { makeFolder } from '../folders.ts';
 import {
+  lastLines,
   startLogged,
   weighSession,
   withoutVariables,
   type Child,
   type ChildOptions,
 } from '../process.ts';
+import { makeFolder } from '../files.ts';
 import { loopbackAddress, portProblem } from '../servers/ports.ts';
 import { find, findAll, isExecutableFile, type Machine } from '../setup/machine.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';

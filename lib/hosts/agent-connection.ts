@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { filesBelow } from '../folders.ts';
+import { filesBelow } from '../files.ts';
 import { machineClock } from '../machine/clock.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
 import { bundledForNode } from '../setup/bundle.ts';

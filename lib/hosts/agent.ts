@@ -7,7 +7,7 @@ import { chmod, mkdtemp } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { textOf } from '../read-if-there.ts';
+import { textOf } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { startLogged, withoutVariables, type Child } from '../process.ts';
 import { k6Files } from '../k6/load-plan.ts';

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { runHere } from '../machine/one-run.ts';
 import type { Processors } from '../machine/processors.ts';
-import { ifThere, textOf } from '../read-if-there.ts';
+import { ifThere, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
-import type { Interrupt } from '../interrupt.ts';
+import type { Interrupt } from '../process.ts';
 import { leftIn, leftQuery } from '../k6/left-results.ts';
 import type { LoadPlan } from '../k6/load-plan.ts';
 import type { ClusterFacts, LoadResult, Phase } from '../result/result.ts';
@@ -15,7 +15,7 @@ import {
   type RunElsewhere,
   type VariantRound,
 } from '../runner/round-types.ts';
-import { mergeInstances, type InstanceEnd, byOurClocks } from '../runner/generators.ts';
+import { mergeInstances, byOurClocks, type InstanceEnd } from '../runner/generators.ts';
 import { expectedOf } from '../runner/k6-plan.ts';
 import type { PlannedVariant } from '../runner/plan.ts';
 import { configOf, pageOf } from '../scenario/variants.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { filesBelow, inTemporaryFolder } from '../folders.ts';
+import { filesBelow, inTemporaryFolder } from '../files.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Influx } from '../store/index.ts';
 

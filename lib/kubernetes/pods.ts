@@ -1,5 +1,5 @@
 // Problems of pods, in the words of a person who runs a comparison.
-import { causeLine } from '../log-file.ts';
+import { causeLine } from '../process.ts';
 import type { ClusterObject, Kubectl } from './kubectl.ts';
 
 /** Reasons that do not pass by themselves. */

@@ -1,6 +1,6 @@
 // The machine's clocks, and cores that stay awake while time is measured.
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { ifThere } from '../read-if-there.ts';
+import { ifThere } from '../files.ts';
 
 /** In milliseconds. Tests have their own. */
 export interface Clock {

@@ -3,7 +3,7 @@ import os from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
 import { UserError } from '../errors.ts';
 import { coreCount } from '../format.ts';
-import { textOf } from '../read-if-there.ts';
+import { textOf } from '../files.ts';
 import type { Environment } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { cpusOf, formatCpuList, type PhysicalCore, type Processors } from './processors.ts';

@@ -4,8 +4,8 @@ import { hostname, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
-import { listeningAt, processIds, socketsOf } from '../proc.ts';
-import { ifThere } from '../read-if-there.ts';
+import { listeningAt, processIds, socketsOf } from '../process.ts';
+import { ifThere } from '../files.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /** As long as the kernel's field: Node before 22 pads a shorter name with zeros, and Node 22 does not. */

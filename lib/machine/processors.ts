@@ -1,7 +1,7 @@
 // The processors of this machine: physical cores, lists of CPUs, and CPU quotas.
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
-import { namesIn, textOf } from '../read-if-there.ts';
+import { namesIn, textOf } from '../files.ts';
 import { limitedGroups } from './usage.ts';
 
 /**

@@ -1,10 +1,11 @@
 // Use of the machine's cores, their clock, and throttling by CPU quotas.
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
-import path, { join } from 'node:path';
+import path from 'node:path';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { coreCount } from '../format.ts';
-import { ifThere, readIfThere, textOf } from '../read-if-there.ts';
+import { ifThere, readIfThere, textOf } from '../files.ts';
 
 /** Seconds of some cores together, since the machine was started. */
 export interface CoreSeconds {

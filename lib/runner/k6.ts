@@ -2,27 +2,32 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { once } from 'node:events';
+import path from 'node:path';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { closeSync, openSync, readSync, watch } from 'node:fs';
-import path from 'node:path';
 import { build } from 'esbuild';
 import { RoundFailure } from './round-types.ts';
 import {
   k6Files,
   loadPlanVariable,
+  loadOverLine,
+  phaseLinePrefix,
   type LoadPlan,
   type PhaseOutcome,
   type SideOptions,
-  loadOverLine,
-  phaseLinePrefix,
 } from '../k6/load-plan.ts';
 import { shownHeaders } from '../scenario/load/flags.ts';
-import { startLogged, weighSession, withoutVariables } from '../process.ts';
-import { causeLine, lastLines } from '../log-file.ts';
-import type { Interrupt } from '../interrupt.ts';
+import {
+  startLogged,
+  weighSession,
+  withoutVariables,
+  causeLine,
+  lastLines,
+  type Interrupt,
+} from '../process.ts';
 import { isFull } from './results-folder.ts';
-import { ifThere, textOf } from '../read-if-there.ts';
+import { ifThere, textOf } from '../files.ts';
 
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 

@@ -2,9 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { freeBytes, makeFolder, requireSpace } from '../folders.ts';
+import { freeBytes, makeFolder, requireSpace, checkWhole } from '../files.ts';
 import { UserError } from '../errors.ts';
-import { checkWhole } from '../write-whole.ts';
 
 /** Makes the folder `out` if it is missing. Throws UserError if it cannot be written to or has too little space. */
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {

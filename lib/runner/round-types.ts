@@ -2,7 +2,7 @@
 import type { RoundIntegrity, Store } from '../store/index.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
-import type { Interrupt } from '../interrupt.ts';
+import type { Interrupt } from '../process.ts';
 import type { Network } from '../network/network.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 import type { ServerName } from '../scenario/model.ts';

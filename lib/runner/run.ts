@@ -23,15 +23,15 @@ import {
   portsTaken,
   orderOfRound,
 } from './plan.ts';
-import { Interrupted } from '../interrupt.ts';
+import { Interrupted } from '../process.ts';
 import {
+  resultJson,
   type Comparison,
   type Environment,
   type Result,
   type SearchStep,
-  resultJson,
 } from '../result/result.ts';
-import { writeWhole } from '../write-whole.ts';
+import { writeWhole } from '../files.ts';
 import { runGroup } from './round.ts';
 import { countAgain, forgetRound, storeResult } from './store-result.ts';
 

@@ -13,7 +13,7 @@ import { unknownWord } from '../nearest.ts';
 import { isPath, isRunnable, isConfigured } from './variants.ts';
 import { byName, present } from '../present.ts';
 import { nodeModules } from '../../bin/bundle.mjs';
-import { inTemporaryFolder } from '../folders.ts';
+import { inTemporaryFolder } from '../files.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 

@@ -4,7 +4,7 @@ import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { withLock } from '../lock-file.ts';
-import { makeFolder } from '../folders.ts';
+import { makeFolder } from '../files.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { ensureTools } from '../setup/tools.ts';

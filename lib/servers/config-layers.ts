@@ -3,7 +3,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
-import { readBytes, requirePlainPath } from '../open-file.ts';
+import { readBytes, requirePlainPath } from '../files.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { unknownWord } from '../nearest.ts';
 

@@ -2,8 +2,7 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { lastLines } from '../log-file.ts';
-import { type Child, type ChildOptions, type RunAs, startLogged } from '../process.ts';
+import { lastLines, startLogged, type Child, type ChildOptions, type RunAs } from '../process.ts';
 import type {
   AddressServer,
   CommandServer,
@@ -25,14 +24,14 @@ import { nginxKind } from './nginx.ts';
 import { AddressInUse, onPort } from './on-port.ts';
 import { ownComplaint } from './own/files.ts';
 import {
-  type Address,
   freePort,
   listeningOf,
   portProblem,
   requireLoopback,
   untilItHasThePort,
+  type Address,
 } from './ports.ts';
-import { type ReadyCheck, waitUntilReady, waitUntilServingInside } from './ready.ts';
+import { waitUntilReady, waitUntilServingInside, type ReadyCheck } from './ready.ts';
 import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import type {

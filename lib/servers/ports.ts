@@ -4,8 +4,8 @@ import { readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { processIds, socketsOf } from '../proc.ts';
-import { textOf } from '../read-if-there.ts';
+import { processIds, socketsOf } from '../process.ts';
+import { textOf } from '../files.ts';
 
 /** `address`: IPv4, as 127.0.0.1. */
 export interface Address {

@@ -15,16 +15,16 @@ import {
   readlinkSync,
   realpathSync,
   rmdirSync,
-  type Stats,
   statSync,
   unlinkSync,
   writeFileSync,
+  type Stats,
 } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { RunAs } from '../process.ts';
-import { ifThere } from '../read-if-there.ts';
+import { ifThere } from '../files.ts';
 
 /** A server's files for as long as it runs. */
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;

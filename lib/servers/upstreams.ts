@@ -1,5 +1,5 @@
 // CPU time of the backends of a person's own config. They are part of the measurement, and bakeoff does not start them.
-import { listeningAt, processIds, socketsOf } from '../proc.ts';
+import { listeningAt, processIds, socketsOf } from '../process.ts';
 import { listeningSockets } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
 import { processTree, statFields, watchTasks } from './usage.ts';

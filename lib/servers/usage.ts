@@ -1,6 +1,6 @@
 // CPU time and memory of a process tree, read from /proc.
-import { processIds } from '../proc.ts';
-import { namesIn, readIfThere } from '../read-if-there.ts';
+import { processIds } from '../process.ts';
+import { namesIn, readIfThere } from '../files.ts';
 
 export interface TreeUsage {
   /** CPU seconds of all tasks that were ever seen in the tree, the ended ones with their last value. */

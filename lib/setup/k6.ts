@@ -13,10 +13,10 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
-import { filesBelow, makeFolder, requireSpace } from '../folders.ts';
+import { filesBelow, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../lock-file.ts';
-import { causeLine } from '../log-file.ts';
+import { causeLine } from '../process.ts';
 import { findAll, isExecutableFile, type Machine } from './machine.ts';
 import { run } from './run.ts';
 import { atLeast } from './version.ts';

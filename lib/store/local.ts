@@ -11,11 +11,16 @@ import { closeSync, existsSync, readFileSync, statfsSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../errors.ts';
-import { makeFolder, makePrivateFolder } from '../folders.ts';
+import { makeFolder, makePrivateFolder, textOf } from '../files.ts';
 import { holder, lockFile, writeHolder } from '../lock-file.ts';
-import { lastLines } from '../log-file.ts';
-import { pin, startLogged, weighSession, withoutVariables, type Child } from '../process.ts';
-import { textOf } from '../read-if-there.ts';
+import {
+  lastLines,
+  pin,
+  startLogged,
+  weighSession,
+  withoutVariables,
+  type Child,
+} from '../process.ts';
 import { listensOn, loopbackAddress } from '../servers/ports.ts';
 import { answers, InfluxError, query, type Influx } from './client.ts';
 import { influxdConfig } from './influxd-config.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/k6/rate-search.ts';
-import { ifThere, linkOf, namesIn } from '../../lib/read-if-there.ts';
+import { ifThere, linkOf, namesIn } from '../../lib/files.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { exportFlags } from '../../lib/cli/exports.ts';
+import { exportFlags } from '../../lib/cli/run-options.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import {
   action,

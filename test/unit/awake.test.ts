@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { keepCoresAwake } from '../../lib/machine/clock.ts';
-import { linkOf, namesIn } from '../../lib/read-if-there.ts';
+import { linkOf, namesIn } from '../../lib/files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bakeoff-awake-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -7,12 +7,14 @@ import {
   namesOf,
   ofSides,
   readSides,
+  sidesOf,
   type Given,
   type Source,
-} from '../../lib/cli/compare-given.ts';
-import { comparisonOf, sameSides, type Launch } from '../../lib/cli/compare-scenario.ts';
-import { sidesOf, type Side } from '../../lib/cli/compare-sides.ts';
-import type { Tried } from '../../lib/cli/try-side.ts';
+  type Launch,
+  type Side,
+} from '../../lib/cli/sides.ts';
+import { comparisonOf, sameSides } from '../../lib/cli/compare.ts';
+import type { Tried } from '../../lib/cli/start-sides.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
 import { isRunnable } from '../../lib/scenario/variants.ts';
 import {

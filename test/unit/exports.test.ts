@@ -11,9 +11,9 @@ import {
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { checkExports, readExports, writeExports } from '../../lib/cli/exports.ts';
+import { checkExports, writeExports, report } from '../../lib/cli/run-output.ts';
+import { readExports } from '../../lib/cli/run-options.ts';
 import { main } from '../../lib/cli/main.ts';
-import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport } from '../../lib/report/csv.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readSource } from '../../lib/cli/compare-given.ts';
+import { readSource } from '../../lib/cli/sides.ts';
 import { UserError } from '../../lib/errors.ts';
 import { connect } from '../../lib/hosts/ssh.ts';
 import { bodyOfFile } from '../../lib/scenario/load/flags.ts';

@@ -2,7 +2,7 @@
 import { unlinkSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
-import { namesOf } from '../../lib/cli/compare-given.ts';
+import { namesOf } from '../../lib/cli/sides.ts';
 import { main } from '../../lib/cli/main.ts';
 import { remedyFor } from '../../lib/errors.ts';
 import { checkResultsFolder } from '../../lib/runner/results-folder.ts';

@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { makeFolder } from '../../lib/folders.ts';
+import { makeFolder } from '../../lib/files.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 
 const folder = sharedFolder();

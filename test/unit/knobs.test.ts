@@ -4,12 +4,12 @@ import { describe, expect, it, test } from 'vitest';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { UserError } from '../../lib/errors.ts';
 import {
-  type Candidate,
-  type Surroundings,
   candidatesOf,
   checkKnobs,
   readKnobs,
   whyNot,
+  type Candidate,
+  type Surroundings,
 } from '../../lib/knobs/catalogue.ts';
 import { changeLines } from '../../lib/servers/own/changes.ts';
 import { layable } from '../../lib/servers/own/own-config.ts';
@@ -19,8 +19,8 @@ import {
   ranked,
   rankingTable,
   worthACloserLook,
+  scenarioOf,
 } from '../../lib/knobs/ranking.ts';
-import { scenarioOf } from '../../lib/knobs/scenario.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Result, Verdict } from '../../lib/result/result.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';

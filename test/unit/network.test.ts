@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Network, openNetwork, readSettings, settingsOf } from '../../lib/network/network.ts';
+import { openNetwork, readSettings, settingsOf, type Network } from '../../lib/network/network.ts';
 import { requireNetworks } from '../../lib/network/namespaces.ts';
-import { Interrupted } from '../../lib/interrupt.ts';
+import { Interrupted } from '../../lib/process.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { script, testMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

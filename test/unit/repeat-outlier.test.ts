@@ -1,7 +1,7 @@
 // The round that is measured again because a verdict hangs on it alone: which one, and what a run makes of it.
 import { describe, expect, test } from 'vitest';
 import { roundToRepeat } from '../../lib/analysis/rounds.ts';
-import { underSignals } from '../../lib/interrupt.ts';
+import { underSignals } from '../../lib/process.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
 import { RoundFailure, type Attempt, type VariantRound } from '../../lib/runner/round-types.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';

@@ -8,7 +8,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { requireSpace } from '../../lib/folders.ts';
+import { requireSpace, writeWhole } from '../../lib/files.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import type { SideOptions } from '../../lib/k6/load-plan.ts';
@@ -30,7 +30,6 @@ import {
   createRunFolder,
   folderError,
 } from '../../lib/runner/results-folder.ts';
-import { writeWhole } from '../../lib/write-whole.ts';
 import { usageBetween } from '../../lib/runner/samples.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario } from '../../lib/scenario/index.ts';

@@ -1,6 +1,6 @@
 // report.html of a run: what it is made from, which is kept beside the result, and where it goes.
 import { join } from 'node:path';
-import { readBytes } from '../../open-file.ts';
+import { readBytes, writeWhole } from '../../files.ts';
 import {
   curveFigures,
   histogramFigures,
@@ -12,16 +12,15 @@ import {
 } from '../charts.ts';
 import { environmentTable, noiseTable } from '../environment.ts';
 import { headingLines, resultHeading } from '../heading.ts';
-import { type ComposedConfig, configsHtml, differencesHtml, hasOwnConfigs } from './differences.ts';
+import { configsHtml, differencesHtml, hasOwnConfigs, type ComposedConfig } from './differences.ts';
 import type { Figure } from './figure.ts';
 import { headlineHtml } from './headline.ts';
-import { type Html, html, list, nothing, paragraphs, tableHtml } from './markup.ts';
+import { html, list, nothing, paragraphs, tableHtml, type Html } from './markup.ts';
 import { figureHtml, page } from './page.ts';
 import { articleParts, loadPart } from '../run-tables.ts';
 import { circumstanceLines, noteLines, redirectedLines, storedLine } from '../sentences.ts';
 import type { Part, Table } from '../table.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
-import { writeWhole } from '../../write-whole.ts';
 
 /** Writes report.html into the run's folder and returns its path. Throws the file system's error. */
 export async function writeHtmlReport(folder: string, result: Result): Promise<string> {

@@ -6,7 +6,7 @@ import type { LoadProfile } from '../model.ts';
 import { present } from '../../present.ts';
 import { shellWord, shellWords, type ShellWord } from './shell-words.ts';
 import { isHttp2 } from '../load.ts';
-import { readBytesSync } from '../../open-file.ts';
+import { readBytesSync } from '../../files.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 
 /** A line's load, without the line itself. */

@@ -1,7 +1,7 @@
 // The files of a user's own config, and the place in them that a server's error is about.
 import { readFile, stat } from 'node:fs/promises';
 import { UserError } from '../../errors.ts';
-import { requirePlainPath } from '../../open-file.ts';
+import { requirePlainPath } from '../../files.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { toolVariable } from '../../setup/tools.ts';
 import { mostMegabytes } from '../config-layers.ts';

@@ -1,9 +1,9 @@
-// A side of a person's own, started before there is a plan: what it answers is part of that.
+// Starts sides before there is a plan: their answers are part of it.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
-import type { Interrupt } from '../interrupt.ts';
+import type { Interrupt } from '../process.ts';
 import type { Cores } from '../machine/cores.ts';
 import { roundFolder } from '../runner/results-folder.ts';
 import type { ServerSpec } from '../scenario/model.ts';
@@ -19,7 +19,7 @@ import {
   type ReadyCheck,
   type RunningServer,
 } from '../servers/index.ts';
-import type { Side } from './compare-sides.ts';
+import type { Side } from './sides.ts';
 import type { Begun, ServerBinaries } from './perform.ts';
 import type { RunOptions } from './run-options.ts';
 
