@@ -1,5 +1,5 @@
-// Package loadgen is the k6 module k6/x/loadgen: a script calls run once for a whole load phase, the engine makes the
-// requests, and k6 gets one set of samples a second.
+// Package loadgen is the k6 module k6/x/loadgen: a script calls run once for a load phase, the engine makes the requests, and k6
+// gets one set of samples a second.
 package loadgen
 
 import (
@@ -40,7 +40,7 @@ func (m *instance) Exports() modules.Exports {
 	return modules.Exports{Default: map[string]any{"run": function(m, "run", m.run), "alternate": function(m, "alternate", m.alternate)}}
 }
 
-// function makes a function of the module, which its errors name.
+// function makes a function of the module. Its errors name it.
 func function[T any](m *instance, name string, call func(*lib.State, sobek.Value) (T, error)) func(sobek.Value) (T, error) {
 	return func(options sobek.Value) (result T, err error) {
 		if state := m.vu.State(); state == nil {
@@ -55,20 +55,18 @@ func function[T any](m *instance, name string, call func(*lib.State, sobek.Value
 	}
 }
 
-// run is loadgen.run(options): it returns when the load phase is over, with its figures. It throws when an option is
-// wrong. When the VU is stopped, the engine stops too, and the samples so far still go out.
-func (m *instance) run(state *lib.State, options sobek.Value) (map[string]any, error) {
-	params := newParams()
-	if err := params.read(options, ofCall(&params.segmented, &params.options.StartAt)...); err != nil {
+// run is loadgen.run(options): it returns the figures of the load phase. It throws when an option is wrong. When the VU is stopped
+// the engine stops too, and the samples so far still go out.
+func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, error) {
+	load, call, err := parseRun(value)
+	if err == nil && call.Segmented {
+		err = divide(state.Options, &load.Options, 1)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if params.segmented {
-		if err := divide(state.Options, &params.options, 1); err != nil {
-			return nil, err
-		}
-	}
-	push := m.pusherOf(state, params)
-	result, err := engine.Run(m.vu.Context(), params.options, push.second)
+	push := m.pusherOf(state, load.Tags)
+	result, err := engine.Run(m.vu.Context(), load.Options, push.second)
 	if err != nil {
 		return nil, err
 	}
@@ -76,24 +74,23 @@ func (m *instance) run(state *lib.State, options sobek.Value) (map[string]any, e
 	return summary(result), nil
 }
 
-// alternate is loadgen.alternate({ sides, slice, seed }): as run, for several loads that take turns. It returns their figures
-// in the order of the sides.
-func (m *instance) alternate(state *lib.State, options sobek.Value) ([]any, error) {
-	params, turns, err := parseTurns(options)
+// alternate is loadgen.alternate({ sides, slice, seed }): it loads the sides in turns, and returns their figures in their order.
+func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error) {
+	given, turns, segmented, err := parseAlternate(value)
 	if err != nil {
 		return nil, err
 	}
 	var pushers []*pusher
 	var sides []engine.Side
-	for _, side := range params {
-		if side.segmented {
-			if err := divide(state.Options, &side.options, len(params)); err != nil {
+	for _, side := range given {
+		if segmented {
+			if err := divide(state.Options, &side.Options, len(given)); err != nil {
 				return nil, err
 			}
 		}
-		push := m.pusherOf(state, side)
+		push := m.pusherOf(state, side.Tags)
 		pushers = append(pushers, push)
-		sides = append(sides, engine.Side{Options: side.options, CPUOf: side.cpuOf, OnSecond: push.second})
+		sides = append(sides, engine.Side{Options: side.Options, CPUOf: side.CPUOf, OnSecond: push.second})
 	}
 	results, err := engine.Alternate(m.vu.Context(), sides, turns)
 	if err != nil {
@@ -107,18 +104,18 @@ func (m *instance) alternate(state *lib.State, options sobek.Value) ([]any, erro
 	return summaries, nil
 }
 
-// pusherOf sends the samples of one load. Loads at the same time with the same tags must not share points.
-func (m *instance) pusherOf(state *lib.State, params *params) *pusher {
+// pusherOf makes the pusher of one load. Its tag instance keeps the points of loads at the same time apart.
+func (m *instance) pusherOf(state *lib.State, tags []engine.Header) *pusher {
 	m.calls++
-	tags := state.Tags.GetCurrentValues().Tags
-	for _, tag := range params.tags {
-		tags = tags.With(tag.Name, tag.Value)
+	all := state.Tags.GetCurrentValues().Tags
+	for _, tag := range tags {
+		all = all.With(tag.Name, tag.Value)
 	}
-	tags = tags.With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
-	return &pusher{metrics: m.metrics, tags: tags, out: state.Samples}
+	all = all.With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
+	return &pusher{metrics: m.metrics, tags: all, out: state.Samples}
 }
 
-// summary is the result in the form that a script sees. Times are milliseconds, instants ISO 8601 in UTC.
+// summary is the result as a script gets it. Times are milliseconds, instants ISO 8601 in UTC.
 func summary(r engine.Result) map[string]any {
 	statuses := map[string]any{}
 	for i, count := range r.Statuses {
@@ -167,7 +164,6 @@ func summary(r engine.Result) map[string]any {
 	}
 }
 
-// named are counts by their names.
 func named(names []string, counts []int64) map[string]any {
 	m := map[string]any{}
 	for i, name := range names {

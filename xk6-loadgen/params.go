@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"net/http"
+	"reflect"
 	"slices"
 	"sort"
 	"strconv"
@@ -19,110 +20,82 @@ import (
 	"bakeoff.invalid/xk6-loadgen/engine"
 )
 
-// params are the options of one load. They are read one by one: k6's bridge would rename fields and ignore misspelt ones.
-type params struct {
-	options engine.Options
-	tags    []engine.Header
-	// pages of the one URL's server, instead of it.
-	pages string
-	// tls is nil where the script has none.
-	tls *sobek.Object
-	// cpuOf are the processes of a side's server, with alternate only.
-	cpuOf []int
-	// segmented: these are the options of several k6 together.
-	segmented bool
+// loadOptions are the options of one load. Scripts set the fields that have a js tag, here and in engine.Options.
+type loadOptions struct {
+	URL string `js:"url"`
+	// Pages of URL's server, to load instead of it: each line has a path and its weight. A text, because long lists are slow in a script.
+	Pages string `js:"pages,filled"`
+	engine.Options
+	Tags tagList `js:"tags"`
 }
 
-// option is one that a script may give; set takes its value, or says what that must be.
-type option struct {
-	name string
-	set  func(v sobek.Value) error
+// sideOptions are the options of a side of alternate.
+type sideOptions struct {
+	loadOptions
+	// CPUOf are the ids of the server's processes.
+	CPUOf []int `js:"cpuOf"`
 }
 
-// into sets what read makes of a value.
-func into[T any](to *T, read func(sobek.Value) (T, error)) func(sobek.Value) error {
-	return func(v sobek.Value) (err error) {
-		*to, err = read(v)
-		return err
-	}
+// callOptions hold for all loads of a call.
+type callOptions struct {
+	// Segmented: the options describe the load of several k6 together.
+	Segmented bool      `js:"segmented"`
+	StartAt   time.Time `js:"startAt"`
 }
 
-// known are the options of every load.
-func (p *params) known() []option {
-	o := &p.options
-	return []option{
-		{"url", func(v sobek.Value) error {
-			url, err := text[string](v)
-			o.URLs = slices.Insert(o.URLs, 0, url)
-			return err
-		}},
-		{"urls", func(v sobek.Value) error {
-			urls, err := list("strings", 1, text[string])(v)
-			o.URLs = append(o.URLs, urls...)
-			return err
-		}},
-		{"pages", into(&p.pages, filled("give a path on each line, and its weight"))},
-		{"protocol", into(&o.Protocol, text)},
-		{"connections", into(&o.Connections, count)},
-		{"streams", into(&o.Streams, count)},
-		{"requests", into(&o.Requests, count)},
-		{"duration", into(&o.Duration, duration)},
-		{"rate", into(&o.Rate, rate)},
-		{"arrivals", into(&o.Arrivals, text)},
-		{"keepAlive", into(&o.KeepAlive, boolean)},
-		{"warmup", into(&o.Warmup, duration)},
-		{"timeout", into(&o.Timeout, duration)},
-		{"threads", into(&o.Threads, count)},
-		{"spin", into(&o.Spin, boolean)},
-		{"method", into(&o.Method, text)},
-		// In the order in which the script has them.
-		{"headers", into(&o.Headers, texts)},
-		{"body", into(&o.Body, text)},
-		{"tls", into(&p.tls, objectOf)},
-		{"netns", into(&o.NetNS, filled("leave it out for k6's own network"))},
-		{"buckets", into(&o.Buckets, list("strings", 1, duration))},
-		{"tags", into(&p.tags, tags)},
-	}
-}
+// tagList has no tag of `reserved`.
+type tagList []engine.Header
 
-// knownTLS are the options of the option tls.
-func knownTLS(o *engine.TLSOptions) []option {
-	return []option{
-		{"insecureSkipVerify", into(&o.InsecureSkipVerify, boolean)},
-		{"minVersion", into(&o.MinVersion, text)},
-		{"maxVersion", into(&o.MaxVersion, text)},
-		{"ciphers", into(&o.Ciphers, list("strings", 0, text[string]))},
-		{"curves", into(&o.Curves, list("strings", 0, text[string]))},
-		{"serverName", into(&o.ServerName, text)},
-	}
-}
-
-// newParams have the defaults.
-func newParams() *params {
-	return &params{options: engine.Options{
+func newLoadOptions() loadOptions {
+	return loadOptions{Options: engine.Options{
 		Protocol: engine.HTTP11, Connections: 1, Streams: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
 	}}
 }
 
-// read takes what the script's object has, of the options that are known and these. Its errors name the option.
-func (p *params) read(value sobek.Value, more ...option) error {
-	if err := setOptions(value, append(p.known(), more...)); err != nil {
-		return err
+// parseRun reads the options of run. Its errors name the option.
+func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error) {
+	options := struct {
+		loadOptions
+		callOptions
+	}{loadOptions: newLoadOptions()}
+	if err = read(value, &options); err == nil {
+		err = options.setURLs()
 	}
-	if p.tls != nil {
-		if err := setKnown(p.tls, "tls: ", "tls.", knownTLS(&p.options.TLS)); err != nil {
-			return err
-		}
-	}
-	return p.setPages()
+	options.Options.StartAt = options.callOptions.StartAt
+	return options.loadOptions, options.callOptions, err
 }
 
-// setPages reads the option pages: a path on each line, and its weight. It is a text since a script makes long lists slowly.
-func (p *params) setPages() error {
-	if p.pages == "" {
+// parseAlternate reads the options of alternate. Its errors name the option and its side.
+func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns, segmented bool, err error) {
+	var options struct {
+		Sides []sobek.Value `js:"sides"`
+		Slice time.Duration `js:"slice"`
+		Seed  uint64        `js:"seed"`
+		callOptions
+	}
+	err = read(value, &options)
+	for i, given := range options.Sides {
+		side := sideOptions{loadOptions: newLoadOptions()}
+		sideErr := read(given, &side)
+		if sideErr == nil {
+			sideErr = side.setURLs()
+		}
+		if sideErr != nil {
+			return nil, turns, false, fmt.Errorf("sides[%d]: %w", i, sideErr)
+		}
+		sides = append(sides, side)
+	}
+	return sides, engine.Turns{Slice: options.Slice, Seed: options.Seed, StartAt: options.StartAt}, options.Segmented, err
+}
+
+// setURLs sets URLs and Weights from URL and Pages.
+func (o *loadOptions) setURLs() error {
+	if o.URL != "" {
+		o.URLs = slices.Insert(o.URLs, 0, o.URL)
+	}
+	if o.Pages == "" {
 		return nil
 	}
-	o := &p.options
 	if len(o.URLs) != 1 {
 		return errors.New("pages: are those of one url; give it, and no urls")
 	}
@@ -133,7 +106,7 @@ func (p *params) setPages() error {
 		}
 	}
 	o.URLs = nil
-	lines := strings.Split(strings.TrimSpace(p.pages), "\n")
+	lines := strings.Split(strings.TrimSpace(o.Pages), "\n")
 	if len(lines) > engine.MaxURLs {
 		return fmt.Errorf("pages: at most %d, got %d", engine.MaxURLs, len(lines))
 	}
@@ -148,8 +121,8 @@ func (p *params) setPages() error {
 	return nil
 }
 
-// setOptions takes what the script's object has.
-func setOptions(value sobek.Value, options []option) error {
+// read sets the fields of a struct from a script's object, by their js tags. k6's own conversion would ignore misspelt options.
+func read(value sobek.Value, to any) error {
 	if isNullish(value) {
 		return errors.New("give an object with options, at least url and duration or requests")
 	}
@@ -157,92 +130,99 @@ func setOptions(value sobek.Value, options []option) error {
 	if err != nil {
 		return fmt.Errorf("the options %w", err)
 	}
-	return setKnown(object, "", "", options)
+	return readObject(object, reflect.ValueOf(to).Elem())
 }
 
-// setKnown takes the object's values that are not null. where begins errors about unknown keys, prefix the names of known ones.
-func setKnown(object *sobek.Object, where, prefix string, options []option) error {
-	for _, key := range object.Keys() {
-		place := slices.IndexFunc(options, func(o option) bool { return o.name == key })
-		if place < 0 {
-			var names []string
-			for _, o := range options {
-				names = append(names, o.name)
-			}
-			return fmt.Errorf("%sthere is no option %q; there are: %s", where, key, strings.Join(names, ", "))
+func readObject(object *sobek.Object, to reflect.Value) error {
+	fields, names := map[string]reflect.StructField{}, []string(nil)
+	for _, field := range reflect.VisibleFields(to.Type()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("js"), ","); name != "" {
+			fields[name], names = field, append(names, name)
 		}
-		if v := object.Get(key); !isNullish(v) {
-			if err := options[place].set(v); err != nil {
-				return fmt.Errorf("%s%s: %w", prefix, key, err)
-			}
+	}
+	for _, name := range object.Keys() {
+		field, known := fields[name]
+		if !known {
+			return fmt.Errorf("there is no option %q; there are: %s", name, strings.Join(names, ", "))
+		}
+		v := object.Get(name)
+		if isNullish(v) {
+			continue
+		}
+		err := setField(to.FieldByIndex(field.Index), v)
+		if err == nil && strings.HasSuffix(field.Tag.Get("js"), ",filled") && strings.TrimSpace(v.String()) == "" {
+			err = errors.New("is empty; leave it out if there is none")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// ofCall are the options that a call of either function has for all of its loads.
-func ofCall(segmented *bool, startAt *time.Time) []option {
-	return []option{
-		{"segmented", into(segmented, boolean)},
-		{"startAt", func(v sobek.Value) error {
-			milliseconds, err := count[int64](v)
-			*startAt = time.UnixMilli(milliseconds)
-			return err
-		}},
-	}
-}
-
-// parseTurns reads the options of alternate: those of each side, and how the sides take turns. Its errors name the side.
-func parseTurns(value sobek.Value) (sides []*params, turns engine.Turns, err error) {
-	var given []sobek.Value
-	var segmented bool
-	if err := setOptions(value, append([]option{
-		{"sides", into(&given, list("options", 0, func(v sobek.Value) (sobek.Value, error) { return v, nil }))},
-		{"slice", into(&turns.Slice, duration)},
-		{"seed", into(&turns.Seed, count)},
-	}, ofCall(&segmented, &turns.StartAt)...)); err != nil {
-		return nil, turns, err
-	}
-	for i, v := range given {
-		side := newParams()
-		side.segmented = segmented
-		if err := side.read(v, option{"cpuOf", into(&side.cpuOf, list("whole numbers", 0, count[int]))}); err != nil {
-			return nil, turns, fmt.Errorf("sides[%d]: %w", i, err)
+// setField sets a field to a script's value. Its errors go on after the option's name.
+func setField(field reflect.Value, v sobek.Value) (err error) {
+	switch to := field.Addr().Interface().(type) {
+	case *bool:
+		*to, err = as[bool](v, "true or false")
+	case *int:
+		*to, err = count[int](v)
+	case *int64:
+		*to, err = count[int64](v)
+	case *uint64:
+		*to, err = count[uint64](v)
+	case *float64:
+		if *to = number(v); !(*to > 0) || math.IsInf(*to, 0) {
+			err = fmt.Errorf("must be a number of requests/s greater than 0, got %s", shown(v))
 		}
-		sides = append(sides, side)
+	case *time.Duration:
+		*to, err = duration(v)
+	case *time.Time:
+		var milliseconds int64
+		milliseconds, err = count[int64](v)
+		*to = time.UnixMilli(milliseconds)
+	case *[]byte:
+		var text string
+		text, err = as[string](v, "a string")
+		*to = []byte(text)
+	case *[]string:
+		*to, err = list(v, "strings", func(v sobek.Value) (string, error) { return as[string](v, "a string") })
+	case *[]time.Duration:
+		*to, err = list(v, "strings", duration)
+	case *[]int:
+		*to, err = list(v, "whole numbers", count[int])
+	case *[]sobek.Value:
+		*to, err = list(v, "options", func(v sobek.Value) (sobek.Value, error) { return v, nil })
+	case *[]engine.Header:
+		*to, err = texts(v)
+	case *tagList:
+		*to, err = texts(v)
+		for _, tag := range *to {
+			if slices.Contains(reserved, tag.Name) {
+				return fmt.Errorf("%s is set by the module or k6; choose another name", tag.Name)
+			}
+		}
+	case *engine.TLSOptions:
+		var object *sobek.Object
+		if object, err = objectOf(v); err == nil {
+			err = readObject(object, field)
+		}
+	default: // a kind of string
+		var text string
+		text, err = as[string](v, "a string")
+		field.SetString(text)
 	}
-	return sides, turns, nil
+	return err
 }
 
 func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) }
 
-// The readers of values: their errors go on after the option's name.
-
-// as is a value of this type, which `what` names.
 func as[T any](v sobek.Value, what string) (T, error) {
 	t, ok := v.Export().(T)
 	if !ok {
 		return t, fmt.Errorf("must be %s, got %s", what, shown(v))
 	}
 	return t, nil
-}
-
-func boolean(v sobek.Value) (bool, error) { return as[bool](v, "true or false") }
-
-func text[T ~string | ~[]byte](v sobek.Value) (T, error) {
-	s, err := as[string](v, "a string")
-	return T(s), err
-}
-
-// filled reads a string that is not empty; a remedy is for one that is.
-func filled(remedy string) func(sobek.Value) (string, error) {
-	return func(v sobek.Value) (string, error) {
-		s, err := text[string](v)
-		if err == nil && strings.TrimSpace(s) == "" {
-			err = errors.New("is empty; " + remedy)
-		}
-		return s, err
-	}
 }
 
 // duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.
@@ -258,7 +238,7 @@ func duration(v sobek.Value) (time.Duration, error) {
 	return d, nil
 }
 
-// number is NaN of what is none.
+// number returns NaN for a value that is no number.
 func number(v sobek.Value) float64 {
 	switch v.Export().(type) {
 	case int64, float64:
@@ -276,15 +256,6 @@ func count[T ~int | ~int64 | ~uint64](v sobek.Value) (T, error) {
 	return T(n), nil
 }
 
-// rate reads a number of requests/s that is greater than zero.
-func rate(v sobek.Value) (float64, error) {
-	n := number(v)
-	if !(n > 0) || math.IsInf(n, 0) {
-		return 0, fmt.Errorf("must be a number of requests/s greater than 0, got %s", shown(v))
-	}
-	return n, nil
-}
-
 func objectOf(v sobek.Value) (*sobek.Object, error) {
 	if _, err := as[map[string]any](v, "an object"); err != nil {
 		return nil, err
@@ -292,7 +263,7 @@ func objectOf(v sobek.Value) (*sobek.Object, error) {
 	return v.(*sobek.Object), nil
 }
 
-// texts reads an object of strings in its order; numbers and booleans are taken as they print.
+// texts reads an object of strings, numbers and booleans in its order.
 func texts(v sobek.Value) (texts []engine.Header, err error) {
 	object, err := objectOf(v)
 	if err != nil {
@@ -310,41 +281,27 @@ func texts(v sobek.Value) (texts []engine.Header, err error) {
 	return texts, nil
 }
 
-// reserved tags distinguish the module's own series, or become fields in k6's outputs, where series that differ in nothing else lose points.
+// reserved tags distinguish the module's own series, or are fields in k6's outputs: series that differ only in fields lose points.
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
-func tags(v sobek.Value) ([]engine.Header, error) {
-	tags, err := texts(v)
-	for _, tag := range tags {
-		if slices.Contains(reserved, tag.Name) {
-			return nil, fmt.Errorf("%s is set by the module or k6; choose another name", tag.Name)
-		}
+// list reads each value of a list.
+func list[T any](v sobek.Value, what string, read func(sobek.Value) (T, error)) ([]T, error) {
+	if _, err := as[[]any](v, "a list of "+what); err != nil {
+		return nil, err
 	}
-	return tags, err
-}
-
-// list reads a list of what its words say, at least so many (0 or 1), each as `read` does.
-func list[T any](words string, least int, read func(sobek.Value) (T, error)) func(sobek.Value) ([]T, error) {
-	return func(v sobek.Value) (all []T, err error) {
-		if _, err := as[[]any](v, "a list of "+words); err != nil {
+	var all []T
+	object := v.(*sobek.Object)
+	for _, index := range object.Keys() {
+		entry, err := read(object.Get(index))
+		if err != nil {
 			return nil, err
 		}
-		object := v.(*sobek.Object)
-		for _, index := range object.Keys() {
-			one, err := read(object.Get(index))
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one)
-		}
-		if len(all) < least {
-			return nil, errors.New("give at least one")
-		}
-		return all, nil
+		all = append(all, entry)
 	}
+	return all, nil
 }
 
-// shown is a value as a script writes it.
+// shown writes a value as in a script.
 func shown(v sobek.Value) string {
 	switch value := v.Export().(type) {
 	case string:
@@ -360,8 +317,8 @@ func shown(v sobek.Value) string {
 // mostDivided bounds the search for a number that can be divided.
 const mostDivided = 1 << 40
 
-// divide leaves the part of a load that this k6 makes by its execution segment: connections and requests as k6 divides VUs, and the
-// requests of a rate as k6 divides iterations. Each k6 refuses a load that leaves one of them nothing. sides: the loads of the call.
+// divide reduces a load to the part of this k6's execution segment: connections and requests are divided as k6 divides VUs, the
+// requests of a rate as k6 divides iterations. Every k6 refuses a load that leaves one of them nothing. sides is the number of loads.
 func divide(options lib.Options, o *engine.Options, sides int) error {
 	segment, sequence := options.ExecutionSegment, options.ExecutionSegmentSequence
 	if segment.FloatLength() < 1 && (sequence == nil || len(*sequence) == 0) {
@@ -382,22 +339,22 @@ func divide(options lib.Options, o *engine.Options, sides int) error {
 	if o.Threads > 1 {
 		threads = fmt.Sprintf(" with %d threads each", o.Threads)
 	}
-	if least := leastOf(tuple, int64(o.Threads)); int64(o.Connections) < least {
+	if least := leastDivisible(tuple, int64(o.Threads)); int64(o.Connections) < least {
 		return fmt.Errorf("connections: %d cannot be divided among %d generators%s: give at least %d", o.Connections, generators, threads, least)
 	}
-	if least := leastOf(tuple, 1); o.Requests > 0 && o.Requests < least {
+	if least := leastDivisible(tuple, 1); o.Requests > 0 && o.Requests < least {
 		return fmt.Errorf("requests: %d cannot be divided among %d generators: give at least %d", o.Requests, generators, least)
 	}
 	o.Connections, o.Requests = int(tuple.ScaleInt64(int64(o.Connections))), tuple.ScaleInt64(o.Requests)
-	o.Stripe = engine.NewStripe(tuple.GetStripedOffsets())
+	o.Segment = engine.NewSegment(tuple.GetStripedOffsets())
 	return nil
 }
 
-// leastOf is the least number of which every segment has at least so many.
-func leastOf(tuple *lib.ExecutionTuple, share int64) int64 {
+// leastDivisible is the least number of which every segment gets at least `each`.
+func leastDivisible(tuple *lib.ExecutionTuple, each int64) int64 {
 	return int64(sort.Search(mostDivided, func(n int) bool {
 		for i := range tuple.Sequence.ExecutionSegmentSequence {
-			if tuple.Sequence.ScaleInt64(i, int64(n)) < share {
+			if tuple.Sequence.ScaleInt64(i, int64(n)) < each {
 				return false
 			}
 		}

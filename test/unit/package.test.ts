@@ -46,9 +46,16 @@ test('the package has what it and its README name, and nothing of tests or of th
 
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
 test('the types have the options and results that the k6 module has, and so has its page', () => {
-  const [, options = ''] =
-    /\) known\(\) \[\]option \{\n([^]*?)\n\}/.exec(textOf('xk6-loadgen/params.go')) ?? [];
-  const known = [...options.matchAll(/^\t\t\{"(\w+)"/gm)].map(([, name]) => name as string).sort();
+  const known = [
+    ['xk6-loadgen/engine/options.go', 'Options'],
+    ['xk6-loadgen/params.go', 'loadOptions'],
+  ]
+    .flatMap(([file = '', type]) => {
+      const [, fields = ''] =
+        new RegExp(`\ntype ${type} struct \\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
+      return [...fields.matchAll(/`js:"(\w+)/g)].map(([, name]) => name as string);
+    })
+    .sort();
   const fieldsOf = (file: string, type: string): string[] => {
     const [, body = ''] =
       new RegExp(`export interface ${type} [^{]*\\{\\n([^]*?)\\n\\}`).exec(textOf(file)) ?? [];

@@ -1,11 +1,36 @@
 package engine
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
-// share divides whole things evenly: the first of the parts get one more where it does not come out even.
+// attempts are what a loop knows of the requests that it makes.
+type attempts struct {
+	// step is the loop's place in the order of the plan's requests.
+	step int
+	// allowance is the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate.
+	allowance, chunk int64
+	outstanding      int64
+	// starting are slots that start an attempt after the events of this iteration: connections opened from within an event could nest
+	// without end, and many at once would keep the loop from reading.
+	starting connRing
+	// idle are the slots that could start an attempt as soon as one is due by the schedule of a rate, since idleSince.
+	idle      connRing
+	idleSince int64
+	schedule  schedule
+}
+
+func newAttempts(p *plan, loop, connections int) attempts {
+	a := attempts{
+		starting: newConnRing(connections), chunk: min(longestChunk, max(1, p.Requests/int64(16*p.Threads))),
+		// Each loop begins elsewhere in the cycle, so that they are not in step.
+		step: loop * len(p.order) / p.Threads,
+	}
+	if p.Rate > 0 {
+		a.idle, a.schedule = newConnRing(connections), newSchedule(p, loop)
+	}
+	return a
+}
+
+// share divides whole things evenly: the first parts get one more each.
 func share(of int64, parts, part int) int64 {
 	n := of / int64(parts)
 	if int64(part) < of%int64(parts) {
@@ -14,27 +39,26 @@ func share(of int64, parts, part int) int64 {
 	return n
 }
 
-// startAll lets every slot that has nothing to do start an attempt.
+// startAll lets every idle slot start an attempt.
 func (l *loop) startAll() {
 	for i := range l.conns {
-		l.startSoon(&l.conns[i])
+		l.enqueue(&l.conns[i])
 	}
 }
 
-// startSoon puts a slot at the end of those that start an attempt after the events of this turn.
-func (l *loop) startSoon(c *conn) {
+// enqueue has a slot start an attempt after the events of this iteration.
+func (l *loop) enqueue(c *conn) {
 	if !c.queued {
 		c.queued = true
 		l.starting.push(c)
 	}
 }
 
-// startSome lets the first of them start; the others follow in the next turns. With TLS all of them are connected, since that is
-// little work.
-func (l *loop) startSome() {
-	left := startsPerTurn
+// startQueued lets the first of the queued slots start. All that need a TLS connection are connected at once, since that is little work.
+func (l *loop) startQueued() {
+	left := startsPerIteration
 	if l.clock < l.began+l.spread {
-		// One after the other, so that answers come steadily.
+		// One after the other, so that responses come steadily.
 		left = min(left, 1+int(int64(len(l.conns))*(l.clock-l.began)/l.spread)-l.started)
 	}
 	for range l.starting.len {
@@ -53,10 +77,10 @@ func (l *loop) startSome() {
 	l.recordFrom = min(l.recordFrom, l.clock)
 }
 
-// startDue lets idle slots start what is due.
+// startDue lets idle slots start the requests that are due.
 func (l *loop) startDue() {
 	for l.idle.len > 0 && l.schedule.nextDue <= l.clock && l.mayStart() {
-		l.noteLate()
+		l.noteStandstill()
 		c := l.idle.pop()
 		c.idle = false
 		l.clock = l.shared.now()
@@ -64,7 +88,7 @@ func (l *loop) startDue() {
 	}
 }
 
-// mayStart tells whether the phase lets attempts of the open model start, and the turn.
+// mayStart tells whether phase and turn let requests of a rate start.
 func (l *loop) mayStart() bool {
 	if l.turnIsOver {
 		return false
@@ -75,8 +99,8 @@ func (l *loop) mayStart() bool {
 	return l.phase == measuring && l.allowance > 0
 }
 
-// take allows the slot to start one attempt, and counts it as under way. due is when it was to start: now, or in the
-// open model when the schedule says so. A slot that asks too early is remembered.
+// take allows the slot to start an attempt, and counts it as outstanding. due is when it should start: now, or by the schedule of a
+// rate. A slot that asks too early becomes idle.
 func (l *loop) take(c *conn) (due int64, taken bool) {
 	due = l.clock
 	if l.turnIsOver || l.phase == solo && l.outstanding > 0 {
@@ -98,24 +122,8 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 			return 0, false
 		}
 	}
-	if l.plan.Requests > 0 && l.phase > warming {
-		if l.phase != measuring {
-			return 0, false
-		}
-		if l.plan.divided {
-			if c.left == 0 {
-				return 0, false
-			}
-			c.left--
-			if c.firstAt == 0 {
-				c.firstAt = l.clock - l.shared.away
-			}
-		} else if l.allowance == 0 {
-			if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
-				return 0, false
-			}
-		}
-		l.allowance--
+	if l.plan.Requests > 0 && l.phase > warming && !l.takeCounted(c) {
+		return 0, false
 	}
 	l.schedule.take()
 	l.outstanding++
@@ -125,8 +133,30 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 	return due, true
 }
 
-// opensAhead tells whether the slot is to make a request of its own beside the schedule: the first one of a kept connection before
-// the window of the open model, so that no request of the window waits for a connect.
+// takeCounted takes one of the requests whose number was asked for, if one is left.
+func (l *loop) takeCounted(c *conn) bool {
+	if l.phase != measuring {
+		return false
+	}
+	if l.plan.divided {
+		if c.left == 0 {
+			return false
+		}
+		c.left--
+		if c.firstAt == 0 {
+			c.firstAt = l.clock - l.shared.away
+		}
+	} else if l.allowance == 0 {
+		if l.allowance = l.shared.takeQuota(l.chunk); l.allowance == 0 {
+			return false
+		}
+	}
+	l.allowance--
+	return true
+}
+
+// opensAhead tells whether the slot should make its first request beside the schedule of a rate, before the window, so that no request
+// of the window waits for a connect.
 func (l *loop) opensAhead(c *conn) bool {
 	return l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead
 }
@@ -137,29 +167,28 @@ func (l *loop) startOfLatency(begun, due int64) int64 {
 	case l.plan.Rate > 0:
 		return due
 	case !l.plan.KeepAlive:
-		// The connection belongs to the request: its latency includes the connect, as ab's does.
+		// The latency of a request with a connection of its own includes the connect, as in ab.
 		return begun
 	}
 	return l.clock
 }
 
-// noteSent notes that an attempt of the open model has left, and how late.
+// noteSent records how late a request of a rate has left.
 func (l *loop) noteSent(due int64) {
 	if l.sendDelays != nil {
 		l.sendDelays.record(l.clock - due)
 	}
 }
 
-// response ends an attempt with a response. Latency runs from start; both points are read off the clock of the loop:
-// start when the request's bytes are handed to the kernel (with a new connection per request: when its connect
-// begins), end when the last byte of the response has been read.
+// response ends an attempt with a response. Its latency runs from start, when the request is handed to the kernel (see startOfLatency),
+// to the read of the response's last byte; both are readings of the loop's clock.
 func (l *loop) response(start int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.responses++
 	l.lastEnd = l.clock
 	i := l.current
 	i.Requests++
-	// The parser lets no status but 200 to 599 through.
+	// Parsers let only 200 to 599 through.
 	i.Responses[status/100-2]++
 	if status >= 300 {
 		i.Statuses[status-300]++
@@ -178,13 +207,7 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 	}
 }
 
-// bucketOf is the place of the bucket that a duration falls in, as vegeta counts: from ≤ latency < to.
-func bucketOf(ends []time.Duration, nanoseconds int64) int {
-	place, _ := slices.BinarySearch(ends, time.Duration(nanoseconds)+1)
-	return place
-}
-
-// failure ends an attempt of the slot with an error; due is when it was to start.
+// failure ends an attempt of the slot with an error; due is when it should have started.
 func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, due int64) {
 	if cause == CauseTimedOut {
 		l.noteWait(l.clock-due, 1)
@@ -192,7 +215,7 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 	if due < l.began {
 		l.older--
 	}
-	c.reach()
+	c.noteReached()
 	l.outstanding--
 	l.failures++
 	l.lastEnd = l.clock
@@ -204,10 +227,63 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 	}
 }
 
-// noteWait notes how long attempts of the open model waited that got no answer: without those that wait longest the latency
-// would look shorter the less a server answers.
+// noteWait records how long requests of a rate waited without a response. Without them the latency would look the shorter, the less
+// a server answers.
 func (l *loop) noteWait(nanoseconds, count int64) {
 	if l.waits != nil {
 		l.waits.recordMany(nanoseconds, count)
 	}
+}
+
+const (
+	// A pass over all slots looks for time-outs. Passes begin after a hundredth of the time-out, within these bounds.
+	longestTimeoutCheckInterval, shortestTimeoutCheckInterval = second, int64(5 * time.Millisecond)
+	// An iteration looks at this many slots: a hundred thousand at once would keep a loop from reading for milliseconds.
+	slotsPerTimeoutCheck = 1000
+)
+
+// checkTimeouts looks for time-outs at some of the slots; later iterations go on with the others.
+func (l *loop) checkTimeouts() {
+	if l.timeoutCheckFrom == 0 {
+		l.nextTimeoutCheck = l.clock + l.timeoutCheckInterval()
+	}
+	end := min(l.timeoutCheckFrom+slotsPerTimeoutCheck, len(l.conns))
+	for i := l.timeoutCheckFrom; i < end; i++ {
+		l.conns[i].checkTimeouts()
+	}
+	if l.timeoutCheckFrom = end; end == len(l.conns) {
+		l.timeoutCheckFrom = 0
+	}
+}
+
+func (l *loop) timeoutCheckInterval() int64 {
+	return min(longestTimeoutCheckInterval, max(shortestTimeoutCheckInterval, int64(l.plan.Timeout)/100))
+}
+
+// checkTimeoutsBy has a pass begin by this time, or after the shortest interval.
+func (l *loop) checkTimeoutsBy(at int64) {
+	if at = max(at, l.clock+shortestTimeoutCheckInterval); at < l.nextTimeoutCheck {
+		l.nextTimeoutCheck = at
+		l.setTimer()
+	}
+}
+
+// connRing is a queue of slots in which each stands at most once.
+type connRing struct {
+	slots     []*conn
+	head, len int
+}
+
+func newConnRing(capacity int) connRing { return connRing{slots: make([]*conn, capacity)} }
+
+func (r *connRing) push(c *conn) {
+	r.slots[(r.head+r.len)%len(r.slots)] = c
+	r.len++
+}
+
+func (r *connRing) pop() *conn {
+	c := r.slots[r.head]
+	r.head = (r.head + 1) % len(r.slots)
+	r.len--
+	return c
 }

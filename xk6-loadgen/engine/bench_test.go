@@ -73,7 +73,7 @@ func BenchmarkRate(b *testing.B) {
 // BenchmarkPartOfARate is one request of another process's three of Poisson arrivals, which it draws all.
 func BenchmarkPartOfARate(b *testing.B) {
 	benchmark(b, always(ok), func(o *Options) {
-		o.Rate, o.Arrivals, o.Stripe = maxRate, PoissonArrivals, NewStripe(1, []int64{3}, 3)
+		o.Rate, o.Arrivals, o.Segment = maxRate, PoissonArrivals, NewSegment(1, []int64{3}, 3)
 	})
 }
 

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// collector merges what the loops hand over into seconds. A second is kept back until the next one is whole: where too little
-// follows on it for one of its own, that joins it.
+// collector merges the loops' intervals into seconds. A second is kept back until the next one is complete: if too little follows it for
+// a second of its own, the rest joins it.
 type collector struct {
 	shared   *shared
 	onSecond func(Second)
-	// gathering is the second that the loops are in, whole the one before it.
+	// gathering is the present second, whole the one before it.
 	gathering, whole *pendingSecond
 	// running loops have not ended; reported are those of them that have reported past the middle of the second.
 	running  int
 	reported map[*loop]bool
 	middle   int64
-	// open are the loops' connections, as last reported, and connections their sum.
+	// open are each loop's connections, as last reported, connections their sum.
 	open        map[*loop]int
 	connections int
 }
@@ -52,7 +52,7 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	}
 	result.LatencyMs = total.distribution()
 	end, endCPU := result.sumUp(s, loops)
-	// Only now: who hung is told by the latency of those that were answered.
+	// After sumUp, which tells hung requests by the latency of responses alone.
 	if loops[0].waits != nil {
 		for _, l := range loops {
 			total.merge(l.waits)
@@ -63,14 +63,14 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	return result
 }
 
-// add takes one loop's interval, and tells when a second is whole: all loops that still run have reported past its middle.
+// add takes a loop's interval. A second is complete when all loops that still run have reported past its middle.
 func (c *collector) add(i *interval) {
 	if c.middle < 0 && i.measured {
 		c.gathering.start, c.gathering.from = c.shared.windowStart, c.shared.startCPU
 		c.middle = c.shared.windowStart + second/2
 	}
 	if c.reported[i.loop] {
-		// Another loop is late with its second: it goes out with the next one.
+		// Another loop is late with its second, which goes out with the next one.
 		c.next()
 	}
 	p := c.gathering
@@ -92,7 +92,7 @@ func (c *collector) add(i *interval) {
 	}
 }
 
-// next begins another second: the one that was gathered is whole.
+// next begins another second.
 func (c *collector) next() {
 	done, free := c.gathering, c.whole
 	if free == nil {
@@ -106,11 +106,11 @@ func (c *collector) next() {
 	free.start, free.end, free.from, free.to = done.end, done.end, done.to, done.to
 	c.whole, c.gathering = done, free
 	clear(c.reported)
-	// Loops end their seconds at whole ones since the window's begin, but for being late.
+	// Loops end their seconds at whole ones since the window's begin, or late.
 	c.middle = c.shared.windowStart + (done.end-c.shared.windowStart+second/2)/second*second + second/2
 }
 
-// finish hands out what is left. The window ends where the result's does.
+// finish hands out the rest. The window ends where the result's does.
 func (c *collector) finish(end int64, cpu cpuReading) {
 	last := c.gathering
 	if c.whole != nil {
@@ -132,26 +132,22 @@ func (c *collector) emit(p *pendingSecond) {
 	if c.onSecond == nil {
 		return
 	}
+	// The kernel books a running thread's CPU time every few milliseconds: in a short window it can seem more than the machine has.
+	cpu := min(float64(p.to.used-p.from.used)/float64(max(1, p.to.at-p.from.at)), float64(runtime.NumCPU()))
 	c.onSecond(Second{
 		End: c.shared.epoch.Add(time.Duration(p.end + p.to.away)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
-		LatencyMs: p.latency.distribution(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: p.generatorCPU(),
+		LatencyMs: p.latency.distribution(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: cpu,
 	})
 }
 
-// generatorCPU is CPU seconds per second. The kernel books a running thread's time every few milliseconds, so that in a very
-// short window there can seem to be more than the machine has.
-func (p *pendingSecond) generatorCPU() float64 {
-	return min(float64(p.to.used-p.from.used)/float64(max(1, p.to.at-p.from.at)), float64(runtime.NumCPU()))
-}
-
-// sumUp adds what the loops have kept to themselves until their end, and returns when the window ended, and the CPU time then.
+// sumUp adds the loops' totals, and returns when the window ended, with the CPU time then.
 func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) {
 	connect, firstByte, sendDelay := newRecorder(), newRecorder(), newRecorder()
 	bucketCounts := make([]int64, len(loops[0].bucketCounts))
 	var connRps, threadRps []float64
 	hungAfter := max(int64(hangOfLatencies*r.LatencyMs.P999*nanosecondsPerMillisecond), shortestHang)
 	for _, l := range loops {
-		// A loop for which no request was left has no part in the window's end: it may have noticed long after it.
+		// A loop without a request has no part in the window's end, which it may have noticed late.
 		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {
 			end, endCPU = l.windowEnd, l.endCPU
 		}
@@ -183,7 +179,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	}
 	start, startCPU := s.windowStart, s.startCPU
 	if !s.opened {
-		// Stopped during warm-up: the window is empty.
+		// Stopped during the warm-up: the window is empty.
 		start, startCPU = end, endCPU
 	}
 	startedAt, endedAt := start+startCPU.away, end+endCPU.away
@@ -192,9 +188,9 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
 		r.RPS = float64(r.ResponseTotal()) / r.Seconds
 	}
-	// What a virtual machine's host takes from a short look is time and no CPU time: of a thread that hardly works more may be left out than it used.
+	// A thread that hardly works can seem to use less than nothing, since spinning is measured by the wall clock.
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
-	r.LongestGapMs = float64(s.silence.longest.Load()) / nanosecondsPerMillisecond
+	r.LongestGapMs = float64(s.gap.longest.Load()) / nanosecondsPerMillisecond
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)

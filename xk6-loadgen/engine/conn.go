@@ -8,37 +8,34 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// session is one protocol on one connection. The loop drives it with the calls below; it reports every attempt back as
-// exactly one loop.response or loop.failure, and asks loop.take before it starts one.
-//
-// The connection with its transport (TCP, TLS), its reconnects, the clock, the phases and the counting are the same for
-// all protocols.
+// session is one protocol on one connection. The loop drives it; it reports every attempt as exactly one loop.response or loop.failure,
+// and asks loop.take before it starts one. Transport, reconnects, clock, phases and counts are the same for all protocols.
 type session interface {
-	// next starts as many attempts as may be under way, opening the connection when it is closed. It does nothing when
-	// the slot is busy, pausing or lingering.
+	// next starts as many attempts as may be under way, and opens the connection if it is closed. It does nothing if the slot is busy,
+	// backing off or lingering.
 	next()
-	// connected: the transport is up, or may be: when conn.send finds that it is not, connected is called once more.
+	// connected: the transport is up, or may be: if conn.send finds that it is not, connected is called again.
 	connected()
-	// received gets bytes, which are valid during the call only.
+	// received gets bytes, valid during the call only.
 	received(p []byte)
-	// discardable is how many of the bytes that come next need not be seen, only counted, by discarded. 0: none.
+	// discardable is how many of the next bytes only need to be counted, by discarded.
 	discardable() int64
 	discarded(n int64)
-	// flush sends what the calls before it have queued: it is called once after all that was readable was received, and
-	// when the kernel takes bytes again.
+	// flush sends what the calls before it have queued. It is called once after everything readable was received, and when the kernel
+	// takes bytes again.
 	flush()
-	// closedByPeer: the peer has closed, and all that it sent has been received.
+	// closedByPeer: the peer has closed, and everything it sent has been received.
 	closedByPeer()
-	// abort ends every attempt under way as an error of this kind and cause; the connection is closed already.
+	// abort ends every attempt under way as an error; the connection is closed already.
 	abort(kind ErrorKind, cause ErrorCause, example string)
-	// expire ends the attempts that began before this time as timed out. While the connection is being opened, only those
-	// that had another one before: the connection has the same time.
+	// expire ends attempts that began before this time as timed out. While the connection is being opened, that is only those that had
+	// another connection before: the connect has the same time-out.
 	expire(before int64)
-	// goodbye appends what ends the connection in order to dst.
+	// goodbye appends the bytes that end the connection in order.
 	goodbye(dst []byte) []byte
-	// underWay is the number of attempts not yet answered.
+	// underWay is the number of attempts without a response.
 	underWay() int64
-	// eachDue calls with the time at which each of them was to start: at once in the closed model.
+	// eachDue calls back with the time at which each of them should have started.
 	eachDue(call func(due int64))
 }
 
@@ -50,24 +47,21 @@ const (
 	// handshaking: TCP is up, TLS not yet.
 	handshaking
 	established
-	// lingering: the exchange is over and the peer has said that it will close; its FIN is awaited, so that the
-	// TIME_WAIT is the server's, as with ab.
+	// lingering: the peer has announced that it will close. Its FIN is awaited, so that the TIME_WAIT is the server's, as with ab.
 	lingering
 )
 
 const (
-	// A connection that always has more to read yields to the others after this many reads.
-	readsPerTurn = 32
-	// After this many connections in a row that were not up at once, one in as many is tried at once.
-	manyLate = 16
-	// What is sent over TLS is encrypted in pieces of this size, so that a long body is not there twice.
-	sealBytes = 64 << 10
-	// lingerLimit is how long a server may take to close after it has said so. Its FIN normally comes with the response.
+	// lateInARow: after so many connections that were not up at once, only one in as many is tried at once.
+	lateInARow = 16
+	// lingerLimit is how long a server may take to close. Its FIN normally comes with the response.
 	lingerLimit = int64(200 * time.Millisecond)
+	// Back-offs between connects, see backoffAfter.
+	firstBackoff   = int64(10 * time.Millisecond)
+	longestBackoff = int64(500 * time.Millisecond)
 )
 
-// conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again. What the bytes mean
-// is its session's business.
+// conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again.
 type conn struct {
 	loop    *loop
 	session session
@@ -80,39 +74,37 @@ type conn struct {
 	registered, watchesOut bool
 	// answered: a first byte has come in on this connection.
 	answered bool
-	// peerClosed: the peer has closed its side; what it sent before may still have to be read, and no request follows.
+	// peerClosed: no request follows, but the peer's last bytes may still have to be read.
 	peerClosed bool
-	// queued: the slot is in the loop's list of those about to start; idle: in that of those that could.
+	// queued: the slot is in loop.starting; idle: it is in loop.idle.
 	queued, idle bool
-	// openedAhead: the slot had its request of opensAhead; reached: an attempt of it has ended.
+	// openedAhead: the slot had its request of opensAhead; reached: one of its attempts has ended.
 	openedAhead, reached bool
-	// paused: the slot waits before it connects again.
-	paused bool
-	// writeBroken: the peer takes no more bytes, for the reason that writeErrno is; what it had sent before may still be a
-	// response.
+	// backingOff: the slot waits before it connects again.
+	backingOff bool
+	// writeBroken: the peer takes no more bytes (writeErrno says why); it may have sent a response before.
 	writeBroken bool
 	writeErrno  syscall.Errno
-	// reading: what was read is being acted on, in the loop's buffer.
+	// reading: bytes in the loop's buffer are being handled.
 	reading bool
-	// generation is how many connections of the slot have ended: while it stays the same, so does the connection that there is.
+	// generation counts the slot's ended connections: if it has changed during a call, the connection is another one.
 	generation uint32
 	openedAt   int64
 	lingerFrom int64
 	// failures in a row, without a response between them.
 	failures int
-	// unsent is what the session has left to send, backlog what was made of it (encrypted, say) and the kernel has not
-	// taken yet; backlog goes first.
+	// unsent is what the session has left to send; backlog is what was made of it (encrypted, say), and goes first.
 	unsent, backlog []byte
 	departures      departures
-	// left is what is left of the slot's share, when requests are divided.
+	// left is the rest of the slot's share, if requests are divided.
 	left int64
-	// responses in the measured window, since the first attempt at firstAt until lastAt.
+	// responses in the window, since the first attempt at firstAt until lastAt.
 	responses       int64
 	firstAt, lastAt int64
 }
 
-// connect opens the connection and lets the session send: over loopback the handshake is complete when the call
-// returns, and trying is cheaper than being told by an event.
+// connect opens the connection and lets the session send at once: over loopback the TCP handshake is complete when the call returns,
+// and to try costs less than to wait for an event.
 func (c *conn) connect() {
 	l := c.loop
 	c.openedAt = l.clock
@@ -138,7 +130,7 @@ func (c *conn) connect() {
 		c.failCall(ErrConnect, "connect", errno)
 		return
 	}
-	// TLS's handshake can wait for the event: first all connections are opened that are to be, as h2load does.
+	// A TLS handshake can wait for the event: all connections are opened first, as in h2load.
 	if c.secure != nil || !l.connectsAtOnce() {
 		c.watch(true)
 		return
@@ -153,26 +145,24 @@ func (c *conn) connect() {
 	}
 }
 
-// connectsAtOnce tells whether a new connection is worth trying at once. Where many in a row were not up yet, as behind a link
-// with a delay, only some are tried still: for each of the others that spares a call that would be in vain.
+// connectsAtOnce tells whether to try a new connection at once. After many in a row that were not up yet, as over a link with a delay,
+// most tries would be a call in vain.
 func (l *loop) connectsAtOnce() bool {
 	l.late++
-	return l.late <= manyLate || l.late%manyLate == 0
+	return l.late <= lateInARow || l.late%lateInARow == 0
 }
 
-// tryTransport begins what follows the TCP handshake, which may not be over yet; then it is called again.
+// tryTransport begins what follows the TCP handshake. If that is not over yet it is called again.
 func (c *conn) tryTransport() {
-	// The one look at the clock that a connection costs: its connect and its first request are timed by it.
+	// The connection's one look at the clock, for its connect time and its first request.
 	c.loop.clock = c.loop.shared.now()
 	switch {
+	case c.secure != nil && c.secure.handshake == nil:
+		c.secure.begin()
 	case c.secure != nil:
-		if c.secure.handshake == nil {
-			c.secure.begin()
-		} else {
-			c.pump()
-		}
+		c.pump()
 	case c.loop.plan.Protocol.isHTTP2():
-		// Nothing to send: it tells whether the connection is there, so that the session need not send twice.
+		// An empty send tells whether the connection is up, so that the session need not send twice.
 		if _, ok := c.transmit(nil); ok && c.state == established {
 			c.session.connected()
 		}
@@ -181,7 +171,7 @@ func (c *conn) tryTransport() {
 	}
 }
 
-// watch registers the socket with epoll, edge-triggered: one call in a connection's life unless a write blocks.
+// watch registers the socket with epoll, edge-triggered: one call per connection unless a write blocks.
 func (c *conn) watch(out bool) {
 	operation := syscall.EPOLL_CTL_ADD
 	if c.registered {
@@ -197,25 +187,25 @@ func (c *conn) watch(out bool) {
 	}
 }
 
-// isUp: connect time is that until the session may speak, TLS included.
+// isUp ends the connect time, which includes TLS.
 func (c *conn) isUp() {
 	c.state = established
-	c.comesForward()
+	c.noteProgress()
 	if !c.loop.isReopening {
 		c.loop.connectTimes.record(c.loop.clock - c.openedAt)
 	}
 }
 
-// handshakeDone lets the session speak. What the handshake has left to send goes out with its first bytes.
+// handshakeDone lets the session speak. The rest of the handshake goes out with its first bytes.
 func (c *conn) handshakeDone() {
-	// The client's own part of the handshake is part of the connect.
+	// The client's own work for the handshake is part of the connect time.
 	c.loop.clock = c.loop.shared.now()
 	c.loop.handshakes--
 	c.isUp()
 	c.session.connected()
 }
 
-// ready handles what epoll reports.
+// ready handles epoll's events.
 func (c *conn) ready(events uint32) {
 	if c.fd < 0 {
 		return
@@ -236,35 +226,35 @@ func (c *conn) ready(events uint32) {
 	}
 }
 
-// hasMadeItsShare: a connection that has nothing left to do is closed, as h2load closes it: a server at its limit of
-// files may be waiting to accept another one.
-func (c *conn) hasMadeItsShare() bool {
+// hasNoneLeft tells that the connection has made its share. It is then closed, as in h2load: a server at its limit of files may be
+// waiting to accept another one.
+func (c *conn) hasNoneLeft() bool {
 	return c.loop.plan.divided && c.loop.phase == measuring && c.left == 0
 }
 
-// reach notes that an attempt of the slot has ended.
-func (c *conn) reach() {
+// noteReached notes that an attempt of the slot has ended.
+func (c *conn) noteReached() {
 	if c.reached {
 		return
 	}
-	c.comesForward()
+	c.noteProgress()
 	c.reached = true
 	if c.loop.unreached--; c.loop.unreached == 0 {
 		c.loop.nextTimer = c.loop.clock
 	}
 }
 
-// comesForward notes that a slot that is awaited has got a step further.
-func (c *conn) comesForward() {
+// noteProgress notes that a slot has got further towards its first response.
+func (c *conn) noteProgress() {
 	if !c.reached {
-		c.loop.lastStep = c.loop.clock
+		c.loop.lastProgress = c.loop.clock
 	}
 }
 
-// countResponse is for the figures of this connection alone.
+// countResponse is for the figures of this connection.
 func (c *conn) countResponse() {
 	l := c.loop
-	c.reach()
+	c.noteReached()
 	if l.current != l.outside {
 		c.responses++
 	}
@@ -274,8 +264,7 @@ func (c *conn) countResponse() {
 	}
 }
 
-// rps is the connection's own requests/s. One that has made its share has no part in the rest of the window, as with
-// h2load.
+// rps is the connection's own requests/s. If requests are divided, its time ends with its last response, as in h2load.
 func (c *conn) rps(windowStart, windowEnd int64) float64 {
 	if c.loop.plan.divided {
 		windowStart, windowEnd = c.firstAt, c.lastAt
@@ -309,10 +298,10 @@ func (c *conn) endOfStream() {
 // linger waits for the peer's FIN after the last exchange on this connection.
 func (c *conn) linger() {
 	c.state, c.lingerFrom = lingering, c.loop.clock
-	c.loop.sweepBy(c.lingerFrom + lingerLimit)
+	c.loop.checkTimeoutsBy(c.lingerFrom + lingerLimit)
 }
 
-// fail closes the connection and ends what was under way on it. See pauseAfter for when the next one is opened.
+// fail closes the connection, ends its attempts as errors and reconnects.
 func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	if c.writeBroken && kind == ErrRead {
 		kind, cause = ErrWrite, causeOf(c.writeErrno)
@@ -323,11 +312,10 @@ func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	c.drop()
 	c.failures++
 	c.session.abort(kind, cause, example)
-	c.connectAgain()
+	c.reconnect()
 }
 
-// failCall fails the connection for the outcome of a system call. Its text is made for the first error only: no other one is
-// shown.
+// failCall fails the connection for the errno of a system call. Only the first error of a load makes a text.
 func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 	example := ""
 	if c.loop.example == "" {
@@ -336,20 +324,20 @@ func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 	c.fail(kind, causeOf(errno), example)
 }
 
-// close ends the connection in order: nothing was wrong with it.
+// close ends the connection in order.
 func (c *conn) close() {
 	c.sayGoodbye()
 	c.drop()
 }
 
-// drop ends the connection without a word.
+// drop closes the connection without a goodbye.
 func (c *conn) drop() {
 	if c.fd < 0 {
 		return
 	}
 	linux.Close(c.fd)
 	c.generation++
-	// What its session has gathered is not to leave on another connection.
+	// Bytes that its session has gathered must not leave on another connection.
 	c.loop.out = c.loop.out[:0]
 	if c.secure != nil {
 		c.secure.close()
@@ -362,17 +350,17 @@ func (c *conn) drop() {
 	c.loop.open--
 }
 
-// sweep ends what took too long.
-func (c *conn) sweep() {
+// checkTimeouts ends what took too long.
+func (c *conn) checkTimeouts() {
 	l := c.loop
 	before := l.clock - int64(l.plan.Timeout)
 	switch {
 	case c.state == lingering && l.clock-c.lingerFrom < lingerLimit:
-		l.sweepBy(c.lingerFrom + lingerLimit)
+		l.checkTimeoutsBy(c.lingerFrom + lingerLimit)
 	case c.state == lingering:
 		c.close()
-		l.startSoon(c)
-	case c.paused || c.state == established || c.state != closed && c.openedAt >= before:
+		l.enqueue(c)
+	case c.backingOff || c.state == established || c.state != closed && c.openedAt >= before:
 		c.session.expire(before)
 	case c.state == connecting:
 		c.fail(ErrConnect, CauseTimedOut, "connect: no answer within the timeout")
@@ -381,94 +369,51 @@ func (c *conn) sweep() {
 	}
 }
 
-const (
-	firstPause   = int64(10 * time.Millisecond)
-	longestPause = int64(500 * time.Millisecond)
-)
-
-// pause is a slot that waits until it may connect again.
-type pause struct {
+// backoff is a slot that waits before it connects again.
+type backoff struct {
 	until int64
 	conn  *conn
 }
 
-// pauseAfter is how long after the start of a connection that failed its slot may open the next one, when so many have
-// failed in a row without a response between them.
+// backoffAfter is how long after the start of a failed connect its slot may connect again, after so many failures in a row.
 //
-// The first failure has no pause: of ten thousand connections a few always fail, and a slot that idles for it would be load
-// that is missing. From the second on it doubles, since connects that fail at once would take all of a core where everything
-// is refused, or where the kernel searches in vain for a free port. It counts from the failed connection's start: what has
-// taken its time to fail, as over a link with a delay, has cost little.
-func pauseAfter(failures int) int64 {
+// The first failure has no back-off: of ten thousand connections a few always fail, and an idle slot is load that is missing. Then it
+// doubles, since connects that fail at once would take all of a core. It counts from the failed connect's start: one that took its time
+// to fail has cost little.
+func backoffAfter(failures int) int64 {
 	if failures <= 1 {
 		return 0
 	}
-	return min(longestPause, firstPause<<min(failures-2, 10))
+	return min(longestBackoff, firstBackoff<<min(failures-2, 10))
 }
 
-// connectAgain lets the slot go on after a failure.
-func (c *conn) connectAgain() {
+// reconnect lets the slot go on after a failure.
+func (c *conn) reconnect() {
 	l := c.loop
-	until := c.openedAt + pauseAfter(c.failures)
+	until := c.openedAt + backoffAfter(c.failures)
 	if until <= l.clock {
-		l.startSoon(c)
+		l.enqueue(c)
 		return
 	}
-	c.paused = true
-	l.pauses = append(l.pauses, pause{until, c})
-	l.nextRetry = min(l.nextRetry, l.clock+firstPause)
+	c.backingOff = true
+	l.backoffs = append(l.backoffs, backoff{until, c})
+	l.nextRetry = min(l.nextRetry, l.clock+firstBackoff)
 	l.setTimer()
 }
 
-// endPauses lets those slots go on whose pause is over.
-func (l *loop) endPauses() {
-	left := l.pauses[:0]
-	for _, p := range l.pauses {
-		if p.until > l.clock {
-			left = append(left, p)
+// endBackoffs lets slots go on whose back-off is over.
+func (l *loop) endBackoffs() {
+	left := l.backoffs[:0]
+	for _, b := range l.backoffs {
+		if b.until > l.clock {
+			left = append(left, b)
 			continue
 		}
-		p.conn.paused = false
-		l.startSoon(p.conn)
+		b.conn.backingOff = false
+		l.enqueue(b.conn)
 	}
-	l.pauses, l.nextRetry = left, never
+	l.backoffs, l.nextRetry = left, never
 	if len(left) > 0 {
-		l.nextRetry = l.clock + firstPause
-	}
-}
-
-const (
-	// Time-outs are looked for in passes over all slots, which begin at most this long and at least this long apart, and in
-	// between after a hundredth of the time-out.
-	sweepAtMost, sweepAtLeast = second, int64(5 * time.Millisecond)
-	// A turn looks at this many slots: a pass over a hundred thousand at once would keep a loop from reading for milliseconds.
-	slotsPerSweep = 1000
-)
-
-// sweep looks for what took too long, at some of the slots; the next turn goes on with the others. So an attempt ends as
-// timed out sweepInterval after its time at the latest, and the turns of a pass and longestWait later.
-func (l *loop) sweep() {
-	if l.sweepFrom == 0 {
-		l.nextSweep = l.clock + l.sweepInterval()
-	}
-	end := min(l.sweepFrom+slotsPerSweep, len(l.conns))
-	for i := l.sweepFrom; i < end; i++ {
-		l.conns[i].sweep()
-	}
-	if l.sweepFrom = end; end == len(l.conns) {
-		l.sweepFrom = 0
-	}
-}
-
-// sweepInterval is from the beginning of one pass to that of the next. It keeps a time-out's error small beside the time-out.
-func (l *loop) sweepInterval() int64 {
-	return min(sweepAtMost, max(sweepAtLeast, int64(l.plan.Timeout)/100))
-}
-
-// sweepBy has a pass begin by this time, but not all too soon.
-func (l *loop) sweepBy(at int64) {
-	if at = max(at, l.clock+sweepAtLeast); at < l.nextSweep {
-		l.nextSweep = at
-		l.setTimer()
+		l.nextRetry = l.clock + firstBackoff
 	}
 }

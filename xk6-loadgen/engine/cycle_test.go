@@ -40,8 +40,8 @@ func TestOnlyTheGeneratorStandsStill(t *testing.T) {
 	for idleSince, want := range map[int64]int64{0: 30e6, 95e6: 5e6} {
 		l := idleLoop(t, o)
 		l.clock, l.idleSince, l.schedule.nextDue = 100e6, idleSince, 70e6
-		if l.noteLate(); l.stood != want {
-			t.Errorf("free since %d: stood still for %d ns, want %d", idleSince, l.stood, want)
+		if l.noteStandstill(); l.standstill != want {
+			t.Errorf("free since %d: stood still for %d ns, want %d", idleSince, l.standstill, want)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestCyclesInWhichTheGeneratorStoodStillAreLeftOut(t *testing.T) {
 	}{
 		{1e6, true}, {6e6, false}, {0, true}, {6e6, true}, {0, true}, {6e6, false},
 	} {
-		l.stood, r.shared.cycleTime, r.shared.away = step.stood, 5, 0
+		l.standstill, r.shared.cycleTime, r.shared.away = step.stood, 5, 0
 		c.look(r)
 		c.end([]*run{r})
 		if s := r.shared; s.cycleCounts != step.counts || (s.away == 0) != step.counts || s.cycleTime != 0 {

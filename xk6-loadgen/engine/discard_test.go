@@ -102,7 +102,7 @@ func TestALongBodyIsNotCopied(t *testing.T) {
 			o := options("http://" + listener.Addr().String() + "/")
 			o.Connections, o.Duration = 1, time.Minute
 			l := idleLoop(t, o)
-			l.nextTick, l.nextSample, l.nextSweep = never, never, never
+			l.nextTick, l.nextSample, l.nextTimeoutCheck = never, never, never
 			l.phase, l.phaseEnd = measuring, never
 			c := &l.conns[0]
 			c.start()

@@ -1,9 +1,8 @@
-// Package engine is a load generator for web servers: event loops on threads of their own that spend as little CPU on a
-// request as the kernel allows, and count all that happens. It knows nothing of k6.
+// Package engine is a load generator for web servers: event loops on threads of their own, which spend as little CPU on a request as
+// the kernel allows. It knows nothing of k6.
 //
-// Flow: Options → plan (checked, resolved, encoded) → one loop per thread → intervals of a second → Second (merged, to
-// the caller) and Result (at the end). A loop owns slots for connections (conn); what the bytes mean is the business of
-// a session, one implementation per protocol.
+// Flow: Options → plan (checked, resolved, encoded) → one loop per thread → intervals of a second → Second (merged, to the caller) and
+// Result (at the end). A loop owns slots for connections (conn); each has a session, one implementation per protocol.
 package engine
 
 import (
@@ -18,77 +17,67 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// Second is what happened in about a second of the window, on all threads: the last one is of half a second to one and a half,
-// or of the whole window where that is shorter. The sums over all seconds are the Result's figures, exactly.
+// Second is what happened in about a second of the window, on all threads. The last one has half a second to one and a half, or is the
+// whole of a shorter window. The sums over all seconds are exactly the Result's.
 type Second struct {
-	// End is the second's end on the wall clock; no two seconds of a run share it.
-	End time.Time
-	// Seconds is how long it was. The sum is that of the Result but for rounding: a second begins where the one before ended,
-	// at the latest end that a thread has noted.
+	// End is on the wall clock; no two seconds of a run share it.
+	End     time.Time
 	Seconds float64
 	Counts
-	// LatencyMs is all zero when there were no responses.
+	// LatencyMs is zero without responses.
 	LatencyMs LatencyDistribution
 	Buckets   []Bucket
 	// Connections are open, or being opened, at the second's end.
 	Connections int
-	// GeneratorCPU is CPU seconds per second of the whole process, read at the second's begin and end.
+	// GeneratorCPU is CPU seconds per second of the process.
 	GeneratorCPU float64
 }
 
-// Result is what a load phase measured. See Counts for what the counts mean.
+// Result is what a load phase measured.
 type Result struct {
 	Counts
-	// WarmupRequests ended before the window, or at the edges of turns (see pace); InFlight were unanswered at its end. Neither is in Requests.
+	// WarmupRequests ended before the window, or in a turn's ramp or drain; InFlight had no response at its end. Neither is in Requests.
 	WarmupRequests, InFlight int64
-	// Turns is nil where there was one side alone, ServerCPU where the server's processes are not known.
+	// Turns is nil for one side alone, ServerCPU where the server's processes are not known.
 	Turns     *TurnFigures
 	ServerCPU *ServerCPU
-	// StartedAt and EndedAt bound the window. In count mode without warm-up it runs from the first connect to the last
-	// response.
+	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
 	StartedAt, EndedAt time.Time
-	// MonotonicMs is the same window on CLOCK_MONOTONIC, in milliseconds: no step of the wall clock moves it.
+	// MonotonicMs is the same window on CLOCK_MONOTONIC.
 	MonotonicMs [2]float64
-	// RPS is responses, of any status, per second of the window.
+	// RPS is responses of any status per second.
 	Seconds, RPS float64
-	// Hung are those InFlight that at the window's end were older than twice p99.9 of the latency and than a second: the server has
-	// probably forgotten them. Their age is from when they were taken, or due in the open model, be it in the warm-up; it
-	// includes a connect that is not over.
+	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency: the server has probably forgotten them.
+	// They are older since they were taken, or at a rate since they were due.
 	Hung int64
-	// LongestGapMs is the longest time within the window in which requests were under way and no response ended on any thread;
-	// see silence.
+	// LongestGapMs is the longest time with requests under way and no response on any thread, see sharedGap.
 	LongestGapMs float64
-	// LatencyMs runs from the request's bytes to the last byte of the response, without the connect; with a new
-	// connection per request it includes the connect. ConnectMs and FirstByteMs run from the start of the connect, once
-	// per connection made in the window.
-	// In the open model LatencyMs runs from when the request was to leave, and SendDelayMs is how late it left. Those that timed
-	// out, were under way at the window's end or never left are then in LatencyMs with the time that they have waited.
+	// LatencyMs runs from the request's bytes to the last byte of the response; with a new connection per request from the connect. At a
+	// rate it runs from when the request was due, and requests without a response (timed out, in flight, unsent) count with their wait.
+	// ConnectMs and FirstByteMs run from the start of the connect, once per connection. SendDelayMs is how late requests of a rate left.
 	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
-	// Unsent were due in the window of the open model and could not leave before its end. They are in no other count.
+	// Unsent requests of a rate were due in the window and could not leave before its end. They are in no other count.
 	Unsent int64
-	// Buckets count the responses by latency; empty unless asked for.
+	// Buckets count the responses by latency, if asked for.
 	Buckets []LatencyBucket
-	// TLS is what was negotiated; nil without TLS, and when no handshake was completed.
+	// TLS is nil without TLS, and if no handshake was completed.
 	TLS *TLSState
 	// MaxConcurrentStreams is the server's limit per connection (HTTP/2); 0: it named none.
 	MaxConcurrentStreams int64
-	// Both are of responses. PerConnectionRPS is over slots: a connection that was reopened counts as the same one. Over the
-	// window, or where the connections make a number of requests each, from a connection's first attempt to its last response.
-	// PerThreadRPS is sampled each 100 ms on each thread, as wrk does.
+	// PerConnectionRPS is over slots: a reopened connection counts as the same one. If connections share a number of requests, its time
+	// ends with its last response. PerThreadRPS is sampled every 100 ms, as in wrk.
 	PerConnectionRPS, PerThreadRPS Distribution
-	// CPUSeconds the whole process used within the window; what Spin does while there is nothing to read is left out.
+	// CPUSeconds of the process within the window, without spinning.
 	CPUSeconds float64
-	// ErrorExample is the text of one of the errors; empty when there were none.
+	// ErrorExample is the text of one of the errors.
 	ErrorExample string
 }
 
-// Run loads the server until the options' end or until ctx ends, whichever is first; a ctx that ends under load is not an
-// error, the result then covers the time until it. onSecond, which may be nil, is called from a goroutine of its own
-// once for each second. The error names the option that is wrong, the host that could not be resolved, or the namespace that could
-// not be entered.
+// Run loads the server until the load is complete or ctx ends; the result then covers the time until that. onSecond, which may be nil,
+// is called for each second from a goroutine of its own. The error names the option that is wrong, the host that could not be resolved,
+// or the namespace that could not be entered.
 //
-// GOMAXPROCS is raised to two more than there are threads, those of other runs under way included, when it is lower: a loop keeps
-// a P for itself.
+// GOMAXPROCS is raised to two more than the threads of all runs under way: a loop keeps a P for itself.
 func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, error) {
 	p, err := newPlan(ctx, options)
 	if err != nil {
@@ -98,7 +87,6 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	return p.run(ctx, onSecond)
 }
 
-// run is the load of one side that is alone.
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	results, err := start(ctx, []*run{{plan: p, onSecond: onSecond}}, Turns{})
 	if err != nil {
@@ -107,7 +95,7 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	return results[0], nil
 }
 
-// run is one load phase.
+// run is the load of one side.
 type run struct {
 	plan     *plan
 	onSecond func(Second)
@@ -118,13 +106,13 @@ type run struct {
 	running int
 }
 
-// start makes the loops of all runs, lets them load in turns, and returns when all are through.
+// start makes the loops of all sides, lets them load in turns, and returns when all are through.
 func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	threads := 0
 	for _, r := range runs {
 		threads = max(threads, r.plan.Threads)
 	}
-	// One run's loops are at work at a time.
+	// One side's loops are at work at a time.
 	defer reserveProcessors(threads)()
 	err := prepare(runs)
 	if err == nil {
@@ -145,7 +133,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	}
 	defer context.AfterFunc(ctx, stop)()
 	if ctx.Err() != nil {
-		// Now: no request leaves.
+		// At once, so that no request leaves.
 		stop()
 	}
 	results := make([]Result, len(runs))
@@ -167,28 +155,27 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	return results, nil
 }
 
-// prepare makes the loops and starts their threads, which then wait for their first turns. None makes a socket before all are
-// inside their networks: there is no load on another one, not even some of it.
+// prepare makes the loops and starts their threads, which then wait for their first turns. All must be inside their networks before one
+// makes a socket.
 func prepare(runs []*run) (err error) {
-	var all []*loop
+	entered, loops := make(chan error), 0
 	for _, r := range runs {
 		r.makeLoops(len(runs) == 1)
-		all = append(all, r.loops...)
+		loops += len(r.loops)
+		for _, l := range r.loops {
+			go linux.OnOwnThread(func() { l.run(entered) })
+		}
 	}
-	entered := make(chan error)
-	for _, l := range all {
-		go linux.OnOwnThread(func() { l.run(entered) })
-	}
-	for range all {
+	for range loops {
 		err = cmp.Or(err, <-entered)
 	}
 	return err
 }
 
-// furthestStart is how far ahead a load may begin: further is a clock that is wrong, or another unit.
+// furthestStart is how far ahead a load may begin: if further, a clock is wrong, or the unit.
 const furthestStart = time.Minute
 
-// awaitStart waits until it is that late, or ctx ends; zero: not at all.
+// awaitStart waits until that time, or until ctx ends; zero: not at all.
 func awaitStart(ctx context.Context, at time.Time) error {
 	if at.IsZero() {
 		return nil
@@ -206,24 +193,23 @@ func awaitStart(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// makeLoops makes the run's loops, and what they share.
 func (r *run) makeLoops(alone bool) {
 	p := r.plan
-	// Loops hand over at most their two intervals and the last one: they never wait for the collector.
-	r.shared = &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
-	r.shared.pace.patience, r.shared.pace.quiet = drainLimit, drainLimit
+	// Each loop hands over at most its two intervals and the last one, so it never waits for the collector.
+	s := &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
+	s.pace.patience, s.pace.quiet = drainLimit, drainLimit
 	own := linux.Cores()
-	r.shared.apart = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
+	s.apart = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
 		return slices.ContainsFunc(linux.CoresOf(pid), func(core int) bool { return slices.Contains(own, core) })
 	})
-	r.shared.server.processes = linux.NewProcessTree(r.cpuOf)
+	s.server.processes = linux.NewProcessTree(r.cpuOf)
 	if !p.divided && p.Rate == 0 {
-		r.shared.quota.Store(p.Requests)
+		s.quota.Store(p.Requests)
 	}
 	for i := range p.Threads {
-		r.loops = append(r.loops, newLoop(p, r.shared, i))
+		r.loops = append(r.loops, newLoop(p, s, i))
 	}
-	r.running, r.shared.turn.loops = p.Threads, r.loops
+	r.running, r.shared, s.loops = p.Threads, s, r.loops
 }
 
 // processors counts the loops under way in this process.
@@ -232,8 +218,8 @@ var processors struct {
 	loops int
 }
 
-// reserveProcessors sees to it that these loops and those under way leave two of GOMAXPROCS to all else, until release is called.
-// It is not lowered again: that would stop the loops of others for a moment.
+// reserveProcessors raises GOMAXPROCS so that these loops and those under way leave two to everything else, until release is called. It
+// is not lowered again: that would stop other loops for a moment.
 func reserveProcessors(loops int) (release func()) {
 	change := func(by int) {
 		processors.Lock()
@@ -247,7 +233,7 @@ func reserveProcessors(loops int) (release func()) {
 	return func() { change(-loops) }
 }
 
-// SuccessRatio is the share of 2xx and 3xx in all requests that were answered, failed or hung; 0 when there were none.
+// SuccessRatio is the share of 2xx and 3xx in all requests that were answered, failed or hung; 0 without any.
 func (r *Result) SuccessRatio() float64 {
 	if r.Requests+r.Hung == 0 {
 		return 0

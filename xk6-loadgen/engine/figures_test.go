@@ -188,8 +188,11 @@ func TestEverySampleHasItsLength(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shared{opening: opening{opened: true}, intervals: make(chan *interval, 20)}
-			loops := []*loop{{plan: &plan{}, spare: make(chan *interval, 9)}, {plan: &plan{}, spare: make(chan *interval, 9)}}
+			s := &shared{windowOpening: windowOpening{opened: true}, intervals: make(chan *interval, 20)}
+			loops := []*loop{{plan: &plan{}}, {plan: &plan{}}}
+			for _, l := range loops {
+				l.spare = make(chan *interval, 9)
+			}
 			used := 0
 			for _, r := range test.reports {
 				used = max(used, r.loop+1)

@@ -2,82 +2,79 @@ package engine
 
 import "sync/atomic"
 
-// silence is what the loops know together of the longest gap: the longest time within the window in which requests were under
-// way, on whichever loop, and no response ended on any loop. An error is no response and does not end a gap. Time in which
-// nothing is under way, as between two requests of the open model or in the pauses before a server is tried again, is in none.
+// sharedGap is what the loops know together of the longest gap: the longest time within the window with requests under way, on any loop,
+// in which no response ended on any loop. An error ends no gap.
 //
-// A loop looks at the end of each turn: a gap runs from the turn with the last response to the turn with the next one, so a
-// delay within the engine's own turn is in none. With several loops it can be too long by publishEvery.
-type silence struct {
-	// Not in the cache line of what every turn reads.
+// A loop looks at the end of each iteration: a gap runs from the iteration with the last response to that with the next one. With
+// several loops it can be too long by publishEvery.
+type sharedGap struct {
+	// Cache lines of its own: every iteration reads what stands around it.
 	_ [64]byte
-	// answered is when a loop last had a response, as far as it has been published.
-	answered atomic.Int64
-	// loopsUnderWay have requests under way; underWaySince is when that began, after a time in which none had.
+	// responded is when a loop last had a response, as far as published.
+	responded atomic.Int64
+	// loopsUnderWay have requests under way, without a pause since underWaySince.
 	loopsUnderWay atomic.Int32
 	underWaySince atomic.Int64
 	longest       atomic.Int64
 	_             [64]byte
 }
 
-// publishEvery is how often a loop tells the others that it has responses: for each turn the loops would write to one cache
-// line in turn.
+// publishEvery is how often a loop tells the others that it has responses, so that they rarely write to one cache line.
 const publishEvery = int64(100_000)
 
-// quiet is what one loop knows of that.
-type quiet struct {
-	// responses were seen, the last of them at the end of the turn at since; published is when the others were told last.
+// loopGap is what one loop knows of the longest gap.
+type loopGap struct {
+	// responses so far, the last of them in the iteration that ended at since; the others were told at published.
 	responses, since, published int64
 	underWay                    bool
-	// longest is the longest gap that this loop knows of.
-	longest int64
+	longest                     int64
 }
 
-// lookForSilence is called at each turn's end; the turn's events were reported at this time.
-func (l *loop) lookForSilence(reported int64) {
-	q, s := &l.quiet, &l.shared.silence
-	answered, underWay := l.responses != q.responses, l.outstanding > 0
-	if answered {
-		l.endSilence(reported)
-		q.responses, q.since = l.responses, l.clock
-		if q.since-q.published >= publishEvery {
-			raise(&s.answered, q.since)
-			q.published = q.since
+// trackGap is called at the end of each iteration, whose events were reported at this time.
+func (l *loop) trackGap(reported int64) {
+	g, s := &l.gap, &l.shared.gap
+	responded, underWay := l.responses != g.responses, l.outstanding > 0
+	if responded {
+		l.endGap(reported)
+		g.responses, g.since = l.responses, l.clock
+		if g.since-g.published >= publishEvery {
+			raise(&s.responded, g.since)
+			g.published = g.since
 		}
 	}
-	if underWay == q.underWay {
+	if underWay == g.underWay {
 		return
 	}
-	q.underWay = underWay
+	g.underWay = underWay
 	if !underWay {
-		l.endSilence(l.clock)
+		l.endGap(l.clock)
 		s.loopsUnderWay.Add(-1)
 		return
 	}
-	// Before it is counted, so that no other loop takes the time before for time under load.
+	// Before the loop counts, so that no other loop takes the time before for time under load.
 	if s.loopsUnderWay.Load() == 0 {
 		s.underWaySince.Store(l.clock)
 	}
 	s.loopsUnderWay.Add(1)
 }
 
-// leaveSilence: others have their turns. Those under way that are late leave no gap, unless nothing was answered in the whole turn.
-func (l *loop) leaveSilence() {
-	if q := &l.quiet; q.underWay && q.since >= l.began {
-		q.underWay = false
-		l.shared.silence.loopsUnderWay.Add(-1)
+// suspendGap is for the turns of other sides: late responses leave no gap, unless there was no response in the whole turn.
+func (l *loop) suspendGap() {
+	if g := &l.gap; g.underWay && g.since >= l.began {
+		g.underWay = false
+		l.shared.gap.loopsUnderWay.Add(-1)
 	}
 }
 
-// endSilence: a gap that reached up to this time, if there was one, is over.
-func (l *loop) endSilence(at int64) {
-	q, s := &l.quiet, &l.shared.silence
-	// No gap of all loops is longer than this one's, so that in most turns the others need not be asked.
-	if at-q.since <= q.longest || s.loopsUnderWay.Load() == 0 {
+// endGap ends the gap up to this time, if there was one.
+func (l *loop) endGap(at int64) {
+	g, s := &l.gap, &l.shared.gap
+	// The gap of all loops is no longer than this loop's, so most iterations need not look at the others.
+	if at-g.since <= g.longest || s.loopsUnderWay.Load() == 0 {
 		return
 	}
-	raise(&s.longest, at-max(q.since, s.answered.Load(), s.underWaySince.Load()))
-	q.longest = s.longest.Load()
+	raise(&s.longest, at-max(g.since, s.responded.Load(), s.underWaySince.Load()))
+	g.longest = s.longest.Load()
 }
 
 // raise sets a value that only grows.

@@ -91,7 +91,7 @@ type h2 struct {
 
 func (s *h2) next() {
 	c := s.conn
-	if c.paused {
+	if c.backingOff {
 		return
 	}
 	switch c.state {
@@ -174,7 +174,7 @@ func (s *h2) refill() {
 		s.finish()
 		return
 	}
-	if s.underWay() == 0 && s.conn.hasMadeItsShare() {
+	if s.underWay() == 0 && s.conn.hasNoneLeft() {
 		s.conn.close()
 	}
 }
@@ -191,12 +191,12 @@ func (s *h2) finish() {
 	}
 	c.close()
 	if s.answered {
-		c.loop.startSoon(c)
+		c.loop.enqueue(c)
 		return
 	}
 	// Nothing came of it: the next one is paced as after a failure.
 	c.failures++
-	c.connectAgain()
+	c.reconnect()
 }
 
 // complete ends an attempt with its response.
@@ -313,7 +313,7 @@ func (s *h2) closedByPeer() {
 	case s.active == 0 && len(s.waiting) == 0:
 		c.close()
 		// The last response and the close may have come in together: then there may be more to do.
-		c.loop.startSoon(c)
+		c.loop.enqueue(c)
 	case s.active == 0 && s.draining:
 		s.finish()
 	case !s.greeted && bytes.HasPrefix(s.frames.kept, []byte{byte(recordAlert), 3}):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,8 +60,7 @@ func meaning(fields []hpack.HeaderField) (b block) {
 			b.length = n
 			return !ok || differs
 		}
-		return f.Name == "" || f.Name[0] == ':' || strings.ContainsFunc(f.Name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r >= 'A' && r <= 'Z' }) ||
-			strings.ContainsAny(f.Name, "\x80\xff")
+		return f.Name == "" || f.Name[0] == ':' || slices.ContainsFunc([]byte(f.Name), func(c byte) bool { return c <= ' ' || c >= 0x7f || c >= 'A' && c <= 'Z' })
 	}
 	for _, f := range fields {
 		b.decodedBytes += int64(len(f.Name) + len(f.Value))
@@ -149,7 +149,7 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.phase, l.open, l.outstanding, l.responses, l.pauses, l.example = measuring, 1, 0, 0, nil, ""
+	l.phase, l.open, l.outstanding, l.responses, l.backoffs, l.example = measuring, 1, 0, 0, nil, ""
 	l.current.Counts, l.starting, l.lastBlock = Counts{}, newConnRing(1), blockCache{}
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}

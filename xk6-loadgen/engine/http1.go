@@ -21,12 +21,12 @@ type http1 struct {
 func (s *http1) next() {
 	c := s.conn
 	// What is being opened goes on once it is.
-	if s.busy || c.paused || c.state != closed && c.state != established {
+	if s.busy || c.backingOff || c.state != closed && c.state != established {
 		return
 	}
 	due, taken := c.loop.take(c)
 	if !taken {
-		if c.hasMadeItsShare() {
+		if c.hasNoneLeft() {
 			c.close()
 		}
 		return
@@ -63,7 +63,7 @@ func (s *http1) received(p []byte) {
 	if !s.busy {
 		// Bytes that nobody asked for: the connection can't be trusted any more. No attempt is under way to blame.
 		s.conn.close()
-		s.conn.loop.startSoon(s.conn)
+		s.conn.loop.enqueue(s.conn)
 		return
 	}
 	used, done, fault := s.parser.feed(p, &s.conn.loop.lastHead)
@@ -104,7 +104,7 @@ func (s *http1) complete() {
 	case c.sending() || c.writeBroken:
 		// Answered before the whole request was sent: the rest would be taken for another request.
 		c.close()
-		c.loop.startSoon(c)
+		c.loop.enqueue(c)
 	case closes:
 		c.linger()
 	case !c.loop.plan.KeepAlive:
@@ -119,7 +119,7 @@ func (s *http1) closedByPeer() {
 	switch {
 	case !s.busy:
 		s.conn.close()
-		s.conn.loop.startSoon(s.conn)
+		s.conn.loop.enqueue(s.conn)
 	case s.parser.endsAtClose():
 		s.complete()
 		// The response's end was the connection's: there is nothing to wait for.

@@ -180,14 +180,18 @@ func TestTheOpenModelCountsAgeFromTheIntendedStart(t *testing.T) {
 func gated(n int64, closed time.Duration) func(*testServer, net.Conn) {
 	var gate sync.RWMutex
 	return func(s *testServer, c net.Conn) {
-		for r := bufio.NewReader(c); s.readRequest(r); io.WriteString(c, ok) {
+		for r := bufio.NewReader(c); s.readRequest(r); {
 			if s.requests.Load() == n {
 				gate.Lock()
-				time.Sleep(closed) // what is measured
+				time.Sleep(closed) // the gap to measure
 				gate.Unlock()
 			}
 			gate.RLock()
+			_, err := io.WriteString(c, ok)
 			gate.RUnlock()
+			if err != nil {
+				return
+			}
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestConnectionsThatTakeTheirTime(t *testing.T) {
 		}
 	}
 	go func() {
-		waitFor(t, func() bool { return onTheirWay(t, listener.Addr()) > 2*manyLate })
+		waitFor(t, func() bool { return onTheirWay(t, listener.Addr()) > 2*lateInARow })
 		raw, err := listener.(*net.TCPListener).SyscallConn()
 		if err != nil {
 			t.Error(err)
@@ -160,28 +160,6 @@ func TestConnectionsThatTakeTheirTime(t *testing.T) {
 	}
 }
 
-func TestWhereConnectionsAreLateFewAreTriedAtOnce(t *testing.T) {
-	l := &loop{}
-	tried := func(connections int) (n int) {
-		for range connections {
-			if l.connectsAtOnce() {
-				n++
-			}
-		}
-		return n
-	}
-	if got := tried(manyLate); got != manyLate {
-		t.Errorf("%d of the first %d were tried", got, manyLate)
-	}
-	if got := tried(100 * manyLate); got != 100 {
-		t.Errorf("%d of %d late ones were tried, want 100", got, 100*manyLate)
-	}
-	l.late = 0 // As connect does when one was up.
-	if got := tried(manyLate); got != manyLate {
-		t.Errorf("%d of %d were tried after one that was up", got, manyLate)
-	}
-}
-
 // onTheirWay is the number of connections to the address whose SYN has not been answered.
 func onTheirWay(t *testing.T, to net.Addr) int {
 	table, err := os.ReadFile("/proc/thread-self/net/tcp")
@@ -196,7 +174,7 @@ func onTheirWay(t *testing.T, to net.Addr) int {
 func TestPausesBetweenConnects(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for failures, want := range map[int]int64{1: 0, 2: 10 * ms, 3: 20 * ms, 7: 320 * ms, 8: 500 * ms, 1_000_000: 500 * ms} {
-		if got := pauseAfter(failures); got != want {
+		if got := backoffAfter(failures); got != want {
 			t.Errorf("%d failures: %d ns, want %d", failures, got, want)
 		}
 	}
@@ -211,17 +189,18 @@ func TestPausesBetweenConnects(t *testing.T) {
 		"the second, after a time": {10 * ms, 2, 0},
 		"the tenth, after 30 s":    {30_000 * ms, 10, 0},
 	} {
-		l := &loop{plan: &plan{}, phase: measuring, starting: newConnRing(1), nextRetry: never, clock: 100_000 * ms}
+		l := &loop{plan: &plan{}, attempts: attempts{starting: newConnRing(1)}, nextRetry: never, clock: 100_000 * ms}
+		l.phase = measuring
 		c := &conn{loop: l, openedAt: l.clock - test.took, failures: test.failures}
-		c.connectAgain()
-		if paused := test.want > 0; c.paused != paused || c.queued == paused || paused && l.pauses[0].until != l.clock+test.want {
-			t.Errorf("%s: paused %t, queued %t, %v", name, c.paused, c.queued, l.pauses)
+		c.reconnect()
+		if backingOff := test.want > 0; c.backingOff != backingOff || c.queued == backingOff || backingOff && l.backoffs[0].until != l.clock+test.want {
+			t.Errorf("%s: backingOff %t, queued %t, %v", name, c.backingOff, c.queued, l.backoffs)
 		}
 		for range 2 {
 			l.clock += 5 * ms
-			l.endPauses()
-			if over := test.want <= l.clock-100_000*ms; c.paused == over || c.queued != over || (l.nextRetry == never) != over {
-				t.Errorf("%s: %d ns later: paused %t, queued %t", name, l.clock-100_000*ms, c.paused, c.queued)
+			l.endBackoffs()
+			if over := test.want <= l.clock-100_000*ms; c.backingOff == over || c.queued != over || (l.nextRetry == never) != over {
+				t.Errorf("%s: %d ns later: backingOff %t, queued %t", name, l.clock-100_000*ms, c.backingOff, c.queued)
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func TestLoopsThatAwaitConnectionsOpenTheWindowAtTheSameTime(t *testing.T) {
 	l := idleLoop(t, o)
 	l.phase, l.clock = warming, int64(time.Second)
 	l.phaseEnd = l.clock
-	begin := l.clock + looksAgain/3
+	begin := l.clock + recheckEvery/3
 	l.shared.reached.at.Store(begin)
 	if l.timers(); l.phaseEnd != begin {
 		t.Errorf("the loop looks again %d ns after its clock, and is to open the window %d ns after it", l.phaseEnd-l.clock, begin-l.clock)

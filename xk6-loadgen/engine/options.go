@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,11 +17,10 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// Protocol names the HTTP version that is spoken.
+// Protocol is the HTTP version.
 type Protocol string
 
-// The protocols that the engine speaks: HTTP/1 over TCP or TLS, as the URL says; H2 is HTTP/2 over TLS, H2C without
-// (with prior knowledge).
+// HTTP/1 goes over TCP or TLS, as the URL says. H2 is HTTP/2 over TLS, H2C without it (with prior knowledge).
 const (
 	HTTP10 Protocol = "http/1.0"
 	HTTP11 Protocol = "http/1.1"
@@ -32,11 +30,10 @@ const (
 
 func (p Protocol) isHTTP2() bool { return p == H2 || p == H2C }
 
-// Arrivals say when the requests of a rate are due: evenly spread, or as if each came by itself, whatever the others do (a
-// Poisson process), so that some come together and queue.
+// Arrivals say when the requests of a rate are due: evenly spread, or a Poisson process. Empty is constant.
 type Arrivals string
 
-// The arrivals that there are; empty is constant.
+// The kinds of arrivals.
 const (
 	ConstantArrivals Arrivals = "constant"
 	PoissonArrivals  Arrivals = "poisson"
@@ -45,56 +42,51 @@ const (
 // Header is one request header. A slice of them keeps its order on the wire.
 type Header struct{ Name, Value string }
 
-// Options say what one load phase does. Either Requests or Duration is set.
+// Options describe one load phase, which has either Requests or Duration. The js tags are the names of the options in scripts.
 type Options struct {
-	// URLs are asked for as often as their Weights say, or all alike where there are none: by each thread within one of its share,
-	// after any number of requests. All have the same scheme, host and port.
-	URLs     []string
-	Weights  []int
-	Protocol Protocol
-	// Connections are open at a time.
-	Connections int
-	// Streams are concurrent requests per connection: more than 1 with HTTP/2 only, where the server's limit holds too.
-	Streams int
-	// Requests is the exact number of attempts; 0: Duration decides. Kept connections of the closed model make the same
-	// number each, as h2load's do; otherwise whichever is free makes the next.
-	Requests int64
-	Duration time.Duration
-	// Rate is the number of requests per second that start whether or not earlier ones are answered (open model); 0: every
-	// connection starts the next request when one is answered (closed model).
-	Rate float64
-	// Arrivals of a rate.
-	Arrivals Arrivals
-	// Stripe is this process's part of what several make together: which of the requests of Rate, which is that of all, are made
-	// here. All else is this process's own. The order of the URLs is another one in each.
-	Stripe Stripe
-	// StartAt is when the load begins on the wall clock, at most a minute ahead; zero: at once. A ctx that ends before is none
-	// under load: the result is empty.
-	StartAt time.Time
-	// seed of what is drawn: arrivals, and the order of the URLs.
-	seed uint64
-	// Warmup comes before the measured window, and lasts longer where connections have had no answer (awaitsAll); what ends in it is
-	// in no figure but Result.WarmupRequests.
-	Warmup time.Duration
-	// Timeout bounds an attempt, its connect included.
-	Timeout time.Duration
-	// Threads are event loops, each on a thread of its own; connections are divided among them.
-	Threads int
-	// Spin: a loop that has nothing to do looks for events again and again instead of sleeping. Who sends to a sleeping thread has
-	// to wake it up, which is work for the server under test, more or less of it from one moment to the next. It takes a core for
-	// each thread that nothing else needs.
-	Spin bool
+	// URLs have one scheme, host and port. Each is requested in proportion to its weight, all alike without Weights; each thread
+	// keeps every URL within one request of its share.
+	URLs    []string `js:"urls"`
+	Weights []int
+
+	Protocol    Protocol `js:"protocol"`
+	Connections int      `js:"connections"`
+	// Streams are concurrent requests per connection (HTTP/2), up to the server's limit.
+	Streams int `js:"streams"`
+	// Requests is an exact number of attempts. In the closed model kept connections share them evenly, as in h2load; otherwise
+	// whichever connection is free makes the next.
+	Requests int64         `js:"requests"`
+	Duration time.Duration `js:"duration"`
+	// Rate is the number of requests per second that start whether or not earlier ones are answered (open model). 0 is the closed
+	// model: each connection starts its next request when it has its response.
+	Rate     float64  `js:"rate"`
+	Arrivals Arrivals `js:"arrivals"`
 	// KeepAlive reuses connections; without it each request has a new one.
-	KeepAlive bool
-	Method    string
-	Headers   []Header
-	Body      []byte
-	TLS       TLSOptions
-	// NetNS is the path of the network namespace that all sockets are made in; empty: the process's own network. A host that
-	// is a name is looked up outside of it.
-	NetNS string
-	// Buckets are the upper ends, ascending, of the latency buckets that Result.Buckets counts.
-	Buckets []time.Duration
+	KeepAlive bool `js:"keepAlive"`
+	// Warmup comes before the measured window, and lasts longer where connections have had no response yet (see awaitsAll). It is only
+	// in Result.WarmupRequests.
+	Warmup time.Duration `js:"warmup"`
+	// Timeout bounds an attempt, its connect included.
+	Timeout time.Duration `js:"timeout"`
+	// Threads are event loops that share the connections, each on a thread of its own.
+	Threads int `js:"threads"`
+	// Spin: an idle loop polls instead of sleeping, so that the server does not pay for waking it. Each thread then needs a core.
+	Spin    bool       `js:"spin"`
+	Method  string     `js:"method"`
+	Headers []Header   `js:"headers"`
+	Body    []byte     `js:"body"`
+	TLS     TLSOptions `js:"tls"`
+	// NetNS is the path of the network namespace for all sockets; empty: the process's own network. Host names are resolved outside.
+	NetNS string `js:"netns,filled"`
+	// Buckets are the ascending upper ends of Result.Buckets.
+	Buckets []time.Duration `js:"buckets"`
+
+	// Segment is this process's part of the requests of Rate, where several processes make one load.
+	Segment Segment
+	// StartAt is when the load begins, at most a minute ahead; zero: at once.
+	StartAt time.Time
+	// seed of the arrivals and the order of the URLs.
+	seed uint64
 }
 
 const (
@@ -107,32 +99,32 @@ const (
 	spareFiles = 64
 )
 
-// plan is Options made ready for the loops: all checked, resolved and encoded once.
+// plan is Options made ready for the loops: checked, resolved and encoded once.
 type plan struct {
 	Options
 	target sockaddr
-	// sources are the addresses that connections to it come from.
+	// sources are the local addresses of the connections.
 	sources sources
-	// network is where the loops' sockets are made; nil: the process's own.
+	// network is nil for the process's own.
 	network *namespace
-	// requests are what is sent for each URL; with HTTP/2 what their header blocks begin with, before those that all share.
+	// requests are the bytes to send for each URL; with HTTP/2 the beginning of its header block, before the headers that all share.
 	requests [][]byte
 	h2       h2Headers
-	// order is a cycle of their places.
+	// order is a cycle of indexes of requests.
 	order []uint32
 	// tls is nil without TLS.
 	tls    *tls.Config
 	isHead bool
 	// divided: each connection has its share of the requests.
 	divided bool
-	// lastStreamID is the greatest identifier that a connection's streams may have.
+	// lastStreamID is the greatest stream identifier of a connection.
 	lastStreamID uint32
 	// noDelay is needed where a request can leave in more than one segment, or follow another one.
 	noDelay bool
 }
 
-// newPlan checks the options, opens the namespace, resolves the host once and encodes the requests. Its errors name the
-// option. The plan is to be closed.
+// newPlan checks the options, opens the namespace, resolves the host and encodes the requests. Its errors name the option. The caller
+// closes the plan.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -165,7 +157,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if o.Weights == nil {
 		o.Weights = slices.Repeat([]int{1}, len(urls))
 	}
-	p.order = orderOf(o.Weights, o.seed+uint64(o.Stripe.number(0))<<32)
+	p.order = orderOf(o.Weights, o.seed+uint64(o.Segment.number(0))<<32)
 	switch isTLS := first.Scheme == "https"; {
 	case isTLS && o.Protocol == H2C:
 		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")
@@ -200,8 +192,6 @@ func (o Options) check() error {
 		return errors.New("url: give the address to load, as in http://127.0.0.1:8080/")
 	case len(o.URLs) > MaxURLs:
 		return fmt.Errorf("urls: at most %d, got %d", MaxURLs, len(o.URLs))
-	case o.Weights != nil && len(o.Weights) != len(o.URLs):
-		return fmt.Errorf("weights: give %d, one for each of the urls, got %d", len(o.URLs), len(o.Weights))
 	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.isHTTP2():
 		return fmt.Errorf("protocol: %q is not supported; use http/1.1, http/1.0, h2 or h2c", o.Protocol)
 	case o.Threads < 1 || o.Threads > maxThreads:
@@ -233,14 +223,8 @@ func (o Options) check() error {
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout: must be greater than zero, got %s", o.Timeout)
 	}
-	// Where the kernel does not say there are none.
 	if cores := len(linux.Cores()); o.Spin && cores > 0 && o.Threads > cores {
 		return fmt.Errorf("spin: %d threads need a core each, and k6 may use %d; leave spin out", o.Threads, cores)
-	}
-	for i, weight := range o.Weights {
-		if weight < 1 || weight > MaxWeight {
-			return fmt.Errorf("weights: must be 1 to %d, got %d at place %d", MaxWeight, weight, i+1)
-		}
 	}
 	for i, end := range o.Buckets {
 		if end <= 0 || i > 0 && end <= o.Buckets[i-1] {
@@ -275,7 +259,7 @@ func (o Options) check() error {
 	return checkFiles(o.Connections)
 }
 
-// checkFiles refuses more connections than there may be open files.
+// checkFiles refuses more connections than the process may have files open.
 func checkFiles(connections int) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && uint64(connections+spareFiles) > limit.Cur {
@@ -283,34 +267,4 @@ func checkFiles(connections int) error {
 			connections, connections+spareFiles, limit.Cur, connections+spareFiles)
 	}
 	return nil
-}
-
-// encodeRequest makes the bytes that are sent for every request to u.
-func encodeRequest(o Options, u *url.URL) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), strings.ToUpper(string(o.Protocol)))
-	if !slices.ContainsFunc(o.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Host") }) {
-		fmt.Fprintf(&b, "Host: %s\r\n", withoutZone(u.Host))
-	}
-	// Only what differs from the version's default is said, as wrk and ab do.
-	switch {
-	case o.Protocol == HTTP10 && o.KeepAlive:
-		b.WriteString("Connection: keep-alive\r\n")
-	case o.Protocol == HTTP11 && !o.KeepAlive:
-		b.WriteString("Connection: close\r\n")
-	}
-	for _, h := range o.Headers {
-		fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
-	}
-	if o.saysLength() {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(o.Body))
-	}
-	b.WriteString("\r\n")
-	b.Write(o.Body)
-	return b.Bytes()
-}
-
-// saysLength tells whether the request carries a Content-Length (RFC 9110, section 8.6).
-func (o Options) saysLength() bool {
-	return len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch
 }

@@ -8,58 +8,60 @@ import (
 )
 
 const (
-	// saturatedSlice: the noise of a machine is slow, and sides that alternate faster than it see the same of it. 10 ms would be no more
-	// precise (docs/proof.md, The length of a turn), and a server's first answers, whose caches are cold, twice as large a part.
+	// saturatedSlice: sides that alternate faster than the machine's noise see the same of it. 10 ms are no more precise (docs/proof.md),
+	// and a server's first responses, with cold caches, are twice as large a part of them.
 	saturatedSlice = 20 * time.Millisecond
-	// waitingSlice: a server that waits has no need of short turns, at whose begin its caches are cold.
+	// waitingSlice of a server that waits.
 	waitingSlice = 100 * time.Millisecond
-	// rateSlice: at a rate no side is saturated, and what begins and ends a turn must be a small part of it.
+	// rateSlice: at a rate no side is saturated, and the edges of a turn must be a small part of it.
 	rateSlice = 250 * time.Millisecond
-	// drainLimit is how long a turn awaits answers where nothing is known of them.
-	drainLimit = second
-	// longestDrain is how long it awaits them in a count without a warm-up.
-	longestDrain = 10 * second
+	// drainLimit is how long a turn waits for responses where nothing is known of them, longestDrain in a count without a warm-up.
+	drainLimit, longestDrain = second, 10 * second
 	// longestShortDrain of a server at its limit is part of a turn; a longer queue does not drain as it is worked off under load.
 	longestShortDrain = int64(10 * time.Millisecond)
-	// shortestQuiet: after so long without an answer a server that has less to do than it could is not working off what is under way.
+	// shortestQuiet: after so long without a response, a server that waits is not working on the outstanding requests.
 	shortestQuiet = 50 * int64(time.Millisecond)
-	// busyShare of a core, or of the generator's threads: with less, the server spends its answers waiting.
+	// busyShare of a core, or of the generator's threads: with less, the server spends its time waiting.
 	busyShare = 0.8
-	// waitsPerSlice: a turn of a busy server loses about one wait, which is to be a percent of it at most.
+	// waitsPerSlice: a turn of a busy server loses about one wait, which must be at most a percent of it.
 	waitsPerSlice = 100
-	// answersPerSlice of a server that waits, so that what comes at the edges of a window is a small part of it.
+	// answersPerSlice keeps the edges of a waiting server's window a small part of it.
 	answersPerSlice = 10
-	// longestQueue and longestRamp bound what comes before a turn's window.
+	// longestQueue and longestRamp bound the ramp.
 	longestQueue, longestRamp = second, 10 * second
-	// soloRequests are made one after the other before all others, for soloLimit at most: how long an answer takes without a queue.
+	// soloRequests are made one after the other before all others, within soloLimit: the latency without a queue.
 	soloRequests = 3
 	soloLimit    = second
+
+	// longestSteal is how much of a turn's cores the host may take; with more the generator stood still.
+	longestSteal = int64(20e6)
+	// mostLeftOut is the share of cycles to leave out at most: on a machine that is never quiet all count.
+	mostLeftOut = 0.25
 )
 
-// pace is how a side's turns go. All but slice are nanoseconds.
-//
-// A server at its limit works at full rate while its queue drains, so that all of a turn counts, from the first request to the last
-// answer, and short turns do; unless the queue is longer than a turn. Of such a server, and of one that waits (for a backend, a disk,
-// a timer), neither the begin of a turn, until answers come steadily, nor its drain is continuous load: what ends in between counts,
-// and turns are long against an answer.
+// longestStandstill is how late a request may leave although a connection is free for it; later, the generator stood still.
+var longestStandstill = int64(5e6)
+
+// pace is how a side's turns go, in nanoseconds except for slice; xk6-loadgen/README.md has the rules.
 type pace struct {
 	// slice is the mean length of a turn, without ramp and drain.
 	slice time.Duration
-	// ramp comes before a turn's window; over spread the connections begin one after the other: 0 with a server at its limit.
+	// ramp comes before a turn's window; over spread the connections begin one after the other (0: a server at its limit).
 	ramp, spread int64
-	// A drain is over patience after the turn, or quiet after the last answer.
+	// A drain ends patience after the turn, or quiet after the last response.
 	patience, quiet int64
-	waits           bool
+	// waits: the server spends its time waiting for a backend, a disk or a timer.
+	waits bool
 }
 
 // probe is what a side's warm-up told of its server.
 type probe struct {
-	// solo is how long an answer took without a queue.
+	// solo is the latency without a queue.
 	solo     int64
 	from, to probeReading
 }
 
-// probeReading is what a loop and the server have used by some time. Both were kept from working for so long: others had their cores.
+// probeReading has the CPU times of generator and server, and how long their threads have waited for a core.
 type probeReading struct{ at, generator, generatorDelay, server, serverDelay, answered int64 }
 
 func (l *loop) readProbe() probeReading {
@@ -71,7 +73,7 @@ func (l *loop) readProbe() probeReading {
 	return r
 }
 
-// choosePace chooses how the side's turns go by its warm-up, which is over, if it had one.
+// choosePace sets the side's pace by its warm-up, which is over, if it had one.
 func (r *run) choosePace() {
 	s := r.shared
 	s.pace = pace{slice: saturatedSlice, patience: drainLimit, quiet: drainLimit}
@@ -84,7 +86,7 @@ func (r *run) choosePace() {
 		latency.merge(l.interval.latency)
 	}
 	if r.plan.Warmup == 0 && r.plan.Rate == 0 {
-		// Its first turn opens all connections: their handshakes keep some servers at work for seconds before the first answer.
+		// The first turn opens all connections: handshakes keep some servers busy for seconds before the first response.
 		p.patience, p.quiet = longestDrain, longestDrain
 	}
 	if r.plan.Warmup == 0 || latency.count == 0 {
@@ -97,33 +99,30 @@ func (r *run) choosePace() {
 	if r.plan.Rate > 0 {
 		return
 	}
-	// Of one of the loops; all have the same share.
-	answered := float64(max(1, s.probe.to.answered-s.probe.from.answered)) * float64(r.plan.Threads)
-	used := float64(s.probe.to.server - s.probe.from.server)
-	if s.isBusy(p50, p99, r.plan.Threads) {
-		// What a request costs is no wait; several at once may be.
-		p.quiet = p.patience
-		if p50 > longestShortDrain && r.plan.Requests == 0 {
-			// Many requests of a connection come together.
-			p.ramp, p.slice = min(p50, longestQueue), min(longestSlice, time.Duration(2*p50))
-			return
+	if !s.isBusy(p50, p99, r.plan.Threads) {
+		p.waits = true
+		if r.plan.Requests == 0 {
+			p.ramp, p.spread = min(2*max(worst, s.probe.solo), longestRamp), p50
 		}
-		wait := max(0, s.probe.solo-int64(used/answered))
-		p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait)))
-		if p99 > waitsPerSlice*p50 {
-			// A turn that ends with one of those that wait is to be long against it.
-			p.slice = min(longestSlice, max(p.slice, time.Duration(answersPerSlice*p99)))
-		}
+		p.slice = min(longestSlice, max(waitingSlice, time.Duration(answersPerSlice*p50), time.Duration(worst)))
 		return
 	}
-	p.waits = true
-	if r.plan.Requests == 0 {
-		p.ramp, p.spread = min(2*max(worst, s.probe.solo), longestRamp), p50
+	p.quiet = p.patience
+	if p50 > longestShortDrain && r.plan.Requests == 0 {
+		p.ramp, p.slice = min(p50, longestQueue), min(longestSlice, time.Duration(2*p50))
+		return
 	}
-	p.slice = min(longestSlice, max(waitingSlice, time.Duration(answersPerSlice*p50), time.Duration(worst)))
+	// The wait is the latency without a queue, less the server's CPU time per response. All loops have the same share of the responses.
+	answered := float64(max(1, s.probe.to.answered-s.probe.from.answered)) * float64(r.plan.Threads)
+	wait := max(0, s.probe.solo-int64(float64(s.probe.to.server-s.probe.from.server)/answered))
+	p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait)))
+	if p99 > waitsPerSlice*p50 {
+		// Some responses wait: a turn that ends with one of them must be long against it.
+		p.slice = min(longestSlice, max(p.slice, time.Duration(answersPerSlice*p99)))
+	}
 }
 
-// grow has the turns of a count without a warm-up grow with its queue, which only a drain tells.
+// grow lengthens the turns of a count without a warm-up with its queue, which only a drain tells.
 func (r *run) grow(slice time.Duration) time.Duration {
 	if s := r.shared; r.plan.Warmup == 0 && r.plan.divided && s.left-s.sliceEnd > int64(slice) {
 		return min(longestSlice, time.Duration(answersPerSlice*(s.left-s.sliceEnd)))
@@ -131,8 +130,8 @@ func (r *run) grow(slice time.Duration) time.Duration {
 	return slice
 }
 
-// isBusy tells whether the load keeps the server or the generator at work, or waiting for their cores. Where the server's CPU time is
-// not known it is told by the queue: answers take longer together than one alone, and about the same time each.
+// isBusy tells whether server or generator are busy, or wait for their cores. Where the server's CPU time is not known the queue tells:
+// responses take longer than that of a lone request, and about the same time each.
 func (s *shared) isBusy(p50, p99 int64, threads int) bool {
 	from, to := s.probe.from, s.probe.to
 	busy := int64(busyShare * float64(to.at-from.at))
@@ -145,30 +144,21 @@ func (s *shared) isBusy(p50, p99 int64, threads int) bool {
 	return p50 >= 2*s.probe.solo && p99 <= 4*p50
 }
 
-const (
-	// longestSteal is how long a host may keep the cores of a turn. With more the generator stood still.
-	longestSteal = int64(20e6)
-	// mostLeftOut is the share of cycles above which all count: such a machine has no quiet ones to choose.
-	mostLeftOut = 0.25
-)
-
-// longestStandstill is how late the engine may begin to send what is due while a connection is free for it.
-var longestStandstill = int64(5e6)
-
 // cycle is what a side at a rate did in an order of turns and its mirror. It is kept apart until it is known whether the generator stood
-// still meanwhile, which says nothing of any server: then it is left out for all sides, and made again.
+// still meanwhile: then the cycle is left out for all sides, and repeated.
 type cycle struct {
 	interval
 	sendDelays, waits *recorder
 	buckets           []int64
 }
 
-// cycles are those of all sides together; stood are those in which the generator stood still.
+// cycles are those of all sides together.
 type cycles struct {
+	// stood are those in which the generator stood still.
 	all, stood, leftOut int
-	// stands: it did so in the cycle under way.
+	// stands: it did so in the present cycle.
 	stands bool
-	// cores are those of the generator and of the servers, steal is what the host took of them by the last look.
+	// cores are the generator's and the servers', steal is the time that the host has taken from them so far.
 	cores []int
 	steal int64
 }
@@ -195,7 +185,7 @@ func (l *loop) startCycles() {
 	l.current = &l.cycle.interval
 }
 
-// endCycle puts what the cycle came to into the figures, or leaves it out.
+// endCycle adds the cycle to the figures, or leaves it out.
 func (l *loop) endCycle(keep bool) {
 	c := l.cycle
 	if keep {
@@ -217,7 +207,7 @@ func (l *loop) endCycle(keep bool) {
 	clear(l.bucketCounts)
 }
 
-// leaveCycles puts the last cycle into the figures.
+// leaveCycles adds the last cycle to the figures.
 func (l *loop) leaveCycles() {
 	c := l.cycle
 	if c == nil {
@@ -228,9 +218,9 @@ func (l *loop) leaveCycles() {
 	l.current = l.interval
 }
 
-// noteLate notes how late the loop begins to send what a connection was free for.
-func (l *loop) noteLate() {
-	l.stood = max(l.stood, l.clock-max(l.schedule.nextDue, l.idleSince))
+// noteStandstill notes how late the loop starts a request for which a connection was free.
+func (l *loop) noteStandstill() {
+	l.standstill = max(l.standstill, l.clock-max(l.schedule.nextDue, l.idleSince))
 }
 
 // end decides whether the cycle that is over counts, and has all sides begin the next one.
@@ -258,6 +248,6 @@ func (c *cycles) end(runs []*run) {
 // look notes, after a turn, whether the generator stood still in it.
 func (c *cycles) look(r *run) {
 	steal := linux.Steal(c.cores)
-	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, func(l *loop) bool { return !l.through && l.stood > longestStandstill })
+	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, func(l *loop) bool { return !l.through && l.standstill > longestStandstill })
 	c.steal = steal
 }

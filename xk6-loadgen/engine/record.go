@@ -18,8 +18,8 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) after the handshake, which crypto/tls makes. It
-// takes records apart where they were read, without a copy, a lock or an allocation; crypto/tls has all three for each.
+// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) after the handshake. It decrypts records in place, without a
+// copy, a lock or an allocation; crypto/tls needs all three for each.
 
 type recordType byte
 
@@ -33,7 +33,7 @@ const (
 const (
 	recordHeaderBytes = 5
 	maxPlaintextBytes = 1 << 14
-	// RFC 8446, section 5.2, and RFC 5246, section 6.2.3: what protection may add to a record.
+	// Protection may add so much to a record (RFC 8446, section 5.2; RFC 5246, section 6.2.3).
 	maxGrowth13, maxGrowth12 = 256, 2048
 	nonceBytes               = 12
 	// An AEAD of TLS adds a tag of 16 bytes; AES-GCM in TLS 1.2 sends 8 bytes of its nonce too.
@@ -45,13 +45,13 @@ type half struct {
 	aead cipher.AEAD
 	iv   [nonceBytes]byte
 	seq  uint64
-	// explicit: AES-GCM in TLS 1.2, where a part of the nonce is in the record.
+	// explicit: a part of the nonce is in the record (AES-GCM in TLS 1.2).
 	explicit bool
 	is13     bool
-	// secret is TLS 1.3's, for the next keys; suite is what they are for.
+	// secret and suite are for the next keys of TLS 1.3.
 	secret []byte
 	suite  suite
-	// nonce and additional are kept here so that they are not allocated for each record.
+	// nonce and additional are here so that records allocate nothing.
 	nonce      [nonceBytes]byte
 	additional [13]byte
 }
@@ -120,8 +120,7 @@ func expandLabel(hash crypto.Hash, secret []byte, label string, length int) ([]b
 	return hkdf.Expand(hash.New, secret, string(info), length)
 }
 
-// newHalves12 derives both directions' keys from the master secret (RFC 5246, section 6.3). Each side's Finished was its
-// record 0.
+// newHalves12 derives the keys of both directions (RFC 5246, section 6.3). Each side's Finished was its record 0.
 func newHalves12(s suite, master, clientRandom, serverRandom []byte) (in, out half, err error) {
 	ivBytes := 4
 	if s.isChaCha {
@@ -163,7 +162,7 @@ var (
 	errEmptyRecord = errors.New("a record has no content type")
 )
 
-// maxRecordBytes is the longest record that may come in, its header left out; of the zero half that of a handshake.
+// maxRecordBytes is the longest record to accept, without its header; the zero half is for the handshake.
 func (h *half) maxRecordBytes() int {
 	if h.is13 {
 		return maxPlaintextBytes + maxGrowth13
@@ -171,14 +170,14 @@ func (h *half) maxRecordBytes() int {
 	return maxPlaintextBytes + maxGrowth12
 }
 
-// setNonce makes the nonce of the record with this sequence number. An explicit part is that number: the IV has zeros there.
+// setNonce makes the nonce of the next record. Its explicit part is the sequence number, where the IV has zeros.
 func (h *half) setNonce() {
 	h.nonce = h.iv
 	tail := h.nonce[nonceBytes-8:]
 	binary.BigEndian.PutUint64(tail, binary.BigEndian.Uint64(tail)^h.seq)
 }
 
-// additional12 is what TLS 1.2 authenticates beside the plaintext.
+// additional12 is the additional data of TLS 1.2.
 func (h *half) additional12(kind recordType, plaintext int) []byte {
 	binary.BigEndian.PutUint64(h.additional[:], h.seq)
 	h.additional[8] = byte(kind)
@@ -187,7 +186,7 @@ func (h *half) additional12(kind recordType, plaintext int) []byte {
 	return h.additional[:]
 }
 
-// open takes a whole record, header included, apart in place and returns its content.
+// open decrypts a record, header included, in place and returns its content.
 func (h *half) open(record []byte) (recordType, []byte, error) {
 	kind, payload, additional := recordType(record[0]), record[recordHeaderBytes:], record[:recordHeaderBytes]
 	h.setNonce()

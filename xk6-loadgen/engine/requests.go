@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"slices"
 	"sort"
@@ -14,18 +15,47 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
+// encodeRequest makes the bytes of an HTTP/1 request.
+func encodeRequest(o Options, u *url.URL) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), strings.ToUpper(string(o.Protocol)))
+	if !slices.ContainsFunc(o.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Host") }) {
+		fmt.Fprintf(&b, "Host: %s\r\n", withoutZone(u.Host))
+	}
+	// Only if it is not the version's default, as wrk and ab do.
+	switch {
+	case o.Protocol == HTTP10 && o.KeepAlive:
+		b.WriteString("Connection: keep-alive\r\n")
+	case o.Protocol == HTTP11 && !o.KeepAlive:
+		b.WriteString("Connection: close\r\n")
+	}
+	for _, h := range o.Headers {
+		fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
+	}
+	if o.saysLength() {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(o.Body))
+	}
+	b.WriteString("\r\n")
+	b.Write(o.Body)
+	return b.Bytes()
+}
+
+// saysLength tells whether the request carries a Content-Length (RFC 9110, section 8.6).
+func (o Options) saysLength() bool {
+	return len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch
+}
+
+// Limits of URLs, which bound the memory of their order.
 const (
-	// MaxURLs bounds the memory of an order, and so the number of URLs.
 	MaxURLs   = 1 << 18
 	MaxWeight = 1_000_000_000
 )
 
-// orderOf is a cycle of the places of several requests: after any number of steps each has come up as often as its weight says,
-// within one, and not in the order in which they are given, of which a short load would see the beginning only. Where the weights
-// have no common measure that makes the cycle short enough, it ends early: then what has less than its share of one is left out.
+// orderOf returns a cycle of indexes of requests in a mixed order: after any number of steps each index has come up in proportion to
+// its weight, within one. A cycle of more than MaxURLs steps ends early.
 //
-// The k-th time of a request with the share p has to come after (k-1)/p steps and before k/p. Whoever is due first of those that
-// may come keeps all of these limits (Tijdeman, The chairman assignment problem, 1980).
+// The k-th turn of a request with the share p must come after (k-1)/p steps and before k/p. To take the earliest deadline of those
+// that may come keeps all of these limits (Tijdeman, The chairman assignment problem, 1980).
 func orderOf(weights []int, seed uint64) []uint32 {
 	divisor, sum := 0, int64(0)
 	for _, weight := range weights {
@@ -37,10 +67,10 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	order := make([]uint32, min(sum, MaxURLs))
 	steps := int64(len(order))
 
-	// ends is where the time under way ends, in steps: a whole number and a rest, of its weight.
+	// ends are deadlines in steps: a whole number, and a rest in parts of the weight.
 	type end struct{ whole, rest int64 }
 	ends := make([]end, len(weights))
-	// from are the requests that may come from a step on.
+	// from[step] are the requests that may come from that step on.
 	from := make([][]int32, steps)
 	byRank := rand.New(rand.NewPCG(seed, 0)).Perm(len(weights))
 	ranks := make([]int64, len(weights))
@@ -56,7 +86,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 		if e.rest > 0 {
 			due++
 		}
-		// What is due after the last step has no order.
+		// After the last step the order does not matter.
 		heap.Push(&ready, int(min(due, steps+1)*MaxURLs+ranks[request]))
 	}
 	for rank, request := range byRank {
@@ -83,7 +113,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-// earliest is a heap: the least is taken first.
+// earliest is a heap with the least first.
 type earliest struct{ sort.IntSlice }
 
 func (e *earliest) Push(x any) { e.IntSlice = append(e.IntSlice, x.(int)) }
@@ -95,7 +125,7 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-// nextRequest is what is sent for the URL that is next.
+// nextRequest is the request for the next URL.
 func (l *loop) nextRequest() []byte {
 	request := l.plan.requests[l.plan.order[l.step]]
 	if l.step++; l.step == len(l.plan.order) {
@@ -104,18 +134,17 @@ func (l *loop) nextRequest() []byte {
 	return request
 }
 
-// h2Headers are the header fields that all requests of a run share, as blocks. They go into the server's dynamic table with the
-// first request of a connection, so that the blocks do not depend on the order in which requests are made.
+// h2Headers are the header blocks that all requests of a run share. A connection's first request puts them into the server's dynamic
+// table, so that the blocks do not depend on the order of requests.
 type h2Headers struct {
-	// opening is for a connection's first request, steady for those after it. plain does without the dynamic table, for
-	// a server that does not want one of our size.
+	// opening is for a connection's first request, steady for later ones. plain uses no dynamic table, for a server that does not
+	// want one of our size.
 	opening, steady, plain []byte
-	// longest is how many bytes a request's frame has at most.
+	// longest is the most bytes of a request's frame.
 	longest int
 }
 
-// encodeH2Requests makes what the header block of every URL's request begins with, and what all of them share. Its errors name
-// the option.
+// encodeH2Requests makes the beginning of each URL's header block, and the shared rest. Its errors name the option.
 func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2Headers, err error) {
 	shared := []hpack.HeaderField{{Name: ":authority", Value: withoutZone(urls[0].Host)}}
 	for _, h := range o.Headers {
@@ -143,7 +172,7 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 		return bytes.Clone(buffer.Bytes())
 	}
 	plain.SetMaxDynamicTableSize(0)
-	// That is said at the start of what is encoded next, which is thrown away: a connection says it when it comes to it.
+	// The encoder announces the size in the next block, which is thrown away: a connection announces it when it needs to.
 	encode(plain, hpack.HeaderField{Name: ":method", Value: o.Method})
 	size := uint32(0)
 	for _, f := range shared {
@@ -151,7 +180,7 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 	}
 	headers = h2Headers{opening: encode(indexing, shared...), steady: encode(indexing, shared...), plain: encode(plain, shared...)}
 	if size > hpackTableBytes {
-		// They would push each other out of the table.
+		// They would evict each other from the table.
 		headers.opening, headers.steady = headers.plain, headers.plain
 	}
 	start := []hpack.HeaderField{{Name: ":method", Value: o.Method}, {Name: ":scheme", Value: urls[0].Scheme}}
@@ -161,7 +190,7 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 			own = append(start[:2:2], path(u))
 		}
 		request := encode(plain, own...)
-		// They are sent in one frame, with a table size update before them.
+		// All of it goes into one frame, after a table size update.
 		longest := 1 + len(request) + max(len(headers.opening), len(headers.plain))
 		if longest > maxFrameBytes {
 			return nil, h2Headers{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)

@@ -250,6 +250,12 @@ func describe(values []float64) Distribution {
 	return d
 }
 
+// bucketOf is the index of a duration's bucket, as vegeta counts: from ≤ latency < to.
+func bucketOf(ends []time.Duration, nanoseconds int64) int {
+	place, _ := slices.BinarySearch(ends, time.Duration(nanoseconds)+1)
+	return place
+}
+
 // LatencyBucket counts the responses with From ≤ latency < To; To 0: all that took longer.
 type LatencyBucket struct {
 	From, To time.Duration

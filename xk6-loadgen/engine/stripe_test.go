@@ -10,7 +10,7 @@ import (
 )
 
 // stripesOf divides a cycle at random: each place is somebody's, and everybody has one.
-func stripesOf(random *rand.Rand, parts, cycle int) []Stripe {
+func stripesOf(random *rand.Rand, parts, cycle int) []Segment {
 	owners := make([]int, cycle)
 	for place := range owners {
 		owners[place] = place
@@ -19,8 +19,8 @@ func stripesOf(random *rand.Rand, parts, cycle int) []Stripe {
 		}
 	}
 	random.Shuffle(cycle, func(i, j int) { owners[i], owners[j] = owners[j], owners[i] })
-	stripes := make([]Stripe, parts)
-	for part := range stripes {
+	segments := make([]Segment, parts)
+	for part := range segments {
 		var places, steps []int64
 		for place, owner := range owners {
 			if owner == part {
@@ -34,22 +34,22 @@ func stripesOf(random *rand.Rand, parts, cycle int) []Stripe {
 			}
 			steps = append(steps, next-place)
 		}
-		stripes[part] = NewStripe(places[0], steps, int64(cycle))
+		segments[part] = NewSegment(places[0], steps, int64(cycle))
 	}
-	return stripes
+	return segments
 }
 
 func TestStripesMakeOneScheduleTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const rate, requests = 1000.0 / 3, 2000
-	dues := func(stripe Stripe, threads int, arrivals Arrivals) (all []int64) {
+	dues := func(segment Segment, threads int, arrivals Arrivals) (all []int64) {
 		for loop := range threads {
-			s := newSchedule(&plan{Options: Options{Rate: rate, Arrivals: arrivals, Threads: threads, Stripe: stripe, seed: 9}}, loop)
+			s := newSchedule(&plan{Options: Options{Rate: rate, Arrivals: arrivals, Threads: threads, Segment: segment, seed: 9}}, loop)
 			s.begin(0)
 			s.take()
 			// The window: whatever the warm-up took.
 			s.begin(second)
-			for range share(stripe.before(requests), threads, loop) {
+			for range share(segment.before(requests), threads, loop) {
 				all = append(all, s.nextDue)
 				s.take()
 			}
@@ -57,18 +57,18 @@ func TestStripesMakeOneScheduleTogether(t *testing.T) {
 		return all
 	}
 	for _, arrivals := range []Arrivals{ConstantArrivals, PoissonArrivals} {
-		whole := dues(Stripe{}, 1, arrivals)
+		whole := dues(Segment{}, 1, arrivals)
 		for parts := 1; parts <= 16; parts++ {
 			for _, cycle := range []int{parts, parts + random.IntN(100)} {
-				stripes := stripesOf(random, parts, cycle)
+				segments := stripesOf(random, parts, cycle)
 				for threads := 1; threads <= 2; threads++ {
 					if parts == 1 && threads == 2 && arrivals == PoissonArrivals {
 						// Nobody else has a part: each loop draws its own.
 						continue
 					}
 					var all []int64
-					for _, stripe := range stripes {
-						all = append(all, dues(stripe, threads, arrivals)...)
+					for _, segment := range segments {
+						all = append(all, dues(segment, threads, arrivals)...)
 					}
 					slices.Sort(all)
 					if !slices.Equal(all, whole) {
@@ -84,14 +84,14 @@ func TestAStripeCountsItsOwn(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 200 {
 		parts := 1 + random.IntN(16)
-		stripes := stripesOf(random, parts, parts+random.IntN(50))
+		segments := stripesOf(random, parts, parts+random.IntN(50))
 		number, sum, shares := random.Int64N(1_000_000), int64(0), 0.0
-		for _, stripe := range stripes {
-			n := stripe.before(number)
-			if n > 0 && stripe.number(n-1) >= number || stripe.number(n) < number {
-				t.Fatalf("%v: %d before %d, the last is %d, the next %d", stripe, n, number, stripe.number(n-1), stripe.number(n))
+		for _, segment := range segments {
+			n := segment.before(number)
+			if n > 0 && segment.number(n-1) >= number || segment.number(n) < number {
+				t.Fatalf("%v: %d before %d, the last is %d, the next %d", segment, n, number, segment.number(n-1), segment.number(n))
 			}
-			sum, shares = sum+n, shares+stripe.share()
+			sum, shares = sum+n, shares+segment.share()
 		}
 		if sum != number {
 			t.Errorf("%d parts have %d of %d", parts, sum, number)
@@ -104,9 +104,9 @@ func TestStripesHaveOrdersOfTheirOwn(t *testing.T) {
 	weights := []int{70, 20, 7, 2, 1}
 	s := serve(t, always(ok))
 	var orders [][]uint32
-	for _, stripe := range []Stripe{{}, NewStripe(0, []int64{3}, 3), NewStripe(1, []int64{3}, 3), NewStripe(2, []int64{3}, 3)} {
+	for _, segment := range []Segment{{}, NewSegment(0, []int64{3}, 3), NewSegment(1, []int64{3}, 3), NewSegment(2, []int64{3}, 3)} {
 		o := options(s.url)
-		o.Requests, o.Stripe, o.URLs, o.Weights = 1, stripe, slices.Repeat([]string{s.url}, len(weights)), weights
+		o.Requests, o.Segment, o.URLs, o.Weights = 1, segment, slices.Repeat([]string{s.url}, len(weights)), weights
 		p, err := newPlan(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestARateIsDividedByStripes(t *testing.T) {
 	for _, arrivals := range []Arrivals{ConstantArrivals, PoissonArrivals} {
 		o := options(s.url)
 		o.Rate, o.Duration, o.Connections, o.Threads, o.Arrivals = 2000, 400*time.Millisecond, 4, 2, arrivals
-		o.Stripe = NewStripe(0, []int64{1, 3}, 4)
+		o.Segment = NewSegment(0, []int64{1, 3}, 4)
 		// Half of the 800, of a Poisson process give or take 5 times 14, and what the last wait made late.
 		r := load(t, context.Background(), o)
 		if n := r.Responses[0] + r.InFlight + r.Unsent; arrivals == ConstantArrivals && n != 400 || n < 330 || n > 470 {

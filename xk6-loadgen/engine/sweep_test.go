@@ -109,7 +109,7 @@ func TestALingeringConnectionIsLeftInTime(t *testing.T) {
 			t.Errorf("connection %d was left %s after its time", i, time.Duration(late))
 		}
 	}
-	if passes := l.nextSweep - l.clock; passes < second/2 {
+	if passes := l.nextTimeoutCheck - l.clock; passes < second/2 {
 		t.Errorf("the next pass begins in %s", time.Duration(passes))
 	}
 }

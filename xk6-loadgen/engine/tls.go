@@ -13,32 +13,29 @@ import (
 	"strings"
 )
 
-// TLSOptions say what the client offers in the handshake. Sessions are never resumed: each connection pays for a whole
-// handshake.
+// TLSOptions say what the client offers in the handshake. Sessions are never resumed: each connection pays for a whole handshake.
 type TLSOptions struct {
 	// InsecureSkipVerify accepts any certificate, as load generators do.
-	InsecureSkipVerify bool
-	// MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both are offered.
-	MinVersion, MaxVersion string
-	// Ciphers are those of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is crypto/tls's own, and
-	// TLS 1.3's are not for the client to choose in Go.
-	Ciphers []string
-	// Curves for the key exchange: X25519, P-256, P-384, P-521 (OpenSSL's prime256v1, secp384r1 and secp521r1 are
-	// understood); empty: these four, as h2load offers them. Their order is crypto/tls's own.
-	Curves []string
-	// ServerName is the name that is asked for (SNI), and that a certificate is checked for; empty: the address's own, which
-	// is none where the address is a number.
-	ServerName string
+	InsecureSkipVerify bool `js:"insecureSkipVerify"`
+	// MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both.
+	MinVersion string `js:"minVersion"`
+	MaxVersion string `js:"maxVersion"`
+	// Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order, and TLS 1.3's ciphers, are Go's own.
+	Ciphers []string `js:"ciphers"`
+	// Curves are X25519, P-256, P-384 and P-521, or OpenSSL's names; empty: all four, as in h2load. Their order is Go's own.
+	Curves []string `js:"curves"`
+	// ServerName is for SNI and the certificate; empty: the address's own, none for a number.
+	ServerName string `js:"serverName"`
 }
 
 func (t TLSOptions) isZero() bool {
 	return t.MinVersion == "" && t.MaxVersion == "" && len(t.Ciphers) == 0 && len(t.Curves) == 0 && t.ServerName == ""
 }
 
-// TLSState is what a handshake came to, in OpenSSL's names.
+// TLSState is what a handshake negotiated, in OpenSSL's names.
 type TLSState struct{ Version, Cipher, KeyExchange string }
 
-// named is something that a handshake offers or comes to, in OpenSSL's words: another word may be understood for it, too.
+// named is a part of a handshake by OpenSSL's name, or an alias.
 type named[ID comparable] struct {
 	name, alias string
 	id          ID
@@ -64,7 +61,7 @@ var curves = []named[tls.CurveID]{
 
 var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
-// config is what all handshakes of a run have in common. Its errors name the option.
+// config is shared by all handshakes of a run. Its errors name the option.
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
 	if t.ServerName != "" {
 		host = t.ServerName
@@ -74,7 +71,7 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 	}
 	if protocol != HTTP10 {
-		// The protocols are called as in ALPN, where HTTP/1.0 does not take part.
+		// Protocols are named as in ALPN, which has no HTTP/1.0.
 		c.NextProtos = []string{string(protocol)}
 	}
 	var minErr, maxErr, orderErr, cipherErr, curveErr error
@@ -97,7 +94,7 @@ func versionID(option, name string) (uint16, error) {
 	return 0, fmt.Errorf("tls: %s must be TLSv1.2 or TLSv1.3, got %q", option, name)
 }
 
-// idsOf are those of these words; without any, those of all that there are.
+// idsOf looks up names; without names it returns all.
 func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []ID, err error) {
 	var names []string
 	for _, one := range all {
@@ -122,7 +119,7 @@ func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []I
 	return ids, nil
 }
 
-// stateOf names what was negotiated. The names of TLS 1.3's suites are the same in Go and OpenSSL.
+// stateOf: the names of TLS 1.3's suites are the same in Go and OpenSSL.
 func stateOf(state tls.ConnectionState) *TLSState {
 	return &TLSState{
 		Version:     nameOf(state.Version, tlsVersions, ""),
@@ -140,8 +137,8 @@ func nameOf[ID comparable](id ID, all []named[ID], otherwise string) string {
 	return otherwise
 }
 
-// secure is TLS on one connection. crypto/tls makes the handshake; then its keys are taken over by the record layer
-// (record.go), and crypto/tls is let go. The keys come from the key log, crypto/tls's one door to them.
+// secure is TLS on one connection. crypto/tls makes the handshake; then the record layer (record.go) takes over its keys, which come from
+// the key log, crypto/tls's only door to them.
 type secure struct {
 	conn *conn
 	// handshake is nil once it is over.
@@ -151,32 +148,31 @@ type secure struct {
 	partial []byte
 	// keyUpdates since the last content.
 	keyUpdates int
-	// messages are TLS 1.3's handshake messages after the handshake, which may span records.
+	// messages are TLS 1.3's messages after the handshake, which may span records.
 	messages []byte
 }
 
-// handshake runs in a coroutine on the loop's own thread, which is resumed when a record has come in. To crypto/tls it is the
-// connection.
+// handshake runs in a coroutine on the loop's thread, resumed when a record has come in. To crypto/tls it is the connection.
 type handshake struct {
-	// Conn is nil: its methods that handshake does not have are not called.
+	// Conn is nil: crypto/tls calls none of its methods that handshake does not have.
 	net.Conn
 	conn *conn
 	tls  *tls.Conn
-	// resume continues it, cancel ends it where it has not ended, pause is how it waits for the next record.
+	// resume continues the handshake, cancel ends it; in it, pause waits for the next record.
 	resume func() (struct{}, bool)
 	cancel func()
 	pause  func(struct{}) bool
 	result error
-	// record is what has not been read of the record at hand.
+	// record is the unread rest of the present record.
 	record []byte
-	// hello is the beginning of the ServerHello, which may span records; its random is needed for TLS 1.2's keys.
+	// hello is the beginning of the ServerHello, which may span records. Its random is for TLS 1.2's keys.
 	hello []byte
-	// secrets are by the labels that they have in the key log.
+	// secrets by their labels in the key log.
 	secrets      map[string][]byte
 	clientRandom []byte
 }
 
-// keyLog takes the secrets of the handshake that runs, of which there is one at a time on a loop's thread.
+// keyLog takes the secrets of the handshake that runs: one at a time on a loop's thread.
 type keyLog struct{ current *handshake }
 
 // Write reads one line of NSS's key log format, as crypto/tls writes it: label, client random, secret.
@@ -191,11 +187,10 @@ func (k *keyLog) Write(line []byte) (int, error) {
 
 var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 its config has to turn HTTP/2 on")
 
-// Read gives no more than the record at hand, so that nothing which follows the handshake is swallowed by it.
+// Read gives only the present record, so that no byte after the handshake is swallowed.
 func (h *handshake) Read(p []byte) (int, error) {
 	for len(h.record) == 0 {
 		if !h.pause(struct{}{}) {
-			// It was cancelled.
 			return 0, net.ErrClosed
 		}
 	}
@@ -204,7 +199,7 @@ func (h *handshake) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write keeps what the handshake sends until it waits or ends: then it leaves in one piece.
+// Write gathers bytes until the handshake waits or ends, so that they leave in one piece.
 func (h *handshake) Write(p []byte) (int, error) {
 	h.conn.backlog = append(h.conn.backlog, p...)
 	return len(p), nil
@@ -212,7 +207,7 @@ func (h *handshake) Write(p []byte) (int, error) {
 
 func (*handshake) Close() error { return nil }
 
-// begin makes the ClientHello.
+// begin sends the ClientHello.
 func (s *secure) begin() {
 	h := &handshake{conn: s.conn, secrets: map[string][]byte{}}
 	*s = secure{conn: s.conn, handshake: h, partial: s.partial[:0]}
@@ -224,10 +219,10 @@ func (s *secure) begin() {
 	s.advance(nil)
 }
 
-// helloBytes of the server's first message hold its random: after type, length and version (RFC 5246, section 7.4.1.3).
+// The random of the ServerHello follows type, length and version (RFC 5246, section 7.4.1.3).
 const randomStart, helloBytes = 1 + 3 + 2, 1 + 3 + 2 + 32
 
-// advance lets the handshake go on with a record, and sends what it has to say. When it fails the connection does.
+// advance continues the handshake with a record and sends its answer. If it fails, so does the connection.
 func (s *secure) advance(record []byte) {
 	h, l := s.handshake, s.conn.loop
 	if missing := helloBytes - len(h.hello); missing > 0 && len(record) > 0 && recordType(record[0]) == recordHandshake {
@@ -249,7 +244,7 @@ func (s *secure) advance(record []byte) {
 	s.conn.handshakeDone()
 }
 
-// takeOver derives the record layer's keys and lets crypto/tls go.
+// takeOver derives the record layer's keys and drops crypto/tls.
 func (s *secure) takeOver() error {
 	h, l := s.handshake, s.conn.loop
 	state := h.tls.ConnectionState()
@@ -281,7 +276,7 @@ func (s *secure) takeOver() error {
 	return nil
 }
 
-// received gets what was read: whole records and perhaps the beginning of one, which is kept.
+// received gets whole records and perhaps the beginning of one, which is kept.
 func (s *secure) received(p []byte) {
 	c := s.conn
 	generation := c.generation
@@ -317,7 +312,7 @@ func (s *secure) received(p []byte) {
 	s.partial = append(s.partial[:0], p...)
 }
 
-// open acts on one record after the handshake. Its error, here and below, ends the connection.
+// open handles one record after the handshake. Its errors, like those of the functions it calls, end the connection.
 func (s *secure) open(record []byte) error {
 	kind, content, err := s.in.open(record)
 	if err != nil {
@@ -348,7 +343,7 @@ const (
 	alertUserCancelled = 90
 )
 
-// closeNotify is the alert that ends a session in order (RFC 8446, section 6.1): a warning.
+// closeNotify ends a session in order (RFC 8446, section 6.1).
 var closeNotify = []byte{1, alertCloseNotify}
 
 func (s *secure) alert(content []byte) error {
@@ -356,7 +351,7 @@ func (s *secure) alert(content []byte) error {
 	case len(content) != 2:
 		return errors.New("an alert is not 2 bytes long")
 	case content[1] == alertCloseNotify:
-		// The FIN may take a while yet, but nothing more comes before it.
+		// The FIN may come later, but no byte before it.
 		s.conn.peerClosed = true
 	case content[1] != alertUserCancelled:
 		return errors.New("the server ended the TLS session: " + strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
@@ -372,7 +367,7 @@ const (
 	maxKeyUpdates = 100
 )
 
-// handshakeMessages acts on whole messages after a TLS 1.3 handshake: session tickets are not kept, key updates are made.
+// handshakeMessages handles messages after a TLS 1.3 handshake: it ignores session tickets and makes key updates.
 func (s *secure) handshakeMessages() error {
 	for len(s.messages) >= 4 {
 		length := int(s.messages[1])<<16 | int(s.messages[2])<<8 | int(s.messages[3])
@@ -398,13 +393,13 @@ func (s *secure) handshakeMessages() error {
 		}
 	}
 	if len(s.messages) == 0 {
-		// They are rare: no connection holds on to memory for them.
+		// They are rare, so their memory is not kept.
 		s.messages = nil
 	}
 	return nil
 }
 
-// updateKeys goes to the next receiving keys and, when the server asks for it, to the next sending keys.
+// updateKeys goes to the next receiving keys and, if the server asks for it, sending keys.
 func (s *secure) updateKeys(answer bool) (err error) {
 	if s.in, err = s.in.next(); err != nil || !answer {
 		return err
@@ -425,7 +420,7 @@ func (s *secure) close() {
 
 const speaksNoTLS = "the server does not speak TLS on this port; use http://"
 
-// explainTLS makes one line of a handshake's error that says what to do where that is known.
+// explainTLS makes one line of a handshake's error, with what to do if that is known.
 func explainTLS(err error) string {
 	text := strings.TrimPrefix(err.Error(), "tls: ")
 	// crypto/tls has no exported type for an alert during the handshake.

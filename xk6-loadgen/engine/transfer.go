@@ -7,8 +7,15 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// send hands p to the transport; what it does not take follows when it can, so p must stay as it is until the response.
-// While the connection is not up nothing is taken, and the session's connected is called again.
+const (
+	// A connection that always has more to read yields to the others after this many reads.
+	readsPerIteration = 32
+	// Bytes to send over TLS are encrypted in pieces of this size, so that a long body is not in memory twice.
+	sealBytes = 64 << 10
+)
+
+// send hands p to the transport; the rest follows when the kernel takes it, so p must not change until the response. While the connection
+// is not up nothing is taken, and the session's connected is called again.
 func (c *conn) send(p []byte) {
 	c.unsent = p
 	c.sendUnsent()
@@ -17,7 +24,7 @@ func (c *conn) send(p []byte) {
 	}
 }
 
-// write hands p to the transport, which keeps what the kernel does not take: p is free again afterwards.
+// write hands p to the transport, which keeps the rest in the backlog: p is free again afterwards.
 func (c *conn) write(p []byte) {
 	if c.writeBroken {
 		return
@@ -45,15 +52,14 @@ func (c *conn) write(p []byte) {
 	}
 }
 
-// pump hands on what is waiting, as much as the kernel takes.
+// pump sends backlog and unsent bytes, as much as the kernel takes.
 func (c *conn) pump() {
 	if len(c.backlog) == 0 || c.pumpBacklog() {
 		c.sendUnsent()
 	}
 }
 
-// sendUnsent hands on what is unsent. Over TLS it is encrypted piece by piece; the first goes out together with what the
-// handshake has left.
+// sendUnsent sends unsent bytes. Over TLS it encrypts them in pieces; the first one goes out with the rest of the handshake.
 func (c *conn) sendUnsent() {
 	for c.secure != nil && len(c.unsent) > 0 && len(c.backlog) < sealBytes {
 		p := c.unsent[:min(len(c.unsent), sealBytes)]
@@ -71,7 +77,7 @@ func (c *conn) sendUnsent() {
 	}
 }
 
-// pumpBacklog tells whether nothing of the backlog is left.
+// pumpBacklog sends the backlog, and tells whether none is left.
 func (c *conn) pumpBacklog() bool {
 	n, ok := c.transmit(c.backlog)
 	if !ok {
@@ -79,11 +85,11 @@ func (c *conn) pumpBacklog() bool {
 	}
 	left := copy(c.backlog, c.backlog[n:])
 	if c.backlog = c.backlog[:left]; left == 0 {
-		// Few connections ever have one: none holds on to its memory.
+		// It is rare, so its memory is not kept.
 		c.backlog = nil
 	}
 	if len(c.departures.waiting) > 0 {
-		// They have waited for longer than this turn.
+		// They have waited for longer than this iteration.
 		c.loop.clock = c.loop.shared.now()
 		c.noteDepartures()
 	}
@@ -93,11 +99,11 @@ func (c *conn) pumpBacklog() bool {
 	return left == 0
 }
 
-// sending tells whether something waits for the kernel to take it.
+// sending tells whether bytes wait for the kernel to take them.
 func (c *conn) sending() bool { return len(c.unsent) > 0 || len(c.backlog) > 0 }
 
-// transmit hands p to the kernel and returns how much it took, which is nothing while the connection is not up. When the
-// connection fails it is false.
+// transmit hands p to the kernel and returns how much it took: nothing while the connection is not up. It returns false when the
+// connection has failed.
 func (c *conn) transmit(p []byte) (int, bool) {
 	n, errno := linux.Send(c.fd, p)
 	if errno == syscall.EAGAIN {
@@ -117,8 +123,7 @@ func (c *conn) transmit(p []byte) (int, bool) {
 	return n, true
 }
 
-// sayGoodbye tells the server that the connection's end is meant, as h2load and ab do. What the kernel does not take at
-// once is not said, and nothing where something else is half sent or the server has gone.
+// sayGoodbye ends the connection in order, as h2load and ab do, unless something else is half sent or the server has gone.
 func (c *conn) sayGoodbye() {
 	if c.state != established || c.peerClosed || c.writeBroken || c.sending() {
 		return
@@ -139,7 +144,7 @@ func (c *conn) sayGoodbye() {
 	}
 }
 
-// watchWrites asks to be told when the kernel takes more.
+// watchWrites has epoll report when the kernel takes more.
 func (c *conn) watchWrites() {
 	if c.registered && !c.watchesOut {
 		c.watch(true)
@@ -157,22 +162,21 @@ func (c *conn) sendFailed(errno syscall.Errno) {
 	}
 }
 
-// departures are the requests of one HTTP/2 connection that wait for the kernel to take their headers, in the open model: a
-// request has left when it has, not when it was put behind others that a server does not read.
+// departures are requests of a rate, on one HTTP/2 connection, that wait for the kernel to take their headers. A request has left then,
+// not when it was put behind others that a server does not read.
 type departures struct {
-	// handed is how many bytes the connection was given to send, those of the backlog included.
+	// handed is how many bytes the connection was given to send, with the backlog.
 	handed  int64
 	waiting []departure
 }
 
-// departure is one of them.
 type departure struct {
 	due int64
-	// end is where in the connection's bytes the request ends; 0: it is not among them yet.
+	// end is where in the connection's bytes the request ends; 0: not known yet.
 	end int64
 }
 
-// written: the connection is given so many bytes, and in them all requests that waited for that.
+// written notes that so many bytes were handed over, which contain all new requests.
 func (d *departures) written(bytes int) {
 	d.handed += int64(bytes)
 	for i := len(d.waiting) - 1; i >= 0 && d.waiting[i].end == 0; i-- {
@@ -180,14 +184,14 @@ func (d *departures) written(bytes int) {
 	}
 }
 
-// departs: an attempt of the open model is in what the session sends next.
+// departs notes that a request is in the bytes that the session sends next.
 func (c *conn) departs(due int64) {
 	if c.loop.sendDelays != nil {
 		c.departures.waiting = append(c.departures.waiting, departure{due: due})
 	}
 }
 
-// noteDepartures notes those that have left by now.
+// noteDepartures records the requests that have left by now.
 func (c *conn) noteDepartures() {
 	d := &c.departures
 	taken, left := d.handed-int64(len(c.backlog)), 0
@@ -198,17 +202,17 @@ func (c *conn) noteDepartures() {
 	d.waiting = slices.Delete(d.waiting, 0, left)
 }
 
-// noteStuck notes what has not left at the window's end with its delay until then: left out, a server that reads nothing would
-// look as if all had left in time.
-func (c *conn) noteStuck(windowEnd int64) {
-	for _, stuck := range c.departures.waiting {
-		c.loop.sendDelays.record(windowEnd - stuck.due)
+// noteUndeparted records requests that have not left at the window's end with their delay so far: without them a server that reads
+// nothing would look as if all had left in time.
+func (c *conn) noteUndeparted(windowEnd int64) {
+	for _, d := range c.departures.waiting {
+		c.loop.sendDelays.record(windowEnd - d.due)
 	}
 }
 
-// read takes all that is readable, and sends what that led to.
+// read receives everything readable, and sends the result.
 func (c *conn) read(events uint32) {
-	c.comesForward()
+	c.noteProgress()
 	c.reading = true
 	if c.readAll(events); c.state == established {
 		c.session.flush()
@@ -219,8 +223,7 @@ func (c *conn) read(events uint32) {
 	}
 }
 
-// readLast is for a connection that takes no more bytes: a server may answer (413, say) and close before it has taken the
-// whole request.
+// readLast is for a connection that takes no more bytes: a server may answer (413, say) and close before it has the whole request.
 func (c *conn) readLast() {
 	generation := c.generation
 	c.reading = true
@@ -232,16 +235,15 @@ func (c *conn) readLast() {
 		c.failCall(ErrWrite, "write", c.writeErrno)
 	default:
 		c.close()
-		c.loop.startSoon(c)
+		c.loop.enqueue(c)
 	}
 }
 
-// readAll reads until nothing is left, or others have to have their turn. When the peer's FIN was there before the first
-// read (events has RDHUP), a read that takes less than it could has taken the last byte. A reset sets RDHUP too, but what
-// came before it may be half a response: then only the next read tells.
+// readAll reads until nothing is left, or until it is another connection's turn. If the peer's FIN was there before the first read
+// (events has RDHUP), a short read has taken the last byte. A reset sets RDHUP too, but may cut off a response: then only the next read
+// tells.
 //
-// Without TLS, bytes of which only the number counts are not copied from the kernel: of a body of 525 kB that is most of the
-// work. What fits into the buffer is read as ever.
+// Without TLS, bytes of a long body are not copied from the kernel, which would be most of the work.
 func (c *conn) readAll(events uint32) {
 	l := c.loop
 	generation := c.generation
@@ -288,21 +290,21 @@ func (c *conn) readAll(events uint32) {
 			return
 		}
 		if n < most && !wasReset {
-			// Edge-triggered: what comes later is a new event.
+			// Edge-triggered: later bytes are a new event.
 			if c.peerClosed {
 				c.endOfStream()
 			}
 			return
 		}
-		if reads == readsPerTurn {
-			// Registering again is answered with an event when there is more.
+		if reads == readsPerIteration {
+			// If there is more, registering again makes an event.
 			c.watch(c.watchesOut)
 			return
 		}
 	}
 }
 
-// deliver gives the session what came in: with TLS, what was in a record.
+// deliver gives bytes to the session, decrypted ones with TLS.
 func (c *conn) deliver(p []byte) {
 	c.loop.current.ReceivedBytes += int64(len(p))
 	if c.state != lingering {
@@ -310,7 +312,7 @@ func (c *conn) deliver(p []byte) {
 	}
 }
 
-// firstByte notes when a response's first byte came in on this connection.
+// firstByte records when the connection's first response began.
 func (c *conn) firstByte() {
 	if !c.answered {
 		c.answered = true

@@ -18,62 +18,61 @@ const (
 	forEver                     = time.Duration(never)
 	// longestReopening bounds how long a turn waits for connections that the server has closed meanwhile.
 	longestReopening = second
-	// longestSelf bounds how long a turn waits for what the server does by itself.
-	longestSelf = int64(100 * time.Millisecond)
-	// muchIdleCPU is the share of a core from which waiting for that would cost more than it is worth.
-	muchIdleCPU = 0.1
+	// longestServerWork bounds how long a turn waits for the server's own work, and muchIdleCPU is the share of a core from which that
+	// wait is shorter, see awaitIdle.
+	longestServerWork = int64(100 * time.Millisecond)
+	muchIdleCPU       = 0.1
 )
 
 // Side is one of several loads that take turns.
 type Side struct {
 	Options
-	// CPUOf are the server's processes, whose CPU time is read together with that of their descendants. Empty: it is not known.
+	// CPUOf are the server's processes, whose CPU time is read with that of their descendants; empty: not known.
 	CPUOf []int
-	// OnSecond is called once for each second under load, from a goroutine of the side's own. It may be nil.
+	// OnSecond is called for each second under load, from a goroutine of the side's own. It may be nil.
 	OnSecond func(Second)
 }
 
 // Turns say how sides take turns.
 type Turns struct {
-	// Slice is the mean length of a turn, without its ramp and its drain. Each is 75 to 125 % of it, drawn, so that nothing periodic
-	// meets the same side again. Zero: it is chosen for the servers (see pace).
+	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it, so that nothing periodic meets the
+	// same side again. Zero: chosen by choosePace.
 	Slice time.Duration
-	// Seed of what is drawn, arrivals included.
+	// Seed of the order, the lengths and the arrivals.
 	Seed uint64
-	// StartAt is when the first turn begins, whatever the sides' options say; zero: at once.
+	// StartAt is when the first turn begins; zero: at once.
 	StartAt time.Time
 }
 
-// TurnFigures say what turns a side had within its window.
+// TurnFigures describe the turns of a side within its window.
 type TurnFigures struct {
 	Count int64
-	// SliceMs is the mean length asked for, RampMs what each turn has before it.
+	// SliceMs is the mean length asked for, RampMs the ramp before each turn.
 	SliceMs, RampMs float64
-	// Responses in them, those of ramps and drains too.
+	// Responses in the turns, with those of ramps and drains.
 	Responses int64
-	// Waits: the server spends its answers waiting, see pace.
+	// Waits: the server spends its time waiting, see pace.
 	Waits bool
-	// StoodStill is the share of the turns in which the generator stood still, see cycle.
+	// StoodStill is the share of cycles in which the generator stood still.
 	StoodStill float64
 }
 
-// ServerCPU is what the server's processes used within the side's window.
+// ServerCPU is the CPU time of the server's processes within the side's window.
 type ServerCPU struct {
 	// Seconds in the side's own turns, for TurnFigures.Responses.
 	Seconds float64
-	// IdleShare is CPU seconds per second while others had their turns.
+	// IdleShare is CPU seconds per second of the other sides' turns.
 	IdleShare float64
 }
 
-// turn is what the loops of a side know of its turns. It is written while all of them are between two turns.
+// turn is what the loops of a side know of its turns. It is written while all of them are between two turns. Times are the run's clock.
 type turn struct {
-	// alone: there are no other sides, so that the one turn has no end.
+	// alone: there are no other sides, so the one turn has no end.
 	alone bool
 	pace  pace
 	// length and ramp of the turn that begins.
 	length, ramp int64
-	// running loops are not through. Those that are ready have opened their connections again; the last one begins the turn for all,
-	// which going says.
+	// running loops are not through. The last of them to be ready, its connections open, sets going.
 	running int32
 	ready   atomic.Int32
 	going   atomic.Bool
@@ -81,43 +80,45 @@ type turn struct {
 	// back carries loops whose turn is over, or that are through.
 	back chan *loop
 
-	// All times are the run's clock. From steadyFrom to sliceEnd the turn is under load; between is how long others had theirs before.
+	// From steadyFrom to sliceEnd the turn is under load; between is the time since the last turn.
 	began, steadyFrom, sliceEnd, between int64
-	// away is the time until now that was not under load; left is when the time under load stood still last.
+	// away is the time so far that was not under load; left is when the time under load last ended.
 	away, left int64
-	// cpuAway is the CPU time that the process used while its time was not under load, cpuLeft what it had used when that began.
+	// cpuAway is the process's CPU time outside the time under load, cpuLeft its CPU time when the time under load last ended.
 	cpuAway atomic.Int64
 	cpuLeft int64
 	count   int64
 	server  serverUse
-	// cycleTime is the time under load of the cycle under way, cycleCPU the CPU time in it, cpuBegan what had been used when the turn
-	// began. cycleIsOver: a cycle ended before this turn, and counts or not.
-	cycleTime                int64
-	cycleCPU, cpuBegan       int64
+	// cycleTime is the time under load of the present cycle, cycleCPU its CPU time, cpuBegan the process's CPU time when the turn began.
+	cycleTime, cycleCPU, cpuBegan int64
+	// cycleIsOver: a cycle ended before this turn; cycleCounts: it counts.
 	cycleIsOver, cycleCounts bool
 }
 
-// serverUse is the CPU time of the server's processes, in nanoseconds. Of a load that is alone it is last, at the window's begin, and own.
+// serverUse is the CPU time of the server's processes, in nanoseconds. A load that is alone has only own, and last at the window's begin.
 type serverUse struct {
 	// processes is nil where they are not known.
 	processes *linux.ProcessTree
-	// last and lastAt are of the last reading, answered what had been answered by then.
+	// last and lastAt are the last reading, answered the responses by then.
 	last, lastAt, answered int64
 	own, idle, idleTime    int64
 	ownAnswered            int64
 }
 
-// Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on anew. Nothing is
-// stopped: when a turn is over no request starts, and the next side begins once those under way are answered, or have been awaited
-// for as long as pace says. Those that take longer are read in the others' turns, and count with their whole time. A side's time
-// under load stands still while others have their turns, and with it its rate.
+// Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on. When a turn is over no
+// request starts, and the next side begins once the outstanding responses have come or the drain is over (see pace). Later responses
+// are read in the others' turns. A side's time under load, and the schedule of its rate, stand still in the others' turns.
 //
-// Each side with a warm-up has its first turn for it, by which pace is chosen. A side that is through has no more turns; one that
-// is alone has one without end, as with Run. The results are in the sides' order; StartedAt and EndedAt span the others' turns too.
-// See Run for ctx and the errors, which name the side.
+// A side's warm-up is its first turn. A side that is through has no more turns; a single side has one turn without end, as with Run. The
+// results are in the sides' order; StartedAt and EndedAt include the others' turns. See Run for ctx and the errors, which name the side.
 func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error) {
-	if err := turns.check(sides); err != nil {
-		return nil, err
+	switch {
+	case len(sides) == 0:
+		return nil, errors.New("sides: give the options of one load or more")
+	case len(sides) > 1 && !linux.HasExactWait():
+		return nil, errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
+	case turns.Slice != 0 && (turns.Slice < shortestSlice || turns.Slice > longestSlice):
+		return nil, fmt.Errorf("slice: must be %s to %s, got %s", shortestSlice, longestSlice, turns.Slice)
 	}
 	runs := make([]*run, 0, len(sides))
 	defer func() {
@@ -125,10 +126,10 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 			r.plan.close()
 		}
 	}()
-	// Those of all sides are open at once.
+	// All sides have theirs open at once.
 	connections := 0
 	for i, side := range sides {
-		// The same arrivals for all sides: what differs is how they are met.
+		// All sides have the same arrivals.
 		side.seed, side.StartAt = turns.Seed, turns.StartAt
 		p, err := newPlan(ctx, side.Options)
 		if err != nil {
@@ -143,20 +144,7 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 	return start(ctx, runs, turns)
 }
 
-func (t Turns) check(sides []Side) error {
-	if len(sides) == 0 {
-		return errors.New("sides: give the options of one load or more")
-	}
-	if len(sides) > 1 && !linux.HasExactWait() {
-		return errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
-	}
-	if t.Slice != 0 && (t.Slice < shortestSlice || t.Slice > longestSlice) {
-		return fmt.Errorf("slice: must be %s to %s, got %s", shortestSlice, longestSlice, t.Slice)
-	}
-	return nil
-}
-
-// takeTurns gives the sides their turns until all are through; one that is alone has one without end.
+// takeTurns gives the sides their turns until all are through.
 func takeTurns(runs []*run, turns Turns) *cycles {
 	if len(runs) == 1 {
 		runs[0].turn(forEver, 0)
@@ -184,7 +172,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 		mirrored := slices.Clone(order)
 		slices.Reverse(mirrored)
 		for _, i := range append(order, mirrored...) {
-			// Drawn for all, so that a side's turns do not depend on whether another one is through.
+			// Drawn for all sides, so that a side's turns do not depend on whether another one is through.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
@@ -204,8 +192,8 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 
 func (r *run) isUnderLoad() bool { return r.running > 0 }
 
-// turn lets the side's loops run until the turn is over for all of them. The ramp is longer by a part, 0 to 1, of an answer: answers come
-// in step with a turn's begin, and the window must not.
+// turn lets the side's loops run until the turn is over for all of them. part, 0 to 1, lengthens the ramp by a part of a response:
+// responses come in step with a turn's begin, and the window must not.
 func (r *run) turn(length time.Duration, part float64) {
 	s := r.shared
 	s.length, s.running = int64(length), int32(r.running)
@@ -238,19 +226,18 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.readServer(true)
 }
 
-// usedCPU is what the process has used, but for spinning.
+// usedCPU is the process's CPU time without spinning.
 func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
-// leaveCPU: what the process uses from now on is not under load.
+// leaveCPU ends the CPU time under load, enterCPU begins it again.
 func (s *shared) leaveCPU() { s.cpuLeft = s.usedCPU() }
 
-// enterCPU: from now on it is.
 func (s *shared) enterCPU() {
 	s.cpuBegan = s.usedCPU()
 	s.cpuAway.Add(s.cpuBegan - s.cpuLeft)
 }
 
-// beginTurn begins the turn for all loops of the side, of which this one is the last that is ready.
+// beginTurn begins the turn for all loops of the side; the last one that is ready calls it. opens: the turn opens the window.
 func (s *shared) beginTurn(opens bool) {
 	if s.alone {
 		s.began = s.now()
@@ -271,13 +258,12 @@ func (s *shared) beginTurn(opens bool) {
 	s.between = s.steadyFrom - s.left
 	s.away += s.between
 	if opens {
-		// What it used before belongs to no window.
 		s.server = serverUse{processes: s.server.processes, last: s.server.last, lastAt: s.server.lastAt}
 		s.count, s.cycleTime, s.cycleCPU = 1, 0, 0
 	}
 }
 
-// readServer notes what the server used since the last reading: in the side's own turn, or while others had theirs.
+// readServer notes the server's CPU time since the last reading: in the side's own turn, or in the others'.
 func (s *shared) readServer(own bool) {
 	u := &s.server
 	used, at, answered := u.processes.CPU(), s.now(), int64(0)
@@ -309,11 +295,11 @@ func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	return turns, cpu
 }
 
-// awaitIdle waits until the server is done with what it does by itself: it began in the others' turns, and is not the load's. A server
-// that does much by itself is not awaited for longer than its turn.
+// awaitIdle waits until the server has finished work of its own, which began in the others' turns. For a server with much of it the wait
+// is no longer than its turn.
 func (s *shared) awaitIdle() {
 	u := &s.server
-	limit := longestSelf
+	limit := longestServerWork
 	if float64(u.idle) > muchIdleCPU*float64(u.idleTime) {
 		limit = min(limit, s.length)
 	}
@@ -322,7 +308,30 @@ func (s *shared) awaitIdle() {
 	}
 }
 
-// A loop's part in its side's turns, whose order and length are those of turns.go.
+// loopTurn is a loop's part in the turns of its side.
+type loopTurn struct {
+	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more starts in this turn. windowIsOver: the last
+	// turn was over. through: the loop has no more turns.
+	resume                            chan struct{}
+	turnIsOver, windowIsOver, through bool
+	// readsLate: between turns the loop waits for late responses; a write to wake ends the wait.
+	readsLate bool
+	wake      int
+	// Latencies of requests that start before recordFrom are left out; see turn for the others.
+	began, steadyFrom, sliceEnd, recordFrom int64
+	// started connections have begun in this turn, which they do one after the other over spread.
+	started     int
+	spread      int64
+	isReopening bool
+	// older attempts are under way since an earlier turn. left is when the loop's time under load ended, answered its responses when the
+	// turn began or ended.
+	older, left, answered int64
+	// sawNothing: the last look found no events.
+	sawNothing bool
+	// cycle is nil except at a rate in turns. standstill is the loop's longest one of the turn.
+	cycle      *cycle
+	standstill int64
+}
 
 // joinTurn begins the loop's turn together with the side's other loops, its connections opened again.
 func (l *loop) joinTurn() {
@@ -343,7 +352,7 @@ func (l *loop) joinTurn() {
 		linux.Sleep(int64(10 * time.Microsecond))
 	}
 	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
-	l.turnIsOver, l.started, l.spread, l.recordFrom, l.stood = false, 0, s.pace.spread, 0, 0
+	l.turnIsOver, l.started, l.spread, l.recordFrom, l.standstill = false, 0, s.pace.spread, 0, 0
 	if !s.alone && l.plan.Rate == 0 && l.phase != unbegun {
 		// The first requests of a turn meet no queue.
 		l.recordFrom = never
@@ -354,7 +363,7 @@ func (l *loop) joinTurn() {
 // nextTurn waits for the loop's next turn, and begins it.
 func (l *loop) nextTurn() {
 	s := l.shared
-	l.leaveSilence()
+	l.suspendGap()
 	before := s.away
 	l.readsLate = l.outstanding > 0
 	l.endTurn()
@@ -374,7 +383,7 @@ func (l *loop) nextTurn() {
 	l.nextTimer = l.clock
 }
 
-// shift moves what goes by the time under load, of which so much did not count, and the schedule of a rate to this turn.
+// shift moves times under load by the time that did not count, and the schedule of a rate to this turn.
 func (l *loop) shift(by int64) {
 	for _, at := range []*int64{&l.phaseEnd, &l.nextTick} {
 		if *at < never {
@@ -388,7 +397,7 @@ func (l *loop) shift(by int64) {
 	}
 }
 
-// endSliceEarly has the turn end with the window, where that ends within it or soon after it, and at once where all requests are made.
+// endSliceEarly ends the turn with the window, if that ends within the turn or soon after it, and at once if all requests are made.
 func (l *loop) endSliceEarly() {
 	switch {
 	case l.shared.alone || l.phase != measuring:
@@ -401,7 +410,7 @@ func (l *loop) endSliceEarly() {
 	}
 }
 
-// madeAll tells whether nothing is left to be made at a rate.
+// madeAll tells whether a load at a rate is complete.
 func (l *loop) madeAll() bool {
 	if l.plan.Duration > 0 {
 		return l.phaseEnd <= l.began
@@ -409,7 +418,7 @@ func (l *loop) madeAll() bool {
 	return l.allowance == 0 && l.outstanding == 0
 }
 
-// turnIsDone tells whether the loop's turn is over and what was under way is answered, or awaited no longer.
+// turnIsDone tells whether the loop's turn is over and drained.
 func (l *loop) turnIsDone() bool {
 	if !l.turnIsOver {
 		l.turnIsOver = true
@@ -420,16 +429,15 @@ func (l *loop) turnIsDone() bool {
 			}
 		}
 	}
-	// What has come by the end of the drain is read first: the loop itself may have been kept from it.
-	if end := l.drainEnd(); l.outstanding > max(0, l.older) && (l.clock < end || !l.sawNothing && l.clock < end+longestSelf) {
+	// Responses that have come by the end of the drain are read first: the loop itself may have been late.
+	if end := l.drainEnd(); l.outstanding > max(0, l.older) && (l.clock < end || !l.sawNothing && l.clock < end+longestServerWork) {
 		return false
 	}
-	// At a rate it is over once its last cycle counts.
+	// At a rate the window is over once the last cycle counts.
 	l.windowIsOver = l.cycle == nil && l.phase == measuring && l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd
 	return true
 }
 
-// drainEnd is how long those under way are awaited at a turn's end.
 func (l *loop) drainEnd() int64 {
 	p := &l.shared.pace
 	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
@@ -449,8 +457,8 @@ func (l *loop) endTurn() {
 	l.shared.back <- l
 }
 
-// turnEnded is when the loop's time under load ended. A server at its limit works at full rate while its queue drains, up to the
-// last answer; what a server waits for, and what is late at a rate, is not under load any more.
+// turnEnded is when the loop's time under load ended. A server at its limit is under load until the last response of the drain; one that
+// waits, or has a rate, until the drain begins.
 func (l *loop) turnEnded() int64 {
 	s := l.shared
 	switch {
@@ -464,7 +472,7 @@ func (l *loop) turnEnded() int64 {
 	return l.clock
 }
 
-// setCounting says whether what ends from now on is in the figures.
+// setCounting says whether attempts that end from now on are in the figures.
 func (l *loop) setCounting(on bool) {
 	switch {
 	case !on:
@@ -476,23 +484,22 @@ func (l *loop) setCounting(on bool) {
 	}
 }
 
-// wakeUp begins a loop's turn, wherever it waits for it.
+// wakeUp begins a loop's turn.
 func (l *loop) wakeUp() {
 	if l.readsLate {
-		// First, so that nothing is left to be read once the turn begins.
+		// Before resume, so that the event is there when the turn begins, and does not disturb it later.
 		syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
 	}
 	l.resume <- struct{}{}
 }
 
-// awaitTurn waits for the loop's next turn. Answers that come late are read meanwhile; they count.
+// awaitTurn waits for the loop's next turn. Late responses are read meanwhile, and count.
 func (l *loop) awaitTurn() {
 	if !l.readsLate {
 		<-l.resume
 		return
 	}
 	l.spread = 0
-	// Those of the warm-up are in no figure.
 	l.setCounting(l.phase != warmedUp)
 	for {
 		select {
@@ -503,50 +510,52 @@ func (l *loop) awaitTurn() {
 			return
 		default:
 		}
-		// The Go scheduler is told, so that the processor is the others' meanwhile.
+		// A call that the Go scheduler knows of, so that others get the processor meanwhile.
 		n, _ := syscall.EpollWait(l.epoll, l.events[:eventsWithHandshakes], int(longestWait/int64(time.Millisecond)))
 		l.clock = l.shared.now()
 		l.handle(n)
-		l.startSome()
-		if l.sweepFrom > 0 || l.clock >= l.nextSweep {
-			l.sweep()
+		l.startQueued()
+		if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
+			l.checkTimeouts()
 		}
 	}
 }
 
-// reopen opens again what the server has closed meanwhile, before the turn begins.
+// reopen opens connections that the server has closed meanwhile, before the turn begins.
 func (l *loop) reopen() {
 	if !l.plan.KeepAlive || l.plan.divided {
 		return
 	}
 	l.isReopening, l.spread = true, 0
 	defer func() { l.isReopening = false }()
-	// Each slot once: a server that closes what it accepts is for the turn to find out.
+	// Each slot once, in case the server closes what it accepts.
 	left := len(l.conns)
 	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
 		n := max(0, linux.EpollWait(l.epoll, l.events[:eventsPerWait], 0))
 		l.handle(n)
-		l.startSome()
+		l.startQueued()
 		if n > 0 {
 			continue
 		}
-		if l.open == len(l.conns) && !l.isOpening() {
+		isOpening := l.isOpening()
+		if l.open == len(l.conns) && !isOpening {
 			return
 		}
 		opened := 0
 		for i := range l.conns {
-			if c := &l.conns[i]; c.state == closed && !c.paused && opened < startsPerTurn && left > 0 {
+			if c := &l.conns[i]; c.state == closed && !c.backingOff && opened < startsPerIteration && left > 0 {
 				c.connect()
 				opened++
 				left--
 			}
 		}
-		if opened == 0 {
-			if !l.isOpening() {
-				return
-			}
-			l.handle(linux.EpollWaitExact(l.epoll, l.events[:eventsWithHandshakes], int64(time.Millisecond)))
+		if opened > 0 {
+			continue
 		}
+		if !isOpening {
+			return
+		}
+		l.handle(linux.EpollWaitExact(l.epoll, l.events[:eventsWithHandshakes], int64(time.Millisecond)))
 	}
 }
 

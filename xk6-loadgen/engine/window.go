@@ -4,14 +4,103 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// meetsAfter: of several loops the one that comes last sets the begin this much ahead: all have looked by then.
-const meetsAfter = longestWait + 10*int64(time.Millisecond)
+const (
+	// No request is called hung that has waited for less than shortestHang, or than so many times p99.9 of the latency: requests at the
+	// end of a queue that is longer than the load have only not been served yet.
+	shortestHang    = second
+	hangOfLatencies = 2
+	// threadSampleEvery is how often wrk samples requests/s per thread.
+	threadSampleEvery = int64(100 * time.Millisecond)
+	// The last of several loops to arrive begins this much ahead: by then all have looked.
+	meetsAfter = longestWait + 10*int64(time.Millisecond)
+	// Connections without a response are given up once none of them has got further for reachPatience, and after longestReach.
+	reachPatience = 2 * second
+	longestReach  = 120 * second
+	// recheckEvery is how often a warm-up looks whether it may end.
+	recheckEvery = int64(time.Millisecond)
+)
 
-// meeting is how the loops of a run begin something together: when all have come.
+// phase is where a loop is in its load. Opening the window sets all counts to zero, so what records results need not ask for it.
+type phase int
+
+const (
+	unbegun phase = iota
+	// solo: requests are made one at a time, see soloRequests.
+	solo
+	// reaching: before the load of a rate, each connection makes its first request.
+	reaching
+	warming
+	// warmedUp: the first turn was the warm-up, the next one opens the window.
+	warmedUp
+	// draining: the requests of the warm-up are awaited, so that a count is exact.
+	draining
+	// drained: nothing is under way on this loop. Once all are drained they open the window together.
+	drained
+	measuring
+)
+
+// measurement is what a loop has measured.
+type measurement struct {
+	phase                            phase
+	phaseEnd, windowStart, windowEnd int64
+	// unreached are slots of which no attempt has ended yet; at lastProgress one of them got further. arrived: the other loops need not
+	// wait for this one.
+	unreached    int
+	lastProgress int64
+	arrived      bool
+
+	// interval is the present second. Events are counted in current: the interval, the one of the cycle, or outside, at the edges of turns.
+	current, interval, outside *interval
+	spare                      chan *interval
+	// responses and failures of the phase so far; lastEnd is when the last one ended.
+	responses, failures, lastEnd int64
+	warmup, inFlight             int64
+	// overdue are the ages of the attempts under way at the window's end that may be hung.
+	overdue                      []int64
+	gap                          loopGap
+	endCPU                       cpuReading
+	connectTimes, firstByteTimes *recorder
+	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
+	sendDelays, waits *recorder
+	// bucketCounts has one more than the plan has buckets.
+	bucketCounts           []int64
+	unsent                 int64
+	sampleFrom, sampleBase int64
+	threadRps, connRps     []float64
+	example                string
+}
+
+// interval is what one loop measured in one second of the window.
+type interval struct {
+	loop *loop
+	end  int64
+	// cpu is read at the end.
+	cpu  cpuReading
+	last bool
+	// measured: the loop has opened the window.
+	measured    bool
+	connections int
+	Counts
+	latency *recorder
+}
+
+func newMeasurement(l *loop, connections int) measurement {
+	m := measurement{
+		unreached: connections, spare: make(chan *interval, 2), connectTimes: newRecorder(), firstByteTimes: newRecorder(),
+		bucketCounts: make([]int64, len(l.plan.Buckets)+1),
+		interval:     &interval{loop: l, latency: newRecorder()}, outside: &interval{latency: newRecorder()},
+	}
+	if l.plan.Rate > 0 {
+		m.sendDelays, m.waits = newRecorder(), newRecorder()
+	}
+	m.current = m.interval
+	m.spare <- &interval{loop: l, latency: newRecorder()}
+	return m
+}
+
+// meeting lets the loops of a side begin something together.
 type meeting struct {
 	come atomic.Int32
 	at   atomic.Int64
@@ -19,19 +108,14 @@ type meeting struct {
 
 func (m *meeting) arrive(now int64, loops int) {
 	if int(m.come.Add(1)) == loops {
-		m.at.Store(meetingAt(now, loops))
+		if loops > 1 {
+			now += meetsAfter
+		}
+		m.at.Store(now)
 	}
 }
 
-// meetingAt is when so many loops can begin something together that may do so now.
-func meetingAt(now int64, loops int) int64 {
-	if loops > 1 {
-		return now + meetsAfter
-	}
-	return now
-}
-
-// due is when they begin, as far as that is known.
+// due is when the loops begin; never as long as some have not arrived.
 func (m *meeting) due() int64 {
 	if at := m.at.Load(); at > 0 {
 		return at
@@ -39,11 +123,11 @@ func (m *meeting) due() int64 {
 	return never
 }
 
-// opening is how the loops of a run open the window.
-type opening struct {
-	// reached are loops whose kept connections have been answered, drained those of whose warm-up nothing is under way.
+// windowOpening is how the loops of a side open the window.
+type windowOpening struct {
+	// reached counts the loops whose kept connections have had a response, drained those whose warm-up has drained.
 	reached, drained meeting
-	// The first loop that opens it sets its begin, in time under load, and what CPU time the process had used by then.
+	// The first loop sets the window's begin, in time under load, and the process's CPU time by then.
 	once        sync.Once
 	opened      bool
 	windowStart int64
@@ -52,7 +136,6 @@ type opening struct {
 	ending sync.Mutex
 }
 
-// open: a loop opens the window.
 func (s *shared) open(at int64) {
 	s.once.Do(func() {
 		s.opened, s.startCPU = true, s.readCPU(at)
@@ -63,33 +146,29 @@ func (s *shared) open(at int64) {
 	})
 }
 
-const (
-	// reachPatience: connections that are not answered are not awaited any more once none of them has got further for so long.
-	reachPatience = 2 * int64(time.Second)
-	// longestReach: nor where they do so without an end.
-	longestReach = 2 * int64(time.Minute)
-)
+// cpuReading is the CPU time, in nanoseconds and without spinning, that the process has used in the side's turns after `at` of time
+// under load; away is the time so far that was not under load.
+type cpuReading struct{ at, used, away int64 }
 
-// looksAgain: in a warm-up that lasts longer for them.
-const looksAgain = int64(time.Millisecond)
-
-// awaitsAll tells whether the window begins once all kept connections have had an answer, or an error, be the warm-up over or not: many
-// handshakes take a busy server long. Not where other processes have parts of the load: theirs go by the clock.
-func (p *plan) awaitsAll() bool {
-	return p.KeepAlive && p.Stripe.isWhole()
+// readCPU takes a reading at this time of the run's clock, which is about now.
+func (s *shared) readCPU(at int64) cpuReading {
+	return cpuReading{at: at - s.away, used: s.usedCPU() - s.cpuAway.Load(), away: s.away}
 }
 
-// begin starts the warm-up, at a rate only then: the first requests of all connections, all at once, would be a queue that a busy
-// server takes long to work off.
+// awaitsAll tells whether the window begins only once all kept connections have had a response or an error: many handshakes keep a busy
+// server long. Several processes with one load go by the clock instead.
+func (p *plan) awaitsAll() bool { return p.KeepAlive && p.Segment.isWhole() }
+
+// begin starts the warm-up. With a rate the connections make their first requests before it: all at once they would be a long queue.
 func (l *loop) begin() {
-	l.nextTick, l.nextSample, l.lastStep = never, never, l.clock
+	l.nextTick, l.nextSample, l.lastProgress = never, never, l.clock
 	switch {
 	case l.plan.Rate > 0 && l.plan.awaitsAll():
 		l.phase, l.phaseEnd = reaching, never
 	case l.plan.Rate == 0 && !l.shared.alone:
 		l.phase, l.phaseEnd = solo, never
 		if l.number == 0 {
-			l.startSoon(&l.conns[0])
+			l.enqueue(&l.conns[0])
 		}
 		return
 	default:
@@ -115,69 +194,55 @@ func (l *loop) endSolo() {
 	}
 }
 
-// beginWarmup begins the warm-up at this time, and the schedule of a rate with it.
+// beginWarmup begins the warm-up and the schedule of a rate at this time.
 func (l *loop) beginWarmup(at int64) {
 	l.phase, l.phaseEnd = warming, at+int64(l.plan.Warmup)
 	l.schedule.begin(at)
 }
 
-// meet has a loop wait for the others where all are to go on together.
-func (l *loop) meet() {
-	switch {
-	case !l.arrived && (l.unreached == 0 || l.clock > min(l.lastStep+reachPatience, l.began+longestReach)):
+// advancePhase goes on to the next phase, or hands over a second of the window, where it is time.
+func (l *loop) advancePhase() {
+	switch l.phase {
+	case solo:
+		l.endSolo()
+	case warming:
+		switch {
+		case l.clock < l.phaseEnd:
+		case l.plan.awaitsAll() && l.clock < l.shared.reached.due():
+			l.phaseEnd = min(l.clock+recheckEvery, l.shared.reached.due())
+		case !l.shared.alone:
+			l.phase, l.sliceEnd = warmedUp, l.clock
+			if l.number == 0 {
+				l.shared.probe.to = l.readProbe()
+			}
+		case l.plan.Requests > 0:
+			l.phase = draining
+		default:
+			l.beginWindow()
+		}
+	case measuring:
+		if l.clock >= l.nextSample && !l.turnIsOver {
+			l.sampleThread()
+		}
+		// finish hands over the last second.
+		if l.clock >= l.nextTick && !l.turnIsOver && (l.plan.Duration == 0 || l.clock < l.phaseEnd) {
+			l.handOver()
+			origin := l.windowStart + l.shared.away
+			l.nextTick = origin + ((l.clock-origin)/second+1)*second
+		}
+	}
+	if !l.arrived && (l.unreached == 0 || l.clock > min(l.lastProgress+reachPatience, l.began+longestReach)) {
 		l.arrived = true
 		l.shared.reached.arrive(l.clock, l.plan.Threads)
-	case l.phase == draining && l.outstanding == 0:
+	} else if l.phase == draining && l.outstanding == 0 {
 		l.phase = drained
 		l.shared.drained.arrive(l.clock, l.plan.Threads)
 	}
-	switch {
-	case l.phase == reaching && l.clock >= l.shared.reached.due():
+	if l.phase == reaching && l.clock >= l.shared.reached.due() {
 		l.beginWarmup(l.shared.reached.due())
-	case l.phase == drained && l.clock >= l.shared.drained.due():
+	} else if l.phase == drained && l.clock >= l.shared.drained.due() {
 		l.beginWindow()
 	}
-}
-
-// startClock begins the run's time.
-func (s *shared) startClock() {
-	// Two clocks are read one after the other: again, should the thread have been interrupted between them.
-	const soon, tries = 20_000, 10
-	for range tries {
-		s.monotonic = linux.Monotonic()
-		s.epoch = time.Now()
-		if linux.Monotonic()-s.monotonic < soon {
-			return
-		}
-	}
-}
-
-// cpuReading is the CPU time, in nanoseconds, that the process had used in the run's turns after so much time under load, but for
-// what was spun away; and how much time was not under load by then.
-type cpuReading struct{ at, used, away int64 }
-
-// readCPU reads it at this time of the run's clock, which is about now.
-func (s *shared) readCPU(at int64) cpuReading {
-	return cpuReading{at: at - s.away, used: s.usedCPU() - s.cpuAway.Load(), away: s.away}
-}
-
-// shortestHang: no request is called hung that has waited for less, however fast the others were.
-const shortestHang = second
-
-// hangOfLatencies: nor one that has waited for less than so many times p99.9 of the latency. Where requests queue for longer than
-// the load lasts, those at the queue's end are older than all that were answered, and have only not had their turn.
-const hangOfLatencies = 2
-
-// unsentUntil is up to when attempts of the open model were due.
-func (l *loop) unsentUntil() int64 {
-	switch {
-	case l.plan.Requests > 0 && !l.shared.stop.Load():
-		// All that were asked for have been made.
-		return 0
-	case l.plan.Duration > 0:
-		return min(l.clock, l.phaseEnd, l.sliceEnd)
-	}
-	return min(l.clock, l.sliceEnd)
 }
 
 // beginWindow starts the measured window now.
@@ -186,7 +251,7 @@ func (l *loop) beginWindow() {
 	from := max(l.clock, l.steadyFrom)
 	l.phase = measuring
 	s.open(from)
-	l.openWindow(from)
+	l.resetCounts(from)
 	origin := s.windowStart + s.away
 	l.phaseEnd = origin + int64(l.plan.Duration)
 	l.nextTick, l.nextSample = from+second, from+threadSampleEvery
@@ -200,7 +265,7 @@ func (l *loop) beginWindow() {
 		}
 	}
 	if l.plan.Rate > 0 {
-		// Each loop makes those that its schedule has: the others have no part in what it could not send in time.
+		// Each loop makes the requests of its own schedule: another one could not send in time what this one misses.
 		l.allowance = share(l.plan.Requests, l.plan.Threads, l.number)
 		l.schedule.begin(origin)
 		if !s.alone {
@@ -210,10 +275,10 @@ func (l *loop) beginWindow() {
 	l.startAll()
 }
 
-// openWindow sets all counts to zero: what was counted so far was warm-up.
-func (l *loop) openWindow(from int64) {
+// resetCounts sets all counts to zero at the window's begin: what was counted so far was the warm-up.
+func (l *loop) resetCounts(from int64) {
 	l.windowStart = from - l.shared.away
-	l.quiet = quiet{since: l.clock}
+	l.gap = loopGap{since: l.clock}
 	l.warmup, l.responses, l.failures = l.responses+l.failures, 0, 0
 	l.interval.Counts, l.outside.Counts = Counts{}, Counts{}
 	l.interval.latency.reset()
@@ -227,7 +292,7 @@ func (l *loop) openWindow(from int64) {
 	l.example = ""
 }
 
-// sampleThread notes this thread's responses per second since the last sample, as wrk does.
+// sampleThread samples this thread's responses per second since the last sample.
 func (l *loop) sampleThread() {
 	if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
 		l.threadRps = append(l.threadRps, float64(l.counted()-l.sampleBase)*1e9/float64(elapsed))
@@ -239,8 +304,7 @@ func (l *loop) sampleThread() {
 // counted are the responses of the window.
 func (l *loop) counted() int64 { return l.responses - l.outside.ResponseTotal() }
 
-// handOver gives the second that ends now to the collector. When the collector is behind, the second is left to grow
-// and goes out with the next one: nothing is lost and the loop never waits.
+// handOver gives the second that ends now to the collector. If the collector is behind the second grows: the loop never waits.
 func (l *loop) handOver() {
 	select {
 	case next := <-l.spare:
@@ -257,35 +321,20 @@ func (l *loop) handOver() {
 	}
 }
 
-// noteUnanswered notes, of the attempts under way at the window's end, the ages of those that may be hung, and what has not
-// even left.
-func (l *loop) noteUnanswered() {
-	look := func(due int64) {
-		age := l.clock - due
-		l.noteWait(age, 1)
-		if age > shortestHang {
-			l.overdue = append(l.overdue, age)
-		}
-	}
-	for i := range l.conns {
-		l.conns[i].session.eachDue(look)
-		l.conns[i].noteStuck(l.clock)
-	}
-}
-
-// finish closes the window, hands the last interval over and closes all connections.
+// finish closes the window, hands over the last interval and closes all connections.
 func (l *loop) finish() {
-	l.clock = l.shared.now()
-	l.endCPU = l.shared.readCPU(l.turnEnded())
+	s := l.shared
+	l.clock = s.now()
+	l.endCPU = s.readCPU(l.turnEnded())
 	l.inFlight, l.windowEnd = l.outstanding, l.endCPU.at
 	l.leaveCycles()
 	if l.phase == measuring {
 		l.endMeasuring()
 	} else {
-		// Stopped during warm-up: the window is empty.
-		l.openWindow(l.turnEnded())
+		// Stopped during the warm-up: the window is empty.
+		l.resetCounts(l.turnEnded())
 	}
-	if s := l.shared; s.alone {
+	if s.alone {
 		s.ending.Lock()
 		s.server.own = s.server.processes.CPU() - s.server.last
 		s.ending.Unlock()
@@ -296,18 +345,26 @@ func (l *loop) finish() {
 	for i := range l.conns {
 		l.conns[i].close()
 	}
-	l.shared.intervals <- last
+	s.intervals <- last
 }
 
-// endMeasuring notes what is known only at the window's end.
+// endMeasuring records what is known only at the window's end.
 func (l *loop) endMeasuring() {
-	most := never
-	if l.plan.Requests > 0 {
+	isCount, stopped := l.plan.Requests > 0, l.shared.stop.Load()
+	most, dueUntil := never, min(l.clock, l.sliceEnd)
+	switch {
+	case isCount && !stopped:
+		// All requests were made.
+		most, dueUntil = l.allowance, 0
+	case isCount:
 		most = l.allowance
 	}
-	l.unsent = l.schedule.missed(l.unsentUntil(), most, func(due, count int64) { l.noteWait(l.clock-due, count) })
-	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.responses+l.failures > 0 && (l.shared.alone || l.plan.Rate == 0) {
-		// In count mode the window ends with the last response, not when the loop has noticed that it was the last.
+	if l.plan.Duration > 0 {
+		dueUntil = min(dueUntil, l.phaseEnd)
+	}
+	l.unsent = l.schedule.missed(dueUntil, most, func(due, count int64) { l.noteWait(l.clock-due, count) })
+	if isCount && !stopped && l.responses+l.failures > 0 && (l.shared.alone || l.plan.Rate == 0) {
+		// A count's window ends with the last response, not when the loop noticed that it was the last.
 		l.windowEnd = max(l.lastEnd, l.steadyFrom) - l.shared.away
 	}
 	if window := float64(l.windowEnd - l.windowStart); window > 0 {
@@ -318,6 +375,15 @@ func (l *loop) endMeasuring() {
 			l.threadRps = append(l.threadRps, float64(l.counted())*1e9/window)
 		}
 	}
-	l.endSilence(l.clock)
-	l.noteUnanswered()
+	l.endGap(l.clock)
+	for i := range l.conns {
+		l.conns[i].session.eachDue(func(due int64) {
+			age := l.clock - due
+			l.noteWait(age, 1)
+			if age > shortestHang {
+				l.overdue = append(l.overdue, age)
+			}
+		})
+		l.conns[i].noteUndeparted(l.clock)
+	}
 }

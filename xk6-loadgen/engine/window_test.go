@@ -120,12 +120,12 @@ func TestALoopThatNoticesLateDoesNotStretchTheWindow(t *testing.T) {
 func TestConnectionsAreOpenedInBoundedTurns(t *testing.T) {
 	s := serve(t, always(ok))
 	o := options(s.url)
-	o.Requests, o.Connections = 1000, 3*startsPerTurn
+	o.Requests, o.Connections = 1000, 3*startsPerIteration
 	l := idleLoop(t, o)
 	l.beginWindow()
 	for turn := 1; turn <= 3; turn++ {
-		l.startSome()
-		if l.open != turn*startsPerTurn {
+		l.startQueued()
+		if l.open != turn*startsPerIteration {
 			t.Errorf("%d connections are open after %d turns", l.open, turn)
 		}
 	}
@@ -143,14 +143,14 @@ func (s counted) flush() {}
 
 func TestOpenConnectionsOverTLSAskInBoundedTurns(t *testing.T) {
 	o := options("https://127.0.0.1:9/")
-	o.Requests, o.Connections, o.TLS.InsecureSkipVerify = 1000, 3*startsPerTurn, true
+	o.Requests, o.Connections, o.TLS.InsecureSkipVerify = 1000, 3*startsPerIteration, true
 	l := idleLoop(t, o)
 	starts := 0
 	for i := range l.conns {
 		l.conns[i] = conn{loop: l, slot: int32(i), fd: 1 << 20, state: established, session: counted{nil, &starts}}
 	}
 	l.startAll()
-	if l.startSome(); starts != startsPerTurn {
+	if l.startQueued(); starts != startsPerIteration {
 		t.Errorf("%d of %d open connections asked in one turn", starts, len(l.conns))
 	}
 }
