@@ -23,7 +23,7 @@ import { fileLimitFor, hardFilesLimit } from '../lib/servers/rights.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
-import { openStore } from '../lib/store/index.ts';
+import { openStore } from '../lib/store/store.ts';
 import type { Contender } from './contenders.ts';
 import { experiments, plain, type Experiment } from './experiments.ts';
 import {

@@ -8,7 +8,7 @@ import { textOf } from '../lib/files.ts';
 import { instanceArguments } from '../lib/runner/generators.ts';
 import { processTree } from '../lib/servers/usage.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
-import type { Store } from '../lib/store/index.ts';
+import type { Store } from '../lib/store/store.ts';
 import { readAb, readH2load, readK6, readWrk, type Printed } from './printed.ts';
 
 /** For a time, or a number of requests; `runs`: so often, one after another (1). */

@@ -11,7 +11,7 @@ import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { lastLine, run } from '../lib/setup/run.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
-import type { Store } from '../lib/store/index.ts';
+import type { Store } from '../lib/store/store.ts';
 import { loadgen, runContender, type BenchLoad, type Contender } from './contenders.ts';
 import { plain, type Experiment } from './experiments.ts';
 import { compareRounds, judge, type Arrangement, type Measured, type Row } from './ratios.ts';

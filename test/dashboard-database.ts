@@ -8,7 +8,7 @@ import { generatedFile, type DashboardName } from '../dashboards/names.ts';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
-import { openStore, type Store } from '../lib/store/index.ts';
+import { type Store, openStore } from '../lib/store/store.ts';
 import type { Cell } from './dashboard-figures.ts';
 import { accessUrl, authorization } from './fixtures/influx-access.ts';
 import { keptRounds } from './scenario-run.ts';

@@ -6,13 +6,8 @@ import { findVariants } from '../lib/scenario/catalogue.ts';
 import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
-import {
-  type Store,
-  roundPoint,
-  runPoint,
-  sentencePoints,
-  tablePoints,
-} from '../lib/store/index.ts';
+import { roundPoint, runPoint, sentencePoints, tablePoints } from '../lib/store/points.ts';
+import type { Store } from '../lib/store/store.ts';
 import { type Figures, h2Result } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
-import { openStore, type Store } from '../lib/store/index.ts';
+import { type Store, openStore } from '../lib/store/store.ts';
 import { newFolder } from './fixtures/new-folder.ts';
 import { descendants } from './fixtures/processes.ts';
 

@@ -1,14 +1,21 @@
 // npm run k8s: prints what a cluster with k6-operator takes to run a scenario, or runs it there.
 import { stringify } from 'yaml';
 import { UserError } from '../errors.ts';
-import { loadHere, loadManifests, scriptManifest } from '../kubernetes/load.ts';
-import type { ClusterRun, Manifest } from '../kubernetes/manifest.ts';
-import { serverManifests, imageVersions } from '../kubernetes/server.ts';
+import {
+  type ClusterRun,
+  type Manifest,
+  imageVersions,
+  loadHere,
+  loadManifests,
+  scriptManifest,
+  serverManifests,
+} from '../kubernetes/manifests.ts';
 import { runName, defaultSameWithin, serversOf } from '../runner/make-plan.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import { isRunnable } from '../scenario/variants.ts';
 import { typed } from '../setup/paths.ts';
-import { parseInfluxUrl, openStore, type Store } from '../store/index.ts';
+import { parseInfluxUrl } from '../store/client.ts';
+import { type Store, openStore } from '../store/store.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { scenarioFlags } from './scenario.ts';
 import {

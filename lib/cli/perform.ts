@@ -29,7 +29,7 @@ import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable } from '../setup/tools.ts';
-import { openStore } from '../store/index.ts';
+import { openStore } from '../store/store.ts';
 import {
   checkExports,
   headingOf,

@@ -9,7 +9,7 @@ import { unknownWord } from '../nearest.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { parseInfluxUrl } from '../store/index.ts';
+import { parseInfluxUrl } from '../store/client.ts';
 import { readFailIf } from './fail-if.ts';
 import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 

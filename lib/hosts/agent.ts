@@ -27,9 +27,8 @@ import {
   removeLeftOvers,
   temporaryPlace,
 } from '../servers/scratch.ts';
-import { installVariable, thisMachine } from '../setup/machine.ts';
+import { Progress, installVariable, thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
-import { Progress } from '../setup/progress.ts';
 import { ensureTools } from '../setup/tools.ts';
 import {
   greeting,

@@ -7,16 +7,16 @@ import { UserError } from '../errors.ts';
 import { runHere } from '../machine/one-run.ts';
 import { cpusOf } from '../machine/processors.ts';
 import {
-  clocksAhead,
-  keepLimitMs,
-  keepScript,
-  openAgent,
   type ClocksAhead,
   type Host,
+  clocksAhead,
+  connect,
+  keepLimitMs,
+  keepScript,
+  measureLink,
+  openAgent,
 } from './agent-connection.ts';
-import { measureLink } from './link.ts';
 import { wanted, type K6Ended, type K6There, type SentFile } from './messages.ts';
-import { connect } from './ssh.ts';
 import type { GeneratorHostFacts } from '../result/result.ts';
 
 export interface GeneratorHost extends Host {

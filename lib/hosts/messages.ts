@@ -6,7 +6,7 @@ import type { Environment } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import type { RunningServer, StartedServer, StartOptions } from '../servers/index.ts';
-import type { ServerSample } from '../store/index.ts';
+import type { ServerSample } from '../store/points.ts';
 
 /** What the host is. `quota`: as in Processors, null without one. */
 export interface HostFacts {

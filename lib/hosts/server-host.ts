@@ -15,10 +15,15 @@ import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
 import { ownPortsText } from '../servers/ports.ts';
-import { clocksAhead, keepLimitMs, openAgent, type Host } from './agent-connection.ts';
-import { measureLink } from './link.ts';
+import {
+  type Host,
+  addressesOf,
+  clocksAhead,
+  keepLimitMs,
+  measureLink,
+  openAgent,
+} from './agent-connection.ts';
 import type { Calls, SampleThere, SentFile } from './messages.ts';
-import { addressesOf } from './ssh.ts';
 
 /** One that the agent has started. */
 export interface HostedServer extends RunningServer {

@@ -23,7 +23,7 @@ import { isHttp2 } from '../scenario/load.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
 import type { Build, Listen } from '../servers/index.ts';
 import type { Change, Facts } from '../servers/own/changes.ts';
-import { atLeast } from '../setup/version.ts';
+import { atLeast } from '../setup/machine.ts';
 
 const contexts: Record<ServerName, readonly string[]> = {
   nginx: ['main', 'events', 'http', 'server'],

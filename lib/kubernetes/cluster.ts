@@ -21,12 +21,26 @@ import type { PlannedVariant } from '../runner/plan.ts';
 import { configOf, pageOf } from '../scenario/variants.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
-import { checkRounds, type Store } from '../store/index.ts';
-import { KubectlError, type ClusterObject, type Kubectl } from './kubectl.ts';
-import { loadManifests, scriptManifest } from './load.ts';
-import { runId, type ClusterRun } from './manifest.ts';
-import { instanceWords, lastWords, podTrouble, podWords } from './pods.ts';
-import { imageVersions, labelsOf, serverManifests } from './server.ts';
+import { checkRounds } from '../store/integrity.ts';
+import type { Store } from '../store/store.ts';
+import {
+  type ClusterObject,
+  type Kubectl,
+  KubectlError,
+  instanceWords,
+  lastWords,
+  podTrouble,
+  podWords,
+} from './kubectl.ts';
+import {
+  type ClusterRun,
+  imageVersions,
+  labelsOf,
+  loadManifests,
+  runId,
+  scriptManifest,
+  serverManifests,
+} from './manifests.ts';
 
 export interface ClusterOptions {
   kubectl: Kubectl;

@@ -1,5 +1,6 @@
 // What a round is given, what it comes to, and how it fails.
-import type { RoundIntegrity, Store } from '../store/index.ts';
+import type { RoundIntegrity } from '../store/integrity.ts';
+import type { Store } from '../store/store.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import type { Interrupt } from '../process.ts';

@@ -4,7 +4,7 @@ import type { SampleThere } from '../hosts/messages.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { LoadResult, Noise, LinkTraffic, NetworkUse, PacketKind } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
-import type { ServerSample } from '../store/index.ts';
+import type { ServerSample } from '../store/points.ts';
 import { machineClock, type Clock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading, Throttling } from '../machine/usage.ts';
 import { setTimeout as delay } from 'node:timers/promises';

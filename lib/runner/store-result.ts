@@ -8,15 +8,14 @@ import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
+import { type RoundIntegrity, checkRounds } from '../store/integrity.ts';
 import {
-  type RoundIntegrity,
-  checkRounds,
   roundPoint,
   runPoint,
   sentencePoints,
   serverSamplePoints,
   tablePoints,
-} from '../store/index.ts';
+} from '../store/points.ts';
 import { quoteString } from '../store/line-protocol.ts';
 import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/variants.ts';

@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { toolVariable } from '../setup/tools.ts';
-import { atLeast } from '../setup/version.ts';
+import { atLeast } from '../setup/machine.ts';
 import type { Build } from './server.ts';
 
 /** How to ask a binary for its version. `pattern` finds it in the answer; `why`: what only the `oldest` and newer ones do. */

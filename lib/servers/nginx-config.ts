@@ -2,7 +2,7 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { atLeast } from '../setup/version.ts';
+import { atLeast } from '../setup/machine.ts';
 import { type ConfigLayer, mostMegabytes } from './config-layers.ts';
 import { type Inclusion, fromLine, readText } from './own/files.ts';
 import type { Build } from './server.ts';

@@ -1,7 +1,7 @@
 // nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine.
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { atLeast } from '../setup/version.ts';
+import { atLeast } from '../setup/machine.ts';
 import { composedOf, readLayers } from './config-layers.ts';
 import {
   bareWord,

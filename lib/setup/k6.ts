@@ -17,9 +17,8 @@ import { filesBelow, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../lock-file.ts';
 import { causeLine } from '../process.ts';
-import { findAll, isExecutableFile, type Machine } from './machine.ts';
+import { type Machine, atLeast, findAll, isExecutableFile } from './machine.ts';
 import { run } from './run.ts';
-import { atLeast } from './version.ts';
 
 const buildsKept = 2;
 

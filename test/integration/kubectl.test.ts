@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findKubectl } from '../../lib/kubernetes/kubectl.ts';
-import { configMap } from '../../lib/kubernetes/manifest.ts';
+import { configMap } from '../../lib/kubernetes/manifests.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { openApiServer, type ApiServer } from '../fixtures/api-server.ts';
 import { printed } from '../fixtures/manifests.ts';

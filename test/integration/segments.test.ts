@@ -14,7 +14,7 @@ import type { LoadResult } from '../../lib/result/result.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { readRecord } from '../../lib/store/record.ts';
+import { readRecord } from '../../lib/store/integrity.ts';
 import { release } from '../fixtures/pods.ts';
 import { useServers } from '../fixtures/servers.ts';
 import path from 'node:path';

@@ -4,8 +4,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild, type Child } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { checkRounds, openStore, type RoundIntegrity, type Store } from '../../lib/store/index.ts';
-import { readRecord, recordedLine } from '../../lib/store/record.ts';
+import {
+  type RoundIntegrity,
+  checkRounds,
+  readRecord,
+  recordedLine,
+} from '../../lib/store/integrity.ts';
+import { type Store, openStore } from '../../lib/store/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';

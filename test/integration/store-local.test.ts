@@ -18,7 +18,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
-import { openStore, type Store } from '../../lib/store/index.ts';
+import { type Store, openStore } from '../../lib/store/store.ts';
 import { line } from '../../lib/store/line-protocol.ts';
 import { lockFile } from '../../lib/lock-file.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
@@ -233,7 +233,7 @@ it('does not come back after close', async () => {
 it('leaves no influxd behind when the runner is killed, and the next run starts at once', async () => {
   const folder = newFolder();
   const script = join(folder, '..', 'runner.mts');
-  const storeModule = fileURLToPath(new URL('../../lib/store/index.ts', import.meta.url));
+  const storeModule = fileURLToPath(new URL('../../lib/store/store.ts', import.meta.url));
   writeFileSync(
     script,
     `

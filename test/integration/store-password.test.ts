@@ -13,8 +13,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { lockFile } from '../../lib/lock-file.ts';
 import { startChild } from '../../lib/process.ts';
-import { openStore } from '../../lib/store/index.ts';
-import { influxdConfig } from '../../lib/store/influxd-config.ts';
+import { influxdConfig, openStore } from '../../lib/store/store.ts';
 import { refused, statusesFor, useLocalStore } from '../fixtures/local-store.ts';
 
 const local = useLocalStore();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
-import type { Store } from '../../lib/store/index.ts';
+import type { Store } from '../../lib/store/store.ts';
 import { checkResult, resultJson } from '../../lib/result/result.ts';
 import {
   newOut,

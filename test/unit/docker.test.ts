@@ -8,9 +8,9 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
-import { aptPackages } from '../../lib/setup/packages.ts';
+import { aptPackages } from '../../lib/setup/tools.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { atLeast } from '../../lib/setup/version.ts';
+import { atLeast } from '../../lib/setup/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 interface Service {

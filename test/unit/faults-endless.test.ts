@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { readSource } from '../../lib/cli/sides.ts';
 import { UserError } from '../../lib/errors.ts';
-import { connect } from '../../lib/hosts/ssh.ts';
+import { connect } from '../../lib/hosts/agent-connection.ts';
 import { bodyOfFile } from '../../lib/scenario/load/flags.ts';
 import { readPageList } from '../../lib/scenario/pages.ts';
 import { serverBuild } from '../../lib/servers/build.ts';

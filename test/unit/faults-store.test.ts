@@ -2,7 +2,8 @@
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { checkRounds, openStore, type Store } from '../../lib/store/index.ts';
+import { checkRounds } from '../../lib/store/integrity.ts';
+import { type Store, openStore } from '../../lib/store/store.ts';
 import { listening } from '../fixtures/listening.ts';
 
 /** A store whose InfluxDB takes all that is written. Queries get the answer, once it has been opened; without one they hang. */

@@ -4,8 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { dashboardUrl } from '../../lib/cli/grafana.ts';
-import { findGrafana } from '../../lib/grafana/start.ts';
-import { writeGrafanaFiles } from '../../lib/grafana/settings.ts';
+import { findGrafana, writeGrafanaFiles } from '../../lib/grafana/start.ts';
 import { script, testMachine, type TestMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

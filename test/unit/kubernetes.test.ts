@@ -4,10 +4,15 @@ import path from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
-import { configMap, dnsLabel } from '../../lib/kubernetes/manifest.ts';
-import { imageVersions } from '../../lib/kubernetes/server.ts';
-import type { ClusterObject, ContainerStatus, Kubectl } from '../../lib/kubernetes/kubectl.ts';
-import { lastWords, podTrouble, podWords } from '../../lib/kubernetes/pods.ts';
+import { configMap, dnsLabel, imageVersions } from '../../lib/kubernetes/manifests.ts';
+import {
+  type ClusterObject,
+  type ContainerStatus,
+  type Kubectl,
+  lastWords,
+  podTrouble,
+  podWords,
+} from '../../lib/kubernetes/kubectl.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { printed } from '../fixtures/manifests.ts';

@@ -2,14 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { errorLine, newPackages } from '../../lib/setup/apt.ts';
+import { ensureTools, errorLine, newPackages } from '../../lib/setup/tools.ts';
 import { delaylinkBeside, findGo } from '../../lib/setup/k6.ts';
-import { thisMachine } from '../../lib/setup/machine.ts';
+import { Progress, atLeast, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { Progress } from '../../lib/setup/progress.ts';
 import { run, type Finished } from '../../lib/setup/run.ts';
-import { ensureTools } from '../../lib/setup/tools.ts';
-import { atLeast } from '../../lib/setup/version.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
 import { main } from '../commands.ts';
 

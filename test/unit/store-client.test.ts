@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
-import { openStore } from '../../lib/store/influxd.ts';
+import { openStore } from '../../lib/store/store.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 

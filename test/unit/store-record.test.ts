@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { parsePoint, readRecord, recordedLine } from '../../lib/store/record.ts';
+import { parsePoint, readRecord, recordedLine } from '../../lib/store/integrity.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 function sample(data: object, metric = 'loadgen_requests'): string {

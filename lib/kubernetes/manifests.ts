@@ -1,0 +1,511 @@
+// The common parts of the manifests of servers and loads.
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { join } from 'node:path';
+import { UserError } from '../errors.ts';
+import { filesBelow, inTemporaryFolder } from '../files.ts';
+import { type LoadPlan, loadPlanVariable } from '../k6/load-plan.ts';
+import { present } from '../present.ts';
+import { dividedPlan } from '../runner/generators.ts';
+import { loadPlanFor, writePageFiles } from '../runner/k6-plan.ts';
+import { compileScript, ownVariables } from '../runner/k6.ts';
+import type { PlannedVariant } from '../runner/plan.ts';
+import type { Load } from '../scenario/load.ts';
+import { shownHeaders } from '../scenario/load/flags.ts';
+import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
+import {
+  type RunnableVariant,
+  fitVariantLoad,
+  isConfigured,
+  isOwn,
+  networkOf,
+  pageOf,
+} from '../scenario/variants.ts';
+import { certificateArgs } from '../servers/certificate.ts';
+import { copyDocroot } from '../servers/docroot.ts';
+import { type Build, composeFor, workersFor } from '../servers/index.ts';
+import { filesNeeded } from '../servers/rights.ts';
+import { type Influx, ownOutput } from '../store/client.ts';
+
+/** An object of Kubernetes, as kubectl takes it. */
+export interface Manifest {
+  apiVersion: string;
+  kind: string;
+  metadata: {
+    name: string;
+    namespace?: string | undefined;
+    labels: Readonly<Record<string, string>>;
+  };
+  [part: string]: unknown;
+}
+
+export interface ConfigMap extends Manifest {
+  data: Record<string, string>;
+}
+
+/** Cores of a container, and memory in Kubernetes' notation (512Mi). */
+export interface Resources {
+  cores: number;
+  memory: string;
+}
+
+/** The settings of a run for all of its manifests. */
+export interface ClusterRun {
+  run: string;
+  scenario: Scenario;
+  image: string;
+  namespace: string | undefined;
+  /** Of each server. */
+  server: Resources;
+  /** Of each generator. */
+  generator: Resources;
+  generators: number;
+  /** As the cluster reaches it: for samples, and where generators meet. */
+  influx: Influx;
+  /** The Secret with its username and password; undefined: it needs none. */
+  influxSecret: string | undefined;
+  durationSeconds: number | undefined;
+  /** The operator deletes what it made, logs too, once the load is over. */
+  cleanup: boolean;
+}
+
+/** The image's user. */
+const user = 1000;
+
+/** No root, and none of its rights, as clusters' rules may demand. */
+export const podSecurity = {
+  runAsNonRoot: true,
+  runAsUser: user,
+  runAsGroup: user,
+  fsGroup: user,
+  seccompProfile: { type: 'RuntimeDefault' },
+};
+export const containerSecurity = {
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+};
+
+/** Equal requests and limits in whole cores: so a node may give the container cores of its own. */
+export function resourcesOf({ cores, memory }: Resources): {
+  requests: Record<string, string>;
+  limits: Record<string, string>;
+} {
+  const both = { cpu: String(cores), memory };
+  return { requests: both, limits: { ...both } };
+}
+
+/**
+ * The text as a name of a Service (RFC 1035) or value of a label: without the characters that do not fit, and with a hash in their place.
+ * @param most characters; Kubernetes takes 63
+ */
+export function dnsLabel(text: string, most = 63): string {
+  const plain = text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+    .replace(/^(?![a-z])/, 'n-');
+  if (plain === text && plain.length <= most) return plain;
+  const digits = shortHash(text);
+  return `${plain.slice(0, most - digits.length - 1).replace(/-+$/, '')}-${digits}`;
+}
+
+export function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}
+
+/** Identifies a run in names and labels. */
+export function runId(run: string): string {
+  return shortHash(run);
+}
+
+/** The texts of the files that `make` puts into a temporary folder, by their paths in it, sorted. */
+export async function filesMade(
+  make: (folder: string) => Promise<unknown>,
+): Promise<{ file: string; text: string }[]> {
+  return inTemporaryFolder('bakeoff-k8s-', async (folder) => {
+    await make(folder);
+    return Promise.all(
+      (await filesBelow(folder)).map(async (file) => ({
+        file,
+        text: await readFile(path.join(folder, file), 'utf8'),
+      })),
+    );
+  });
+}
+
+const mostBytes = 1024 ** 2;
+
+/** Throws UserError where it is larger than a cluster takes. */
+export function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
+  const bytes = Object.entries(data).reduce(
+    (sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text),
+    0,
+  );
+  if (bytes > mostBytes)
+    throw new UserError(
+      `${metadata.name}: its files are ${bytes} bytes, and a ConfigMap holds ${mostBytes}: take fewer or smaller pages`,
+    );
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
+}
+
+// A variant's server in a cluster: its config and pages, the Deployment that runs it, and its Service.
+/** The servers of the project's image, which docker/Dockerfile installs. */
+export const imageVersions: Readonly<Record<ServerName, string>> = {
+  nginx: '1.22.1',
+  h2o: '2.2.5',
+  nghttpd: '1.52.0',
+};
+
+const port = 8080;
+
+/** Folders in the container. */
+const places = {
+  given: '/bakeoff/given',
+  docroot: '/bakeoff/www',
+  tls: '/bakeoff/tls',
+  temp: '/tmp',
+};
+const certificate = `${places.tls}/localhost.pem`;
+
+/** k6-operator's labels of its generators, which must not be on a server's node. */
+const generators = { app: 'k6', runner: 'true' };
+
+/** A name for an object of one variant. @param id distinguishes runs, or rounds */
+export function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
+  return `${dnsLabel(`${scenario.name}-${name}`, 40)}-${id}`;
+}
+
+/** Labels of a variant's objects in a run. */
+export function labelsOf(
+  { run, scenario }: ClusterRun,
+  variant: RunnableVariant,
+  part: 'server' | 'load',
+): Record<string, string> {
+  return {
+    'bakeoff/part': part,
+    'bakeoff/run': runId(run),
+    'bakeoff/scenario': dnsLabel(scenario.name),
+    'bakeoff/variant': dnsLabel(variant.name),
+  };
+}
+
+/**
+ * The manifests of a variant's server, and its origin in the cluster. Throws UserError for own configs, pages, builds, commands,
+ * addresses and networks.
+ */
+export async function serverManifests(
+  clusterRun: ClusterRun,
+  { variant, load }: PlannedVariant,
+  round: number,
+): Promise<{ manifests: Manifest[]; origin: string }> {
+  const { run, scenario, image, namespace, server: resources } = clusterRun;
+  const spec = shippedServer(scenario, variant);
+  const page = pageOf(scenario, variant);
+  const name = variantName(scenario, variant, runId(run));
+  const labels = labelsOf(clusterRun, variant, 'server');
+  const metadata = { name, namespace, labels };
+  // No more: a node's limit is not known here.
+  const limit = filesNeeded(spec.fileLimit, load.connections);
+  const build: Build = { version: imageVersions[spec.name], answer: '' };
+  const config = await composeFor(
+    spec,
+    {
+      address: '0.0.0.0',
+      port,
+      workers: workersFor(spec, resources.cores, false),
+      fileLimit: limit,
+      docroot: places.docroot,
+      temp: places.temp,
+      certificateFile: () => Promise.resolve(certificate),
+    },
+    build,
+  );
+  const pages = await pagesOf(page, variant.name);
+  const files = [
+    { key: config.fileName, path: config.fileName, text: config.text },
+    ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: file, text })),
+  ];
+  const container = {
+    image,
+    securityContext: { ...containerSecurity, readOnlyRootFilesystem: true },
+    resources: resourcesOf(resources),
+  };
+  const deployment = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata,
+    spec: {
+      replicas: 1,
+      strategy: { type: 'Recreate' },
+      selector: { matchLabels: labels },
+      template: {
+        // A change starts the server anew.
+        metadata: { labels, annotations: { 'bakeoff/round': String(round) } },
+        spec: {
+          automountServiceAccountToken: false,
+          securityContext: podSecurity,
+          affinity: {
+            // All servers on one node, without generators.
+            podAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: [
+                onOneHost({ 'bakeoff/part': 'server', 'bakeoff/run': runId(run) }),
+              ],
+            },
+            podAntiAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: [onOneHost(generators)],
+            },
+          },
+          initContainers: [
+            // A ConfigMap mounts links to links, which a server would follow at each request.
+            {
+              ...container,
+              name: 'pages',
+              command: ['cp', '-rL', `${places.given}/www/.`, places.docroot],
+              volumeMounts: [mount('given', true), mount('docroot')],
+            },
+            ...(config.tls
+              ? [
+                  {
+                    ...container,
+                    name: 'certificate',
+                    command: ['openssl', ...certificateArgs(certificate)],
+                    volumeMounts: [mount('tls'), mount('temp')],
+                  },
+                ]
+              : []),
+          ],
+          containers: [
+            {
+              ...container,
+              name: 'server',
+              command: [
+                'prlimit',
+                `--nofile=${limit}:${limit}`,
+                '--',
+                spec.name,
+                ...config.args(`${places.given}/${config.fileName}`),
+              ],
+              ports: [{ containerPort: port }],
+              // No probes once it is up.
+              startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
+              volumeMounts: [
+                mount('given', true),
+                mount('docroot', true),
+                ...(config.tls ? [mount('tls', true)] : []),
+                mount('temp'),
+              ],
+            },
+          ],
+          // A container's first process may ignore the signal.
+          terminationGracePeriodSeconds: 5,
+          volumes: [
+            {
+              name: 'given',
+              configMap: { name, items: files.map(({ key, path: file }) => ({ key, path: file })) },
+            },
+            ...(config.tls ? ['docroot', 'tls', 'temp'] : ['docroot', 'temp']).map((volume) => ({
+              name: volume,
+              emptyDir: {},
+            })),
+          ],
+        },
+      },
+    },
+  };
+  // Without a cluster IP the load goes to the pod, not through a proxy.
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata,
+    spec: { clusterIP: 'None', selector: labels, ports: [{ port }] },
+  };
+  const given = configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text])));
+  return {
+    manifests: [given, deployment, service],
+    origin: `${config.tls ? 'https' : 'http'}://${name}:${port}`,
+  };
+}
+
+function onOneHost(matchLabels: Record<string, string>): object {
+  return { labelSelector: { matchLabels }, topologyKey: 'kubernetes.io/hostname' };
+}
+
+function mount(name: keyof typeof places, readOnly = false): object {
+  return { name, mountPath: places[name], ...(readOnly ? { readOnly } : {}) };
+}
+
+function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
+  const { name, server } = variant;
+  const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run`;
+  if (!isConfigured(server))
+    throw new UserError(
+      `${only}, and this is ${server.name === 'command' ? 'a command' : 'an address'}: leave it out with --variants`,
+      2,
+    );
+  const own =
+    isOwn(server) || server.config.some((file) => path.isAbsolute(file))
+      ? 'config'
+      : server.binary !== undefined
+        ? 'build'
+        : undefined;
+  if (own !== undefined)
+    throw new UserError(
+      `${only}, and this is a ${own} of your own: leave it out with --variants`,
+      2,
+    );
+  if (networkOf(scenario, variant) !== undefined)
+    throw new UserError(
+      `${name}: has a network of its own, and a cluster has its one: leave it out with --variants, or take another scenario`,
+      2,
+    );
+  return server;
+}
+
+/** The files of the page's docroot, in www/. Throws UserError for a person's own docroot. */
+async function pagesOf(
+  { docroot }: Page,
+  variant: string,
+): Promise<{ file: string; text: string }[]> {
+  if (docroot === undefined || path.isAbsolute(docroot))
+    throw new UserError(
+      `${variant}: in a cluster only shipped pages are served: leave it out with --variants`,
+      2,
+    );
+  return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));
+}
+
+// A variant's load in a cluster, as k6-operator's TestRun.
+/** The operator starts all generators one after the other; dividedPlan adds that to the longest time. */
+const withinSeconds = 50;
+
+const scriptFile = 'script.js';
+
+/** The load of a variant, fitted to the cores of all generators together. Throws UserError for a search, or a load with credentials. */
+export function loadHere(
+  { scenario, generators, generator, durationSeconds }: ClusterRun,
+  variant: RunnableVariant,
+): Load {
+  if (scenario.within !== undefined)
+    throw new UserError(
+      `${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`,
+      2,
+    );
+  const load = fitVariantLoad(scenario, variant, {
+    generatorCores: generators * generator.cores,
+    exact: false,
+    quick: false,
+    ...present({ durationSeconds }),
+  });
+  const secret = Object.entries(shownHeaders(load.headers ?? {})).find(
+    ([header, value]) => value !== load.headers?.[header],
+  )?.[0];
+  if (secret !== undefined)
+    throw new UserError(
+      `${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`,
+      2,
+    );
+  return load;
+}
+
+/** The ConfigMap with the script and its lists of pages, of all variants. Throws UserError when it is too large. */
+export async function scriptManifest({ run, scenario, namespace }: ClusterRun): Promise<Manifest> {
+  const files = await filesMade(async (folder) => {
+    await compileScript(join(folder, scriptFile));
+    await writePageFiles(scenario, folder);
+  });
+  const metadata = {
+    name: scriptName(run),
+    namespace,
+    labels: { 'bakeoff/part': 'script', 'bakeoff/run': runId(run) },
+  };
+  return configMap(metadata, Object.fromEntries(files.map(({ file, text }) => [file, text])));
+}
+
+function scriptName(run: string): string {
+  return `bakeoff-script-${runId(run)}`;
+}
+
+/**
+ * A variant's load, divided among all generators: its plan in a ConfigMap, and its TestRun (k6.io/v1alpha1, as of k6-operator v1.6.0),
+ * with a name and labels of their own.
+ * @param origin of the server
+ * @throws UserError for a load that cannot be divided among so many
+ */
+export function loadManifests(
+  clusterRun: ClusterRun,
+  { variant, load }: PlannedVariant,
+  origin: string,
+  round: number,
+): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
+  const { run, scenario, generators, namespace, influx } = clusterRun;
+  // Shared cores, so that no thread spins: its container would soon be out of CPU time.
+  const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
+  const one = loadPlanFor(
+    { run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } },
+    { sides: [{ variant, load }] },
+    round,
+    [{ url: origin + pageOf(scenario, variant).path }],
+  );
+  const plan = dividedPlan(one, generators, {
+    url: influx.url,
+    database: influx.database,
+    withinSeconds,
+  });
+  const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
+  const labels = { ...labelsOf(clusterRun, variant, 'load'), 'bakeoff/round': String(round) };
+  const metadata = { name, namespace, labels };
+  const planFile = 'load.json';
+  const manifests = [
+    configMap(metadata, { [planFile]: JSON.stringify(plan) }),
+    {
+      apiVersion: 'k6.io/v1alpha1',
+      kind: 'TestRun',
+      metadata,
+      spec: {
+        parallelism: generators,
+        // Each on a node of its own.
+        separate: true,
+        script: { configMap: { name: scriptName(run), file: scriptFile } },
+        arguments: ownOutput(influx)
+          .out.map((out) => `--out ${out}`)
+          .join(' '),
+        ...(clusterRun.cleanup ? { cleanup: 'post' } : {}),
+        runner: {
+          image: clusterRun.image,
+          // The initializer has it, too.
+          metadata: { labels },
+          resources: resourcesOf(clusterRun.generator),
+          securityContext: podSecurity,
+          containerSecurityContext: containerSecurity,
+          env: environment(plan, { name, key: planFile }, clusterRun),
+        },
+        starter: { metadata: { labels } },
+      },
+    },
+  ];
+  return { plan, name, labels, manifests };
+}
+
+type Variable = { name: string; value: string } | { name: string; valueFrom: object };
+
+function environment(
+  plan: LoadPlan,
+  planAt: { name: string; key: string },
+  { influx, influxSecret }: ClusterRun,
+): Variable[] {
+  const { K6_INFLUXDB_USERNAME: _, K6_INFLUXDB_PASSWORD: __, ...settings } = ownOutput(influx).env;
+  const secret = (variable: string, key: string): Variable[] =>
+    influxSecret === undefined
+      ? []
+      : [{ name: variable, valueFrom: { secretKeyRef: { name: influxSecret, key } } }];
+  return [
+    ...Object.entries({ ...ownVariables(plan), ...settings }).map(([name, value]): Variable =>
+      name === loadPlanVariable
+        ? { name, valueFrom: { configMapKeyRef: planAt } }
+        : { name, value },
+    ),
+    ...secret('K6_INFLUXDB_USERNAME', 'username'),
+    ...secret('K6_INFLUXDB_PASSWORD', 'password'),
+  ];
+}
