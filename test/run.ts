@@ -80,25 +80,24 @@ class TestRun {
   }
 
   /**
-   * Most tests wait for servers and for time to pass, so four lanes share two cores. Tests that need the machine to
+   * Most tests wait for servers and for time to pass, so five lanes share two cores. Tests that need the machine to
    * themselves come last.
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
+    const { code } = await this.#run({ before: ownNetwork, command: 'true', args: [] });
+    const apart = code === 0 ? ownNetwork : [];
     const tools = this.#tools(chosen);
     const go = tools.then(() => this.#go(chosen));
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
-    const { code } = await this.#run({ before: ownNetwork, command: 'true', args: [] });
-    const inOwnNetwork = code === 0;
-
     const waiting = [
       ...(chosen.has('integration') ? [...shards('runs', 12), ...shards('integration', 8)] : []),
       ...(chosen.has('rare') ? shards('rare', 3) : []),
     ];
-    const lanes = [go, unit, tools, tools].map(async (before) => {
+    const lanes = [go, unit, tools, tools, tools].map(async (before) => {
       await before;
       if (!(await tools)) return;
       for (let shard = waiting.shift(); shard !== undefined; shard = waiting.shift())
-        await this.#vitest(shard, shard.project === 'runs' && inOwnNetwork ? ownNetwork : []);
+        await this.#vitest(shard, shard.project === 'integration' ? [] : apart);
     });
     for (const lane of await Promise.allSettled(lanes))
       if (lane.status === 'rejected') throw lane.reason;
@@ -139,6 +138,9 @@ class TestRun {
         true,
       );
       await this.#command('go vet', { ...inModule, args: ['vet', ...flags, './...'] });
+      // A module of its own, so that its dependencies are not those of the k6 build.
+      const staticcheck = ['-modfile=../test/staticcheck/go.mod', 'staticcheck', './...'];
+      await this.#command('staticcheck', { ...inModule, args: ['tool', ...staticcheck] });
       await this.#goTest('go test', { ...inModule, args: [...test, '-v', './...'] });
     }
     if (!rare) return;
