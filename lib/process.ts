@@ -203,17 +203,13 @@ export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
 }
 
 /**
- * Does the work with the signals taken over. The first one prints the line `ending` and aborts. The second one, half a second later or
+ * Takes over the signals until `release`. The first one prints the line `ending` and aborts. The second one, half a second later or
  * more, kills all guarded groups and exits with 130; the kernel then sends TERM to other children (InfluxDB).
- * @throws what the work throws, or Interrupted after a signal
  */
-export async function underSignals<T>(
-  ending: string,
-  work: (interrupt: Interrupt) => Promise<T>,
-): Promise<T> {
+export function takeSignals(ending: string): { interrupt: Interrupt; release(): void } {
   const controller = new AbortController();
   const { signal } = controller;
-  // All servers of a group listen to it while they start.
+  // Each server of a group listens to it while it starts.
   setMaxListeners(0, signal);
   const groups = new Set<number>();
   let firstAtMs = 0;
@@ -238,13 +234,27 @@ export async function underSignals<T>(
   }
 
   for (const name of signals) process.on(name, handle);
+  return {
+    interrupt: { signal, guard },
+    release() {
+      for (const name of signals) process.off(name, handle);
+    },
+  };
+}
+
+/** Does the work between takeSignals and release. Throws Interrupted after a signal, or what the work throws. */
+export async function underSignals<T>(
+  ending: string,
+  work: (interrupt: Interrupt) => Promise<T>,
+): Promise<T> {
+  const { interrupt, release } = takeSignals(ending);
   try {
-    return await work({ signal, guard });
+    return await work(interrupt);
   } catch (error) {
-    signal.throwIfAborted();
+    interrupt.signal.throwIfAborted();
     throw error;
   } finally {
-    for (const name of signals) process.off(name, handle);
+    release();
   }
 }
 

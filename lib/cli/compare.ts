@@ -1,9 +1,7 @@
 // npm run compare: two sides or more, as they are.
 import { UserError } from '../errors.ts';
 import { check, givenName } from '../form.ts';
-import { wrapLines } from '../report/table.ts';
 import { makePlan } from '../runner/make-plan.ts';
-import { explainFailure } from '../runner/results-folder.ts';
 import type { ServerSpec, Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import {
@@ -18,8 +16,8 @@ import {
   type Side,
 } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
-import { onHosts, begin, endBegun, perform } from './perform.ts';
-import { outputWidth } from './run-output.ts';
+import { begin, getTools, openDatabase, openRun, runPlan } from './run.ts';
+import { report, say } from './run-output.ts';
 import { startSides, type Tried } from './start-sides.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 import { readFile, realpath } from 'node:fs/promises';
@@ -66,47 +64,25 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const asked = readAsked(words, given);
   const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
-  return onHosts(
+  const run = await openRun(
     options,
-    {},
     given.map(({ source }) => source.kind),
-    async (cores, hosts) => {
-      const sides = sidesOf(given, asked, cores);
-      const same = await sameSides(sides, launch);
-      return perform(
-        {
-          servers: sides.map(specOf),
-          cores,
-          ...hosts,
-          async prepare(binaries, interrupt) {
-            const begun = await begin(options.out, called);
-            try {
-              const tried = await startSides(
-                sides,
-                specOf,
-                { binaries, host: hosts.host, cores },
-                options,
-                begun,
-                interrupt,
-              );
-              const { scenario, said } = comparisonOf(tried, launch, same, called);
-              for (const line of wrapLines(said, outputWidth(options)))
-                (options.json ? console.error : console.log)(line);
-              return {
-                draft: makePlan(scenario, scenario.variants, cores, { ...options, exact: false }),
-                begun,
-              };
-            } catch (error) {
-              const explained = await explainFailure(begun.folder, error);
-              await endBegun(begun);
-              throw explained;
-            }
-          },
-        },
-        options,
-      );
-    },
   );
+  try {
+    const sides = sidesOf(given, asked, run.cores);
+    const same = await sameSides(sides, launch);
+    const ready = await getTools(run, sides.map(specOf), options);
+    const begun = await begin(run, options.out, called);
+    const tried = await startSides(sides, specOf, ready, options, begun);
+    const { scenario, said } = comparisonOf(tried, launch, same, called);
+    say(options, said);
+    const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
+    const storing = await openDatabase(ready, draft, options);
+    const outcome = await runPlan(storing, draft, options, [], begun);
+    return await report(outcome, options);
+  } finally {
+    await run.close();
+  }
 }
 
 const help = [

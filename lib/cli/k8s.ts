@@ -36,13 +36,12 @@ import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { createRunProgress } from '../report/terminal.ts';
 import { headingLines } from '../report/heading.ts';
-import { wrapLines } from '../report/table.ts';
 import type { Environment } from '../result/result.ts';
 import type { Plan } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runRounds } from '../runner/run.ts';
 import type { Variant } from '../scenario/model.ts';
-import { headingOf, outputWidth, progressEvents, report } from './run-output.ts';
+import { headingOf, progressEvents, report, say } from './run-output.ts';
 
 /** Of a run that is made from here. */
 const applyFlags = {
@@ -273,7 +272,6 @@ async function measured(
   }: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
 ): Promise<number> {
   const { run, scenario, image, server, generator, generators } = clusterRun;
-  const print = options.json ? console.error : console.log;
   const progress = createRunProgress(process.stderr);
   const cores = {
     serverCpus: Array.from({ length: server.cores }, (_, cpu) => cpu),
@@ -323,12 +321,7 @@ async function measured(
         coreNotes: [cpuNote],
         cluster: cluster.facts,
       };
-      print(
-        wrapLines(
-          [...headingLines(headingOf(plan, environment)), cpuNote],
-          outputWidth(options),
-        ).join('\n'),
-      );
+      say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
       return await runRounds(
         { plan, folder, store, interrupt, runGroup: cluster.runGroup },
         environment,
@@ -340,5 +333,5 @@ async function measured(
       await cluster.close();
     }
   })();
-  return report(outcome, folder, options, print);
+  return report({ ...outcome, folder }, options);
 }

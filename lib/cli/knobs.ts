@@ -1,23 +1,23 @@
-// npm run knobs: which of the usual advice does anything for a person's config, on this machine.
+// npm run knobs: finds out which of the usual advice does anything for a config, on this machine.
 import { UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
 import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
-import { changeLines, type Change } from '../servers/own/changes.ts';
-import { layable, type Layable } from '../servers/own/own-config.ts';
 import {
   gain,
   helpful,
+  planOf,
   product,
   ranked,
   rankingTable,
   rightAsItIs,
-  worthACloserLook,
-  planOf,
   serverWith,
-  type Effect,
+  worthACloserLook,
   type AsItIs,
   type Changed,
+  type Effect,
 } from '../knobs/ranking.ts';
+import type { Cores } from '../machine/cores.ts';
+import { unknownWord } from '../nearest.ts';
 import {
   limitLines,
   measuredChange,
@@ -27,16 +27,17 @@ import {
   warningLines,
 } from '../report/sentences.ts';
 import { terminalTable, wrapLines } from '../report/table.ts';
-import { divideCores, type Cores } from '../machine/cores.ts';
-import type { PlanOptions } from '../runner/make-plan.ts';
-import type { PlanDraft } from '../runner/plan.ts';
-import { readProcessors } from '../machine/processors.ts';
 import type { Comparison, Result } from '../result/result.ts';
+import type { PlanDraft } from '../runner/plan.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
 import { pagePaths } from '../scenario/pages.ts';
-import { unknownWord } from '../nearest.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
+import { changeLines } from '../servers/own/changes.ts';
+import { layable, type Layable } from '../servers/own/own-config.ts';
 import { typed } from '../setup/paths.ts';
+import { getTools, openDatabase, openRun, runPlan, type ReadyRun } from './run.ts';
+import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
+import { report, say, terminalOf } from './run-output.ts';
 import {
   askedFlags,
   namesOf,
@@ -47,12 +48,10 @@ import {
   serverOf,
   sidesOf,
   type Side,
+  type Source,
 } from './sides.ts';
-import { perform, type ServerBinaries } from './perform.ts';
-import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
-import { terminalOf } from './run-output.ts';
-import { tryOnce, type Tried } from './start-sides.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { tryOnce } from './start-sides.ts';
+import { printHelp, readWords, type Flag, type Words } from './words.ts';
 
 /** Of a run that has three parts these would mean something else in each, or nothing. */
 const {
@@ -98,17 +97,111 @@ const help = [
 /** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
 export async function knobsCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, knobFlags);
-  const { positionals, flags } = words;
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
     printHelp(help, knobFlags);
     return options.help ? 0 : 2;
   }
-  if (flags.has('list')) {
+  if (words.flags.has('list')) {
     printHelp(catalogueLines());
     return 0;
   }
-  const [given, extra] = positionals;
+  const config = await readConfig(words, options);
+  const run = await openRun(options, []);
+  try {
+    const asked = readKnobsAsked(words, config, run.cores);
+    const ready = await getTools(run, [asked.server], options);
+    const trial = await tryKnobs(ready, asked, options);
+    say(options, trialLines(trial));
+    const all = [...trial.changed.values()];
+    if (all.length === 0)
+      throw new UserError(
+        `no knob of the catalogue applies to ${asked.side.given} under this load: nothing is compared`,
+      );
+
+    const firstPlan = trial.plan(
+      'knobs',
+      'The usual advice, each alone, on',
+      all,
+      lookSeconds.first,
+    );
+    const storing = await openDatabase(ready, firstPlan, options);
+    const measure = (plan: PlanDraft) => runPlan(storing, plan, options, ['fewer --knobs']);
+    const first = await measure(firstPlan);
+    const looked = ranked([...trial.changed.keys()], first.result);
+    await report(first, options, lookLines(first.result, looked, trial, options));
+
+    const close = worthACloserLook(looked, mostCloser);
+    let effects = looked;
+    let closer: Result | undefined;
+    if (close.length > 0) {
+      say(options, ['', `A closer look at ${namesIn(close)}:`]);
+      const changed = close.map((one) => trial.changed.get(one) as Changed);
+      const again = await measure(
+        trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
+      );
+      closer = again.result;
+      effects = ranked([...trial.changed.keys()], first.result, closer);
+      const seen = effects.filter((one) => one.closer);
+      await report(again, options, lookLines(closer, seen, trial, options));
+    }
+
+    const { chosen, said } = helpful(effects, {
+      asItIs: trial.asItIs.page.bodyBytes,
+      of: (one) => (trial.changed.get(one) as Changed).page.bodyBytes,
+    });
+    say(options, ['', ...said]);
+    const { changes } = trial.lay(chosen);
+    let together: Result | undefined;
+    if (chosen.length === 0)
+      say(options, [
+        'None of the usual advice helps this config here: there is nothing to verify.',
+      ]);
+    else {
+      say(
+        options,
+        [
+          'What helps, together, in fresh rounds, since the best of many has had luck, too:',
+          ...chosen.map(({ name, laid: { lines } }) => `  ${name}: ${lines}`),
+        ],
+        Infinity,
+      );
+      const last = await measure(
+        trial.plan('knobs-together', 'What helps, together, on', [trial.with('together', chosen)]),
+      );
+      together = last.result;
+      const verified = verifiedLines(together, chosen, effects, asked.side.given);
+      await report(last, options, [
+        ...wrapLines(
+          [...aroundLines(together), ...verified, ...scopeLines(together)],
+          terminalOf(options).width,
+        ),
+        ...(together.comparisons[0]?.verdict === 'faster'
+          ? ['', 'To paste:', ...changeLines(changes)]
+          : []),
+      ]);
+    }
+    if (options.json) {
+      const runs = [first.result, closer, together].flatMap((one) => one?.run ?? []);
+      const [comparison] = together?.comparisons ?? [];
+      const verified =
+        comparison === undefined
+          ? null
+          : { knobs: chosen.map(({ name }) => name), changes, ...figuresOf(comparison) };
+      const json = knobsJson(config.file, runs, effects, trial.leftOut, verified);
+      process.stdout.write(`${JSON.stringify(json, undefined, 2)}\n`);
+    }
+    return 0;
+  } finally {
+    await run.close();
+  }
+}
+
+/** The config that the words name. Throws UserError. */
+async function readConfig(
+  { positionals: [given, extra] }: Words,
+  options: RunOptions,
+): Promise<OwnConfig & { given: string }> {
   if (given === undefined)
     throw new UserError(`knobs wants a config: ${typed('knobs')} nginx.conf`, 2);
   if (extra !== undefined)
@@ -118,23 +211,37 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
       'knobs tries values on this machine: leave --server-host and --generator-host out, and compare the config with the lines that help on the other host',
       2,
     );
-  const cores = divideCores(readProcessors(), {
-    server: options.serverCpus,
-    generator: options.generatorCpus,
-  });
   const source = await readSource(given);
   if (source.kind !== 'config')
     throw new UserError(
       `knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`,
       2,
     );
-  const { config } = source;
-  const wanted = wantedCandidates(config.server, flags.get('knobs'), cores);
-  const [name] = namesOf([{ source }]) as [string];
-  const sides = [{ name, given, source }];
+  return { ...source.config, given };
+}
+
+/** What the words ask for. `server`: the config as it is. */
+interface KnobsAsked {
+  config: OwnConfig;
+  side: Side;
+  server: ConfiguredServer;
+  wanted: readonly Candidate[];
+}
+
+function readKnobsAsked(
+  words: Words,
+  { given, ...config }: OwnConfig & { given: string },
+  cores: Cores,
+): KnobsAsked {
+  const source: Source = { kind: 'config', config };
+  const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
   const [side] = sidesOf(sides, readAsked(words, sides), cores) as [Side];
-  const server = serverOf(side, readLaunch(words, sides)(name)) as ConfiguredServer;
-  return new KnobsRun({ own: config, side, server, wanted, cores, options }).perform();
+  return {
+    config,
+    side,
+    server: serverOf(side, readLaunch(words, sides)(side.name)) as ConfiguredServer,
+    wanted: wantedCandidates(config.server, words.flags.get('knobs'), cores),
+  };
 }
 
 function catalogueLines(): string[] {
@@ -165,300 +272,186 @@ function wantedCandidates(
   return all.filter((one) => wanted.includes(one.name) || wanted.includes(one.knob.name));
 }
 
-/** What the person wants to know. `server`: the config as it is. */
-interface KnobsAsked {
-  own: OwnConfig;
-  side: Side;
-  server: ConfiguredServer;
-  wanted: readonly Candidate[];
-  cores: Cores;
-  options: RunOptions;
+/** The config as it is and with each knob, after each was started once. */
+interface Trial {
+  asItIs: AsItIs;
+  redirections: readonly string[];
+  /** With each knob that can be measured. */
+  changed: ReadonlyMap<Candidate, Changed>;
+  leftOut: readonly { name: string; why: string }[];
+  lay(chosen: readonly Candidate[]): ReturnType<Layable['lay']>;
+  with(name: string, chosen: readonly Candidate[]): Changed;
+  /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
+  plan(name: string, title: string, changed: readonly Changed[], lookSeconds?: number): PlanDraft;
 }
 
-/** What was found, run after run. */
-class KnobsRun {
-  readonly #asked: KnobsAsked;
-  readonly #changed = new Map<Candidate, Changed>();
-  readonly #leftOut: { name: string; why: string }[] = [];
-  /** These two once it is prepared. */
-  #config!: Layable;
-  #asItIs!: AsItIs;
-  #first: Result | undefined;
-  #closer: Result | undefined;
-  #together:
-    { chosen: readonly Candidate[]; changes: readonly Change[]; result?: Result } | undefined;
-
-  constructor(asked: KnobsAsked) {
-    this.#asked = asked;
-  }
-
-  async perform(): Promise<number> {
-    const code = await perform(
-      {
-        host: undefined,
-        generators: [],
-        servers: [this.#asked.server],
-        cores: this.#asked.cores,
-        shorterBy: ['fewer --knobs'],
-        prepare: (binaries, { signal }) => this.#prepare(binaries, signal),
-        show: (result) => this.#show(result),
-        next: () => this.#next(),
-      },
-      this.#asked.options,
-    );
-    if (this.#asked.options.json)
-      process.stdout.write(`${JSON.stringify(this.#json(), undefined, 2)}\n`);
-    return code;
-  }
-
-  #say(lines: readonly string[]): void {
-    if (lines.length > 0)
-      (this.#asked.options.json ? console.error : console.log)(lines.join('\n'));
-  }
-
-  /** Starts the config as it is, and with each knob that could mean anything. */
-  async #prepare(binaries: ServerBinaries, signal: AbortSignal): Promise<{ draft: PlanDraft }> {
-    const { own, side, server, wanted, cores, options } = this.#asked;
-    const { listen, given, load } = side;
-    const coreCount = cores.serverCpus.length;
-    const start = (spec: ConfiguredServer): Promise<Tried> =>
-      tryOnce(side, spec, { binaries, cores }, options, signal);
-    const tried = await start(server);
-    const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
-    this.#asItIs = { given, server, load, page };
-    this.#config = await layable(own, {
-      port: listen.port,
-      paths: pagePaths(side.page),
-      cores: coreCount,
-    });
-    const workers = server.workers === 'server-cores' ? coreCount : server.workers;
-    const build = await serverBuild(
-      own.server,
-      server.binary ?? (binaries[own.server] as string),
-      signal,
-    );
-    const { facts } = this.#config;
-    for (const candidate of wanted) {
-      const why =
-        whyNot(
-          candidate,
-          { facts, listen, load, bodyBytes: tried.answer.bytes, workers, build },
-          (laid) => this.#config.lay(laid),
-        ) ?? (await this.#start(candidate, start, signal));
-      if (why !== undefined) this.#leftOut.push({ name: candidate.name, why });
+/** Starts the config as it is, and with each wanted knob that may have an effect. */
+async function tryKnobs(
+  run: ReadyRun,
+  { config: own, side, server, wanted }: KnobsAsked,
+  options: RunOptions,
+): Promise<Trial> {
+  const { listen, given, load } = side;
+  const { signal } = run.interrupt;
+  const coreCount = run.cores.serverCpus.length;
+  const tried = await tryOnce(side, server, run, options);
+  const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
+  const asItIs: AsItIs = { given, server, load, page };
+  const config = await layable(own, {
+    port: listen.port,
+    paths: pagePaths(side.page),
+    cores: coreCount,
+  });
+  const lay: Trial['lay'] = (chosen) => config.lay(chosen.map(({ laid }) => laid));
+  const with_: Trial['with'] = (name, chosen) => ({
+    name,
+    laid: chosen.map(({ laid }) => laid),
+    workers: lay(chosen).workers,
+    page,
+  });
+  const binary = server.binary ?? (run.binaries[own.server] as string);
+  const here = {
+    facts: config.facts,
+    listen,
+    load,
+    bodyBytes: tried.answer.bytes,
+    workers: server.workers === 'server-cores' ? coreCount : server.workers,
+    build: await serverBuild(own.server, binary, signal),
+  };
+  const changed = new Map<Candidate, Changed>();
+  const leftOut: { name: string; why: string }[] = [];
+  for (const candidate of wanted) {
+    const { name } = candidate;
+    const why = whyNot(candidate, here, (laid) => config.lay(laid));
+    if (why !== undefined) {
+      leftOut.push({ name, why });
+      continue;
     }
-    this.#say([
-      ...redirectionLines([{ name: given, redirections: tried.redirections }]),
-      ...this.#leftOutLines(),
-    ]);
-    if (this.#changed.size === 0)
-      throw new UserError(
-        `no knob of the catalogue applies to ${given} under this load: nothing is compared`,
-      );
-    return {
-      draft: this.#plan(
-        'knobs',
-        'The usual advice, each alone, on',
-        [...this.#changed.values()],
-        lookSeconds.first,
-      ),
-    };
-  }
-
-  /** Returns why it cannot be measured, in the server's own words; otherwise it is one of those that are. */
-  async #start(
-    candidate: Candidate,
-    start: (spec: ConfiguredServer) => Promise<Tried>,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
-    const changed = this.#changedBy(candidate.name, [candidate]);
-    const { server, page } = this.#asItIs;
+    const one = with_(name, [candidate]);
     try {
-      const {
-        answer: { bytes },
-      } = await start(serverWith(server, changed));
-      this.#changed.set(candidate, { ...changed, page: { ...page, bodyBytes: Math.round(bytes) } });
-      return undefined;
+      const { answer } = await tryOnce(side, serverWith(server, one), run, options);
+      changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
-      return /does not accept it: (.*)$/m.exec(error.message)?.[1] ?? error.message;
+      const words = /does not accept it: (.*)$/m.exec(error.message)?.[1] ?? error.message;
+      leftOut.push({ name, why: words });
     }
   }
-
-  #changedBy(name: string, chosen: readonly Candidate[]): Changed {
-    const laid = chosen.map((one) => one.laid);
-    return { name, laid, workers: this.#config.lay(laid).workers, page: this.#asItIs.page };
-  }
-
-  /** @param lookSeconds of a look; absent: the usual time, which at a rate is what percentiles need */
-  #plan(name: string, title: string, changed: readonly Changed[], lookSeconds?: number): PlanDraft {
-    const asItIs = this.#asItIs;
-    const isLook = lookSeconds !== undefined && asItIs.load.rate === undefined;
-    const load = isLook
-      ? { ...asItIs.load, warmupSeconds: lookWarmupSeconds * (this.#asked.side.listen.tls ? 2 : 1) }
-      : asItIs.load;
-    const options: PlanOptions = {
-      ...(isLook ? { durationSeconds: lookSeconds } : {}),
-      ...this.#asked.options,
-      exact: false,
-    };
-    return planOf(name, title, { ...asItIs, load }, changed, this.#asked.cores, options);
-  }
-
-  #leftOutLines(): string[] {
-    const whys = new Map<string, string[]>();
-    for (const { name, why } of this.#leftOut) whys.set(why, [...(whys.get(why) ?? []), name]);
-    return wrapLines(
-      [...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`),
-      terminalOf(this.#asked.options).width,
-    );
-  }
-
-  #effects(): Effect[] {
-    return this.#first === undefined
-      ? []
-      : ranked([...this.#changed.keys()], this.#first, this.#closer);
-  }
-
-  #show(result: Result): string[] {
-    const terminal = terminalOf(this.#asked.options);
-    const around = [...partialLines(result), ...warningLines(result), ...limitLines(result)];
-    if (this.#together !== undefined) {
-      this.#together.result = result;
-      return [
-        ...wrapLines(
-          [...around, ...this.#togetherLines(this.#together.chosen, result), ...scopeLines(result)],
-          terminal.width,
-        ),
-        ...this.#pasteLines(result),
-      ];
-    }
-    if (this.#first === undefined) this.#first = result;
-    else this.#closer = result;
-    const effects = this.#effects().filter(({ closer }) => closer === (this.#closer !== undefined));
-    const had = new Set(
-      this.#leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])),
-    );
-    const right = rightAsItIs(effects, had).map(
-      ({ candidate: { name, knob }, comparison }) =>
-        `${knob.name} is right as it is: ${name} is ${measuredChange(comparison)}.`,
-    );
-    return [
-      ...terminalTable(rankingTable(effects, result), terminal),
-      '',
-      ...wrapLines([...around, ...right], terminal.width),
-    ];
-  }
-
-  /** After the first look the closer one, then all that helps together. */
-  #next(): PlanDraft | undefined {
-    if (this.#together !== undefined) return undefined;
-    const look = this.#closer === undefined ? worthACloserLook(this.#effects(), mostCloser) : [];
-    if (look.length > 0) {
-      this.#say([
-        '',
-        `A closer look at ${enumeration(
-          look.map(({ name }) => name),
-          'and',
-        )}:`,
-      ]);
-      return this.#plan(
-        'knobs-closer',
-        'A closer look at knobs on',
-        look.map((one) => this.#changed.get(one) as Changed),
-        lookSeconds.closer,
-      );
-    }
-    const { chosen, said } = helpful(this.#effects(), {
-      asItIs: this.#asItIs.page.bodyBytes,
-      of: (one) => (this.#changed.get(one) as Changed).page.bodyBytes,
-    });
-    this.#say(['', ...wrapLines(said, terminalOf(this.#asked.options).width)]);
-    if (chosen.length === 0) {
-      this.#say(['None of the usual advice helps this config here: there is nothing to verify.']);
-      return undefined;
-    }
-    this.#together = { chosen, changes: this.#config.lay(chosen.map(({ laid }) => laid)).changes };
-    this.#say([
-      'What helps, together, in fresh rounds, since the best of many has had luck, too:',
-      ...chosen.map(({ name, laid: { lines } }) => `  ${name}: ${lines}`),
-    ]);
-    return this.#plan('knobs-together', 'What helps, together, on', [
-      this.#changedBy('together', chosen),
-    ]);
-  }
-
-  #togetherLines(chosen: readonly Candidate[], { comparisons: [comparison] }: Result): string[] {
-    if (comparison === undefined) return [];
-    const { verdict, why } = comparison;
-    const names = enumeration(
-      chosen.map(({ name }) => name),
-      'and',
-    );
-    const expected =
-      chosen.length < 2
-        ? ''
-        : ` Their single effects, multiplied, are ${change(product(this.#effects(), chosen))}.`;
-    if (verdict === 'none') return [`${names}: not verified, ${why}.`];
-    const words = {
-      faster: 'Verified',
-      slower: 'They harm together',
-      same: 'Not verified, the same',
-      inconclusive: 'Not verified, undecided',
-    }[verdict];
-    return [
-      `${words}: with ${names} it is ${measuredChange(comparison)} against ${this.#asItIs.given} as it is.${expected}`,
-    ];
-  }
-
-  /** The verified lines, not wrapped. */
-  #pasteLines({ comparisons: [comparison] }: Result): string[] {
-    return comparison?.verdict === 'faster'
-      ? ['', 'To paste:', ...changeLines(this.#together?.changes ?? [])]
-      : [];
-  }
-
-  #json(): object {
-    const seen = ({
-      ratio,
-      ci95,
-      verdict,
-      why,
-      metric,
-      cpu,
-      latency,
-      roundsNeeded,
-    }: Comparison): object => ({
-      metric,
-      ratio,
-      ci95,
-      verdict,
-      why,
-      cpu,
-      p99: latency.p99,
-      roundsNeeded,
-    });
-    const { chosen = [], changes, result } = this.#together ?? {};
-    const [verified] = result?.comparisons ?? [];
-    return {
-      schema: 1,
-      config: this.#asked.own.file,
-      runs: [this.#first, this.#closer, result].flatMap((one) => one?.run ?? []),
-      knobs: this.#effects().map(({ candidate: { name, knob, laid }, comparison, closer }) => ({
+  return {
+    asItIs,
+    redirections: tried.redirections,
+    changed,
+    leftOut,
+    lay,
+    with: with_,
+    plan(name, title, some, lookSeconds) {
+      const isLook = lookSeconds !== undefined && load.rate === undefined;
+      const warmupSeconds = lookWarmupSeconds * (listen.tls ? 2 : 1);
+      return planOf(
         name,
-        claim: knob.claim,
-        source: knob.source,
-        ...laid,
-        gain: gain(comparison),
-        closer,
-        ...seen(comparison),
-      })),
-      leftOut: this.#leftOut,
-      together:
-        verified === undefined
-          ? null
-          : { knobs: chosen.map(({ name }) => name), changes, ...seen(verified) },
-    };
-  }
+        title,
+        isLook ? { ...asItIs, load: { ...load, warmupSeconds } } : asItIs,
+        some,
+        run.cores,
+        { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...options, exact: false },
+      );
+    },
+  };
+}
+
+function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
+  const whys = new Map<string, string[]>();
+  for (const { name, why } of leftOut) whys.set(why, [...(whys.get(why) ?? []), name]);
+  return [
+    ...redirectionLines([{ name: asItIs.given, redirections }]),
+    ...[...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`),
+  ];
+}
+
+const aroundLines = (result: Result): string[] => [
+  ...partialLines(result),
+  ...warningLines(result),
+  ...limitLines(result),
+];
+
+function lookLines(
+  result: Result,
+  effects: readonly Effect[],
+  { leftOut }: Trial,
+  options: RunOptions,
+): string[] {
+  const terminal = terminalOf(options);
+  const had = new Set(
+    leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])),
+  );
+  const right = rightAsItIs(effects, had).map(
+    ({ candidate: { name, knob }, comparison }) =>
+      `${knob.name} is right as it is: ${name} is ${measuredChange(comparison)}.`,
+  );
+  return [
+    ...terminalTable(rankingTable(effects, result), terminal),
+    '',
+    ...wrapLines([...aroundLines(result), ...right], terminal.width),
+  ];
+}
+
+const namesIn = (chosen: readonly Candidate[]): string =>
+  enumeration(
+    chosen.map(({ name }) => name),
+    'and',
+  );
+
+function verifiedLines(
+  { comparisons: [comparison] }: Result,
+  chosen: readonly Candidate[],
+  effects: readonly Effect[],
+  given: string,
+): string[] {
+  if (comparison === undefined) return [];
+  const { verdict, why } = comparison;
+  const names = namesIn(chosen);
+  if (verdict === 'none') return [`${names}: not verified, ${why}.`];
+  const expected =
+    chosen.length < 2
+      ? ''
+      : ` Their single effects, multiplied, are ${change(product(effects, chosen))}.`;
+  const words = {
+    faster: 'Verified',
+    slower: 'They harm together',
+    same: 'Not verified, the same',
+    inconclusive: 'Not verified, undecided',
+  }[verdict];
+  return [
+    `${words}: with ${names} it is ${measuredChange(comparison)} against ${given} as it is.${expected}`,
+  ];
+}
+
+function figuresOf({ ratio, ci95, verdict, why, metric, cpu, latency, roundsNeeded }: Comparison) {
+  return { metric, ratio, ci95, verdict, why, cpu, p99: latency.p99, roundsNeeded };
+}
+
+function knobsJson(
+  config: string,
+  runs: readonly string[],
+  effects: readonly Effect[],
+  leftOut: Trial['leftOut'],
+  together: object | null,
+): object {
+  return {
+    schema: 1,
+    config,
+    runs,
+    knobs: effects.map(({ candidate: { name, knob, laid }, comparison, closer }) => ({
+      name,
+      claim: knob.claim,
+      source: knob.source,
+      ...laid,
+      gain: gain(comparison),
+      closer,
+      ...figuresOf(comparison),
+    })),
+    leftOut,
+    together,
+  };
 }

@@ -164,41 +164,40 @@ function seenSoFar(
 }
 
 /**
- * Prints what there is and returns the exit code.
- * @param show what a command has to say of the result, instead of its tables and sentences, and of its JSON
- * @throws what ended the run early; UserError where no request of a row succeeded: that is no comparison
+ * Prints the result, writes its files, and judges it. Returns the exit code.
+ * @param lines to print instead of the tables and sentences; --json then prints no result
+ * @throws the error that ended the run early; UserError if no request of a row succeeded
  */
 export async function report(
-  outcome: RunOutcome,
-  folder: string,
+  { result, ended, folder }: RunOutcome & { folder: string },
   options: RunOptions,
-  print: (text: string) => void,
-  show?: (result: Result) => string[],
+  lines?: readonly string[],
 ): Promise<number> {
-  const { result, ended } = outcome;
-  // Of a search that was ended in its first round there are steps.
+  // A search that was ended in its first round has steps.
   const measured = wholeRounds(result.variants) > 0 || (result.search?.steps ?? []).length > 0;
   if (measured) {
-    const page = await htmlPage(folder, result);
-    const stored = `${storedLine(result.integrity)} · ${page}`;
+    const stored = `${storedLine(result.integrity)} · ${await htmlPage(folder, result)}`;
     const terminal = terminalOf(options);
-    print(
+    say(
+      options,
       [
         '',
-        ...(show === undefined
+        ...(lines === undefined
           ? terminalReport(result, [stored], terminal)
-          : [...show(result), ...wrapLines([stored], terminal.width)]),
-      ].join('\n'),
+          : [...lines, ...wrapLines([stored], terminal.width)]),
+      ],
+      Infinity,
     );
-    await allWritten(
-      [
+    const failed = (
+      await Promise.allSettled([
         writeWhole(join(folder, 'table.md'), markdownReport(result)),
         ...writeExports(options.exports, result),
-      ],
-      ended,
-    );
+      ])
+    ).find((file): file is PromiseRejectedResult => file.status === 'rejected');
+    // After a failed run, e.g. on a full disk, the run's own error is the one to show.
+    if (failed !== undefined && ended === undefined) throw failed.reason;
+    if (options.json && lines === undefined) process.stdout.write(resultJson(result));
   }
-  if (options.json && measured && show === undefined) process.stdout.write(resultJson(result));
   if (ended !== undefined) throw ended;
   const silent = nothingLines(result);
   if (measured && silent.length > 0) {
@@ -211,28 +210,26 @@ export async function report(
   return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
 }
 
-/** Where the person reads. */
-export function terminalOf(options: RunOptions): TerminalReportOptions {
-  const width = outputWidth(options);
+/** Prints lines, wrapped to `width`: on stdout, or with --json on stderr. */
+export function say(
+  options: RunOptions,
+  lines: readonly string[],
+  width = terminalOf(options).width,
+): void {
+  if (lines.length > 0)
+    (options.json ? console.error : console.log)(wrapLines(lines, width).join('\n'));
+}
+
+/** How the person's terminal shows text. */
+export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions {
+  const stream = json ? process.stderr : process.stdout;
+  // Some terminals report 0 columns.
+  const width = stream.isTTY ? stream.columns || Infinity : Infinity;
   return {
     width,
     colour: width !== Infinity && process.env['NO_COLOR'] === undefined,
-    verbose: options.verbose === true,
+    verbose: verbose === true,
   };
-}
-
-/** Characters per line where the person reads; Infinity in a pipe. */
-export function outputWidth({ json }: RunOptions): number {
-  const stream = json ? process.stderr : process.stdout;
-  // Some terminals say 0.
-  return stream.isTTY ? stream.columns || Infinity : Infinity;
-}
-
-/** None is left out for another. When the run has failed already, e.g. on a full disk, that is what the person has to hear. */
-async function allWritten(files: readonly Promise<void>[], ended: unknown): Promise<void> {
-  const failed = (await Promise.allSettled(files)).find(({ status }) => status === 'rejected') as
-    PromiseRejectedResult | undefined;
-  if (failed !== undefined && ended === undefined) throw failed.reason;
 }
 
 /** Writes report.html and returns its path; that of the folder when it cannot be written: a run is not lost for its page. */

@@ -5,8 +5,9 @@ import { makePlan } from '../runner/make-plan.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
 import { networkOf } from '../scenario/variants.ts';
 import { typed } from '../setup/paths.ts';
-import { onHosts, perform } from './perform.ts';
+import { getTools, openDatabase, openRun, runPlan } from './run.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
+import { report } from './run-output.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 
 export const scenarioFlags = {
@@ -55,19 +56,17 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
     );
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
-  return onHosts(options, scenario, kinds, (cores, hosts) => {
-    const draft = makePlan(scenario, variants, cores, options);
-    return perform(
-      {
-        servers: draft.variants.map(({ variant }) => variant.server),
-        cores,
-        ...hosts,
-        shorterBy: ['fewer --variants'],
-        prepare: () => Promise.resolve({ draft }),
-      },
-      options,
-    );
-  });
+  const run = await openRun(options, kinds, scenario);
+  try {
+    const draft = makePlan(scenario, variants, run.cores, options);
+    const servers = draft.variants.map(({ variant }) => variant.server);
+    const ready = await getTools(run, servers, options);
+    const storing = await openDatabase(ready, draft, options);
+    const outcome = await runPlan(storing, draft, options, ['fewer --variants']);
+    return await report(outcome, options);
+  } finally {
+    await run.close();
+  }
 }
 
 async function overview(): Promise<string[]> {

@@ -2,10 +2,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
-import type { ServerHost } from '../hosts/server-host.ts';
-import type { Interrupt } from '../process.ts';
-import type { Cores } from '../machine/cores.ts';
-import { roundFolder } from '../runner/results-folder.ts';
+import { present } from '../present.ts';
+import { explainFailure, roundFolder } from '../runner/results-folder.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import { nameAt } from '../scenario/variants.ts';
 import {
@@ -20,7 +18,7 @@ import {
   type RunningServer,
 } from '../servers/index.ts';
 import type { Side } from './sides.ts';
-import type { Begun, ServerBinaries } from './perform.ts';
+import type { Begun, ReadyRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** What a side came to when it was started. */
@@ -31,21 +29,68 @@ export interface Tried extends Side {
   redirections: readonly string[];
 }
 
-/** Where sides are started, and with what. */
-interface Place {
-  binaries: ServerBinaries;
-  host?: ServerHost | undefined;
-  cores: Cores;
+/** Starts all sides, each in its folder of round 1, which takes them over. Of commands with the same fixed port only the last stays. */
+export async function startSides(
+  sides: readonly Side[],
+  specOf: (side: Side) => ServerSpec,
+  run: Place,
+  options: Pick<RunOptions, 'trustConfig' | 'rates'>,
+  { folder, servers }: Begun,
+): Promise<Tried[]> {
+  const [rate] = options.rates ?? [];
+  const byPort = new Map<number, string>();
+  const all: Tried[] = [];
+  for (const side of sides) {
+    const spec = specOf(side);
+    const variant = rate === undefined ? side.name : nameAt(side.name, rate);
+    if (spec.name === 'command' && spec.port !== undefined) {
+      const rival = byPort.get(spec.port) ?? '';
+      await servers.get(rival)?.server.stop();
+      servers.delete(rival);
+      byPort.set(spec.port, variant);
+    }
+    const roundOne = join(roundFolder(folder, 1), variant);
+    const { tried, server } = await startSide(side, spec, run, options, roundOne).catch(
+      async (error: unknown) => {
+        throw await explainFailure(folder, error);
+      },
+    );
+    const unguard = isStarted(server) ? run.interrupt.guard(server.pid) : undefined;
+    servers.set(variant, {
+      server: { ...server, stop: () => server.stop().finally(unguard) },
+      answer: tried.answer,
+    });
+    all.push(tried);
+  }
+  return all;
 }
+
+/** Starts a side, asks it, and ends it again. */
+export async function tryOnce(
+  side: Side,
+  spec: ServerSpec,
+  run: Place,
+  options: Pick<RunOptions, 'trustConfig'>,
+): Promise<Tried> {
+  const folder = await temporaryFolder();
+  try {
+    const { tried, server } = await startSide(side, spec, run, options, folder);
+    await server.stop();
+    return tried;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+type Place = Pick<ReadyRun, 'binaries' | 'host' | 'cores' | 'interrupt'>;
 
 /** Starts a side in a folder, and asks it. Throws UserError that names it; nothing is left running then. */
 async function startSide(
   side: Side,
   spec: ServerSpec,
-  { binaries, host, cores }: Place,
+  { binaries, host, cores, interrupt: { signal } }: Place,
   { trustConfig }: Pick<RunOptions, 'trustConfig'>,
   folder: string,
-  signal: AbortSignal,
 ): Promise<{ tried: Tried; server: RunningServer }> {
   const { given, source, load } = side;
   let server: RunningServer | undefined;
@@ -64,15 +109,8 @@ async function startSide(
       answerOfAll(server, { ...checkOf(side), anyLength: true }, signal),
       encodingOffered(server, side, signal),
     ]);
-    return {
-      tried: {
-        ...side,
-        answer,
-        ...(offered === undefined ? {} : { offered }),
-        redirections: server.redirections,
-      },
-      server,
-    };
+    const { redirections } = server;
+    return { tried: { ...side, answer, ...present({ offered }), redirections }, server };
   } catch (error) {
     await server?.stop();
     if (
@@ -81,63 +119,6 @@ async function startSide(
     )
       throw error;
     throw new UserError(`${given}: ${error.message}`, error.exitCode);
-  }
-}
-
-/** Starts all sides, each in its folder of round 1, which takes them over. Of commands with the same fixed port only the last one stays. */
-export async function startSides(
-  sides: readonly Side[],
-  specOf: (side: Side) => ServerSpec,
-  place: Place,
-  options: Pick<RunOptions, 'trustConfig' | 'rates'>,
-  { folder, servers }: Begun,
-  { signal, guard }: Interrupt,
-): Promise<Tried[]> {
-  const [rate] = options.rates ?? [];
-  const byPort = new Map<number, string>();
-  const all: Tried[] = [];
-  for (const side of sides) {
-    const spec = specOf(side);
-    const variant = rate === undefined ? side.name : nameAt(side.name, rate);
-    if (spec.name === 'command' && spec.port !== undefined) {
-      const rival = byPort.get(spec.port) ?? '';
-      await servers.get(rival)?.server.stop();
-      servers.delete(rival);
-      byPort.set(spec.port, variant);
-    }
-    const { tried, server } = await startSide(
-      side,
-      spec,
-      place,
-      options,
-      join(roundFolder(folder, 1), variant),
-      signal,
-    );
-    const unguard = isStarted(server) ? guard(server.pid) : undefined;
-    servers.set(variant, {
-      server: { ...server, stop: () => server.stop().finally(unguard) },
-      answer: tried.answer,
-    });
-    all.push(tried);
-  }
-  return all;
-}
-
-/** Starts a side, asks it, and ends it again. */
-export async function tryOnce(
-  side: Side,
-  spec: ServerSpec,
-  place: Place,
-  options: Pick<RunOptions, 'trustConfig'>,
-  signal: AbortSignal,
-): Promise<Tried> {
-  const folder = await temporaryFolder();
-  try {
-    const { tried, server } = await startSide(side, spec, place, options, folder, signal);
-    await server.stop();
-    return tried;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
   }
 }
 

@@ -537,7 +537,7 @@ describe('in one line', () => {
     ],
     [
       () => compareCommand([own, own, '--generator-host', 'web1']),
-      /listen on loopback, where no other host comes to/,
+      /listen on loopback only/,
     ],
     [
       () => compareCommand([own, own, '--generator-host', 'web1', '--generator-host', 'web1']),

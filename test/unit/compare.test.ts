@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { addressLines, requirePermission } from '../../lib/cli/perform.ts';
+import { addressLines, requirePermission } from '../../lib/cli/run.ts';
 import { main } from '../../lib/cli/main.ts';
 import {
   namesOf,

@@ -409,9 +409,7 @@ describe('files that are named', () => {
       hosts: [],
       exports,
     } as const;
-    await expect(
-      report({ result: whole }, join(folder, 'run'), options, () => undefined),
-    ).rejects.toEqual(
+    await expect(report({ result: whole, folder: join(folder, 'run') }, options)).rejects.toEqual(
       new UserError(
         `--export-markdown ${join(folder, 'a.md')} cannot be written: there is a folder where a file has to be`,
       ),
@@ -422,10 +420,8 @@ describe('files that are named', () => {
     writeFileSync(join(folder, 'a.csv'), '');
     await expect(
       report(
-        { result: { ...whole, state: 'partial' }, ended },
-        join(folder, 'run'),
+        { result: { ...whole, state: 'partial' }, ended, folder: join(folder, 'run') },
         options,
-        () => undefined,
       ),
     ).rejects.toBe(ended);
     expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toContain(',partial,');

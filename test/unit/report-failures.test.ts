@@ -216,7 +216,7 @@ describe('a load of which no request succeeded', () => {
   const hanging = phase({ requests: 0, inFlight: 100, hung: 100, latencyMs: noLatency });
   const ending = async (of: Result, ended?: unknown): Promise<number> => {
     const folder = newFolder();
-    return report({ result: of, ended }, folder, options, () => undefined);
+    return report({ result: of, ended, folder }, options, []);
   };
   const having = (variant: MeasuredVariant, one: Phase): MeasuredVariant =>
     changed(variant, () => one);

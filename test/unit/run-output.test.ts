@@ -62,6 +62,15 @@ describe('the heading', () => {
 });
 
 describe('the report', () => {
+  /** The lines that the test prints. */
+  const printing = (): string[] => {
+    const lines: string[] = [];
+    const log = vi.spyOn(console, 'log').mockImplementation((text: string) => {
+      lines.push(...text.split('\n'));
+    });
+    onTestFinished(() => log.mockRestore());
+    return lines;
+  };
   const options = {
     help: false,
     quick: false,
@@ -74,12 +83,10 @@ describe('the report', () => {
 
   test('names its page last', async () => {
     const run = newFolder();
-    const lines: string[] = [];
-    expect(
-      await report({ result: result([workers, openFileCache]) }, run, options, (text) =>
-        lines.push(...text.split('\n')),
-      ),
-    ).toBe(0);
+    const lines = printing();
+    expect(await report({ result: result([workers, openFileCache]), folder: run }, options)).toBe(
+      0,
+    );
     expect(lines.at(-1)).toBe(
       `Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${run}/report.html`,
     );
@@ -88,15 +95,10 @@ describe('the report', () => {
 
   test('of a run that ended early has a page, too', async () => {
     const run = newFolder();
+    printing();
     const ended = new UserError('round 3 failed twice');
-    await expect(
-      report(
-        { result: result([workers, openFileCache], { state: 'partial' }), ended },
-        run,
-        options,
-        () => undefined,
-      ),
-    ).rejects.toBe(ended);
+    const partial = result([workers, openFileCache], { state: 'partial' });
+    await expect(report({ result: partial, ended, folder: run }, options)).rejects.toBe(ended);
     expect(existsSync(join(run, 'report.html'))).toBe(true);
   });
 
@@ -108,12 +110,10 @@ describe('the report', () => {
       complained.push(text);
     });
     onTestFinished(() => said.mockRestore());
-    const lines: string[] = [];
-    expect(
-      await report({ result: result([workers, openFileCache]) }, run, options, (text) =>
-        lines.push(...text.split('\n')),
-      ),
-    ).toBe(0);
+    const lines = printing();
+    expect(await report({ result: result([workers, openFileCache]), folder: run }, options)).toBe(
+      0,
+    );
     expect(complained).toEqual([
       expect.stringMatching(
         /^report\.html was not written: EISDIR.*; make it again with: npm run report -- \S+$/,

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { begin, endBegun, type Begun } from '../../lib/cli/perform.ts';
+import { begin, type Begun } from '../../lib/cli/run.ts';
 import { serverOf, sidesOf, type Side } from '../../lib/cli/sides.ts';
 import { startSides, type Tried } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -51,24 +51,35 @@ async function started(
       watch: () => Promise.resolve(() => Promise.resolve([])),
     });
   };
-  const begun = await begin(newFolder(), 'compare');
+  const { begun, close } = await beginning();
   const specOf = (side: Side) =>
     serverOf(side, ports[side.name] === undefined ? {} : { port: ports[side.name] as number });
   const tried = startSides(
     sides,
     specOf,
-    { binaries: {}, host: { start } as unknown as ServerHost, cores },
+    {
+      binaries: {},
+      host: { start } as unknown as ServerHost,
+      cores,
+      interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
+    },
     rates === undefined ? {} : { rates },
     begun,
-    { signal: new AbortController().signal, guard: () => () => undefined },
   );
-  return { tried, begun, events };
+  return { tried, begun, close, events };
+}
+
+/** A run's folder, and the work that closes it. */
+async function beginning() {
+  let close: () => unknown = () => undefined;
+  const run = { onClose: (work: () => unknown) => void (close = work) };
+  return { begun: await begin(run, newFolder(), 'compare'), close: () => close() };
 }
 
 const kept = ({ servers }: Begun): string[] => [...servers.keys()];
 
 test('each starts once, in its folder of round 1, and runs on', async () => {
-  const { tried, begun, events } = await started(['a', 'b']);
+  const { tried, begun, close, events } = await started(['a', 'b']);
   expect(
     (await tried).map(({ name, answer: { bytes }, offered }: Tried) => [
       name,
@@ -83,7 +94,7 @@ test('each starts once, in its folder of round 1, and runs on', async () => {
     ['a', 'b'],
     ['a starts in round-1/a', 'b starts in round-1/b'],
   ]);
-  await endBegun(begun);
+  await close();
   expect(events.slice(2)).toEqual(['a ends', 'b ends']);
   expect(existsSync(begun.folder)).toBe(false);
 });
@@ -104,16 +115,16 @@ test('of those that have fixed one port the earlier one ends before the later on
 });
 
 test('one that does not start is named; the others end, and nothing is left of the run', async () => {
-  const { tried, begun, events } = await started(['a', 'b'], { fails: ['b'] });
+  const { tried, begun, close, events } = await started(['a', 'b'], { fails: ['b'] });
   await expect(tried).rejects.toEqual(new UserError('b: cannot be', 2));
-  await endBegun(begun);
+  await close();
   expect(events.at(-1)).toBe('a ends');
   expect(existsSync(begun.folder)).toBe(false);
 });
 
 test('a run that has a result keeps its folder', async () => {
-  const begun = await begin(newFolder(), 'compare');
+  const { begun, close } = await beginning();
   writeFileSync(join(begun.folder, 'result.json'), '{}');
-  await endBegun(begun);
+  await close();
   expect(readdirSync(begun.folder)).toEqual(['result.json']);
 });

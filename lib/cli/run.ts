@@ -1,0 +1,388 @@
+// A run, step by step, as scenario, compare and knobs take the steps: openRun (hosts, cores), getTools, openDatabase, runPlan. Each
+// step returns the run with more in it. `close` ends everything that is open.
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { UserError } from '../errors.ts';
+import { requireSpace } from '../files.ts';
+import { enumeration } from '../format.ts';
+import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
+import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
+import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
+import { oneRunAtATime } from '../machine/one-run.ts';
+import { readProcessors, type Processors } from '../machine/processors.ts';
+import { requireNetworks, thisCaller } from '../network/namespaces.ts';
+import { pin, takeSignals, type Interrupt } from '../process.ts';
+import { headingLines } from '../report/heading.ts';
+import { byText } from '../report/sentences.ts';
+import { createRunProgress } from '../report/terminal.ts';
+import type { Environment } from '../result/result.ts';
+import { writePageFiles } from '../runner/k6-plan.ts';
+import { compileScript } from '../runner/k6.ts';
+import { runName, serversOf } from '../runner/make-plan.ts';
+import { estimatedSeconds, type Plan, type PlanDraft } from '../runner/plan.ts';
+import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import type { BegunServer, RunContext } from '../runner/round-types.ts';
+import { runRounds, type RunOutcome } from '../runner/run.ts';
+import type { Scenario, ServerSpec } from '../scenario/model.ts';
+import { networkOf } from '../scenario/variants.ts';
+import { versionsOf } from '../servers/build.ts';
+import { isLoopback } from '../servers/index.ts';
+import { delaylinkBeside } from '../setup/k6.ts';
+import { thisMachine } from '../setup/machine.ts';
+import { bakeoffFolder } from '../setup/paths.ts';
+import { ensureTools, toolVariable } from '../setup/tools.ts';
+import { openStore } from '../store/store.ts';
+import type { RunOptions } from './run-options.ts';
+import { checkExports, headingOf, progressEvents, say, shorterLine } from './run-output.ts';
+
+interface Hosts {
+  /** Starts the servers; undefined: this machine does. */
+  host: ServerHost | undefined;
+  /** Make the load; empty: this machine does. */
+  generators: readonly GeneratorHost[];
+}
+
+export interface Run extends Hosts {
+  cores: Cores;
+  /** Adds work for `close`. */
+  onClose(work: () => unknown): void;
+  /** Does the added work, the last first. Throws Interrupted if a signal has ended the run, or what the work throws. */
+  close(): Promise<void>;
+}
+
+/** A run that has the machine's lock and the tools. Its process runs on the generator's cores. */
+export interface ReadyRun extends Run {
+  interrupt: Interrupt;
+  /** Paths of the servers' binaries, on their host. */
+  binaries: RunContext['tools']['servers'];
+  k6: string;
+  influxd: string | undefined;
+  /** Of the servers on their host. */
+  hostVersions: Environment['versions'];
+  /** All processors of this machine. */
+  processors: Processors;
+}
+
+/** A run that can run plans. */
+export interface StoringRun extends ReadyRun {
+  delaylink: string | undefined;
+  store: RunContext['store'];
+  environment(): Environment;
+}
+
+/**
+ * Connects to the hosts that the options name, and divides the cores.
+ * @param kinds of the servers, or of the sides
+ * @throws UserError for a host that cannot be reached or used, and for cores that are not there
+ */
+export async function openRun(
+  { serverHost, generatorHosts = [], serverCpus, generatorCpus }: RunOptions,
+  kinds: readonly string[],
+  scenario: Pick<Scenario, 'sharedCores'> = {},
+): Promise<Run> {
+  if (
+    generatorHosts.length > 0 &&
+    serverHost === undefined &&
+    kinds.some((kind) => kind !== 'address')
+  )
+    throw new UserError(
+      '--generator-host needs --server-host, or addresses to compare: servers started here listen on loopback only',
+      2,
+    );
+  if (generatorHosts.length > 0 && generatorCpus !== undefined)
+    throw new UserError(
+      '--generator-cpus are of this machine, and --generator-host makes the load elsewhere: leave one out',
+      2,
+    );
+  const closing: (() => unknown)[] = [];
+  async function close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const work of closing.splice(0).reverse()) {
+      try {
+        await work();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures.at(-1);
+  }
+  try {
+    const generators = await openGeneratorHosts(generatorHosts);
+    closing.push(() => Promise.all(generators.map((one) => one.close())));
+    const host = serverHost === undefined ? undefined : await openServerHost(serverHost);
+    closing.push(() => host?.close());
+    const both = generators.find(({ address }) => address === host?.address);
+    if (both !== undefined)
+      throw new UserError(
+        `--generator-host ${both.name} is the server host: name another machine, or leave --generator-host out`,
+        2,
+      );
+    const here = readProcessors();
+    const asked = { server: serverCpus, generator: generatorCpus };
+    const cores =
+      host === undefined ? divideCores(here, asked, scenario) : coresOfTwo(here, host, asked);
+    return {
+      host,
+      generators,
+      cores: { ...cores, ...generatorFacts(generators) },
+      onClose: (work) => void closing.push(work),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function generatorFacts(
+  generators: readonly GeneratorHost[],
+): Pick<Cores, 'generatorHosts' | 'generatorFiles'> {
+  const [fewestFiles] = generators.toSorted((a, b) => a.files - b.files);
+  if (fewestFiles === undefined) return {};
+  return {
+    generatorHosts: {
+      names: generators.map(({ name }) => name),
+      coresEach: Math.min(...generators.map((one) => one.cores)),
+    },
+    generatorFiles: { host: fewestFiles.name, most: fewestFiles.files },
+  };
+}
+
+/** A run's files take at least this, whatever its plan. */
+const leastBytes = 1e6;
+
+/**
+ * Checks that the servers may be loaded and the results written, takes the machine's lock, gets the tools, and moves this process to
+ * the generator's cores. From here on Ctrl-C aborts `interrupt`.
+ * @param servers of all sides
+ */
+export async function getTools(
+  run: Run,
+  servers: readonly ServerSpec[],
+  options: RunOptions,
+): Promise<ReadyRun> {
+  requirePermission(servers, options.hosts);
+  await checkResultsFolder(options.out, leastBytes);
+  await checkExports(options.exports);
+  const { interrupt, release } = takeSignals('ending the run in order; again to end it at once');
+  const { signal } = interrupt;
+  run.onClose(() => {
+    release();
+    signal.throwIfAborted();
+  });
+  const wait = { seconds: options.waitSeconds ?? 0, signal, say: console.error };
+  run.onClose(await oneRunAtATime(undefined, undefined, wait));
+  const names = serversOf(servers);
+  const { k6, influxd, ...here } = await ensureTools(
+    [
+      'k6',
+      ...(run.host === undefined ? names : []),
+      ...(options.store === 'local' ? ['influxd' as const] : []),
+    ],
+    thisMachine(),
+    signal,
+  );
+  const there = await run.host?.tools(names, options.install === true, signal);
+  await Promise.all(run.generators.map((one) => one.have(k6, signal)));
+  signal.throwIfAborted();
+  // Read before this process is pinned: then it no longer sees the others.
+  const processors = readProcessors();
+  await pin(process.pid, run.cores.generatorCpus);
+  return {
+    ...run,
+    interrupt,
+    k6,
+    influxd,
+    binaries: there?.binaries ?? here,
+    hostVersions: there?.versions ?? {},
+    processors,
+  };
+}
+
+/** Checks that the plan's networks can be made and its records stored, and opens the database. Throws UserError. */
+export async function openDatabase(
+  run: ReadyRun,
+  draft: PlanDraft,
+  options: RunOptions,
+): Promise<StoringRun> {
+  const { k6, binaries, cores, host, generators } = run;
+  const { signal } = run.interrupt;
+  signal.throwIfAborted();
+  const delaylink = await delaylinkBeside(k6);
+  if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
+    if (delaylink === undefined)
+      throw new UserError(
+        `there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`,
+      );
+    await requireNetworks(thisMachine(), thisCaller(), signal);
+  }
+  await checkResultsFolder(options.out, neededBytes(draft));
+  if (options.store === 'local')
+    await requireSpace(
+      bakeoffFolder,
+      neededBytes(draft),
+      'InfluxDB',
+      'name another folder in BAKEOFF_HOME',
+    );
+  // The servers say their versions while the database starts.
+  const asked = versionsOf({ k6, ...(host === undefined ? binaries : {}) }, signal);
+  asked.catch(() => undefined);
+  const store =
+    options.store === 'none'
+      ? null
+      : await openStore({
+          ...(options.store === 'local'
+            ? { influxdBinary: run.influxd as string }
+            : { url: options.store.url }),
+          folder: join(bakeoffFolder, 'influxdb'),
+          cpus: cores.generatorCpus,
+          signal,
+        });
+  run.onClose(() => store?.close());
+  signal.throwIfAborted();
+  const versions = {
+    ...(await asked),
+    ...run.hostVersions,
+    ...(store === null ? {} : { influxdb: store.version }),
+  };
+  const serverHost = await host?.facts();
+  const generatorHosts = await Promise.all(generators.map((one) => one.facts()));
+  return {
+    ...run,
+    delaylink,
+    store,
+    environment() {
+      const here = readEnvironment(run.processors, cores, versions);
+      return {
+        ...here,
+        coreNotes: [...(here.coreNotes ?? []), ...sameMachineLines(here.bootId, run)],
+        ...(serverHost === undefined ? {} : { serverHost }),
+        ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
+      };
+    },
+  };
+}
+
+/** k6's record takes most: about 60 series a second, 300 B each. */
+function neededBytes(plan: PlanDraft): number {
+  return leastBytes + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
+}
+
+/** A line for hosts that are one machine: nothing divides its cores between them. @param bootId of this machine */
+function sameMachineLines(bootId: string, { host, generators }: Hosts): string[] {
+  const all = [
+    { name: 'this machine', bootId },
+    ...(host === undefined ? [] : [host]),
+    ...generators,
+  ];
+  return [...new Set(all.map((one) => one.bootId))]
+    .map((id) => all.filter((one) => one.bootId === id))
+    .filter((same) => same.length > 1)
+    .map(
+      (same) =>
+        `${enumeration(same.map(({ name }) => name))} are one machine, by its kernel's boot: what each uses the others lack`,
+    );
+}
+
+/** A run's name and folder. `servers` run already, by variant: round 1 takes them over. */
+export interface Begun {
+  startedAt: Date;
+  run: string;
+  folder: string;
+  servers: Map<string, BegunServer>;
+}
+
+/** Makes the run's folder. On `close` its remaining servers end, and the folder goes if nothing was measured. */
+export async function begin(
+  { onClose }: Pick<Run, 'onClose'>,
+  out: string,
+  scenario: string,
+): Promise<Begun> {
+  const startedAt = new Date();
+  const { run, folder } = await createRunFolder(out, runName(scenario, startedAt));
+  const servers: Begun['servers'] = new Map();
+  onClose(async () => {
+    await Promise.all([...servers.values()].map(({ server }) => server.stop()));
+    // A folder that stays must not hide why the run ended.
+    if (!existsSync(join(folder, 'result.json')))
+      await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+  });
+  return { startedAt, run, folder, servers };
+}
+
+/** Prints the heading and runs the rounds. @param shorterBy other ways to make a run of this command shorter: "fewer --variants" */
+export async function runPlan(
+  run: StoringRun,
+  draft: PlanDraft,
+  options: RunOptions,
+  shorterBy: readonly string[] = [],
+  begun?: Begun,
+): Promise<RunOutcome & { folder: string }> {
+  const { startedAt, folder, ...named } =
+    begun ?? (await begin(run, options.out, draft.scenario.name));
+  const plan: Plan = { ...draft, run: named.run };
+  try {
+    const script = join(folder, 'script.js');
+    await Promise.all([compileScript(script), writePageFiles(plan.scenario, folder)]);
+    const environment = run.environment();
+    say(options, [
+      ...addressLines(plan),
+      ...headingLines(headingOf(plan, environment)),
+      ...(environment.coreNotes ?? []),
+      ...shorterLine(draft, options, shorterBy),
+    ]);
+    const progress = createRunProgress(process.stderr);
+    const { store, interrupt, host, generators, k6, delaylink, binaries } = run;
+    const tools = { k6, delaylink, servers: binaries };
+    const outcome = await runRounds(
+      { plan, tools, folder, script, host, generators, store, interrupt, begun: named.servers },
+      environment,
+      progressEvents(plan, progress),
+      startedAt,
+    );
+    progress.clear();
+    return { ...outcome, folder };
+  } catch (error) {
+    throw await explainFailure(folder, error);
+  }
+}
+
+/** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host), and for an idle host there. */
+export function requirePermission(servers: readonly ServerSpec[], hosts: readonly string[]): void {
+  const others = servers
+    .flatMap((server) =>
+      server.name === 'address'
+        ? [{ origin: server.origin, host: plain(new URL(server.origin).hostname) }]
+        : [],
+    )
+    .filter(({ host }) => !isLoopback(host));
+  const allowed = hosts.map(plain);
+  const open = others.find(({ host }) => !allowed.includes(host));
+  if (open !== undefined)
+    throw new UserError(
+      `${open.origin} is not on this machine: add --host ${open.host} if you may load it`,
+      2,
+    );
+  const idle = hosts.find((host) => !others.some((other) => other.host === plain(host)));
+  if (idle !== undefined)
+    throw new UserError(`--host ${idle}: no side is an address there beyond this machine`, 2);
+}
+
+const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '');
+
+/** A line for each address that is loaded. */
+export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[] {
+  return byText(
+    variants.flatMap(({ variant: { name, server }, load: { connections } }) =>
+      server.name === 'address'
+        ? [
+            {
+              name,
+              text: `what runs at ${server.origin} is loaded with ${connections} connections, and goes on running`,
+            },
+          ]
+        : [],
+    ),
+  );
+}
