@@ -2,8 +2,8 @@
 // nowhere but for the try of the link, and when its input ends it ends all that it has started.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
-import { chmod, mkdtemp } from 'node:fs/promises';
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -21,12 +21,7 @@ import { alarmsIn } from '../servers/lifecycle.ts';
 import { versionsOf } from '../servers/build.ts';
 import { isStarted, startServer, type StartedServer } from '../servers/index.ts';
 import { freePort } from '../servers/ports.ts';
-import {
-  nameOfProcess,
-  removeFolder,
-  removeLeftOvers,
-  temporaryPlace,
-} from '../servers/scratch.ts';
+import { temporaryFolder } from '../servers/scratch.ts';
 import { Progress, installVariable, thisMachine } from '../setup/machine.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -80,9 +75,7 @@ process.umask(0o022);
 // Nothing is installed here unless that is allowed there.
 process.env[installVariable] = 'no';
 writeShippedFiles();
-const [place, prefix] = [temporaryPlace(), 'bakeoff-agent-'];
-removeLeftOvers(place, prefix, ({ uid }) => uid === process.geteuid?.());
-const ownFolder = await mkdtemp(path.join(place, nameOfProcess(prefix)));
+const ownFolder = await temporaryFolder('bakeoff-agent-');
 // What is in it has names that nobody can guess.
 await chmod(ownFolder, 0o711);
 
@@ -147,7 +140,7 @@ const calls: {
     if (hosted === undefined) return;
     await endHosted(hosted);
     servers.delete(id);
-    removeFolder(path.join(ownFolder, `server-${id}`));
+    rmSync(path.join(ownFolder, `server-${id}`), { recursive: true, force: true });
   },
   watch: ({ server: id }) => {
     const hosted = hostedBy(id);
@@ -214,7 +207,7 @@ async function runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ende
     log: textOf(files.log),
     record: textOf(files.record),
   };
-  removeFolder(folder);
+  rmSync(folder, { recursive: true, force: true });
   return ended;
 }
 
@@ -244,7 +237,7 @@ async function end(): Promise<void> {
   // What was begun, a start or an installation, ends in order.
   await Promise.allSettled(pending);
   await Promise.all([...servers.values()].map(endHosted));
-  removeFolder(ownFolder);
+  rmSync(ownFolder, { recursive: true, force: true });
 }
 
 async function endHosted({ server, timer }: Hosted): Promise<void> {
@@ -311,7 +304,7 @@ function writeShippedFiles(): void {
     // Another one was sooner.
     if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
-  removeFolder(folder);
+  rmSync(folder, { recursive: true, force: true });
 }
 
 const input = createInterface({ input: process.stdin });

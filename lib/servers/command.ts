@@ -1,4 +1,4 @@
-// A command of a person's own that answers HTTP: started without a shell, held to a port of loopback, and ended with all that it started.
+// Starts a user's command as a server: without a shell, on loopback, and ended with all its processes.
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,16 +9,13 @@ import type { CommandServer } from '../scenario/model.ts';
 import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import {
-  familyOf,
   groupOf,
   guardMarked,
   howToStay,
   newMark,
   watchLifecycle,
   whileItRuns,
-  writersOf,
 } from './lifecycle.ts';
-import { fileLimitFor, hardFilesLimit } from './rights.ts';
 import { AddressInUse, onPort } from './on-port.ts';
 import {
   holdersOf,
@@ -31,25 +28,24 @@ import {
   type Address,
   type Listening,
 } from './ports.ts';
-import { waitUntilReady, type ReadyCheck } from './ready.ts';
+import { waitUntilReady } from './ready.ts';
+import { fileLimitFor, hardFilesLimit } from './rights.ts';
 import { makeScratch } from './scratch.ts';
 import type { Answer, StartedServer, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
 
-/** Some compile, or read all they serve, before they answer. */
+/** Some commands compile, or read all their files, before they answer. */
 const usualReadyLimitMs = 60_000;
-/** Who listens elsewhere for so long, and not where it is told to, will not. A first port may be an administrator's. */
+/** A command may listen elsewhere first, such as for an administrator. */
 const elsewhereLimitMs = 5000;
 const pollMs = 50;
 const howToBind =
   "have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1 or server.listen(process.env.PORT, '127.0.0.1')";
 
 /**
- * Starts a command in its folder, pinned to `options.cpus`, and returns once it answers the page on its port of 127.0.0.1. It has a
- * folder for temporary files of its own; its output is the log. Unlike the servers that the suite knows, it runs as who started
- * bakeoff, root too: its files, its home and its rights are that person's, who could run it in a shell as well.
- * Throws UserError where it cannot be run, ends, goes to the background, listens elsewhere or does not answer as it should, or the
- * signal's reason; nothing is left running then.
+ * Starts a command in its folder, pinned to `options.cpus`, as the current user, and returns once it answers the page on its port of
+ * 127.0.0.1. Its output is the log. Throws UserError if it cannot run, ends, goes to the background, listens elsewhere or gives a wrong
+ * answer, or the signal's reason; nothing is left running then.
  */
 export async function startCommand(
   spec: CommandServer,
@@ -65,19 +61,17 @@ export async function startCommand(
 
 /** The path of the program that a shell in the folder would run. */
 async function programIn(folder: string, program: string): Promise<string> {
-  const found = program.includes('/')
-    ? [path.resolve(folder, program)]
-    : await findAll(program, thisMachine());
-  const [first] = found;
-  if (first === undefined)
+  const isPath = program.includes('/');
+  const [found] = isPath ? [path.resolve(folder, program)] : await findAll(program, thisMachine());
+  if (found === undefined)
     throw new UserError(
       `there is no program ${program} on PATH: install it, or write its path (./${program})`,
     );
-  if (!(await isExecutableFile(first)))
+  if (!(await isExecutableFile(found)))
     throw new UserError(
-      `${first} is no program that can be run: ${program.includes('/') && folder !== path.dirname(first) ? `paths are meant from ${folder}` : 'see that it is there, and executable (chmod +x)'}`,
+      `${found} is no program that can be run: ${isPath && folder !== path.dirname(found) ? `paths are meant from ${folder}` : 'see that it is there, and executable (chmod +x)'}`,
     );
-  return first;
+  return found;
 }
 
 async function startOn(
@@ -94,9 +88,8 @@ async function startOn(
   const logFile = path.join(path.resolve(options.folder), 'output.log');
   const scratch = await makeScratch();
   const mark = newMark();
-  const origin = `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`;
+  let unguard: (() => Promise<void>) | undefined;
   let child: Child;
-  let unguard = (): Promise<void> => Promise.resolve();
   try {
     signal.throwIfAborted();
     unguard = await guardMarked(mark);
@@ -114,70 +107,59 @@ async function startOn(
     );
   } catch (error) {
     scratch.remove();
-    await unguard();
+    await unguard?.();
     throw error;
   }
   const { pid } = child;
   const unbound = boundLog(logFile);
-  const who = `${name} (pid ${pid})`;
-  let serves = false;
   const { died, stop } = watchLifecycle(
     name,
     child,
     logFile,
-    async () => {
-      const others = serves ? holdersOf(at) : [];
-      if (others.length > 0)
-        console.error(
-          `${who} has ended, and ${hostAndPort(at)} is still in use (pid ${others.join(', ')}): end that if ${name} has started it`,
-        );
-      try {
-        scratch.remove();
-      } finally {
-        await Promise.all([unbound(), unguard()]);
-      }
-    },
-    () => {
-      const family = familyOf(pid, mark);
-      return (family.length > 0 ? family : writersOf(logFile)).map(Number);
-    },
+    () =>
+      Promise.all([unbound(), unguard()])
+        .then(() => undefined)
+        .finally(scratch.remove),
+    () => groupOf(pid, mark).map(Number),
   );
+  const origin = `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`;
+  const who = `${name} (pid ${pid})`;
+  const listening = (): Listening[] => groupOf(pid, mark).flatMap(listeningOf);
   const beganAtMs = performance.now();
   let answer: Answer;
   try {
-    const check: ReadyCheck = {
-      origin,
-      page: options.page,
-      protocol: options.protocol ?? 'http/1.1',
-      request: options.request,
-      tls: options.tls,
-      anyLength: true,
-    };
     answer = await whileItRuns(died, signal, async (until) => {
-      const listening = (): Listening[] => familyOf(pid, mark).flatMap(listeningOf);
       const [answered] = await Promise.all([
-        waitUntilReady(check, until, readyLimitMs),
-        untilItListens(listening, at, { pid, name, readyLimitMs }, until),
+        waitUntilReady(
+          {
+            origin,
+            page: options.page,
+            protocol: options.protocol ?? 'http/1.1',
+            request: options.request,
+            tls: options.tls,
+            anyLength: true,
+          },
+          until,
+          readyLimitMs,
+        ),
+        untilItListens(listening, at, { pid, name, who, readyLimitMs }, until),
       ]);
-      // It may have begun to listen elsewhere meanwhile, or have gone to the background.
+      // It may have opened another port meanwhile, or gone to the background.
       requireLoopback(listening(), who, howToBind);
       if (child.hasExited()) throw new UserError(await died);
       return answered;
     });
-    serves = true;
   } catch (error) {
     const endedWell = child.hasExited() && (await child.exited).code === 0;
     const isLate = performance.now() - beganAtMs >= readyLimitMs;
     await stop();
-    if (error instanceof UserError && !isLate && (await portProblem(at))?.code === 'EADDRINUSE') {
-      const [pid] = holdersOf(at);
-      throw endedWell
-        ? new UserError(
-            `${error.message}; what listens on ${hostAndPort(at)}${pid === undefined ? '' : ` (pid ${pid})`} may be its own, gone to the background: end that, and ${howToStay}`,
-          )
-        : new AddressInUse();
-    }
-    throw error;
+    if (!(error instanceof UserError) || isLate || (await portProblem(at))?.code !== 'EADDRINUSE')
+      throw error;
+    if (!endedWell) throw new AddressInUse();
+    const holders = holdersOf(at).map((holder) => ` (pid ${holder})`);
+    throw new UserError(
+      `${error.message}; what listens on ${hostAndPort(at)}${holders[0] ?? ''} may be its own, gone to the background: end that, and ${howToStay}`,
+    );
   }
   return {
     name,
@@ -196,34 +178,37 @@ async function startOn(
   };
 }
 
-/** Returns once it listens where it is told to. Throws UserError where it listens for the network, or elsewhere and not there, or somebody else has its port. */
+/** Returns once the command listens at its address. Throws UserError if others on the network can reach it, or it listens elsewhere only, or another process has its port. */
 async function untilItListens(
   listening: () => Listening[],
   at: Address,
-  { pid, name, readyLimitMs }: { pid: number; name: string; readyLimitMs: number },
+  {
+    pid,
+    name,
+    who,
+    readyLimitMs,
+  }: { pid: number; name: string; who: string; readyLimitMs: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const who = `${name} (pid ${pid})`;
-  // Until then nobody may answer, which is told otherwise.
-  const deadline = performance.now() + readyLimitMs + elsewhereLimitMs;
-  let elsewhereSince: number | undefined;
+  // Before that, waitUntilReady says that nothing answers.
+  const deadlineMs = performance.now() + readyLimitMs + elsewhereLimitMs;
+  let elsewhereSinceMs: number | undefined;
   for (;;) {
     const found = listening();
     requireLoopback(found, who, howToBind);
     if (found.some((one) => isAt(one, at))) return;
-    const now = performance.now();
-    if (found.length > 0) elsewhereSince ??= now;
-    if (now - (elsewhereSince ?? now) >= elsewhereLimitMs)
+    const nowMs = performance.now();
+    if (found.length > 0) elsewhereSinceMs ??= nowMs;
+    if (nowMs - (elsewhereSinceMs ?? nowMs) >= elsewhereLimitMs)
       throw new UserError(elsewhere(found, at, who));
-    if (now >= deadline) throw new UserError(noPort(pid, at, name, readyLimitMs));
+    if (nowMs >= deadlineMs) throw new UserError(noPort(pid, at, name, readyLimitMs));
     await delay(pollMs, undefined, { signal });
   }
 }
 
 function elsewhere(found: readonly Listening[], at: Address, who: string): string {
   const there = `${who} listens on ${[...new Set(found.map(hostAndPort))].join(' and ')}, and not on ${hostAndPort(at)}`;
-  const samePort = found.some(({ port }) => port === at.port);
-  return samePort
+  return found.some(({ port }) => port === at.port)
     ? `${there}: write 127.0.0.1 where its address belongs`
     : `${there}: write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${found[0]?.port}; in a scenario port: ${found[0]?.port})`;
 }

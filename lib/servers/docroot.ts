@@ -20,7 +20,6 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
 import { shippedConfigs } from './config-layers.ts';
-import { inFolder, withFolder } from './scratch.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');
 
@@ -74,6 +73,24 @@ function copyInto(root: string, target: string, place: string, folder: number): 
     else if (found.isFile()) copyFile(from, path.join(target, inner));
     else throw refused(root, inner, 'is neither a file nor a folder: take it out');
   }
+}
+
+/** Does the work with a folder open that is no link. */
+function withFolder(folder: string, work: (descriptor: number) => void): void {
+  const descriptor = openSync(
+    folder,
+    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+  );
+  try {
+    work(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The path of a file in an open folder, wherever that has been moved to. */
+function inFolder(descriptor: number, name: string): string {
+  return `/proc/self/fd/${descriptor}/${name}`;
 }
 
 /** Where the link in the copy has to point to. Throws UserError for one that leads out of the docroot, or nowhere. */

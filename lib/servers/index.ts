@@ -1,8 +1,8 @@
-// Starts the server that a variant names: a known one with its config. Commands are in command.ts.
+// Starts the server of a variant: nginx, h2o or nghttpd with its config, a command (command.ts), or none at an address.
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { lastLines, startLogged, type Child, type ChildOptions, type RunAs } from '../process.ts';
+import { lastLines, startLogged, type Child, type ChildOptions } from '../process.ts';
 import type {
   AddressServer,
   CommandServer,
@@ -31,7 +31,7 @@ import {
   untilItHasThePort,
   type Address,
 } from './ports.ts';
-import { waitUntilReady, waitUntilServingInside, type ReadyCheck } from './ready.ts';
+import { waitUntilReady, waitUntilReadyInside, type ReadyCheck } from './ready.ts';
 import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import type {
@@ -51,8 +51,7 @@ export { serverBuild } from './build.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export type { Listen, OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';
-export { answerOfAll } from './ready.ts';
-export { waitUntilReady, type ReadyCheck } from './ready.ts';
+export { answerOfAll, waitUntilReady, type ReadyCheck } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
@@ -78,21 +77,14 @@ export function startServer(
 ): Promise<StartedServer>;
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
-  if (isConfigured(spec)) return start(kinds[spec.name], spec, options);
+  if (isConfigured(spec)) return startConfigured(spec, options);
   return spec.name === 'command' ? startCommand(spec, options) : openAddress(spec, options);
 }
 
-/** A server that runs already. Throws UserError where it does not answer. */
+/** Returns a server that runs already. Throws UserError if it does not answer. */
 async function openAddress(spec: AddressServer, options: StartOptions): Promise<RunningServer> {
   const { origin } = spec;
-  const {
-    page,
-    protocol = 'http/1.1',
-    request,
-    tls,
-    workers,
-    signal = new AbortController().signal,
-  } = options;
+  const { page, protocol = 'http/1.1', request, tls, workers } = options;
   return {
     name: programOf(spec),
     version: '',
@@ -102,15 +94,15 @@ async function openAddress(spec: AddressServer, options: StartOptions): Promise<
     upstreams: [],
     answer: await waitUntilReady(
       { origin, page, protocol, request, tls, anyLength: true, isThere: true },
-      signal,
+      options.signal ?? new AbortController().signal,
     ),
-    // When it ends, its load fails.
+    // If the server ends, its load fails.
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),
   };
 }
 
-/** Composes a shipped config for another machine, with the name of its file. Throws UserError when it cannot. */
+/** Composes a shipped config for another machine. Throws UserError if it cannot. */
 export async function composeFor(
   { name, config }: ConfiguredServer,
   place: Place,
@@ -119,9 +111,9 @@ export async function composeFor(
   return { ...(await kinds[name].compose(config, place, build)), fileName: `${name}.conf` };
 }
 
-/** The number of workers: the article's with `exact`, otherwise the spec's for this number of cores. */
+/** Returns the number of workers: the article's with `exact`, otherwise the spec's for this number of cores. */
 export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean): number {
-  // Not known: they may use all cores.
+  // Commands and addresses may use all cores.
   if (!isConfigured(spec)) return serverCores;
   if (exact && spec.articleWorkers !== undefined) return spec.articleWorkers;
   return Math.max(
@@ -130,122 +122,79 @@ export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean
   );
 }
 
-interface StartHere extends Omit<StartOptions, 'binaries'> {
-  binary: string;
-}
-
 /**
- * Starts a server on its address or in its network, pinned to `options.cpus`, and returns once it serves the page. Where root starts it,
- * it runs as nobody, or as the service user that a person's own config names. Throws UserError when binary, config, port, limit of open
- * files or answer is not right, or the signal's reason; nothing is left running then.
+ * Starts a server at its address or in its network, pinned to `options.cpus`. If root starts it, it runs as nobody, or as the service
+ * user of the user's config. Nothing is left running after an error.
  */
-export async function start(
-  kind: ServerKind,
+async function startConfigured(
   spec: ConfiguredServer,
-  { binaries, ...asked }: StartOptions,
+  options: StartOptions,
 ): Promise<StartedServer> {
-  const options: StartHere = { ...asked, binary: spec.binary ?? (binaries[spec.name] as string) };
-  if (kind.http2Only && options.protocol?.startsWith('http/')) {
+  const { name } = spec;
+  const binary = spec.binary ?? (options.binaries[name] as string);
+  if (kinds[name].http2Only && options.protocol?.startsWith('http/')) {
     throw new UserError(
-      `${spec.name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
+      `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
     );
   }
-  const build = await serverBuild(spec.name, options.binary, options.signal);
+  const build = await serverBuild(name, binary, options.signal);
   await mkdir(options.folder, { recursive: true });
-  if (options.network !== undefined) return startOn(options.network, kind, spec, options, build);
-  return onPort(
-    spec.name,
-    options.port,
-    (at) => startOn(at, kind, spec, options, build),
-    options.address,
-  );
+  const startAt = (at: Address): Promise<StartedServer> =>
+    startOn(at, spec, options, binary, build);
+  return options.network === undefined
+    ? onPort(name, options.port, startAt, options.address)
+    : startAt(options.network);
 }
 
 async function startOn(
   at: Address,
-  kind: ServerKind,
   spec: ConfiguredServer,
-  options: StartHere,
+  options: StartOptions,
+  binary: string,
   build: Build,
 ): Promise<StartedServer> {
   const { name } = spec;
-  const signal = options.signal ?? new AbortController().signal;
+  const { network, cpus, signal = new AbortController().signal } = options;
+  const isOwn = spec.asIs !== undefined;
   const folder = path.resolve(options.folder);
-  const files = { config: path.join(folder, `${name}.conf`), log: path.join(folder, 'error.log') };
+  const configFile = path.join(folder, `${name}.conf`);
+  const logFile = path.join(folder, 'error.log');
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
-  const logStart = await stat(files.log).then(
+  const logStart = await stat(logFile).then(
     ({ size }) => size,
     () => 0,
   );
-  if (spec.asIs === undefined && options.page.docroot === undefined)
-    throw new UserError(
-      `${name} ${spec.config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`,
-    );
   const scratch = await makeScratch();
   let config: AdoptedConfig;
   let child: Child;
   try {
-    if (spec.asIs === undefined && options.page.docroot !== undefined)
-      await copyDocroot(options.page.docroot, scratch.docroot);
-    const place = {
-      ...at,
-      fileLimit,
-      temp: scratch.temp,
-      user: await unprivilegedUser(name),
-      handOver: scratch.handOver,
-      certificateFile: async () => scratch.handOver(await machineCertificate(signal)),
-    };
-    const composed: AdoptedConfig =
-      spec.asIs === undefined
-        ? {
-            ...(await kind.compose(
-              spec.config,
-              { ...place, workers: options.workers, docroot: scratch.docroot },
-              build,
-            )),
-            workers: options.workers,
-            redirections: [],
-            hosts: [],
-            upstreams: [],
-          }
-        : await kind.adopt(
-            spec.config[0] as string,
-            {
-              ...place,
-              cores: options.cpus.length,
-              listen: spec.asIs.port,
-              laid: spec.asIs.laid ?? [],
-              paths: pagePaths(options.page),
-              trustConfig: options.trustConfig === true,
-              nextPort: () => freePort(),
-            },
-            build,
-          );
-    config = { ...composed, user: composed.user ?? place.user };
-    await requireRunnable(options.binary, config.user);
-    // A person's own config may be closed to others.
-    await writeFile(files.config, config.text, spec.asIs === undefined ? {} : { mode: 0o600 });
+    config = await configFor(at, spec, { ...options, signal }, build, fileLimit, scratch);
+    const { user } = config;
+    await requireRunnable(binary, user);
+    // A user's own config may be secret.
+    await writeFile(configFile, config.text, isOwn ? { mode: 0o600 } : {});
     const launch: Launch = {
-      before: options.network?.enter ?? [],
-      command: options.binary,
-      args: config.args(scratch.keep(files.config, config.text)),
-      user: config.user,
-      env: environmentFor(config.user),
+      before: network?.enter ?? [],
+      command: binary,
+      args: config.args(scratch.keep(configFile, config.text)),
+      user,
+      env: user === undefined ? undefined : environmentForOthers(),
       cwd: config.workingFolder ?? folder,
     };
-    scratch.giveTo(config.user);
-    await checkConfig(kind, build, spec, { launch, file: files.config, config, scratch, signal });
+    scratch.giveTo(user);
+    await checkConfig(spec, build, config, configFile, launch, scratch, signal);
     signal.throwIfAborted();
-    // Root may give more files than its children may take.
+    // Root's limit may be higher than its children may set it.
     const before = [...launch.before, 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'];
-    child = await startLogged({ ...launch, before, cpus: options.cpus }, files.log, 'a');
+    child = await startLogged({ ...launch, before, cpus }, logFile, 'a');
   } catch (error) {
     scratch.remove();
     throw error;
   }
+  const { pid } = child;
   const origin = `${config.tls ? 'https' : 'http'}://${at.address}:${at.port}`;
+  const { died, stop } = watchLifecycle(name, child, logFile, scratch.remove);
   let answer: Answer;
-  const { died, stop } = watchLifecycle(name, child, files.log, () => scratch.remove());
   try {
     const check: ReadyCheck = {
       origin,
@@ -253,48 +202,95 @@ async function startOn(
       protocol: options.protocol ?? config.protocol,
       request: options.request,
       tls: options.tls,
-      // Pages of a person's own may have another length each time, such as by a date.
-      ...(spec.asIs === undefined
-        ? {}
-        : { anyLength: true, hosts: config.hosts, user: config.user?.name }),
+      // The length of a user's own page may change, such as by a date.
+      ...(isOwn ? { anyLength: true, hosts: config.hosts, user: config.user?.name } : {}),
     };
-    answer = await whileItRuns(died, signal, (until) =>
-      untilServing(check, options, at, child.pid, until),
-    );
+    answer = await whileItRuns(died, signal, async (until) => {
+      const answered = await (network === undefined
+        ? waitUntilReady(check, until)
+        : waitUntilReadyInside(network.enter, check, until));
+      await untilItHasThePort(pid, at, binary, until);
+      // A config may include files that bakeoff has not read.
+      requireLoopback(
+        listeningOf(pid).filter(({ address }) => address !== at.address),
+        `${binary} (pid ${pid})`,
+        'take what listens there out of its config',
+      );
+      return answered;
+    });
     scratch.forget();
   } catch (error) {
-    const own = spec.asIs !== undefined && child.hasExited();
+    const endedItself = child.hasExited();
     await stop();
-    const said = await lastLines(files.log, logStart);
-    const told = await explained(
-      error,
-      name,
-      kind,
-      at,
-      said,
-      own
-        ? (line) => ownComplaint(kind, line, config.text, build, spec, config.user?.name)
-        : undefined,
-    );
-    throw told instanceof UserError
-      ? new UserError(scratch.withOwnPaths(told.message), told.exitCode)
-      : told;
+    if (!(error instanceof UserError)) throw error;
+    // The server has ended, so another process has the port.
+    if ((await portProblem(at))?.code === 'EADDRINUSE') throw new AddressInUse();
+    const { complaint } = kinds[name];
+    const last = (await lastLines(logFile, logStart)).findLast((line) => complaint.test(line));
+    // A user's own config may listen on more ports than this one.
+    if (isOwn && endedItself && /address already in use/i.test(last ?? ''))
+      throw new AddressInUse();
+    let message = error.message;
+    if (last !== undefined && isOwn && endedItself)
+      message = ownComplaint(kinds[name], last, config.text, build, spec, config.user?.name);
+    else if (last !== undefined && !message.includes(last)) message += `; ${name}'s log: ${last}`;
+    throw new UserError(scratch.withOwnPaths(message), error.exitCode);
   }
   return {
     name,
     version: build.version,
-    pid: child.pid,
+    pid,
     origin,
     workers: config.workers,
     redirections: config.redirections,
     upstreams: config.upstreams,
     answer,
-    logFile: files.log,
-    processes: () => processTree('/proc', String(child.pid)),
-    usage: watchUsage(child.pid),
+    logFile,
+    processes: () => processTree('/proc', String(pid)),
+    usage: watchUsage(pid),
     died,
     stop,
   };
+}
+
+/** Composes a shipped config, or adopts a user's own one, for this address. */
+async function configFor(
+  at: Address,
+  { name, config, asIs }: ConfiguredServer,
+  { page, workers, cpus, trustConfig = false, signal }: StartOptions & { signal: AbortSignal },
+  build: Build,
+  fileLimit: number,
+  scratch: Scratch,
+): Promise<AdoptedConfig> {
+  const { temp, docroot, handOver } = scratch;
+  const user = await unprivilegedUser(name);
+  const certificateFile = async (): Promise<string> => handOver(await machineCertificate(signal));
+  const place = { ...at, fileLimit, temp, certificateFile };
+  if (asIs === undefined) {
+    if (page.docroot === undefined)
+      throw new UserError(
+        `${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`,
+      );
+    await copyDocroot(page.docroot, docroot);
+    const composed = await kinds[name].compose(config, { ...place, workers, docroot }, build);
+    return { ...composed, user, workers, redirections: [], hosts: [], upstreams: [] };
+  }
+  const adopted = await kinds[name].adopt(
+    config[0] as string,
+    {
+      ...place,
+      user,
+      handOver,
+      cores: cpus.length,
+      listen: asIs.port,
+      laid: asIs.laid ?? [],
+      paths: pagePaths(page),
+      trustConfig,
+      nextPort: () => freePort(),
+    },
+    build,
+  );
+  return { ...adopted, user: adopted.user ?? user };
 }
 
 /** Starts a server, or its check of the config. */
@@ -302,114 +298,58 @@ type Launch = Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'> & 
   before: readonly string[];
 };
 
-/** `config`, which stands in `file` for people to read. */
-interface Checked {
-  launch: Launch;
-  file: string;
-  config: AdoptedConfig;
-  scratch: Scratch;
-  signal: AbortSignal;
-}
-
 /** Far more than a check takes. */
 const checkSeconds = 30;
 
-/** Has the server check its config, with the rights that it will have. Throws UserError with the server's words, the file and the line. */
+/** Has the server check its config with the rights that it will have. Throws UserError with the server's words, the file and the line. */
 async function checkConfig(
-  kind: ServerKind,
-  build: Build,
   spec: ConfiguredServer,
-  { launch, file, config, scratch, signal }: Checked,
+  build: Build,
+  config: AdoptedConfig,
+  configFile: string,
+  launch: Launch,
+  scratch: Scratch,
+  signal: AbortSignal,
 ): Promise<void> {
+  const { name, asIs } = spec;
+  const kind = kinds[name];
   if (kind.checkArgs === undefined) return;
-  const read = spec.asIs === undefined ? file : spec.config[0];
-  const late = `${spec.name} has not read its config ${read} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`;
   const { code, stdout, stderr } = await run({
     ...launch,
     args: [...kind.checkArgs, ...launch.args],
-    limit: { seconds: checkSeconds, words: late },
+    limit: {
+      seconds: checkSeconds,
+      words: `${name} has not read its config ${asIs === undefined ? configFile : spec.config[0]} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
+    },
     signal,
   });
   if (code === 0) return;
   const complaints = scratch
     .withOwnPaths(stderr)
     .split('\n')
-    .filter((line) => kind.complaint.test(line) && !buildsOwnLog.test(line));
+    // An older nginx first tries the log that it was built with, which it may not write.
+    .filter((line) => kind.complaint.test(line) && !line.includes('could not open error log file'));
   const words = complaints[0] ?? lastLine(scratch.withOwnPaths(stderr + stdout));
-  if (spec.asIs !== undefined)
+  if (asIs !== undefined)
     throw new UserError(
       ownComplaint(kind, words, scratch.withOwnPaths(config.text), build, spec, config.user?.name),
     );
-  const number = complaints
-    .map((line) => kind.complaintLine?.exec(line)?.[1])
-    .find((found) => found !== undefined);
-  const line =
-    number === undefined
-      ? []
-      : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`];
+  const number = complaints.map((line) => kind.complaintLine?.exec(line)?.[1]).find(Boolean);
   throw new UserError(
     [
-      `${spec.name} does not accept its config ${file}:`,
+      `${name} does not accept its config ${configFile}:`,
       ...(complaints.length > 0 ? complaints : [words]),
-      ...line,
+      ...(number === undefined
+        ? []
+        : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`]),
     ].join('\n'),
   );
 }
 
-/** An older nginx tries it first, where it may not write. */
-const buildsOwnLog = /could not open error log file/;
-
-/** Variables that a server may need. Others, such as tokens, could be read by all who run as the same user. */
+/** Variables that a server may need. Other processes of its user could read all variables, such as tokens. */
 const handedDown =
   /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
 
-/** undefined: all of the environment. */
-function environmentFor(user: RunAs | undefined): NodeJS.ProcessEnv | undefined {
-  return user === undefined
-    ? undefined
-    : Object.fromEntries(Object.entries(process.env).filter(([name]) => handedDown.test(name)));
-}
-
-async function untilServing(
-  check: ReadyCheck,
-  { network, binary }: StartHere,
-  at: Address,
-  pid: number,
-  signal: AbortSignal,
-): Promise<Answer> {
-  const answer = await (network === undefined
-    ? waitUntilReady(check, signal)
-    : waitUntilServingInside(network.enter, check, signal));
-  await untilItHasThePort(pid, at, binary, signal);
-  // A config may include what bakeoff has not read.
-  requireLoopback(
-    listeningOf(pid).filter(({ address }) => address !== at.address),
-    `${binary} (pid ${pid})`,
-    'take what listens there out of its config',
-  );
-  return answer;
-}
-
-/**
- * The error with the server's log. The server has ended: who still has the port is another one.
- * @param own words it for a person's own config with which the server ended by itself
- */
-async function explained(
-  error: unknown,
-  name: string,
-  { complaint }: ServerKind,
-  at: Address,
-  log: readonly string[],
-  own: ((said: string) => string) | undefined,
-): Promise<unknown> {
-  if (!(error instanceof UserError)) return error;
-  if ((await portProblem(at))?.code === 'EADDRINUSE') return new AddressInUse();
-  const last = log.findLast((line) => complaint.test(line));
-  if (last === undefined) return error;
-  // A config of one's own may listen on more ports than this one.
-  if (own !== undefined)
-    return /address already in use/i.test(last) ? new AddressInUse() : new UserError(own(last));
-  return error.message.includes(last)
-    ? error
-    : new UserError(`${error.message}; ${name}'s log: ${last}`);
+function environmentForOthers(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => handedDown.test(name)));
 }

@@ -1,27 +1,29 @@
-// The processes of a started server, how they end, and what its log says.
+// How a started server ends: its processes, its last words, and alarms in its log.
 import { randomUUID } from 'node:crypto';
-import { realpathSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
+import { readIfThere } from '../files.ts';
 import { lastLines, processIds, sendIfThere, startChild, type Child } from '../process.ts';
-import { ifThere, linkOf, namesIn, readIfThere, textOf } from '../files.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import type { RunningServer } from './server.ts';
 import { processTree, statFields } from './usage.ts';
 
-/** A server's other processes may end by themselves: h2o's keeper of keys then removes its folder in /tmp. */
-const groupEndsItselfMs = 1000;
-/** How long the kernel may take to end a killed group. */
-const groupEndLimitMs = 2000;
-const groupEndPollMs = 10;
-/** How long all processes of a command may take to end after TERM. */
+/** Workers may end by themselves after their master: h2o's key process then removes its folder in /tmp. */
+const workersGraceMs = 1000;
+/** How long a command's processes have to end after TERM. */
 const commandGraceMs = 5000;
+/** How long the kernel may take to end killed processes. */
+const killedMs = 2000;
+const pollMs = 10;
+
+export const howToStay =
+  "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
 
 /**
- * `died` and `stop` of a RunningServer. However the child ends, the rest of its process group (workers outlive a killed master, and keep
- * its port) or all members are ended, and `cleanUp` runs. Configured servers pass TERM on to their workers; all members get it.
- * @param members finds the running processes of a command, which may have left its group
+ * Returns `died` and `stop` of a RunningServer. When the first process ends, for whatever reason, the others are ended too and `cleanUp`
+ * runs.
+ * @param members finds the running processes of a command, which all get TERM; absent: a known server, whose first process passes TERM on
  */
 export function watchLifecycle(
   name: string,
@@ -35,37 +37,35 @@ export function watchLifecycle(
   const endRest = (): Promise<void> =>
     (ending ??=
       members === undefined
-        ? endAll(() => groupIfThere(child.pid), groupEndsItselfMs)
+        ? endAll(() => groupOf(child.pid).map(Number), workersGraceMs)
         : endAll(members, commandGraceMs, 'SIGTERM'));
 
   const gone = child.exited.then(async (exit) => {
     const left = members?.() ?? [];
     await endRest();
-    try {
-      await cleanUp();
-    } catch {
-      // A folder that stays behind is no reason to fail a round.
-    }
+    // A folder that cannot be removed does not fail a round.
+    await Promise.resolve()
+      .then(cleanUp)
+      .catch(() => undefined);
     return { ...exit, left };
   });
 
   const died = new Promise<string>((resolve) => {
     void gone.then(async ({ code, signal, left }) => {
       if (stopping !== undefined) return;
+      const who = `${name} (pid ${child.pid})`;
       if (left.length > 0 && code === 0)
         return resolve(
-          `${name} (pid ${child.pid}) went on in the background (pid ${left.join(', ')}), and was ended: ${howToStay}`,
+          `${who} went on in the background (pid ${left.join(', ')}), and was ended: ${howToStay}`,
         );
-      const last = lastWords(await lastLines(logFile), members === undefined ? 1 : wordsOfStranger);
+      const last = lastWords(await lastLines(logFile), members === undefined ? 1 : 4);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
-      resolve(
-        `${name} (pid ${child.pid}) ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`,
-      );
+      resolve(`${who} ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`);
     });
   });
 
   async function end(): Promise<void> {
-    // It may have ended between the look and the signal.
+    // The process may end just before the signal.
     await (members === undefined ? child.stop().catch(() => undefined) : endRest());
     await gone;
   }
@@ -73,19 +73,13 @@ export function watchLifecycle(
   return { died, stop: () => (stopping ??= end()) };
 }
 
-export const howToStay =
-  "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
-
-/** The last line of an unknown program need not be its reason. */
-const wordsOfStranger = 4;
-
-/** Without the lines of a stack. */
+/** The last `count` lines without those of a stack trace. An unknown program's last line alone may not give the reason. */
 function lastWords(lines: readonly string[], count: number): string {
   const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');
 }
 
-/** Does work that needs the server. Throws UserError with its last words when it ends, or the signal's reason. */
+/** Does work that needs the server. Throws the line of `died` as a UserError when the server ends, or the signal's reason. */
 export async function whileItRuns<T>(
   died: Promise<string>,
   aborted: AbortSignal,
@@ -102,93 +96,50 @@ export async function whileItRuns<T>(
   }
 }
 
-/**
- * Sends each process a signal (absent: they end by themselves), and KILL after `graceMs`; also to those that they start meanwhile.
- * @param find gives processes, and groups by their numbers below 0
- */
+/** Sends each process `signal` once, if given, and KILL after `graceMs`, until `find` finds no more. */
 async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM'): Promise<void> {
-  const told = new Set<number>();
-  const killAt = performance.now() + graceMs;
-  const deadline = killAt + groupEndLimitMs;
-  for (let left = find(); left.length > 0 && performance.now() < deadline; left = find()) {
-    const isLate = performance.now() >= killAt;
+  const signalled = new Set<number>();
+  const killAtMs = performance.now() + graceMs;
+  const deadlineMs = killAtMs + killedMs;
+  for (let left = find(); left.length > 0 && performance.now() < deadlineMs; left = find()) {
     for (const pid of left) {
-      if (isLate) sendIfThere(pid, 'SIGKILL');
-      else if (signal !== undefined && !told.has(pid)) {
-        told.add(pid);
+      if (performance.now() >= killAtMs) sendIfThere(pid, 'SIGKILL');
+      else if (signal !== undefined && !signalled.has(pid)) {
+        signalled.add(pid);
         sendIfThere(pid, signal);
-        // A stopped process gets it once it goes on.
+        // A stopped process gets the signal when it continues.
         sendIfThere(pid, 'SIGCONT');
       }
     }
-    await delay(groupEndPollMs);
+    await delay(pollMs);
   }
 }
 
-/** The group by its number below 0, as long as one of it runs. */
-function groupIfThere(group: number): number[] {
-  return processIds('/proc').some((pid) => runs(pid, group)) ? [-group] : [];
-}
-
-/** Whether a process runs, in that group. Ended ones may stay in the table for a while. */
-export function runs(pid: string, group?: number): boolean {
-  const [state, , itsGroup] = statFields(`/proc/${pid}`) ?? [];
-  return (
-    state !== undefined &&
-    state !== 'Z' &&
-    state !== 'X' &&
-    (group === undefined || Number(itsGroup) === group)
-  );
-}
-
-/** For the environment of one command, as env(1) takes it. What the command starts inherits it. */
+/** Makes a variable for the environment of a command, as env(1) takes it. All that the command starts inherits it. */
 export function newMark(): string {
   return `BAKEOFF_SIDE=${randomUUID()}`;
 }
 
-/** The ids of the process group that a command leads, and of all their descendants, as they run now. */
-export function groupOf(pid: number): string[] {
-  return withDescendants(processIds('/proc').filter((one) => runs(one, pid)));
-}
-
-/** The same, and all that have the command's mark. */
-export function familyOf(pid: number, mark: string): string[] {
-  return withDescendants(
-    processIds('/proc').filter((one) => runs(one, pid) || (runs(one) && hasMark(one, mark))),
+/**
+ * Returns the ids of the running processes of a server: the process group that `pid` leads, and all descendants. With `mark`, also
+ * the processes that have it in their environment, which may have left the group.
+ */
+export function groupOf(pid: number, mark?: string): string[] {
+  const own = processIds('/proc').filter(
+    (one) =>
+      Number(runningFields(one)?.[2]) === pid ||
+      (mark !== undefined && readIfThere(`/proc/${one}/environ`)?.split('\0').includes(mark)),
   );
+  return [...new Set(own.flatMap((root) => processTree('/proc', root)))].filter(runningFields);
 }
 
-function withDescendants(roots: readonly string[]): string[] {
-  return [...new Set(roots.flatMap((root) => processTree('/proc', root)))].filter((one) =>
-    runs(one),
-  );
+/** The stat fields of a process that has not ended. Ended processes may stay in the table for a while. */
+function runningFields(pid: string): string[] | undefined {
+  const fields = statFields(`/proc/${pid}`);
+  return fields !== undefined && /^[ZX]$/.test(fields[0] as string) ? undefined : fields;
 }
 
-/** False of a process that hides its environment, or has written over it. */
-function hasMark(pid: string, mark: string): boolean {
-  return readIfThere(`/proc/${pid}/environ`)?.split('\0').includes(mark) === true;
-}
-
-/** The ids of all other processes that may write into a file: those that have inherited it may have left everything else. */
-export function writersOf(file: string): string[] {
-  const real = ifThere(() => realpathSync(file));
-  if (real === undefined) return [];
-  const mayWrite = (pid: string, descriptor: string): boolean =>
-    (parseInt(/^flags:\s*(\d+)/m.exec(textOf(`/proc/${pid}/fdinfo/${descriptor}`))?.[1] ?? '0', 8) &
-      3) !==
-    0;
-  return processIds('/proc').filter(
-    (pid) =>
-      pid !== String(process.pid) &&
-      runs(pid) &&
-      namesIn(`/proc/${pid}/fd`).some(
-        (descriptor) =>
-          linkOf(`/proc/${pid}/fd/${descriptor}`) === real && mayWrite(pid, descriptor),
-      ),
-  );
-}
-
-/** Its input ends when the process that started it does. */
+/** Reads until its input ends, which is when bakeoff ends. */
 const killMarked = `
   trap "" HUP INT TERM
   read -r nothing
@@ -199,9 +150,8 @@ const killMarked = `
   done`;
 
 /**
- * Starts a shell that sees to a command if this process is killed. The kernel sends TERM to the command's first process then
- * (startChild); 5 s later the shell kills everything that has the mark.
- * @returns ends the shell; may be called twice
+ * Starts a shell that kills everything with the mark 5 s after this process was killed. The kernel sends TERM to the command's first
+ * process at once (startChild). Returns a function that ends the shell.
  */
 export async function guardMarked(mark: string): Promise<() => Promise<void>> {
   const { stop } = await startChild({
@@ -214,16 +164,15 @@ export async function guardMarked(mark: string): Promise<() => Promise<void>> {
   return () => stop(0);
 }
 
-/** The first line about a crash of a process, the first alarm of all, and the log's last line; without time and process ids. */
+/** Lines of a log without time and process ids: the first about a crash, the first alarm, and the last line. */
 export interface LogAlarms {
   crash?: string;
   first?: string;
   last?: string;
 }
 
-/** h2o and nghttpd are one process each, which is gone after a crash; these are their last words, if any. */
-const words: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
-  // Before it reads its config, nginx without root cannot open the log that it was built with; it goes on without.
+const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
+  // nginx without root says so before it reads its config, if it cannot open the log that it was built with.
   nginx: {
     alarm: /\[(?:alert|emerg)\](?! could not open error log file)/,
     crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
@@ -234,22 +183,22 @@ const words: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
   address: {},
 };
 
-/** A server that complains of each request writes gigabytes, all alike. */
-const mostBytes = 64 * 1024 * 1024;
+/** A server that complains of each request writes gigabytes of the same line. */
+const mostLogBytes = 64 * 1024 * 1024;
 
-/** Reads a server's log of one round. Never throws. */
+/** Reads the log of one round. Never throws. */
 export async function alarmsIn(logFile: string, server: ServerSpec['name']): Promise<LogAlarms> {
-  const { alarm, crash } = words[server];
+  const { alarm, crash } = alarmWords[server];
   const found: LogAlarms = {};
   const log = await open(logFile).catch(() => undefined);
   try {
-    for await (const line of log?.readLines({ end: mostBytes }) ?? []) {
+    for await (const line of log?.readLines({ end: mostLogBytes }) ?? []) {
       const isCrash = crash?.test(line) ?? false;
       if (isCrash || alarm?.test(line)) found.first ??= withoutTime(line);
       if (isCrash) return { ...found, crash: withoutTime(line) };
     }
   } catch {
-    // What was read before still holds.
+    // The lines read before still count.
   } finally {
     await log?.close();
   }
@@ -257,7 +206,7 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
   return last === undefined ? found : { ...found, last: withoutTime(last) };
 }
 
-/** "2026/11/20 08:15:31 [alert] 7#7: worker process 12 exited on signal 11" is "[alert] worker process exited on signal 11". */
+/** Makes "[alert] worker process exited on signal 11" of "2026/11/20 08:15:31 [alert] 7#7: worker process 12 exited on signal 11". */
 function withoutTime(line: string): string {
   return printable(line)
     .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')

@@ -1,13 +1,12 @@
-// The process that ready-inside.ts starts: it prints a ReadyAnswer.
+// The process that waitUntilReadyInside starts: it prints a ReadyAnswer.
 import { UserError } from '../errors.ts';
-import { type ReadyAnswer, type ReadyCheck, waitUntilServing } from './ready.ts';
+import { waitUntilReady, type ReadyAnswer, type ReadyCheck } from './ready.ts';
 
-/** Put here by ready-inside.ts. */
+/** Defined by waitUntilReadyInside. */
 declare const readyCheck: ReadyCheck;
 
-// Who started it ends it where that is over before.
-const { signal } = new AbortController();
-const outcome = await waitUntilServing(readyCheck, signal).then(
+// The parent ends this process if it does not need the answer any more.
+const outcome = await waitUntilReady(readyCheck, new AbortController().signal).then(
   (answer): ReadyAnswer => ({ answer }),
   (error: unknown): ReadyAnswer => {
     if (error instanceof UserError) return { problem: error.message };

@@ -1,14 +1,9 @@
-// Waits until a started server serves its page, or each of several pages.
+// Waits until a started server answers its page as it should.
 import { once, setMaxListeners } from 'node:events';
+import { Agent as PlainAgent, request as requestPlain, type IncomingMessage } from 'node:http';
 import {
-  type Agent,
-  Agent as PlainAgent,
-  type IncomingMessage,
-  request as requestPlain,
-} from 'node:http';
-import {
-  type ClientHttp2Session,
   connect,
+  type ClientHttp2Session,
   type IncomingHttpHeaders,
   type IncomingHttpStatusHeader,
 } from 'node:http2';
@@ -25,137 +20,81 @@ import { bundledForNode } from '../setup/bundle.ts';
 import { lastLine, run } from '../setup/run.ts';
 import type { Answer, Protocol, RunningServer, ServerSide, StartOptions } from './server.ts';
 
-const retryMs = 20;
-
-/** A connection that waits so long was not refused. */
-const silentMs = 1000;
-
-/** Of a body: one without end would be read until the time is over. */
-const mostBodyBytes = 1024 ** 3;
-
-/** Marks the check in an access log, where the requests of a load are counted. */
-const readyUserAgent = 'bakeoff-ready';
-
-/** What is asked, and over which protocol: as the load does it. Absent: a GET without a body, with all of TLS that Node can. */
+/** A request as the load sends it: a GET unless `request` says otherwise. */
 export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls'> {
-  /** Of a server here, or an address anywhere: certificates are not checked. */
+  /** Certificates are not verified. */
   origin: string;
   protocol: Protocol;
-  /** The page may have another length than it had. */
+  /** Accept any length of the body. */
   anyLength?: true | undefined;
-  /** All of several pages are asked for, and not only the first. */
+  /** Ask for all of several pages, not only the first. */
   allPages?: true;
-  /** Nobody starts it: what breaks or refuses the connection is told at once. */
+  /** The server is at an address, where bakeoff does not start it: throw the first error. */
   isThere?: true;
-  /** Whom the server became, where root started it. */
+  /** The server's user, if root has started it. */
   user?: string | undefined;
-  /** Names that the server has, to be offered where it does not answer as it should without one. */
+  /** The server's names, which errors suggest if the page has no host. */
   hosts?: readonly string[];
 }
 
+const retryMs = 20;
+/** A connection that fails later was not refused. */
+const silentMs = 1000;
+
 /**
- * Returns the answer once the page is answered with its status, and with its length where that is known, over the protocol. Connections that are refused or broken are tried again until `limitMs` have passed; a wrong
- * answer or protocol is an error at once, since a server does not grow out of it. Throws UserError, or the signal's reason.
+ * Returns the answer once the page has its status, its length if known, and the protocol. Retries refused and broken connections for
+ * `limitMs`. Throws UserError after that, and at once for a wrong answer or protocol; or the signal's reason.
  */
-export function waitUntilReady(
+export async function waitUntilReady(
   check: ReadyCheck,
   signal: AbortSignal,
   limitMs = 10_000,
 ): Promise<Answer> {
-  // A signal's own timer would not keep Node from ending, should nothing else be under way.
-  const awake = setInterval(() => undefined, 1000);
-  return askUntilReady(check, signal, limitMs).finally(() => clearInterval(awake));
-}
-
-async function askUntilReady(
-  check: ReadyCheck,
-  signal: AbortSignal,
-  limitMs: number,
-): Promise<Answer> {
-  const { origin, page, protocol, request = {}, tls } = check;
+  const { origin, page, protocol, allPages } = check;
   const url = origin + page.path;
   requireFit(url, protocol);
-  const timeout = AbortSignal.timeout(limitMs);
-  const either = AbortSignal.any([signal, timeout]);
-  let last = '';
-  for (;;) {
-    const askedAtMs = performance.now();
-    try {
-      const answer = await askAlone(
-        { url, host: page.host, ...request },
-        protocol,
-        either,
-        secureOptions(tls, page.host),
-      );
-      requireRight(answer, url, check);
-      return answer;
-    } catch (error) {
-      if (error instanceof UserError) throw error;
-      signal.throwIfAborted();
-      if (error instanceof Endless)
-        throw new UserError(
-          `${url} answers with a body that did not end within ${limitMs / 1000} s or 1 GiB: give a page that ends`,
-        );
-      if (timeout.aborted)
-        throw new UserError(
-          `${url} did not answer over ${protocol} within ${limitMs / 1000} s${performance.now() - askedAtMs < silentMs ? last : ''}${withName(check)}`,
-        );
-      const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
-      if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
-      last = `: ${(error as Error).message}`;
-      if (check.isThere)
-        throw new UserError(
-          `${url} did not answer over ${protocol}${last}${(error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? ': start what is to listen there' : ''}`,
-        );
+  // The timer of AbortSignal.timeout does not keep Node from ending.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), limitMs);
+  const until = AbortSignal.any([signal, late.signal]);
+  try {
+    let last = '';
+    for (;;) {
+      const askedAtMs = performance.now();
+      try {
+        const answer = await onConnection(check, until, (ask) => ask(page.path));
+        requireRight(answer, url, check);
+        if (page.weights === undefined || !allPages) return answer;
+        return { ...answer, ...(await askPages(check, page.weights, signal)) };
+      } catch (error) {
+        if (error instanceof UserError) throw error;
+        signal.throwIfAborted();
+        const { code, message } = error as NodeJS.ErrnoException;
+        const within = `within ${limitMs / 1000} s`;
+        if (error instanceof EndlessBody)
+          throw new UserError(
+            `${url} answers with a body that did not end ${within}: give a page that ends`,
+          );
+        if (late.signal.aborted)
+          throw new UserError(
+            `${url} did not answer over ${protocol} ${within}${performance.now() - askedAtMs < silentMs ? last : ''}${withName(check)}`,
+          );
+        const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
+        if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
+        last = `: ${message}`;
+        if (check.isThere)
+          throw new UserError(
+            `${url} did not answer over ${protocol}${last}${code === 'ECONNREFUSED' ? ': start what is to listen there' : ''}`,
+          );
+      }
+      await delay(retryMs);
     }
-    await delay(retryMs);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
-function requireRight({ status, bytes, location }: Answer, url: string, check: ReadyCheck): void {
-  const {
-    page: { docroot, host, weights, bodyBytes, status: expected = 200 },
-    anyLength,
-  } = check;
-  // Of several pages it is their mean.
-  if (status === expected && (anyLength || weights !== undefined || (bodyBytes ?? bytes) === bytes))
-    return;
-  const asked = host === undefined ? url : `${url} (host ${host})`;
-  if (status === expected)
-    throw new UserError(
-      `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
-    );
-  const where = location === '' ? '' : ` to ${location}`;
-  if (status === 403 && check.user !== undefined && docroot === undefined) {
-    throw new UserError(
-      `${asked} answers with status 403: it runs as the user ${check.user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or give a page that it answers with ${expected} (--url; in a scenario page.path)`,
-    );
-  }
-  if ((status === 502 || status === 504) && docroot === undefined) {
-    throw new UserError(
-      `${asked} answers with status ${status}: its backend does not answer; start the backend first, since bakeoff does not${withName(check)}`,
-    );
-  }
-  // What is shipped serves its page; of a config of one's own the page is the person's to say.
-  throw new UserError(
-    `${asked} answers with status ${status}${where}${docroot === undefined ? `: give a page that it answers with ${expected}${withName(check) || ' (--url; in a scenario page.path)'}, or expect this one (--status ${status}; in a scenario page.status)` : ` instead of ${expected}`}`,
-  );
-}
-
-/** Where no name was asked for, and the server has one: how to ask for it. Its first server may be there to turn others away. */
-function withName({ origin, page, hosts = [] }: ReadyCheck): string {
-  const name =
-    page.host === undefined
-      ? hosts
-          .map((host) => host.replace(/:\d+$/, ''))
-          .find((host) => /^[\w-]+(?:\.[\w-]+)+$/.test(host))
-      : undefined;
-  return name === undefined
-    ? ''
-    : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${page.path}; in a scenario page.host)`;
-}
-
-/** Whether there is TLS is the config's to say, and h2 and h2c each mean one of the two. */
+/** Throws UserError if the protocol does not fit the config: h2 needs TLS, h2c has none. */
 function requireFit(url: string, protocol: Protocol): void {
   const secure = url.startsWith('https:');
   if (protocol === 'h2' && !secure)
@@ -168,177 +107,47 @@ function requireFit(url: string, protocol: Protocol): void {
     );
 }
 
-export interface Question extends NonNullable<StartOptions['request']> {
-  url: string;
-  host: string | undefined;
-}
-
-export type SecureOptions = ConnectionOptions & { rejectUnauthorized: false };
-
-/** @param host that is asked for: its name, when it is one, is the one that TLS asks for too (SNI) */
-export function secureOptions(
-  { minVersion, maxVersion, ciphers, curves }: TlsOffer = {},
-  host?: string,
-): SecureOptions {
-  // Node would leave TLS 1.3 out if none of its suites were among them.
-  const suites = ciphers && [...tls13Suites, ...ciphers].join(':');
-  return {
-    rejectUnauthorized: false,
-    ...present({
-      servername: serverNameOf(host),
-      minVersion,
-      maxVersion,
-      ciphers: suites,
-      ecdhCurve: curves?.join(':'),
-    }),
-  };
-}
-
-const tls13Suites = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-];
-
-/** On a connection of its own, so that none stays open when the load starts. */
-export function askAlone(
-  question: Question,
-  protocol: Protocol,
-  signal: AbortSignal,
-  secure: SecureOptions,
-): Promise<Answer> {
-  return isHttp2(protocol)
-    ? overHttp2(question.url, signal, secure, (session) => askOn(session, question, signal))
-    : askHttp1(question, signal, secure);
-}
-
-/** On a connection of its own, or on those of an agent. */
-export async function askHttp1(
-  { url, host, method = 'GET', headers, body }: Question,
-  signal: AbortSignal,
-  secure: SecureOptions,
-  agent: Agent | false = false,
-): Promise<Answer> {
-  const options = {
-    agent,
-    signal,
-    method,
-    headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': readyUserAgent },
-  };
-  const request = url.startsWith('https:')
-    ? requestSecure(url, { ...options, ...secure })
-    : requestPlain(url, options);
-  const ended = new Promise<never>((_, reject) => {
-    request.on('upgrade', ({ statusCode }, socket) => {
-      socket.destroy();
-      reject(
-        new UserError(
-          `${url} answers with status ${statusCode}, and goes on in another protocol: give a page that it answers over HTTP (--url; in a scenario page.path)`,
-        ),
-      );
-    });
-    request.on('close', () => reject(new Error('the connection was closed')));
-  });
-  ended.catch(() => undefined);
-  request.end(body);
-  const [response] = (await Promise.race([once(request, 'response'), ended])) as [IncomingMessage];
-  return {
-    status: response.statusCode ?? 0,
-    ...told(response.headers),
-    bytes: await lengthOf(response, signal),
-  };
-}
-
-/** What is asked on one connection, which is closed then. */
-export async function overHttp2<T>(
-  url: string,
-  signal: AbortSignal,
-  secure: SecureOptions,
-  ask: (session: ClientHttp2Session) => Promise<T>,
-): Promise<T> {
-  const session = connect(url, secure);
-  // One that comes when nobody waits for it is told by the stream too.
-  session.on('error', () => undefined);
-  try {
-    await once(session, 'connect', { signal });
-    // Node goes on without ALPN; the load will not.
-    if (url.startsWith('https:') && session.alpnProtocol !== 'h2') throw noHttp2;
-    return await ask(session);
-  } finally {
-    session.destroy();
+function requireRight({ status, bytes, location }: Answer, url: string, check: ReadyCheck): void {
+  const { page, anyLength, user } = check;
+  const { docroot, host, weights, bodyBytes, status: expected = 200 } = page;
+  const asked = host === undefined ? url : `${url} (host ${host})`;
+  if (status === expected) {
+    // The length of several pages is their mean.
+    if (anyLength || weights !== undefined || (bodyBytes ?? bytes) === bytes) return;
+    throw new UserError(
+      `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
+    );
   }
-}
-
-export async function askOn(
-  session: ClientHttp2Session,
-  { url, host, method = 'GET', headers: asked, body }: Question,
-  signal: AbortSignal,
-): Promise<Answer> {
-  const { pathname, search } = new URL(url);
-  const stream = session.request(
-    {
-      ':method': method,
-      ':path': pathname + search,
-      ...(host === undefined ? {} : { ':authority': host }),
-      ...http2Headers(asked),
-      'user-agent': readyUserAgent,
-    },
-    { signal, endStream: body === undefined },
-  );
-  if (body !== undefined) stream.end(body);
-  const closed = once(stream, 'close').then(() => {
-    throw new Error('the connection was closed');
-  });
-  closed.catch(() => undefined); // It also closes after the answer.
-  const [headers] = (await Promise.race([once(stream, 'response'), closed])) as [
-    IncomingHttpHeaders & IncomingHttpStatusHeader,
-  ];
-  return {
-    status: headers[':status'] ?? 0,
-    ...told(headers),
-    bytes: await lengthOf(stream, signal),
-  };
-}
-
-function told({
-  'content-encoding': encoding = '',
-  'content-type': type = '',
-  location = '',
-}: IncomingHttpHeaders): Pick<Answer, 'encoding' | 'type' | 'location'> {
-  return { encoding, type, location };
-}
-
-/** Names in lower case, as HTTP/2 wants them; a Host is its :authority. */
-function http2Headers(headers: Question['headers'] = {}): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      /^host$/i.test(name) ? ':authority' : name.toLowerCase(),
-      value,
-    ]),
+  const answers = `${asked} answers with status ${status}`;
+  if (docroot !== undefined)
+    throw new UserError(`${answers}${location && ` to ${location}`} instead of ${expected}`);
+  const another = `give a page that it answers with ${expected}`;
+  if (status === 403 && user !== undefined)
+    throw new UserError(
+      `${answers}: it runs as the user ${user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or ${another}${howToAsk}`,
+    );
+  if (status === 502 || status === 504)
+    throw new UserError(
+      `${answers}: its backend does not answer; start the backend first, since bakeoff does not${withName(check)}`,
+    );
+  throw new UserError(
+    `${answers}${location && ` to ${location}`}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
   );
 }
 
-/** A body that was still coming when the time was over, or too long. */
-class Endless extends Error {
-  override message = 'a body without an end';
+const howToAsk = ' (--url; in a scenario page.path)';
+
+/** Says how to ask for a name of the server, if the page has no host. The server's default host may only turn requests away. */
+function withName({ origin, page, hosts = [] }: ReadyCheck): string {
+  const name = hosts
+    .map((host) => host.replace(/:\d+$/, ''))
+    .find((host) => /^[\w-]+(?:\.[\w-]+)+$/.test(host));
+  return name === undefined || page.host !== undefined
+    ? ''
+    : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${page.path}; in a scenario page.host)`;
 }
 
-async function lengthOf(body: AsyncIterable<unknown>, signal: AbortSignal): Promise<number> {
-  let bytes = 0;
-  try {
-    for await (const chunk of body) {
-      bytes += (chunk as Buffer).length;
-      if (bytes > mostBodyBytes) throw new Endless();
-    }
-  } catch (error) {
-    throw signal.aborted && bytes > 0 ? new Endless() : error;
-  }
-  return bytes;
-}
-
-const noHttp2 = Object.assign(new Error('no ALPN'), { code: 'ERR_SSL_NO_APPLICATION_PROTOCOL' });
-
-/** What is wrong, for an error that shows another protocol than the one spoken; undefined for those of a server that is still starting. */
+/** Explains an error that shows another protocol; undefined for the errors of a server that is still starting. */
 function wrongProtocol(
   { code = '', message }: NodeJS.ErrnoException,
   protocol: Protocol,
@@ -356,57 +165,54 @@ function wrongProtocol(
   return undefined;
 }
 
-type Bodies = Required<Pick<Answer, 'bytes' | 'sdBytes'>>;
-
-/** Pages that are asked for together: over HTTP/2 on one connection, over HTTP/1.1 on so many. */
+/** Pages that are asked for at the same time. */
 const batch = 100;
-const connections = 8;
-
-/** How long a server may take for them, or for one that is asked for alone. */
-const pageMs = 10_000;
-
-/** Of pages that are not served, so many are named. */
+/** Connections for a batch over HTTP/1.1; over HTTP/2 it has one. */
+const batchConnections = 8;
+const pageLimitMs = 10_000;
+/** How many pages without a right answer a message names. */
 const named = 3;
 
-/** As waitUntilReady, which asks for the first page; all others are asked for then, if they are to. */
-export async function waitUntilServing(check: ReadyCheck, signal: AbortSignal): Promise<Answer> {
-  const first = await waitUntilReady(check, signal);
-  const {
-    page: { weights },
-    allPages,
-  } = check;
-  return weights === undefined || !allPages
-    ? first
-    : { ...first, ...(await askPages(check, weights, signal)) };
-}
-
+/** Asks for each page. Returns the mean length of their bodies by weight, and its standard deviation. */
 async function askPages(
   check: ReadyCheck,
   weights: Readonly<Record<string, number>>,
-  signal: AbortSignal,
-): Promise<Bodies> {
+  aborted: AbortSignal,
+): Promise<Required<Pick<Answer, 'bytes' | 'sdBytes'>>> {
   const { origin, page, anyLength } = check;
   const paths = Object.keys(weights);
-  const answers = await askInBatches(paths, check, signal);
-  const wrong = answers.flatMap((answer, index) => {
-    if (answer instanceof Error)
-      return [
-        `${paths[index]} (${answer.name === 'TimeoutError' ? `no answer within ${pageMs / 1000} s` : answer.message})`,
-      ];
-    return answer.status === (page.status ?? 200)
-      ? []
-      : [`${paths[index]} (status ${answer.status})`];
-  });
+  const limited = (): AbortSignal => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
+  const lengths: number[] = [];
+  const wrong: string[] = [];
+  let silent = 0;
+  for (let from = 0; from < paths.length && silent < named; from += batch) {
+    const some = paths.slice(from, from + batch);
+    const together = await onConnection(check, limited(), (ask) =>
+      Promise.all(some.map((path) => ask(path).catch(() => undefined))),
+    ).catch(() => []);
+    for (const [place, path] of some.entries()) {
+      // A server may close a connection at any time: the page gets a second try on its own.
+      const answer =
+        together[place] ??
+        (await onConnection(check, limited(), (ask) => ask(path)).catch((error: Error) => error));
+      aborted.throwIfAborted();
+      if (answer instanceof Error) {
+        wrong.push(
+          `${path} (${answer.name === 'TimeoutError' ? `no answer within ${pageLimitMs / 1000} s` : answer.message})`,
+        );
+        if (++silent === named) break;
+      } else if (answer.status !== (page.status ?? 200))
+        wrong.push(`${path} (status ${answer.status})`);
+      else lengths.push(answer.bytes);
+    }
+  }
   if (wrong.length > 0) {
     const more = wrong.length > named ? ` and ${whole(wrong.length - named)} more` : '';
     throw new UserError(
       `of ${whole(paths.length)} pages these are not served: ${wrong.slice(0, named).join(', ')}${more}: take them out of the list, or have them served`,
     );
   }
-  const bodies = bodiesOf(
-    Object.values(weights),
-    (answers as Answer[]).map(({ bytes }) => bytes),
-  );
+  const bodies = meanByWeight(Object.values(weights), lengths);
   if (anyLength || Math.round(bodies.bytes) === (page.bodyBytes ?? Math.round(bodies.bytes)))
     return bodies;
   throw new UserError(
@@ -414,77 +220,156 @@ async function askPages(
   );
 }
 
-/**
- * A server may end a connection when it likes: a page that has no answer then is asked for once more, on a connection of its own.
- * Ends early where some have none even so.
- */
-async function askInBatches(
-  paths: readonly string[],
-  { origin, page: { host }, request, tls, protocol }: ReadyCheck,
-  aborted: AbortSignal,
-): Promise<(Answer | Error)[]> {
-  const secure = secureOptions(tls, host);
-  const questionOf = (path: string): Question => ({ url: origin + path, host, ...request });
-  const limited = (): AbortSignal => {
-    const signal = AbortSignal.any([aborted, AbortSignal.timeout(pageMs)]);
-    setMaxListeners(0, signal);
-    return signal;
-  };
-  const agent = new (origin.startsWith('https:') ? SecureAgent : PlainAgent)({
-    keepAlive: true,
-    maxSockets: connections,
-  });
-  const askTogether = (
-    questions: readonly Question[],
-    signal: AbortSignal,
-  ): Promise<(Answer | null)[]> => {
-    const all = (ask: (question: Question) => Promise<Answer>): Promise<(Answer | null)[]> =>
-      Promise.all(questions.map((question) => ask(question).catch(() => null)));
-    return isHttp2(protocol)
-      ? overHttp2(origin, signal, secure, (session) =>
-          all((question) => askOn(session, question, signal)),
-        )
-      : all((question) => askHttp1(question, signal, secure, agent));
-  };
-  const answers: (Answer | Error)[] = [];
-  let silent = 0;
-  try {
-    while (answers.length < paths.length && silent < named) {
-      const questions = paths.slice(answers.length, answers.length + batch).map(questionOf);
-      const first = await askTogether(questions, limited()).catch(() => []);
-      for (const [place, question] of questions.entries()) {
-        const answer =
-          first[place] ??
-          (await askAlone(question, protocol, limited(), secure).catch((error: Error) => error));
-        aborted.throwIfAborted();
-        answers.push(answer);
-        if (answer instanceof Error && ++silent === named) break;
-      }
-    }
-    return answers;
-  } finally {
-    agent.destroy();
-  }
-}
-
-function bodiesOf(weights: readonly number[], lengths: readonly number[]): Bodies {
+function meanByWeight(
+  weights: readonly number[],
+  lengths: readonly number[],
+): { bytes: number; sdBytes: number } {
   const [first = 0] = lengths;
   const sum = weights.reduce((all, weight) => all + weight, 0);
   const mean = (values: readonly number[]): number =>
     weights.reduce((all, weight, place) => all + weight * (values[place] as number), 0) / sum;
-  // From the first one on: where all are alike, nothing is rounded.
-  const bytes = first + mean(lengths.map((one) => one - first));
-  return { bytes, sdBytes: Math.sqrt(mean(lengths.map((one) => (one - bytes) ** 2))) };
+  // Relative to the first one, so that equal lengths give an exact mean.
+  const bytes = first + mean(lengths.map((length) => length - first));
+  return { bytes, sdBytes: Math.sqrt(mean(lengths.map((length) => (length - bytes) ** 2))) };
 }
 
-/** What ready-child.ts prints, as JSON. */
+type Ask = (path: string) => Promise<Answer>;
+
+/** Does the work with connections of its own, so that none is open when the load starts. */
+async function onConnection<T>(
+  check: ReadyCheck,
+  signal: AbortSignal,
+  work: (ask: Ask) => Promise<T>,
+): Promise<T> {
+  const { origin, protocol, page, tls } = check;
+  const secure = secureOptions(tls, page.host);
+  setMaxListeners(0, signal);
+  if (!isHttp2(protocol)) {
+    const Agent = origin.startsWith('https:') ? SecureAgent : PlainAgent;
+    const agent = new Agent({ keepAlive: true, maxSockets: batchConnections, ...secure });
+    return work((path) => askHttp1(path, check, signal, agent)).finally(() => agent.destroy());
+  }
+  const session = connect(origin, secure);
+  // The stream reports an error of the session too.
+  session.on('error', () => undefined);
+  try {
+    await once(session, 'connect', { signal });
+    // Node accepts a server without ALPN; the load does not.
+    if (origin.startsWith('https:') && session.alpnProtocol !== 'h2')
+      throw Object.assign(new Error('no ALPN'), { code: 'ERR_SSL_NO_APPLICATION_PROTOCOL' });
+    return await work((path) => askHttp2(path, check, signal, session));
+  } finally {
+    session.destroy();
+  }
+}
+
+/** @param host of the page; if it is a name, TLS asks for it too (SNI) */
+function secureOptions(
+  { minVersion, maxVersion, ciphers, curves }: TlsOffer = {},
+  host?: string,
+): ConnectionOptions & { rejectUnauthorized: false } {
+  return {
+    rejectUnauthorized: false,
+    ...present({
+      servername: serverNameOf(host),
+      minVersion,
+      maxVersion,
+      // Node would leave out TLS 1.3 without its suites.
+      ciphers: ciphers && [...tls13Suites, ...ciphers].join(':'),
+      ecdhCurve: curves?.join(':'),
+    }),
+  };
+}
+
+const tls13Suites = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+];
+
+/** Marks the check in access logs, which count the requests of the load. */
+const userAgent = 'bakeoff-ready';
+
+async function askHttp1(
+  path: string,
+  { origin, page: { host }, request: { method = 'GET', headers, body } = {} }: ReadyCheck,
+  signal: AbortSignal,
+  agent: PlainAgent,
+): Promise<Answer> {
+  const send = origin.startsWith('https:') ? requestSecure : requestPlain;
+  const request = send(origin + path, {
+    agent,
+    signal,
+    method,
+    headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': userAgent },
+  });
+  const response = firstOf<[IncomingMessage]>(request, 'response');
+  request.end(body);
+  const [answer] = await response;
+  return answerOf(answer.statusCode, answer.headers, answer, signal);
+}
+
+async function askHttp2(
+  path: string,
+  { origin, page: { host }, request: { method = 'GET', headers = {}, body } = {} }: ReadyCheck,
+  signal: AbortSignal,
+  session: ClientHttp2Session,
+): Promise<Answer> {
+  const { pathname, search } = new URL(origin + path);
+  const stream = session.request(
+    {
+      ':method': method,
+      ':path': pathname + search,
+      ...(host === undefined ? {} : { ':authority': host }),
+      ...Object.fromEntries(
+        Object.entries(headers).map(([name, value]) => [
+          /^host$/i.test(name) ? ':authority' : name.toLowerCase(),
+          value,
+        ]),
+      ),
+      'user-agent': userAgent,
+    },
+    { signal, endStream: body === undefined },
+  );
+  const response = firstOf<[IncomingHttpHeaders & IncomingHttpStatusHeader]>(stream, 'response');
+  if (body !== undefined) stream.end(body);
+  const [answered] = await response;
+  return answerOf(answered[':status'], answered, stream, signal);
+}
+
+/** The event, or an error if the emitter closes before it. */
+function firstOf<T extends unknown[]>(emitter: NodeJS.EventEmitter, event: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    emitter
+      .once(event, (...values) => resolve(values as T))
+      .once('error', reject)
+      .once('close', () => reject(new Error('the connection was closed')));
+  });
+}
+
+class EndlessBody extends Error {}
+
+async function answerOf(
+  status = 0,
+  headers: IncomingHttpHeaders,
+  body: AsyncIterable<unknown>,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { 'content-encoding': encoding = '', 'content-type': type = '', location = '' } = headers;
+  let bytes = 0;
+  try {
+    for await (const chunk of body) bytes += (chunk as Buffer).length;
+  } catch (error) {
+    throw signal.aborted && bytes > 0 ? new EndlessBody() : error;
+  }
+  return { status, bytes, encoding, type, location };
+}
+
+/** Prints on the standard output of ready-child.ts, as JSON. */
 export type ReadyAnswer = { answer: Answer } | { problem: string };
 
-/**
- * As waitUntilServing, in a process that is started in the network.
- * @param enter as in ServerSide
- */
-export async function waitUntilServingInside(
+/** Does waitUntilReady in a process of its own in a network of the run, which this process cannot enter. `enter` as in ServerSide. */
+export async function waitUntilReadyInside(
   enter: readonly string[],
   check: ReadyCheck,
   signal: AbortSignal,
@@ -509,9 +394,9 @@ export async function waitUntilServingInside(
 }
 
 /**
- * What a running server answers: its page, or of several what their bodies have on average, once all of them were asked for.
- * @param enter as in ServerSide; absent: it is in this network
- * @throws UserError for pages that are not served, or the signal's reason
+ * Returns a running server's answer; for several pages, asks for all of them and returns the mean length of their bodies.
+ * @param enter of the server's network, as in ServerSide; absent: this one
+ * @throws UserError if a page is not served, or the signal's reason
  */
 export async function answerOfAll(
   { origin, answer }: RunningServer,
@@ -522,6 +407,6 @@ export async function answerOfAll(
   if (check.page.weights === undefined) return answer;
   const all = { ...check, origin, allPages: true } as const;
   return enter === undefined
-    ? waitUntilServing(all, signal)
-    : waitUntilServingInside(enter, all, signal);
+    ? waitUntilReady(all, signal)
+    : waitUntilReadyInside(enter, all, signal);
 }

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import type { RunAs } from '../process.ts';
-import { run } from '../setup/run.ts';
+import { lastLine, run } from '../setup/run.ts';
 
-/** nobody, as whom a server runs that root starts; undefined for others than root. Throws UserError when root cannot become that user. */
+/** Returns nobody, as which a server runs if root starts it; undefined if bakeoff does not run as root. Throws UserError without that user. */
 export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
   const found = await lookUp('passwd', 'nobody');
@@ -12,49 +12,22 @@ export async function unprivilegedUser(server: string): Promise<RunAs | undefine
     throw new UserError(
       `${server} runs as the user nobody, which is not there: create it, or start bakeoff without root`,
     );
-  const user: RunAs = { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
-  if (!isHere('uid', user.uid) || !isHere('gid', user.gid)) {
-    throw new UserError(
-      `${server} runs as the user nobody, which this user namespace does not have: start bakeoff outside of it, where you are not root`,
-    );
-  }
-  if (!mayBecomeAnother()) {
-    throw new UserError(
-      `${server} runs as the user nobody, whom root may not become here: give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`,
-    );
-  }
-  return user;
+  return { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
 }
 
-/** capabilities(7): CHOWN, SETGID, SETUID. */
-const needed = [0n, 6n, 7n];
-
-function mayBecomeAnother(): boolean {
-  const effective = BigInt(
-    `0x${/^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 'ff'}`,
-  );
-  return needed.every((bit) => ((effective >> bit) & 1n) === 1n);
-}
-
-/** Whether there can be such a user or group here: a user namespace may have root alone. */
-function isHere(kind: 'uid' | 'gid', id: number): boolean {
-  return readFileSync(`/proc/self/${kind}_map`, 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/).map(Number))
-    .some(([first = 0, , count = 0]) => id >= first && id < first + count);
-}
-
-/** Kept for a run, whose servers start anew in each round. */
+/** A run starts its servers anew in each round. */
 const runnable = new Set<string>();
-const entries = new Map<string, string[]>();
 
-/** Throws UserError when this user cannot run the server's binary, e.g. one that root has built in a folder of its own. */
+/** Throws UserError if root cannot become this user, or the user cannot run the binary, such as one in a folder of root's. */
 export async function requireRunnable(binary: string, user: RunAs | undefined): Promise<void> {
   if (user === undefined) return;
   const asked = `${user.uid}:${user.gid} ${binary}`;
   if (runnable.has(asked)) return;
-  const { code } = await run({ command: 'test', args: ['-x', binary], user });
+  const { code, stderr } = await run({ command: 'test', args: ['-x', binary], user });
+  if (stderr !== '')
+    throw new UserError(
+      `${binary} runs as the user ${user.name}, and root cannot become that user here (${lastLine(stderr)}): give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`,
+    );
   if (code !== 0)
     throw new UserError(
       `${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
@@ -62,12 +35,12 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
   runnable.add(asked);
 }
 
-/** Users of web servers, by their makers and distributions. */
+/** The users of web servers, as their makers and distributions name them. */
 const webUsers = ['nobody', 'www-data', 'nginx', 'http', 'apache', 'h2o', 'www'];
 
 /**
- * The user that a config names for its server, or why it may not be that one. It has to be a web server's user: with another one a
- * stranger's config could read that user's files.
+ * Returns the user that a config names for its server, or why the server cannot run as that user. Only the users of web servers are
+ * accepted: as another user, an untrusted config could read that user's files.
  * @param group that the config names too; absent: the user's own
  */
 export async function serviceUser(name: string, group?: string): Promise<RunAs | string> {
@@ -86,9 +59,11 @@ export async function serviceUser(name: string, group?: string): Promise<RunAs |
   return { name, uid, gid };
 }
 
-/** The fields of an entry of passwd(5) or group(5); undefined when there is no such name. */
+const entries = new Map<string, string[]>();
+
+/** Returns the fields of an entry of passwd(5) or group(5); undefined if there is no such name. */
 async function lookUp(database: 'passwd' | 'group', name: string): Promise<string[] | undefined> {
-  // getent would take a flag for one, and an empty name for all.
+  // getent would take a flag as its own, and an empty name for all entries.
   if (!/^\w[\w.-]*\$?$/.test(name)) return undefined;
   const asked = `${database} ${name}`;
   const known = entries.get(asked);
@@ -107,7 +82,7 @@ async function lookUp(database: 'passwd' | 'group', name: string): Promise<strin
   return entry;
 }
 
-/** Descriptors of a server beside its connections: listening socket, epoll, logs, channels, open pages. */
+/** Open files of a server beside its connections: listening socket, epoll, logs, channels, pages. */
 const otherFiles = 256;
 
 /** The hard limit of open files, which child processes inherit. */
@@ -115,21 +90,20 @@ export function hardFilesLimit(): number {
   const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(
     readFileSync('/proc/self/limits', 'utf8'),
   )?.[1];
-  // Where the limit is "unlimited", the kernel's own holds.
+  // If the limit is "unlimited", the kernel's own applies.
   return Math.min(Number(limit) || Infinity, Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
-/** The open files that a server needs. Parameters as of fileLimitFor. */
+/** The open files that a server needs; parameters as in fileLimitFor. */
 export function filesNeeded(asked: number | undefined, connections: number): number {
   return asked ?? connections + otherFiles;
 }
 
 /**
- * The limit of open files for a server: `asked`, or else the hard limit.
- * @param asked ServerSpec.fileLimit, which may be too low for the connections on purpose
- * @param connections of the load; they may all end up at one worker
- * @param host of the limit, as the person named it; absent: this machine
- * @throws UserError when the hard limit is too low
+ * Returns the limit of open files for a server: `asked`, or the hard limit. Throws UserError if the hard limit is too low.
+ * @param asked ServerSpec.fileLimit, which may be too low for the load on purpose
+ * @param connections of the load, which may all go to one worker
+ * @param host of the limit, as the user named it; absent: this machine
  */
 export function fileLimitFor(
   name: string,
@@ -148,14 +122,12 @@ export function fileLimitFor(
   return asked ?? hardLimit;
 }
 
-/** Throws UserError when more files are needed than may be open. `why` begins its line: "h2o needs 5256 open files for 5000 connections". */
+/** Throws UserError if more files are needed than the limit. `why` begins the message: "h2o needs 5256 open files for 5000 connections". */
 export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;
-  if (host !== undefined)
-    throw new UserError(
-      `${why}, but the hard limit on ${host} is ${hardLimit}: raise it there for who comes by ssh (nofile in /etc/security/limits.conf)`,
-    );
   throw new UserError(
-    `${why}, but the hard limit here is ${hardLimit}: raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`,
+    host === undefined
+      ? `${why}, but the hard limit here is ${hardLimit}: raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`
+      : `${why}, but the hard limit on ${host} is ${hardLimit}: raise it there for who comes by ssh (nofile in /etc/security/limits.conf)`,
   );
 }

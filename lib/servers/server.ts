@@ -1,4 +1,4 @@
-// A running web server as the runner sees it, and what each kind of server does its own way.
+// The types of servers: options of a start, a running server, a config that is ready to run, a kind of server.
 import type { RunAs } from '../process.ts';
 import type { LaidLines, LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.ts';
 import type { Address } from './ports.ts';
@@ -6,45 +6,45 @@ import type { TreeUsage } from './usage.ts';
 
 export type Protocol = LoadProfile['protocol'];
 
-/** A server's answer to the load's request, when it was tried. */
+/** A server's answer to the load's request before the load. */
 export interface Answer {
   status: number;
-  /** Length of the body as sent; for several pages their mean by weight, and the standard deviation around it. */
+  /** Length of the body as sent; for several pages their mean by weight, with its standard deviation. */
   bytes: number;
   sdBytes?: number;
-  /** Its headers Content-Encoding, Content-Type and Location; '' without. */
+  /** The headers Content-Encoding, Content-Type and Location; '' without. */
   encoding: string;
   type: string;
   location: string;
 }
 
-/** A server that answers: a StartedServer, or one at an address where it ran before. */
+/** A server that answers: a StartedServer, or a server at an address that bakeoff does not start. */
 export interface RunningServer {
-  /** As programOf. */
+  /** From programOf. */
   name: string;
-  /** '' where it is not known. */
+  /** '' if unknown. */
   version: string;
-  /** e.g. http://127.0.0.1:18080 or https://127.0.0.1:18443 (no trailing slash). */
+  /** Such as http://127.0.0.1:18080, without a slash at the end. */
   origin: string;
   workers: number;
-  /** Changes to a person's own config, one line each: "listen 80 → 127.0.0.1:40123". Empty for shipped ones. */
+  /** Changes to a user's own config, one line each: "listen 80 → 127.0.0.1:40123". */
   redirections: readonly string[];
-  /** Backends of a person's own config, on this machine. */
+  /** Backends of a user's own config, on this machine. */
   upstreams: readonly UpstreamAddress[];
   answer: Answer;
-  /** Settles when the process ends before stop() was called, with one line that says how (signal, code, last log line). */
+  /** Settles if the process ends before stop() is called, with one line: signal or code, and the log's last line. */
   died: Promise<string>;
-  /** Ends all its processes (TERM, KILL after a grace) and returns when they are gone. Never throws; may be called twice. */
+  /** Ends all processes (TERM, then KILL) and returns when they are gone. Never throws; may be called twice. */
   stop(): Promise<void>;
 }
 
-/** A server that bakeoff has started. */
+/** A server that bakeoff started. */
 export interface StartedServer extends RunningServer {
-  /** Its first process, which leads a process group. */
+  /** The first process, which leads a process group. */
   pid: number;
-  /** The ids of its processes now: of a command those of its process group, and their descendants. */
+  /** The ids of the processes now; for a command, of its process group and their descendants. */
   processes(): string[];
-  /** What these processes have used since start. */
+  /** CPU time of these processes since the start, and their memory. */
   usage(): TreeUsage;
   logFile: string;
 }
@@ -54,68 +54,68 @@ export function isStarted(server: RunningServer): server is StartedServer {
 }
 
 export interface StartOptions {
-  /** Paths of the servers, for specs without one. */
+  /** Paths of the servers, for specs without a binary. */
   binaries: Partial<Record<ServerName, string>>;
-  /** For the composed config and logs of this variant and round. */
+  /** The folder for the config and logs of this variant and round. */
   folder: string;
   cpus: readonly number[];
   workers: number;
-  /** `bodyBytes` absent: any length is right. */
+  /** Without `bodyBytes`, any length is right. */
   page: Omit<Page, 'bodyBytes'> & { bodyBytes?: number };
-  /** The load's. Default: HTTP/2 where the config speaks it, or else HTTP/1.1. */
+  /** The load's protocol. Default: HTTP/2 if the config has it, otherwise HTTP/1.1. */
   protocol?: Protocol;
-  /** The load's request, where it is not a plain GET. */
+  /** The load's request, if it is not a plain GET. */
   request?: Pick<LoadProfile, 'method' | 'headers' | 'body'> | undefined;
-  /** The load's. */
+  /** The load's TLS. */
   tls?: TlsOffer | undefined;
-  /** Where it listens. Default, and always for a command: 127.0.0.1. */
+  /** The address to listen at. Default, and always for a command: 127.0.0.1. */
   address?: string;
-  /** For tests. Default: a free port of the address. */
+  /** For tests. Default: a free port. */
   port?: number;
-  /** For tests. How long a command may take until it answers; default: a minute. */
+  /** For tests: how long a command may take until it answers. Default: a minute. */
   readyLimitMs?: number;
-  /** The server's side of a network of the run's own, instead of `address`. */
+  /** The server's side of an emulated network, instead of `address`. */
   network?: ServerSide;
-  /** Connections of the load, for which the limit of open files has to do. */
+  /** Connections of the load, which need open files. */
   connections?: number;
-  /** A person's own config may run code even where root starts it. */
+  /** A user's own config may run code even if root starts it. */
   trustConfig?: boolean;
   signal?: AbortSignal;
 }
 
-/** A server's address in a network of the run's own, where nothing else listens. `enter` goes before a command: `nsenter …  --`. */
+/** A server's address in an emulated network, in which nothing else listens. `enter` (`nsenter … --`) goes before a command. */
 export interface ServerSide extends Address {
   enter: readonly string[];
 }
 
-/** Values of the machine and the run, which are laid over a config. All paths are absolute. The server's log is its standard error. */
+/** Values of the machine and the run for a config. All paths are absolute. The server's log is its standard error. */
 export interface Place extends Address {
   workers: number;
-  /** Limit of open files, soft and hard, of each process of the server. */
+  /** Limit of open files of each process, soft and hard. */
   fileLimit: number;
   docroot: string;
-  /** An empty folder for its temporary files. */
+  /** An empty folder for temporary files. */
   temp: string;
-  /** The file with key and certificate, made when it is asked for the first time on this machine. */
+  /** Returns the file with key and certificate, which is made at first use on this machine. */
   certificateFile(): Promise<string>;
 }
 
-/** The same for a person's own config. */
+/** Values for a user's own config. */
 export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
-  /** The server's user where root starts it; absent: the current user. */
+  /** The server's user if root starts it; absent: the current user. */
   user?: RunAs | undefined;
-  /** The path at which that user can read a key at the server's start: the file's own, or a copy's. `own`: the config's folder. */
+  /** Returns the path at which that user can read a file at the server's start: its own, or a copy's. `own`: the config's folder. */
   handOver(file: string, own: string): string;
-  /** Server cores: the value of `auto`. */
+  /** The number of server cores: the value of `auto`. */
   cores: number;
-  /** The port of the config that becomes `port`. Absent: the only one. */
+  /** The port of the config that becomes `port`; absent: its only one. */
   listen: number | undefined;
-  /** Lines that are laid over it where the pages with these paths are served. */
+  /** Lines to add to the blocks that serve the pages with these paths. */
   laid: readonly LaidLines[];
   paths: readonly string[];
-  /** As in StartOptions. */
+  /** From StartOptions. */
   trustConfig: boolean;
-  /** A free port of 127.0.0.1, for each further address that the config listens on; it may give one twice. */
+  /** Returns a free port of 127.0.0.1 for a further address of the config; may return the same port twice. */
   nextPort(): Promise<number>;
 }
 
@@ -123,43 +123,43 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
 export interface ComposedConfig {
   text: string;
   tls: boolean;
-  /** For requests, unless the load says. */
+  /** The protocol of a load that does not name one. */
   protocol: Protocol;
-  /** The server's arguments, once the text is in `configFile`. */
+  /** The server's arguments for the text in `configFile`. */
   args(configFile: string): string[];
 }
 
-/** A port of loopback, or the path of a socket. */
+/** A port of loopback, or a socket's path. */
 export type UpstreamAddress = { port: number } | { socket: string };
 
-/** A person's own, made to run here. */
+/** A user's own config, changed to run here. */
 export interface AdoptedConfig
   extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
-  /** The user that it names, if it may have that one; absent: the place's user. */
+  /** The config's own user, if accepted; absent: the user of AdoptPlace. */
   user?: RunAs | undefined;
-  /** The names that it serves at the port, as the config has them. */
+  /** The server names at the port, as in the config. */
   hosts: readonly string[];
-  /** The working folder for which its relative paths are meant; absent: any. */
+  /** The working folder of its relative paths; absent: any. */
   workingFolder?: string;
 }
 
-/** One kind of server. start.ts does the rest for all of them. */
+/** The steps that differ by server; startServer does the rest. */
 export interface ServerKind {
-  /** Throws UserError when a file is missing or cannot be composed. */
+  /** Throws UserError if a file is missing or cannot be composed. */
   compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig>;
-  /** Makes a person's own config run here, beside a server that runs already. Throws UserError when it cannot be used. */
+  /** Changes a user's own config to run here, beside a server that runs already. Throws UserError if it cannot be used. */
   adopt(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig>;
-  /** It answers nothing else. */
+  /** The server has no HTTP/1.1. */
   http2Only?: true;
-  /** Go before its arguments to have it check the config and end; absent where it has no such mode. */
+  /** Arguments that have the server only check its config; absent if it cannot. */
   checkArgs?: readonly string[];
-  /** Matches an error in its output. */
+  /** Matches an error in the output. */
   complaint: RegExp;
-  /** Finds the config's line number in such a line; absent where it names none. */
+  /** Finds the config's line number in such a line. */
   complaintLine?: RegExp;
 }
 
-/** What a binary said of itself. */
+/** A binary's version, and its complete answer (with nginx's modules). */
 export interface Build {
   version: string;
   answer: string;

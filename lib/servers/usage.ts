@@ -1,25 +1,24 @@
-// CPU time and memory of a process tree, read from /proc.
-import { processIds } from '../process.ts';
+// CPU time and memory of processes, read from /proc.
 import { namesIn, readIfThere } from '../files.ts';
+import { processIds } from '../process.ts';
 
 export interface TreeUsage {
-  /** CPU seconds of all tasks that were ever seen in the tree, the ended ones with their last value. */
+  /** CPU seconds of all tasks seen so far; ended tasks count with their last value. */
   cpuSeconds: number;
-  /** Sum of the processes' resident sets (VmRSS), as ps shows them: a page that n workers share counts n times. */
+  /** Sum of the processes' resident sets (VmRSS). A page that n workers share counts n times. */
   rssBytes: number;
 }
 
-/** Processes and memory are looked up at most this often, so that a call stays at one small read per task. */
+/** Processes and memory are looked up at most this often, so that a call costs one small read per task. */
 const refreshMs = 1000;
 
 /** `utime` and `stime` count in USER_HZ, which is 100 on every Linux that Node runs on. */
 const clockTicksPerSecond = 100;
 
 /**
- * Returns a function that tells what the tree below `rootPid` (that process included) has used. It never throws: for a
- * process that has ended, the CPU time last seen stays in the sum. A task that starts and ends between two look-ups is missed.
- * @param proc where the proc file system is mounted
- * @param lookUp gives the processes, where they are not the tree alone
+ * Returns a function that gives the use of some processes. It never throws. It misses a task that starts and ends between two look-ups.
+ * @param proc the folder of the proc file system
+ * @param lookUp gives the processes; default: the tree below `rootPid`
  */
 export function watchUsage(
   rootPid: number,
@@ -40,7 +39,7 @@ export function watchUsage(
   };
 }
 
-/** Returns a function that tells the CPU seconds of each task of these processes since the call before; for a new task, since it began. */
+/** Returns a function that gives the CPU seconds of each task since the previous call; for a new task, since it began. */
 export function watchTasks(lookUp: () => string[], proc: string): () => Map<string, number> {
   const lastSeen = new Map<string, number>();
   let refreshedAtMs = -Infinity;
@@ -58,7 +57,7 @@ export function watchTasks(lookUp: () => string[], proc: string): () => Map<stri
         lastSeen.delete(task);
         continue;
       }
-      // Less than before: its id now belongs to a newcomer, whose clock started anew.
+      // Less than before: a new task has got the id.
       used.set(task, seconds < before ? seconds : seconds - before);
       lastSeen.set(task, seconds);
     }
@@ -66,7 +65,7 @@ export function watchTasks(lookUp: () => string[], proc: string): () => Map<stri
   };
 }
 
-/** Returns a function that tells the CPU seconds of a process, with ended threads; the last ones when it has ended. */
+/** Returns a function that gives the CPU seconds of a process with its ended threads; the last value once it has ended. */
 export function watchProcess(pid: number, proc = '/proc'): () => number {
   let cpuSeconds = 0;
   return () => {
@@ -84,12 +83,10 @@ export function processTree(proc: string, root: string): string[] {
   return tree;
 }
 
-/** From the kernel's own list; undefined where it was built without one (CONFIG_PROC_CHILDREN) or the process is gone. */
+/** From the kernel's own list; undefined on a kernel without it (CONFIG_PROC_CHILDREN), or if the process has ended. */
 function childrenByTask(proc: string, pid: string): string[] | undefined {
   const lists = tasksOf(proc, pid).flatMap((task) => readIfThere(`${task}/children`) ?? []);
-  return lists.length === 0
-    ? undefined
-    : lists.flatMap((list) => list.split(' ')).filter((child) => child.trim() !== '');
+  return lists.length === 0 ? undefined : lists.flatMap((list) => list.match(/\d+/g) ?? []);
 }
 
 function childrenByParent(proc: string): Map<string, string[]> {
@@ -101,7 +98,7 @@ function childrenByParent(proc: string): Map<string, string[]> {
   return children;
 }
 
-/** The first process of the tree that somebody stopped: by a signal (state T), or with a debugger (t). */
+/** Finds a stopped process of the tree (state T), also one stopped by a debugger (t). */
 export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
   const stopped = processTree(proc, String(rootPid)).find((pid) =>
     /^[Tt]$/.test(statFields(`${proc}/${pid}`)?.[0] ?? ''),
@@ -109,12 +106,12 @@ export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
   return stopped === undefined ? undefined : Number(stopped);
 }
 
-/** Their folders in /proc. */
+/** The tasks' folders in /proc. */
 function tasksOf(proc: string, pid: string): string[] {
   return namesIn(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
 }
 
-/** CPU seconds of one task: schedstat's first field (ns), or, on kernels without it, the clock ticks of stat. */
+/** CPU seconds of one task: schedstat's first field (ns), or the clock ticks of stat on kernels without schedstat. */
 function taskCpuSeconds(task: string): number | undefined {
   const schedstat = readIfThere(`${task}/schedstat`);
   return schedstat === undefined ? statCpuSeconds(task) : Number(schedstat.split(' ', 1)[0]) / 1e9;
@@ -127,7 +124,7 @@ function statCpuSeconds(folder: string): number | undefined {
     : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
 
-/** The fields of a stat file after the command name (which may itself hold spaces and brackets): state, ppid, pgrp, … utime at 11. */
+/** The fields of a stat file after the command name, which may contain spaces and brackets: state, ppid, pgrp, …, utime at 11. */
 export function statFields(folder: string): string[] | undefined {
   const stat = readIfThere(`${folder}/stat`);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');

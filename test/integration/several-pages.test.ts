@@ -8,7 +8,7 @@ import type { Group } from '../../lib/runner/plan.ts';
 import { defineScenario } from '../../lib/scenario/define-scenario.ts';
 import { ab, h2load, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile } from '../../lib/scenario/model.ts';
-import { waitUntilServing } from '../../lib/servers/ready.ts';
+import { waitUntilReady } from '../../lib/servers/ready.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { useServers, withAccessLog } from '../fixtures/servers.ts';
 import path from 'node:path';
@@ -60,7 +60,7 @@ it.each<[string, ConfiguredServer, LoadProfile]>([
   });
   expect(
     (
-      await waitUntilServing(
+      await waitUntilReady(
         { origin, page, protocol: load.protocol, allPages: true },
         new AbortController().signal,
       )

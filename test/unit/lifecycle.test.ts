@@ -1,47 +1,107 @@
-// What of a server's process group is left once the server itself has ended.
-import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+// A server's processes, how they end, and alarms in its log.
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { startChild } from '../../lib/process.ts';
-import { watchLifecycle } from '../../lib/servers/lifecycle.ts';
+import type { ServerName } from '../../lib/scenario/model.ts';
+import {
+  alarmsIn,
+  groupOf,
+  newMark,
+  watchLifecycle,
+  type LogAlarms,
+} from '../../lib/servers/lifecycle.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
-/** Starts a shell with a helper, whose first word is the shell's pid. */
-async function withHelper(
-  helper: string,
-): Promise<
-  ReturnType<typeof watchLifecycle> & { folder: string; shellPid: number; helperPid: number }
-> {
+it("a command's processes are its group and descendants, and with its mark those that left them", async () => {
+  const mark = newMark();
+  const sleep = "echo $$; exec sleep 300'";
+  const shell = `sh -c '${sleep} & setsid sh -c '${sleep} & setsid -f sh -c '${sleep}; wait`;
+  const child = await startChild({ command: 'env', args: [mark, 'sh', '-c', shell] });
+  onTestFinished(() => child.stop(0));
+  let said = '';
+  while (said.split('\n').length <= 3)
+    said += String((await once(child.process.stdout as NodeJS.ReadableStream, 'data'))[0]);
+  const ids = said.trim().split('\n');
+  onTestFinished(() => {
+    for (const pid of ids.map(Number).filter(isRunning)) process.kill(pid, 'SIGKILL');
+  });
+  const group = groupOf(child.pid);
+  expect(group).toContain(String(child.pid));
+  // Not the third, which `setsid -f` has detached.
+  expect(ids.filter((pid) => !group.includes(pid))).toHaveLength(1);
+  expect(groupOf(child.pid, mark)).toEqual(expect.arrayContaining([...group, ...ids]));
+  expect(groupOf(child.pid, newMark()).toSorted()).toEqual(group.toSorted());
+});
+
+it.each([
+  [
+    'may tidy up',
+    'while kill -0 $1 2>/dev/null; do sleep 0.01; done; sleep 0.1; rm -r tidy',
+    false,
+  ],
+  ['is killed if it stays', 'trap "" TERM; while :; do sleep 1; done', true],
+])('after its server a helper %s', async (_, helper, isUntidy) => {
   const folder = await ownFiles({ 'tidy/x': '' });
   const child = await startChild({
     command: 'sh',
     cwd: folder,
     args: ['-c', `sh -c '${helper}' helper $$ & echo $! > pid; echo ready; wait`],
   });
-  await new Promise((resolve) => child.process.stdout?.once('data', resolve));
-  const lifecycle = watchLifecycle('sh', child, path.join(folder, 'log'), () => undefined);
-  return {
-    ...lifecycle,
-    folder,
-    shellPid: child.pid,
-    helperPid: Number(await readFile(path.join(folder, 'pid'), 'utf8')),
-  };
-}
-
-const tidying = 'while kill -0 $1 2>/dev/null; do sleep 0.01; done; sleep 0.1; rm -r tidy';
-
-it('lets a helper tidy up behind its server', async () => {
-  const { folder, helperPid, stop } = await withHelper(tidying);
+  await once(child.process.stdout as NodeJS.ReadableStream, 'data');
+  const helperPid = Number(readFileSync(path.join(folder, 'pid'), 'utf8'));
+  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), () => undefined);
   expect(isRunning(helperPid)).toBe(true);
   await stop();
-  expect(existsSync(path.join(folder, 'tidy'))).toBe(false);
-  expect(isRunning(helperPid)).toBe(false);
+  expect([isRunning(helperPid), existsSync(path.join(folder, 'tidy'))]).toEqual([false, isUntidy]);
 });
 
-it('kills a helper that would stay', async () => {
-  const { helperPid, stop } = await withHelper('trap "" TERM; while :; do sleep 1; done');
-  await stop();
-  expect(isRunning(helperPid)).toBe(false);
+describe('alarms in a log', () => {
+  const at = '2026/11/20 08:15:31 ';
+  const crash = '[alert] worker process exited on signal 11 (core dumped)';
+  const crashLine = `${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`;
+  const fatal = 'received fatal signal 11';
+
+  it.each<[string, ServerName | 'command', string, LogAlarms]>([
+    ['nothing', 'nginx', '', {}],
+    [
+      'no alarm',
+      'nginx',
+      `${at}[notice] 7#7: start worker processes\n${at}[error] 8#8: *3 open() "/x" failed\n`,
+      { last: '[error] open() "/x" failed' },
+    ],
+    [
+      'nginx without root',
+      'nginx',
+      'nginx: [alert] could not open error log file: open() "/var/log/nginx/error.log" failed\nx\n',
+      { last: 'x' },
+    ],
+    [
+      'an alarm and a crash',
+      'nginx',
+      `${at}[alert] 8#8: *9 setsockopt() failed\n${crashLine}`,
+      { first: '[alert] setsockopt() failed', crash },
+    ],
+    ['a crash first', 'nginx', `${crashLine}${at}[alert] 8#8: later\n`, { first: crash, crash }],
+    [
+      'the first of two, and control characters',
+      'nginx',
+      `${at}[emerg] 8#8: a\u001B[31mb \u202Ec\n${at}[alert] 8#8: later`,
+      { first: '[emerg] a [31mb  c', last: '[alert] later' },
+    ],
+    ["h2o's crash", 'h2o', `[INFO] raised\n${fatal}\n`, { first: fatal, crash: fatal }],
+    ["another server's crash", 'h2o', crashLine, { last: crash }],
+    ['the words of a command', 'command', 'a\nrefused\n\n', { last: 'refused' }],
+  ])('%s', async (_, server, text, alarms) => {
+    const file = path.join(newFolder(), 'error.log');
+    writeFileSync(file, text);
+    expect(await alarmsIn(file, server)).toEqual(alarms);
+  });
+
+  it.each(['/nowhere/error.log', '/tmp'])('%s cannot be read and has none', async (file) => {
+    expect(await alarmsIn(file, 'nginx')).toEqual({});
+  });
 });
