@@ -16,7 +16,6 @@ import (
 //go:embed metrics.json
 var catalogue []byte
 
-// loadMetrics are the registered metrics by name.
 type loadMetrics map[string]*metrics.Metric
 
 func registerMetrics(registry *metrics.Registry) (loadMetrics, error) {

@@ -2,7 +2,6 @@ package engine
 
 import "time"
 
-// attempts are what a loop knows of the requests that it makes.
 type attempts struct {
 	// step is the loop's place in the order of the plan's requests.
 	step int
@@ -39,7 +38,6 @@ func share(of int64, parts, part int) int64 {
 	return n
 }
 
-// startAll lets every idle slot start an attempt.
 func (l *loop) startAll() {
 	for i := range l.conns {
 		l.enqueue(&l.conns[i])
@@ -77,7 +75,6 @@ func (l *loop) startQueued() {
 	l.recordFrom = min(l.recordFrom, l.clock)
 }
 
-// startDue lets idle slots start the requests that are due.
 func (l *loop) startDue() {
 	for l.idle.len > 0 && l.schedule.nextDue <= l.clock && l.mayStart() {
 		l.noteStandstill()

@@ -21,7 +21,6 @@ type collector struct {
 	connections int
 }
 
-// pendingSecond gathers the loops' intervals of one second.
 type pendingSecond struct {
 	Counts
 	latency     *recorder
@@ -31,7 +30,6 @@ type pendingSecond struct {
 	from, to cpuReading
 }
 
-// collect merges until all loops have ended.
 func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	var result Result
 	total := newRecorder()
@@ -92,7 +90,6 @@ func (c *collector) add(i *interval) {
 	}
 }
 
-// next begins another second.
 func (c *collector) next() {
 	done, free := c.gathering, c.whole
 	if free == nil {

@@ -187,7 +187,6 @@ func (c *conn) watch(out bool) {
 	}
 }
 
-// isUp ends the connect time, which includes TLS.
 func (c *conn) isUp() {
 	c.state = established
 	c.noteProgress()
@@ -205,7 +204,6 @@ func (c *conn) handshakeDone() {
 	c.session.connected()
 }
 
-// ready handles epoll's events.
 func (c *conn) ready(events uint32) {
 	if c.fd < 0 {
 		return
@@ -232,7 +230,6 @@ func (c *conn) hasNoneLeft() bool {
 	return c.loop.plan.divided && c.loop.phase == measuring && c.left == 0
 }
 
-// noteReached notes that an attempt of the slot has ended.
 func (c *conn) noteReached() {
 	if c.reached {
 		return
@@ -275,7 +272,6 @@ func (c *conn) rps(windowStart, windowEnd int64) float64 {
 	return float64(c.responses) * 1e9 / float64(windowEnd-windowStart)
 }
 
-// start lets the session start attempts, and sends them.
 func (c *conn) start() {
 	c.session.next()
 	if c.state == established {
@@ -324,13 +320,11 @@ func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 	c.fail(kind, causeOf(errno), example)
 }
 
-// close ends the connection in order.
 func (c *conn) close() {
 	c.sayGoodbye()
 	c.drop()
 }
 
-// drop closes the connection without a goodbye.
 func (c *conn) drop() {
 	if c.fd < 0 {
 		return
@@ -350,7 +344,6 @@ func (c *conn) drop() {
 	c.loop.open--
 }
 
-// checkTimeouts ends what took too long.
 func (c *conn) checkTimeouts() {
 	l := c.loop
 	before := l.clock - int64(l.plan.Timeout)
@@ -369,7 +362,6 @@ func (c *conn) checkTimeouts() {
 	}
 }
 
-// backoff is a slot that waits before it connects again.
 type backoff struct {
 	until int64
 	conn  *conn
@@ -387,7 +379,6 @@ func backoffAfter(failures int) int64 {
 	return min(longestBackoff, firstBackoff<<min(failures-2, 10))
 }
 
-// reconnect lets the slot go on after a failure.
 func (c *conn) reconnect() {
 	l := c.loop
 	until := c.openedAt + backoffAfter(c.failures)
@@ -401,7 +392,6 @@ func (c *conn) reconnect() {
 	l.setTimer()
 }
 
-// endBackoffs lets slots go on whose back-off is over.
 func (l *loop) endBackoffs() {
 	left := l.backoffs[:0]
 	for _, b := range l.backoffs {

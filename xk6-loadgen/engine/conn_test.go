@@ -90,6 +90,7 @@ func TestComesBackWhenTheServerDoes(t *testing.T) {
 }
 
 func TestAServerThatDoesNotCloseAsAnnouncedIsLeft(t *testing.T) {
+	t.Parallel()
 	s := serve(t, stallsAfter("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
 	o := options(s.url)
 	o.Requests, o.Connections = 3, 1

@@ -13,10 +13,11 @@ import (
 )
 
 func TestDurationModeCountsWhatTheServerAnswered(t *testing.T) {
+	t.Parallel()
 	for _, warmup := range []time.Duration{0, 200 * time.Millisecond} {
 		s := serve(t, always(ok))
 		o := options(s.url)
-		o.Duration, o.Warmup, o.Connections = 1900*time.Millisecond, warmup, 10
+		o.Duration, o.Warmup, o.Connections = 1600*time.Millisecond, warmup, 10
 		r := load(t, context.Background(), o)
 		// The server reads every request before the engine's sockets are closed, or never.
 		if total := r.Requests + r.WarmupRequests + r.InFlight; s.requests.Load() > total || s.requests.Load() < total-r.InFlight {
@@ -25,7 +26,7 @@ func TestDurationModeCountsWhatTheServerAnswered(t *testing.T) {
 		if r.Requests == 0 || (warmup > 0) != (r.WarmupRequests > 0) || r.ErrorTotal() != 0 {
 			t.Errorf("requests %d, warm-up %d, errors %d (%s)", r.Requests, r.WarmupRequests, r.ErrorTotal(), r.ErrorExample)
 		}
-		if r.Seconds < 1.9 || !r.EndedAt.Equal(r.seconds[len(r.seconds)-1].End) {
+		if r.Seconds < 1.6 || !r.EndedAt.Equal(r.seconds[len(r.seconds)-1].End) {
 			t.Errorf("%f s from %s to %s", r.Seconds, r.StartedAt, r.EndedAt)
 		}
 		if len(r.seconds) != 2 {
@@ -38,6 +39,7 @@ func TestDurationModeCountsWhatTheServerAnswered(t *testing.T) {
 }
 
 func TestBodiesOfEveryFraming(t *testing.T) {
+	t.Parallel()
 	big := strings.Repeat("x", 1<<20)
 	for name, test := range map[string]struct {
 		answer func(*testServer, net.Conn)

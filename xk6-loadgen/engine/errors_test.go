@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -61,6 +60,7 @@ func firstStalls() func(*testServer, net.Conn) {
 }
 
 func TestErrorsByKindAndCause(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		answer func(*testServer, net.Conn)
 		kind   ErrorKind
@@ -124,6 +124,7 @@ func TestAServerThatDoesNotReadResetsWhatIsSent(t *testing.T) {
 }
 
 func TestConnectsByCause(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		address string
 		cause   ErrorCause
@@ -207,6 +208,7 @@ func TestNoPortLeftToConnectFrom(t *testing.T) {
 }
 
 func TestTLSByCause(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		answer func(*testServer, net.Conn)
 		cause  ErrorCause
@@ -240,6 +242,7 @@ func TestTLSByCause(t *testing.T) {
 }
 
 func TestHTTP2ByCause(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		answer func(p *h2peer, r *h2stream)
 		cause  ErrorCause
@@ -270,13 +273,3 @@ func TestHTTP2ByCause(t *testing.T) {
 	}
 }
 
-func TestCausesOfSystemCalls(t *testing.T) {
-	for errno, want := range map[syscall.Errno]ErrorCause{
-		syscall.EADDRNOTAVAIL: CauseAddressNotAvailable, syscall.ECONNREFUSED: CauseRefused, syscall.ECONNRESET: CauseReset,
-		syscall.EPIPE: CauseReset, syscall.ETIMEDOUT: CauseTimedOut, syscall.EHOSTUNREACH: CauseOther, syscall.EMFILE: CauseOther,
-	} {
-		if got := causeOf(errno); got != want {
-			t.Errorf("%v: %s, want %s", errno, ErrorCauseNames[got], ErrorCauseNames[want])
-		}
-	}
-}

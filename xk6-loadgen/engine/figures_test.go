@@ -31,6 +31,7 @@ func resetsEvery(n int64) func(*testServer, net.Conn) {
 }
 
 func TestRatesAreOfResponses(t *testing.T) {
+	t.Parallel()
 	for name, every := range map[string]int64{"every hundredth is reset": 100, "half of them are reset": 2} {
 		t.Run(name, func(t *testing.T) {
 			o := options(serve(t, resetsEvery(every)).url)
@@ -73,6 +74,7 @@ func TestTheWindowIsOnTheMonotonicClock(t *testing.T) {
 }
 
 func TestAStragglerOfTheWarmupDoesNotStretchTheWindow(t *testing.T) {
+	t.Parallel()
 	for _, rate := range []float64{0, 2000} {
 		t.Run(fmt.Sprintf("rate %v", rate), func(t *testing.T) {
 			// The warm-up's first request is answered long after its end: the other thread has nothing to wait for.

@@ -22,7 +22,6 @@ type sharedGap struct {
 // publishEvery is how often a loop tells the others that it has responses, so that they rarely write to one cache line.
 const publishEvery = int64(100_000)
 
-// loopGap is what one loop knows of the longest gap.
 type loopGap struct {
 	// responses so far, the last of them in the iteration that ended at since; the others were told at published.
 	responses, since, published int64
@@ -77,7 +76,6 @@ func (l *loop) endGap(at int64) {
 	g.longest = s.longest.Load()
 }
 
-// raise sets a value that only grows.
 func raise(value *atomic.Int64, to int64) {
 	for {
 		if old := value.Load(); to <= old || value.CompareAndSwap(old, to) {

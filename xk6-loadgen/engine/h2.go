@@ -10,27 +10,27 @@ import (
 
 const (
 	frameHeaderBytes = 9
-	// maxFrameBytes is what every peer takes (RFC 9113, section 6.5.2), and the most that we take.
+	// maxFrameBytes is the size that every peer takes (RFC 9113, section 6.5.2), and our limit.
 	maxFrameBytes = 1 << 14
-	// The windows that h2load opens, for a connection and for each of its streams.
+	// windowBytes is as large as h2load's, for a connection and for each stream.
 	windowBytes = 1<<30 - 1
-	// A connection has this window before anything is said (RFC 9113, section 6.9.2).
+	// The window of a new connection (RFC 9113, section 6.9.2).
 	initialWindowBytes = 1<<16 - 1
 	maxWindowBytes     = 1<<31 - 1
 	lastStreamID       = 1<<31 - 1
-	// assumedStreams may be opened before the server has said how many it takes; servers take 100 and more.
+	// assumedStreams may be opened before the server has named its limit; servers take 100 and more.
 	assumedStreams = 100
-	// No header block needs more frames than this: they hold 16 KiB each.
+	// No header block needs more frames of 16 KiB.
 	maxBlockFrames = 64
-	// maxUnreadBytes bounds what waits for a server that asks for answers and does not read them, beside the requests of all streams.
+	// maxUnreadBytes bounds the bytes that a server asks for and does not read, beside the requests of all streams.
 	maxUnreadBytes = 1 << 20
-	// maxTurnedAway connections in a row may end before an answer without an error: a server that is reloaded does that.
+	// maxTurnedAway connections in a row may end before a response without an error, as while a server is reloaded.
 	maxTurnedAway = 3
-	// uploadBytes of request bodies are sent at a time, before others have their turn.
+	// uploadBytes of request bodies are sent at a time.
 	uploadBytes = 256 << 10
 )
 
-// preface opens a connection: no push, large windows.
+// preface opens a connection, with large windows and without push.
 var preface = func() []byte {
 	var b bytes.Buffer
 	b.WriteString(http2.ClientPreface)
@@ -43,48 +43,47 @@ var preface = func() []byte {
 	return b.Bytes()
 }()
 
-// h2 is HTTP/2 (RFC 9113): many requests at a time on a connection. Frames that leave are gathered in the loop's out
-// until flush.
+// h2 is HTTP/2 (RFC 9113). Frames to send are gathered in the loop's out until flush.
 type h2 struct {
 	conn *conn
-	// waiting were taken and have no stream; they go first.
+	// waiting attempts were taken and have no stream yet; they go first.
 	waiting []attempt
-	// turnedAway is how many connections in a row were ended by GOAWAY before an answer.
+	// turnedAway counts connections in a row that ended before a response.
 	turnedAway int
 
-	// All below belongs to the connection.
+	// The rest belongs to the connection.
 	decoder hpackDecoder
-	// streams is a ring by identifier, its length a power of two. An identifier whose place is taken is skipped, which
-	// closes that stream unused (RFC 9113, section 5.1.1).
+	// streams is a ring by identifier, its length a power of two. An identifier whose place is taken is skipped, which closes that
+	// stream unused (RFC 9113, section 5.1.1).
 	streams []stream
 	nextID  uint32
 	active  int
-	// limit is how many streams may be under way: ours or the server's.
+	// limit is how many streams may be active: ours or the server's.
 	limit int
-	// greeted: the server's SETTINGS have come in. earlyID is the first stream that knew them.
+	// greeted: the server's SETTINGS have come in. earlyID is the first stream after them.
 	greeted bool
 	earlyID uint32
-	// shared is the block of shared headers that goes with the next request, later the one that goes with those after it. update
-	// comes before the next request's headers.
+	// shared is the block of shared headers of the next request, later that of the requests after it. update goes before the next
+	// request's headers.
 	shared, later, update []byte
-	// draining: no stream is opened any more. answered: a response came in.
+	// draining: no more streams are opened. answered: a response came in.
 	draining, answered bool
 	// goneAway: the server takes no more streams, for this reason.
 	goneAway   bool
 	goAwayCode http2.ErrCode
 	// lastWord is the code of our own GOAWAY.
 	lastWord http2.ErrCode
-	// tolerant: we have given up streams of which the server may not know yet, so late frames are no fault.
+	// tolerant: we have given up streams without the server's knowledge, so late frames are no fault.
 	tolerant bool
-	// uploading is the number of streams whose request is not wholly sent.
+	// uploading streams have not sent their whole request.
 	uploading int
 	// sendWindow is the connection's; initialWindow that of new streams.
 	sendWindow, initialWindow int64
 	// flow is what came in since the last update of the connection's window.
 	flow         int64
 	lastReceived int64
-	// oldest is no later than the beginning of any attempt that is waiting or under way, newest that of the last one taken on this
-	// connection: those that had waited for it are older.
+	// oldest is no later than the begin of any attempt that is waiting or active; newest is the begin of the last one that was taken on
+	// this connection, not before it.
 	oldest, newest int64
 	frames         frameReader
 }
@@ -104,7 +103,7 @@ func (s *h2) next() {
 	}
 }
 
-// connected begins a new connection's life.
+// connected resets the session for a new connection.
 func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
@@ -119,19 +118,17 @@ func (s *h2) connected() {
 	s.flush()
 }
 
-// fill opens as many streams as may be under way.
 func (s *h2) fill() {
 	c := s.conn
 	for s.active < s.limit && !s.draining && !c.peerClosed && !c.writeBroken && s.haveWaiting() {
 		s.open(s.nextWaiting())
 	}
 	if s.limit == 0 {
-		// A server may forbid streams for a while: an attempt waits for that, and times out.
+		// The server forbids streams for a while: one attempt waits, or times out.
 		s.haveWaiting()
 	}
 }
 
-// open sends a request on a stream of its own.
 func (s *h2) open(a attempt) {
 	l := s.conn.loop
 	if a.start == 0 {
@@ -160,13 +157,12 @@ func (s *h2) open(a attempt) {
 	l.out = append(append(append(l.out, s.update...), own...), s.shared...)
 	s.update, s.shared = nil, s.later
 	s.nextID += 2
-	// The last identifiers are left unused, rather than looked at for room in the ring.
+	// Some identifiers may be skipped in the ring, so the last ones stay unused.
 	if s.nextID+2*uint32(len(s.streams)) > l.plan.lastStreamID || !l.plan.KeepAlive {
 		s.draining = true
 	}
 }
 
-// refill goes on after a stream has ended.
 func (s *h2) refill() {
 	if !s.draining {
 		s.fill()
@@ -179,13 +175,13 @@ func (s *h2) refill() {
 	}
 }
 
-// finish closes a connection that is drained; another one follows.
+// finish closes a drained connection; another one follows.
 func (s *h2) finish() {
 	c := s.conn
 	if s.answered {
 		s.turnedAway = 0
 	} else if s.turnedAway++; len(s.waiting) > 0 && s.goneAway && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
-		// Without this a server that turns everything away would be asked for ever.
+		// Otherwise the requests would be repeated for ever.
 		c.fail(ErrRead, CauseShort, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
 		return
 	}
@@ -194,17 +190,16 @@ func (s *h2) finish() {
 		c.loop.enqueue(c)
 		return
 	}
-	// Nothing came of it: the next one is paced as after a failure.
+	// Without a response it backs off as after a failure.
 	c.failures++
 	c.reconnect()
 }
 
-// complete ends an attempt with its response.
 func (s *h2) complete(st *stream) {
 	c := s.conn
 	l := c.loop
 	if st.sent < len(l.plan.Body) {
-		// Answered before the whole request was sent: the rest is not wanted.
+		// The response came before the whole request was sent: the server does not want the rest.
 		s.reset(st.id, http2.ErrCodeCancel)
 	}
 	length := st.length
@@ -226,7 +221,6 @@ func (s *h2) complete(st *stream) {
 	s.refill()
 }
 
-// reset tells the server that a stream is given up.
 func (s *h2) reset(id uint32, code http2.ErrCode) {
 	l := s.conn.loop
 	l.out = appendFrameHeader(l.out, 4, http2.FrameRSTStream, 0, id)
@@ -242,7 +236,7 @@ func (s *h2) fault(st *stream, example string) {
 	s.refill()
 }
 
-// discardable is nothing: a frame is shorter than the buffer, and the next one's header follows.
+// discardable is 0: frames are shorter than the buffer.
 func (s *h2) discardable() int64 { return 0 }
 
 func (s *h2) discarded(int64) {}
@@ -271,7 +265,7 @@ func (s *h2) flush() {
 	}
 }
 
-// upload gathers request bodies, as far as the server's windows go.
+// upload gathers request bodies, within the server's windows.
 func (s *h2) upload() {
 	l := s.conn.loop
 	body := l.plan.Body
@@ -296,13 +290,12 @@ func (s *h2) upload() {
 	}
 }
 
-// goodbye is GOAWAY. A connection that is made for one request and ends in order does without: there it would be a measurable
-// part of the work.
+// goodbye is GOAWAY, except on a connection for one request that ends in order: there it would cost a measurable part of the work.
 func (s *h2) goodbye(dst []byte) []byte {
 	if !s.conn.loop.plan.KeepAlive && s.lastWord == http2.ErrCodeNo {
 		return dst
 	}
-	// No stream of the server's was the last.
+	// The last stream of the server's is 0: it opened none.
 	dst = append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0)
 	return binary.BigEndian.AppendUint32(dst, uint32(s.lastWord))
 }
@@ -312,7 +305,7 @@ func (s *h2) closedByPeer() {
 	switch {
 	case s.active == 0 && len(s.waiting) == 0:
 		c.close()
-		// The last response and the close may have come in together: then there may be more to do.
+		// The last response and the close may have come in together.
 		c.loop.enqueue(c)
 	case s.active == 0 && s.draining:
 		s.finish()
@@ -323,7 +316,7 @@ func (s *h2) closedByPeer() {
 	}
 }
 
-// abort ends what is under way. When no stream was, the attempt for which the connection was opened is used up.
+// abort: without an active stream, the attempt for which the connection was opened fails.
 func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	l := s.conn.loop
 	if s.active == 0 && len(s.waiting) > 0 {
@@ -337,31 +330,31 @@ func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	}
 }
 
-// attempt is one that was taken.
+// attempt is an attempt that loop.take allowed.
 type attempt struct {
-	// begun is when it was taken, due when it was to start: in the closed model when it was taken.
+	// begun is when it was taken, due when it should have started: the same in the closed model.
 	begun, due int64
-	// start is where its latency begins; with HTTP/2 0 before it has a stream.
+	// start is where its latency begins; 0 before it has a stream.
 	start int64
 }
 
-// stream is an attempt under way. id 0: the place is free.
+// stream is an active attempt. id 0: the place is free.
 type stream struct {
 	attempt
 	id uint32
-	// status is that of the final response's headers; 0: they have not come in.
+	// status of the final response; 0: its headers have not come in.
 	status int32
-	// headerBytes, decodedBytes and bodyBytes came in; length is what content-length says, -1: nothing.
+	// headerBytes, decodedBytes and bodyBytes came in; length is the content-length, -1: none.
 	headerBytes, decodedBytes int64
 	bodyBytes, length         int64
-	// flow is what came in since the last update of this stream's window.
+	// flow is what came in since the last update of the stream's window.
 	flow int64
 	// sent of the request's body, and the server's window for the rest.
 	sent   int
 	window int64
 }
 
-// haveWaiting takes an attempt to wait for a stream, unless one does, and tells whether there is one.
+// haveWaiting tells whether an attempt waits for a stream; if none does it takes one.
 func (s *h2) haveWaiting() bool {
 	if len(s.waiting) > 0 {
 		return true
@@ -375,7 +368,6 @@ func (s *h2) haveWaiting() bool {
 	return taken
 }
 
-// nextWaiting takes the first of those that wait off the list.
 func (s *h2) nextWaiting() attempt {
 	first := s.waiting[0]
 	s.waiting = slices.Delete(s.waiting, 0, 1)
@@ -384,7 +376,6 @@ func (s *h2) nextWaiting() attempt {
 
 func (s *h2) place(id uint32) *stream { return &s.streams[int(id>>1)&(len(s.streams)-1)] }
 
-// grow doubles the ring. Streams that had different places still have.
 func (s *h2) grow() {
 	old := s.streams
 	s.streams = make([]stream, max(1, 2*len(old)))
@@ -395,7 +386,6 @@ func (s *h2) grow() {
 	}
 }
 
-// find is the stream under way with this identifier, or nil.
 func (s *h2) find(id uint32) *stream {
 	if len(s.streams) == 0 {
 		return nil
@@ -406,7 +396,6 @@ func (s *h2) find(id uint32) *stream {
 	return nil
 }
 
-// remove frees the stream's place.
 func (s *h2) remove(st *stream) {
 	if st.sent < len(s.conn.loop.plan.Body) {
 		s.uploading--
@@ -415,13 +404,13 @@ func (s *h2) remove(st *stream) {
 	s.active--
 }
 
-// requeue takes a stream back that the server has not looked at.
+// requeue takes a stream back that the server has ignored.
 func (s *h2) requeue(st *stream) {
 	s.waiting = append(s.waiting, st.attempt)
 	s.remove(st)
 }
 
-// expire ends streams that take too long; when nothing at all has come in for that time the connection ends with them.
+// expire: if nothing at all has come in for the time-out, the connection ends with its streams.
 func (s *h2) expire(before int64) {
 	if s.oldest >= before {
 		return
@@ -453,7 +442,7 @@ func (s *h2) expire(before int64) {
 	if c.state != established || s.underWay() == all {
 		return
 	}
-	// A silent connection may be dead: those that are younger have their time still, and no other one is sent on it.
+	// A silent connection may be dead: younger streams keep their time, but no other request is sent on it.
 	s.draining = s.draining || isSilent
 	generation := c.generation
 	if s.refill(); c.generation == generation {

@@ -25,6 +25,7 @@ func TestAServerThatClosesWithItsAnswerIsConnectedToAgain(t *testing.T) {
 }
 
 func TestAServerThatForbidsStreamsTimesOut(t *testing.T) {
+	t.Parallel()
 	s := serveH2(t, func(p *h2peer) {
 		p.settings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
 		for range p.gather(1) {
@@ -89,6 +90,7 @@ func TestAReloadedServerCostsNoAttempt(t *testing.T) {
 }
 
 func TestWhatWaitsForAConnectionTimesOut(t *testing.T) {
+	t.Parallel()
 	// The server turns 5 requests away and then takes no connection any more: each failed connect uses up one of them, and
 	// the others may not outlive their time.
 	s := serveH2(t, func(p *h2peer) {

@@ -167,25 +167,6 @@ func TestALargeAnswerWithManyHeadersIsCountedExactly(t *testing.T) {
 	}
 }
 
-func TestManyPingsAndSettingsAreAnswered(t *testing.T) {
-	t.Parallel()
-	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
-		for range 500 {
-			p.ping()
-			p.settings()
-		}
-		for p.pings > p.pongs || len(p.ours) > 0 {
-			p.read()
-		}
-		hello(p, r)
-	}))
-	o := h2Options(s)
-	o.Requests = 10
-	if r := load(t, context.Background(), o); r.Responses[0] != 10 {
-		t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
-	}
-}
-
 func TestAServerThatReadsLateGetsEverything(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64

@@ -6,14 +6,24 @@ import (
 	"golang.org/x/net/http2"
 )
 
+const (
+	// speaksTLS is the error of a client without TLS.
+	speaksTLS = "the server speaks TLS on this port; use https://"
+	tooLong   = "headers are longer than 64 KiB"
+	padded    = "padding is longer than its frame"
+)
+
+// noTable sets the size of the dynamic table to 0.
+var noTable = []byte{0x20}
+
 // appendFrameHeader begins a frame (RFC 9113, section 4.1).
 func appendFrameHeader(dst []byte, length int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
 	return append(dst, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags),
 		byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
 }
 
-// frame is one frame as it came in. Of a DATA frame the payload is the length of its padding only, if it has one: its
-// data is counted as it passes.
+// frame is a frame of the server. Of a DATA frame the payload is only the length of its padding, if it has one; data is counted as it
+// passes.
 type frame struct {
 	length  int
 	kind    http2.FrameType
@@ -22,11 +32,10 @@ type frame struct {
 	payload []byte
 }
 
-// frameReader cuts what comes in into frames. It keeps the beginning of a frame whose end has not come in yet, never more
-// than one frame may have.
+// frameReader cuts bytes into frames. It keeps the beginning of an incomplete frame, at most one frame.
 type frameReader struct {
 	kept []byte
-	// dataLeft is what is to come of a DATA frame's payload; ends is the stream that it ends, or 0.
+	// dataLeft is the rest of a DATA frame's payload; ends is the stream that it ends, or 0.
 	dataLeft int
 	ends     uint32
 	// block is a header block that goes on in CONTINUATION frames of blockID; 0: there is none.
@@ -36,7 +45,7 @@ type frameReader struct {
 	blockEnds   bool
 }
 
-// needed is how many bytes a frame takes that begins like this, as far as can be told.
+// needed is how many bytes the frame takes that begins with p, as far as p tells.
 func needed(p []byte) int {
 	if len(p) < frameHeaderBytes {
 		return frameHeaderBytes
@@ -44,7 +53,7 @@ func needed(p []byte) int {
 	length := int(p[0])<<16 | int(p[1])<<8 | int(p[2])
 	switch {
 	case length > maxFrameBytes:
-		// It is refused by its header.
+		// Its header suffices to refuse it.
 		return frameHeaderBytes
 	case http2.FrameType(p[3]) != http2.FrameData:
 		return frameHeaderBytes + length
@@ -60,7 +69,7 @@ func (r *frameReader) next(p []byte) (f frame, rest []byte, whole bool) {
 	if n := needed(p); len(r.kept) == 0 && len(p) >= n {
 		raw, rest = p[:n], p[n:]
 	} else {
-		// Up to the end of the header first: it says how long the frame is.
+		// Up to the end of the header first, which has the frame's length.
 		for n = needed(r.kept); len(r.kept) < n; n = needed(r.kept) {
 			if len(p) == 0 {
 				return f, nil, false
@@ -75,9 +84,6 @@ func (r *frameReader) next(p []byte) (f frame, rest []byte, whole bool) {
 		id: binary.BigEndian.Uint32(raw[5:]) & lastStreamID, payload: raw[frameHeaderBytes:],
 	}, rest, true
 }
-
-// speaksTLS is what a client without TLS says to a server with it.
-const speaksTLS = "the server speaks TLS on this port; use https://"
 
 func (s *h2) received(p []byte) {
 	c, r := s.conn, &s.frames
@@ -107,8 +113,8 @@ func (s *h2) received(p []byte) {
 	}
 }
 
-// fault is what ends a connection (RFC 9113, section 5.4.1), with the code that the server is told; without text there is none.
-// Without a code the server is told nothing: it does not speak HTTP/2.
+// fault ends a connection (RFC 9113, section 5.4.1); without a text there is none. Its code goes to the server, except code 0: such a
+// server does not speak HTTP/2.
 type fault struct {
 	code http2.ErrCode
 	text string
@@ -116,15 +122,7 @@ type fault struct {
 
 func protocolFault(text string) fault { return fault{http2.ErrCodeProtocol, text} }
 
-// malformed is the fault of a frame that has the wrong size, or else is on the wrong stream.
-func malformed(text string, bySize bool) fault {
-	if bySize {
-		return fault{http2.ErrCodeFrameSize, text}
-	}
-	return protocolFault(text)
-}
-
-// end says what was wrong, where that can be said at once, and fails the connection.
+// end tells the server what is wrong, if that can be sent at once, and fails the connection.
 func (s *h2) end(f fault) {
 	if s.lastWord = f.code; f.code != http2.ErrCodeNo {
 		s.conn.sayGoodbye()
@@ -132,7 +130,33 @@ func (s *h2) end(f fault) {
 	s.conn.fail(ErrProtocol, CauseOther, f.text)
 }
 
-// take acts on a frame, and returns what ends the connection, if anything does.
+// check returns the fault of a frame with a wrong length or stream.
+func (f *frame) check() fault {
+	wrongLength, wrongStream := false, false
+	switch f.kind {
+	case http2.FrameData, http2.FrameHeaders:
+		wrongStream = f.id == 0
+	case http2.FramePriority:
+		wrongLength, wrongStream = f.length != 5, f.id == 0
+	case http2.FrameRSTStream:
+		wrongLength, wrongStream = f.length != 4, f.id == 0
+	case http2.FrameSettings:
+		wrongLength, wrongStream = f.length%6 != 0 || f.flags.Has(http2.FlagSettingsAck) && f.length != 0, f.id != 0
+	case http2.FramePing:
+		wrongLength, wrongStream = f.length != 8, f.id != 0
+	case http2.FrameGoAway:
+		wrongLength, wrongStream = f.length < 8, f.id != 0
+	case http2.FrameWindowUpdate:
+		wrongLength = f.length != 4
+	}
+	if wrongLength {
+		return fault{http2.ErrCodeFrameSize, "a " + f.kind.String() + " frame has a wrong length"}
+	} else if wrongStream {
+		return protocolFault("a " + f.kind.String() + " frame is on a wrong stream")
+	}
+	return fault{}
+}
+
 func (s *h2) take(f *frame) fault {
 	if !s.greeted {
 		if fault := s.greeting(f); fault.text != "" {
@@ -144,6 +168,9 @@ func (s *h2) take(f *frame) fault {
 	}
 	if (s.frames.blockID != 0) != (f.kind == http2.FrameContinuation) || f.kind == http2.FrameContinuation && f.id != s.frames.blockID {
 		return protocolFault("a header block is not continued as it should be")
+	}
+	if fault := f.check(); fault.text != "" {
+		return fault
 	}
 	switch f.kind {
 	case http2.FrameData:
@@ -157,23 +184,22 @@ func (s *h2) take(f *frame) fault {
 	case http2.FrameSettings:
 		return s.settings(f)
 	case http2.FramePing:
-		return s.ping(f)
+		if !f.flags.Has(http2.FlagPingAck) {
+			l := s.conn.loop
+			l.out = append(appendFrameHeader(l.out, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
+		}
 	case http2.FrameGoAway:
-		return s.goAway(f)
+		s.goAway(f)
 	case http2.FrameWindowUpdate:
 		return s.windowUpdate(f)
 	case http2.FramePushPromise:
 		return protocolFault("a push, which was refused")
-	case http2.FramePriority:
-		if f.length != 5 || f.id == 0 {
-			return malformed("a PRIORITY frame is malformed", f.length != 5)
-		}
 	}
-	// Others are extensions, to be ignored (RFC 9113, section 5.5).
+	// Others are extensions (RFC 9113, section 5.5).
 	return fault{}
 }
 
-// greeting checks that a server's first frame is what HTTP/2 demands: SETTINGS.
+// greeting checks that the server's first frame is SETTINGS.
 func (s *h2) greeting(f *frame) fault {
 	switch {
 	case f.length == 'H'<<16|'T'<<8|'T':
@@ -186,15 +212,12 @@ func (s *h2) greeting(f *frame) fault {
 	return fault{}
 }
 
-// data acts on the beginning of a DATA frame; its data is counted as if all of it had come in.
+// data acts on the beginning of a DATA frame, and counts all of it.
 func (s *h2) data(f *frame) fault {
-	if f.id == 0 {
-		return protocolFault("DATA on stream 0")
-	}
 	body := f.length
 	if f.flags.Has(http2.FlagDataPadded) {
 		if f.length == 0 || int(f.payload[0]) >= f.length {
-			return protocolFault("padding is longer than its frame")
+			return protocolFault(padded)
 		}
 		body -= 1 + int(f.payload[0])
 	}
@@ -223,7 +246,18 @@ func (s *h2) data(f *frame) fault {
 	return fault{}
 }
 
-// unopened is the fault of a frame for a stream that never was.
+// updateWindow gives a window back to the server when half of it is used, and returns how much is used then.
+func (s *h2) updateWindow(id uint32, used int64) int64 {
+	if used <= windowBytes/2 {
+		return used
+	}
+	l := s.conn.loop
+	l.out = appendFrameHeader(l.out, 4, http2.FrameWindowUpdate, 0, id)
+	l.out = binary.BigEndian.AppendUint32(l.out, uint32(used))
+	return 0
+}
+
+// unopened is the fault of a frame on a stream that was never opened.
 func (s *h2) unopened(id uint32) fault {
 	if id%2 == 0 || id >= s.nextID {
 		return protocolFault("a frame on a stream that was never opened")
@@ -231,7 +265,7 @@ func (s *h2) unopened(id uint32) fault {
 	return fault{}
 }
 
-// late judges a frame that may come only while its stream is under way, which it is not.
+// late is the fault of a frame on a stream that is not under way.
 func (s *h2) late(id uint32) fault {
 	if fault := s.unopened(id); fault.text != "" || s.tolerant {
 		return fault
@@ -240,13 +274,10 @@ func (s *h2) late(id uint32) fault {
 }
 
 func (s *h2) headers(f *frame) fault {
-	if f.id == 0 {
-		return protocolFault("HEADERS on stream 0")
-	}
 	p, padding := f.payload, 0
 	if f.flags.Has(http2.FlagHeadersPadded) {
 		if len(p) == 0 {
-			return protocolFault("padding is longer than its frame")
+			return protocolFault(padded)
 		}
 		padding, p = int(p[0]), p[1:]
 	}
@@ -257,7 +288,7 @@ func (s *h2) headers(f *frame) fault {
 		p = p[5:]
 	}
 	if padding > len(p) {
-		return protocolFault("padding is longer than its frame")
+		return protocolFault(padded)
 	}
 	p = p[:len(p)-padding]
 	ends := f.flags.Has(http2.FlagHeadersEndStream)
@@ -273,19 +304,19 @@ func (s *h2) continuation(f *frame) fault {
 	r := &s.frames
 	r.blockFrames++
 	if len(r.block)+len(f.payload) > maxHeadBytes || r.blockFrames > maxBlockFrames {
-		return fault{http2.ErrCodeEnhanceYourCalm, "headers are longer than 64 KiB"}
+		return fault{http2.ErrCodeEnhanceYourCalm, tooLong}
 	}
 	r.block = append(r.block, f.payload...)
 	if !f.flags.Has(http2.FlagContinuationEndHeaders) {
 		return fault{}
 	}
 	whole := r.block
-	// Long blocks are rare: no connection holds on to memory for them.
+	// Long blocks are rare, so their memory is not kept.
 	r.block, r.blockID = nil, 0
 	return s.headerBlock(f.id, whole, r.blockEnds)
 }
 
-// headerBlock acts on a whole header block: a response's headers or trailers.
+// headerBlock acts on a response's headers or trailers.
 func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
 	c := s.conn
 	b, wrong := s.decoder.decode(p, &c.loop.lastBlock)
@@ -302,18 +333,15 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
 	case b.malformed != "":
 		s.fault(st, b.malformed)
 	case st.headerBytes > maxHeadBytes:
-		s.fault(st, "headers are longer than 64 KiB")
+		s.fault(st, tooLong)
+	case st.status != 0 && (b.status != 0 || !ends):
+		s.fault(st, "headers after the response's headers are not trailers")
 	case st.status != 0:
-		switch {
-		case b.status != 0 || !ends:
-			s.fault(st, "headers after the response's headers are not trailers")
-		default:
-			s.complete(st)
-		}
+		s.complete(st)
 	case b.status == 0:
 		s.fault(st, "a response has no :status")
 	case b.status < 200:
-		// Informational; the final response follows (RFC 9113, section 8.1). 101 does not exist in HTTP/2.
+		// The final response follows (RFC 9113, section 8.1). HTTP/2 has no 101.
 		if ends || b.status == 101 {
 			s.fault(st, "an informational response ends the stream or switches protocols")
 		}
@@ -327,35 +355,18 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
 	return fault{}
 }
 
-// noTable sets the size of the dynamic table to 0.
-var noTable = []byte{0x20}
-
-// updateWindow gives the server its window back when half of it is used, and returns what is used then.
-func (s *h2) updateWindow(id uint32, used int64) int64 {
-	if used <= windowBytes/2 {
-		return used
-	}
-	l := s.conn.loop
-	l.out = appendFrameHeader(l.out, 4, http2.FrameWindowUpdate, 0, id)
-	l.out = binary.BigEndian.AppendUint32(l.out, uint32(used))
-	return 0
-}
-
 func (s *h2) rstStream(f *frame) fault {
-	if f.length != 4 || f.id == 0 {
-		return malformed("an RST_STREAM frame is malformed", f.length != 4)
-	}
 	st := s.find(f.id)
 	if st == nil {
 		return s.unopened(f.id)
 	}
 	code := http2.ErrCode(binary.BigEndian.Uint32(f.payload))
 	if code == http2.ErrCodeRefusedStream && f.id < s.earlyID {
-		// It was opened before the server had said how many it takes.
+		// It was opened before the server had named its limit.
 		s.requeue(st)
 	} else {
 		l, example := s.conn.loop, ""
-		// Made for the first error only: no other one is shown, and a flood of them allocates nothing.
+		// Only the first error makes a text, so that a flood of them allocates nothing.
 		if l.example == "" {
 			example = "the server reset the stream (" + code.String() + ")"
 		}
@@ -367,15 +378,12 @@ func (s *h2) rstStream(f *frame) fault {
 }
 
 func (s *h2) settings(f *frame) fault {
-	if f.id != 0 || f.length%6 != 0 || f.flags.Has(http2.FlagSettingsAck) && f.length != 0 {
-		return malformed("a SETTINGS frame is malformed", f.id == 0)
-	}
 	if f.flags.Has(http2.FlagSettingsAck) {
 		return fault{}
 	}
 	l := s.conn.loop
 	if !s.greeted {
-		// Without a word on it, the server takes any number of streams.
+		// A server that names no limit takes any number of streams.
 		s.greeted, s.earlyID, s.limit = true, s.nextID, l.plan.Streams
 	}
 	for p := f.payload; len(p) > 0; p = p[6:] {
@@ -383,7 +391,7 @@ func (s *h2) settings(f *frame) fault {
 		switch http2.SettingID(binary.BigEndian.Uint16(p)) {
 		case http2.SettingHeaderTableSize:
 			if value < hpackTableBytes {
-				// It wants no table of our size: from now on it has none (RFC 7541, section 6.3).
+				// It does not want a table of our size, so it gets none (RFC 7541, section 6.3).
 				s.update, s.shared, s.later = noTable, l.plan.h2.plain, l.plan.h2.plain
 			}
 		case http2.SettingEnablePush:
@@ -396,11 +404,17 @@ func (s *h2) settings(f *frame) fault {
 				l.maxConcurrentStreams = n
 			}
 		case http2.SettingInitialWindowSize:
-			if value > maxWindowBytes {
-				return fault{http2.ErrCodeFlowControl, "SETTINGS have a window that is too large"}
+			// The windows of all streams change by the difference (RFC 9113, section 6.9.2).
+			difference, tooLarge := int64(value)-s.initialWindow, value > maxWindowBytes
+			s.initialWindow = int64(value)
+			for i := range s.streams {
+				if st := &s.streams[i]; st.id != 0 {
+					st.window += difference
+					tooLarge = tooLarge || st.window > maxWindowBytes
+				}
 			}
-			if fault := s.setInitialWindow(int64(value)); fault.text != "" {
-				return fault
+			if tooLarge {
+				return fault{http2.ErrCodeFlowControl, "SETTINGS make a window too large"}
 			}
 		case http2.SettingMaxFrameSize:
 			if value < maxFrameBytes || value > 1<<24-1 {
@@ -413,36 +427,8 @@ func (s *h2) settings(f *frame) fault {
 	return fault{}
 }
 
-// setInitialWindow changes the windows of all streams by the difference (RFC 9113, section 6.9.2).
-func (s *h2) setInitialWindow(size int64) fault {
-	difference := size - s.initialWindow
-	s.initialWindow = size
-	for i := range s.streams {
-		if st := &s.streams[i]; st.id != 0 {
-			if st.window += difference; st.window > maxWindowBytes {
-				return fault{http2.ErrCodeFlowControl, "a stream's window is too large"}
-			}
-		}
-	}
-	return fault{}
-}
-
-func (s *h2) ping(f *frame) fault {
-	if f.length != 8 || f.id != 0 {
-		return malformed("a PING frame is malformed", f.length != 8)
-	}
-	if !f.flags.Has(http2.FlagPingAck) {
-		l := s.conn.loop
-		l.out = append(appendFrameHeader(l.out, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
-	}
-	return fault{}
-}
-
-// goAway: the server takes no new streams, and has not looked at those above the last one it names.
-func (s *h2) goAway(f *frame) fault {
-	if f.length < 8 || f.id != 0 {
-		return malformed("a GOAWAY frame is malformed", f.length < 8)
-	}
+// goAway: the server takes no new streams, and has ignored those above the last one that it names.
+func (s *h2) goAway(f *frame) {
 	last := binary.BigEndian.Uint32(f.payload) & lastStreamID
 	s.draining, s.tolerant = true, true
 	s.goneAway, s.goAwayCode = true, http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:]))
@@ -452,13 +438,9 @@ func (s *h2) goAway(f *frame) fault {
 		}
 	}
 	s.refill()
-	return fault{}
 }
 
 func (s *h2) windowUpdate(f *frame) fault {
-	if f.length != 4 {
-		return malformed("a WINDOW_UPDATE frame is malformed", true)
-	}
 	more := int64(binary.BigEndian.Uint32(f.payload) & lastStreamID)
 	if f.id == 0 {
 		const text = "the connection's window is not raised as allowed"

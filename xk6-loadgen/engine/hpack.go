@@ -7,59 +7,56 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// HPACK (RFC 7541) as a load generator needs it: blocks are decoded wholly, so that the dynamic table is right, but of a
-// header only its size is kept and the two values that matter, :status and content-length.
+// HPACK (RFC 7541) for a load generator: it decodes whole blocks, so that the dynamic table is right, but keeps only the sizes of headers
+// and the values of :status and content-length.
 
 const (
-	// hpackTableBytes is the size of the dynamic table that we allow the server: the default, nothing is said about it.
+	// hpackTableBytes is the size of our dynamic table, the default.
 	hpackTableBytes = 4096
-	// hpackEntryOverhead counts towards the table's size (RFC 7541, section 4.1).
+	// RFC 7541, section 4.1.
 	hpackEntryOverhead = 32
-	// A header number needs no more than this.
-	maxHpackInteger = 1 << 30
-	maxCachedBlock  = 1 << 10
+	maxHpackInteger    = 1 << 30
+	maxCachedBlock     = 1 << 10
 )
 
-// fieldKind is what a header's name means here.
 type fieldKind uint8
 
 const (
 	fieldOther fieldKind = iota
 	fieldStatus
 	fieldContentLength
-	// fieldForbidden makes a response malformed: an upper-case name, or a pseudo-header that is not :status.
+	// fieldForbidden makes a response malformed: an upper-case name, or a pseudo-header other than :status.
 	fieldForbidden
 )
 
-// field is what is kept of a header. value is -1 when it is no number.
+// field is a header. value is -1 if it is not a number.
 type field struct {
 	nameBytes, valueBytes int32
 	kind                  fieldKind
 	value                 int64
 }
 
-// block is what a header block means.
 type block struct {
-	// status is 0 when there was none; length is the content-length, -1: none.
+	// status is 0 without one; length is the content-length, -1: none.
 	status int
 	length int64
 	// decodedBytes are of names and values.
 	decodedBytes int64
-	// hasRegular: a header that is no pseudo-header has been seen.
+	// hasRegular: not only pseudo-headers so far.
 	hasRegular bool
-	// malformed: RFC 9113, section 8.2 and 8.3, forbid it. Its HPACK was right.
+	// malformed says how it violates RFC 9113, sections 8.2 and 8.3.
 	malformed string
 }
 
-// blockCache remembers the last block that did not use the dynamic table, what it meant and what it put into the table:
-// nginx, for one, spells its headers out each time, so it sends the same bytes again until its date changes.
+// blockCache has the last block that did not refer to the dynamic table, its meaning and what it put into the table: nginx spells its
+// headers out each time, so it sends the same bytes until the Date changes.
 type blockCache struct {
 	bytes    []byte
 	block    block
 	inserted []field
 }
 
-// staticFields are the entries of the static table (RFC 7541, appendix A), from 1 on, as the hpack package has them.
+// staticFields is the static table (RFC 7541, appendix A), from 1 on.
 var staticFields = func() (fields [62]field) {
 	decoder := hpack.NewDecoder(0, nil)
 	for i := 1; i < len(fields); i++ {
@@ -83,7 +80,6 @@ func kindOf(name []byte) fieldKind {
 		return fieldForbidden
 	}
 	for _, c := range name {
-		// RFC 9113, section 8.2.1.
 		if c <= ' ' || c >= 0x7f || c >= 'A' && c <= 'Z' {
 			return fieldForbidden
 		}
@@ -100,7 +96,6 @@ func (f *field) setValue(value []byte) {
 
 func (f *field) tableBytes() int { return int(f.nameBytes) + int(f.valueBytes) + hpackEntryOverhead }
 
-// add takes a header into the block.
 func (b *block) add(f *field) {
 	b.decodedBytes += int64(f.nameBytes) + int64(f.valueBytes)
 	switch f.kind {
@@ -127,7 +122,7 @@ func (b *block) add(f *field) {
 	}
 }
 
-// hpackDecoder has the dynamic table of one connection.
+// hpackDecoder has the dynamic table of a connection.
 type hpackDecoder struct {
 	// entries is a ring, the newest at head.
 	entries     []field
@@ -137,15 +132,14 @@ type hpackDecoder struct {
 	strings     *hpackStrings
 }
 
-// hpackStrings is where strings are decoded; one does for a loop.
+// hpackStrings are buffers for strings, shared by a loop.
 type hpackStrings struct{ name, value bytes.Buffer }
 
 func newHpackDecoder(strings *hpackStrings) hpackDecoder {
 	return hpackDecoder{maxBytes: hpackTableBytes, strings: strings}
 }
 
-// decode reads a whole block. The text is a fault of HPACK itself, or empty: after one the table is no longer right, and the
-// connection cannot go on (RFC 9113, section 4.3).
+// decode reads a whole block. It returns a fault of HPACK itself, after which the connection cannot go on (RFC 9113, section 4.3).
 func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	if len(p) > 0 && len(p) == len(cache.bytes) && string(p) == string(cache.bytes) {
 		for i := range cache.inserted {
@@ -159,7 +153,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	for len(r.rest) > 0 {
 		c := r.rest[0]
 		if c&0xe0 == 0x20 {
-			// Dynamic table size update: at the start only.
+			// A dynamic table size update may only come first.
 			size := r.integer(5)
 			if r.fault != "" || size > hpackTableBytes || !first {
 				return b, "a table size update is not allowed"
@@ -170,7 +164,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 			continue
 		}
 		first = false
-		// Indexed (1), or a literal: with incremental indexing (01), without (0000), never indexed (0001).
+		// Indexed (1), or a literal: with indexing (01), without (0000), never indexed (0001).
 		indexed, inserted, prefix := c&0x80 != 0, c&0xc0 == 0x40, 4
 		switch {
 		case indexed:
@@ -208,7 +202,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	return b, ""
 }
 
-// at is the entry with this index (RFC 7541, section 2.3.3), if there is one.
+// at returns the entry with this index (RFC 7541, section 2.3.3).
 func (d *hpackDecoder) at(index int) (f field, known bool) {
 	if index < len(staticFields) {
 		return staticFields[index], index > 0
@@ -219,7 +213,7 @@ func (d *hpackDecoder) at(index int) (f field, known bool) {
 	return d.entries[(d.head+index)%len(d.entries)], true
 }
 
-// insert puts a header at the table's front; one that is larger than the table empties it.
+// insert puts a header at the front of the table; one larger than the table empties it.
 func (d *hpackDecoder) insert(f *field) {
 	size := f.tableBytes()
 	d.evict(size)
@@ -227,7 +221,6 @@ func (d *hpackDecoder) insert(f *field) {
 		return
 	}
 	if d.count == len(d.entries) {
-		// Twice as large, with the newest first again.
 		d.entries = append(slices.Concat(d.entries[d.head:], d.entries[:d.head]), make([]field, max(8, d.count))...)
 		d.head = 0
 	}
@@ -237,7 +230,6 @@ func (d *hpackDecoder) insert(f *field) {
 	d.bytes += size
 }
 
-// evict makes room for this many bytes.
 func (d *hpackDecoder) evict(room int) {
 	for d.count > 0 && d.bytes+room > d.maxBytes {
 		d.count--
@@ -245,13 +237,13 @@ func (d *hpackDecoder) evict(room int) {
 	}
 }
 
-// hpackReader reads a block from its beginning. What it gives after a fault means nothing.
+// hpackReader reads a block. After a fault its results are meaningless.
 type hpackReader struct {
 	rest  []byte
 	fault string
 }
 
-// integer has a prefix of this many bits in a byte that is there (RFC 7541, section 5.1).
+// integer has a prefix of so many bits (RFC 7541, section 5.1). rest is not empty.
 func (r *hpackReader) integer(prefix int) int {
 	full := 1<<prefix - 1
 	n := int(r.rest[0]) & full
@@ -272,7 +264,7 @@ func (r *hpackReader) integer(prefix int) int {
 	return 0
 }
 
-// text is a string (RFC 7541, section 5.2), valid until the buffer's next use.
+// text reads a string (RFC 7541, section 5.2), valid until the buffer's next use.
 func (r *hpackReader) text(buffer *bytes.Buffer) (s []byte) {
 	if r.fault != "" {
 		return nil

@@ -4,15 +4,10 @@ import (
 	"bytes"
 )
 
-// mostDiscarded is less than the kernel takes off a socket in one call.
-const mostDiscarded = 1 << 30
-
-// http1 is HTTP/1.0 and HTTP/1.1: one request at a time, its response, and the next request on the same connection when
-// both sides keep it.
+// http1 is HTTP/1.0 and HTTP/1.1: one request at a time on a connection.
 type http1 struct {
-	conn   *conn
-	parser parser
-	// request is the one under way.
+	conn    *conn
+	parser  parser
 	request []byte
 	busy    bool
 	attempt
@@ -20,7 +15,7 @@ type http1 struct {
 
 func (s *http1) next() {
 	c := s.conn
-	// What is being opened goes on once it is.
+	// A connection that is being opened continues in connected.
 	if s.busy || c.backingOff || c.state != closed && c.state != established {
 		return
 	}
@@ -44,7 +39,7 @@ func (s *http1) next() {
 func (s *http1) connected() {
 	c := s.conn
 	if !s.busy {
-		// It was opened before its turn.
+		// It was opened ahead, before its turn.
 		if _, ok := c.transmit(nil); ok && c.state == established {
 			s.next()
 		}
@@ -61,7 +56,7 @@ func (s *http1) connected() {
 func (s *http1) received(p []byte) {
 	s.conn.firstByte()
 	if !s.busy {
-		// Bytes that nobody asked for: the connection can't be trusted any more. No attempt is under way to blame.
+		// Bytes without a request: the connection cannot be trusted, but no attempt is to blame.
 		s.conn.close()
 		s.conn.loop.enqueue(s.conn)
 		return
@@ -79,11 +74,10 @@ func (s *http1) received(p []byte) {
 	}
 }
 
-// discardable leaves the last byte of a body to be read: what follows it is a fault, and must not be taken for the next
-// response.
+// discardable leaves the last byte of a body to be read: bytes after it are a fault, and must not pass for the next response.
 func (s *http1) discardable() int64 {
 	if s.busy && s.parser.state == inBody {
-		return min(s.parser.remaining-1, mostDiscarded)
+		return min(s.parser.remaining-1, 1<<30)
 	}
 	return 0
 }
@@ -102,7 +96,7 @@ func (s *http1) complete() {
 	s.parser.reset()
 	switch {
 	case c.sending() || c.writeBroken:
-		// Answered before the whole request was sent: the rest would be taken for another request.
+		// The response came before the whole request was sent: the rest would pass for another request.
 		c.close()
 		c.loop.enqueue(c)
 	case closes:
@@ -120,9 +114,9 @@ func (s *http1) closedByPeer() {
 	case !s.busy:
 		s.conn.close()
 		s.conn.loop.enqueue(s.conn)
-	case s.parser.endsAtClose():
+	case s.parser.state == inBodyUntilClose:
 		s.complete()
-		// The response's end was the connection's: there is nothing to wait for.
+		// The connection has ended with the response.
 		if s.conn.state == lingering {
 			s.conn.close()
 			s.next()
@@ -140,10 +134,9 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 	}
 }
 
-// flush has nothing to do: a request leaves when it starts.
+// flush does nothing: a request leaves when it starts.
 func (s *http1) flush() {}
 
-// goodbye: HTTP/1 has no such thing.
 func (s *http1) goodbye(dst []byte) []byte { return dst }
 
 func (s *http1) expire(before int64) {
@@ -166,13 +159,11 @@ func (s *http1) eachDue(call func(due int64)) {
 }
 
 const (
-	// The most that status line, headers and trailers of one response may take, 1xx responses before it included.
-	maxHeadBytes = 64 << 10
-	// The most that a chunk's size line may take, extensions included.
-	maxChunkLineBytes = 4 << 10
-	// Heads longer than this are not remembered.
+	// maxHeadBytes is for status line, headers and trailers of a response, with 1xx responses before it.
+	maxHeadBytes       = 64 << 10
+	maxChunkLineBytes  = 4 << 10
 	maxCachedHeadBytes = 4 << 10
-	// A body of more than this is no body (and 16 hexadecimal digits would overflow).
+	// More digits would overflow.
 	maxLengthDigits, maxChunkDigits = 18, 15
 )
 
@@ -190,21 +181,21 @@ const (
 	atTrailer
 )
 
-// head is what a response's status line and headers mean for its framing.
+// head is the meaning of a status line and headers for the framing.
 type head struct {
 	status int
 	// length is the Content-Length; -1: none.
 	length  int64
 	chunked bool
-	// coded: a Transfer-Encoding that does not end in chunked; the body ends with the connection.
+	// coded: a Transfer-Encoding does not end in chunked, so the body ends with the connection.
 	coded bool
-	// closes: the connection is not reused after this response.
+	// closes: the connection is not reused.
 	closes bool
 	http10 bool
 }
 
-// headCache remembers the last head and what it meant. A server's responses differ in their Date once a second, so
-// nearly all of them are recognised by one comparison of bytes instead of being parsed.
+// headCache has the bytes of the last head and their meaning. A server's heads change with the Date once a second, so nearly all of them
+// are recognised by one comparison.
 type headCache struct {
 	bytes []byte
 	head  head
@@ -215,7 +206,7 @@ type parser struct {
 	head
 	isHead bool
 	state  parserState
-	// line holds the beginning of a line whose end has not come in yet.
+	// line is the beginning of an incomplete line.
 	line []byte
 	// remaining bytes of the body or the chunk.
 	remaining              int64
@@ -227,11 +218,8 @@ func (p *parser) reset() {
 	*p = parser{isHead: p.isHead, line: p.line[:0], head: head{length: -1}}
 }
 
-// endsAtClose tells whether a response whose end is the connection's is being read.
-func (p *parser) endsAtClose() bool { return p.state == inBodyUntilClose }
-
-// feed takes bytes. It returns how many it used and whether the response is complete; bytes after its end are not used. fault, here
-// and below, says what is wrong with the response; empty: nothing.
+// feed takes bytes up to the response's end. It returns how many it used and whether the response is complete. A fault, here and below,
+// says what is wrong with the response.
 func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault string) {
 	headStart := -1
 	for used < len(data) {
@@ -285,8 +273,8 @@ func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault
 	return used, false, ""
 }
 
-// takeLine returns the line that ends in data, without its line break, or keeps its beginning for the next call. A bare
-// LF ends a line too (RFC 9112, section 2.2).
+// takeLine returns the line that ends in data, without its line break, or keeps its beginning for the next call. A bare LF ends a line
+// too (RFC 9112, section 2.2).
 func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
 	end := bytes.IndexByte(data, '\n')
 	line, used = data, len(data)
@@ -303,7 +291,7 @@ func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
 	return line, used, end >= 0
 }
 
-// countLine accounts for n more bytes of a line that is lineBytes long by now, and bounds it.
+// countLine counts n more bytes of a line of lineBytes, and bounds it.
 func (p *parser) countLine(n, lineBytes int) string {
 	if p.state == atChunkSize || p.state == atChunkEnd {
 		if lineBytes > maxChunkLineBytes {
@@ -315,7 +303,6 @@ func (p *parser) countLine(n, lineBytes int) string {
 	return ""
 }
 
-// takeState acts on a whole line.
 func (p *parser) takeState(line []byte) (done bool, fault string) {
 	switch p.state {
 	case atStatusLine:
@@ -357,9 +344,6 @@ func (p *parser) statusLine(line []byte) string {
 		return "the status line is not HTTP/1.x"
 	}
 	status := decimal(line[9:12])
-	if status < 0 {
-		return "the status code is not a number"
-	}
 	if status < 100 || status > 599 {
 		return "the status code is not 100 to 599"
 	}
@@ -368,10 +352,10 @@ func (p *parser) statusLine(line []byte) string {
 	return ""
 }
 
-// header acts on the few headers that say where the response ends.
+// header acts on the headers that say where the response ends.
 func (p *parser) header(line []byte) string {
 	if line[0] == ' ' || line[0] == '\t' {
-		// A folded value (obsolete, RFC 9112, section 5.2) never belongs to a header that counts here.
+		// A folded value (obsolete, RFC 9112, section 5.2) belongs to no header that matters here.
 		return ""
 	}
 	colon := bytes.IndexByte(line, ':')
@@ -379,7 +363,7 @@ func (p *parser) header(line []byte) string {
 		return "a header line has no name"
 	}
 	if before := line[colon-1]; before == ' ' || before == '\t' {
-		// RFC 9112, section 5.1: readers that differ on it would see different lengths.
+		// RFC 9112, section 5.1: readers may differ on it, and so on the length.
 		return "a header's name is followed by a space"
 	}
 	value := line[colon+1:]
@@ -396,12 +380,12 @@ func (p *parser) header(line []byte) string {
 	return ""
 }
 
-// isNamed tells whether a header has this name, which is given in lower case. Most differ in their lengths.
+// isNamed compares a header's name with one in lower case. Most differ in length.
 func isNamed(name []byte, lower string) bool {
 	return len(name) == len(lower) && bytes.EqualFold(name, []byte(lower))
 }
 
-// setLength takes a Content-Length, -1 where it is no number, beside the one that came before, -1 where none did.
+// setLength sets a Content-Length (-1: not a number), which must equal an earlier one (-1: none).
 func setLength(length *int64, to int64) string {
 	if to < 0 {
 		return "Content-Length is not a number"
@@ -426,7 +410,7 @@ func (p *parser) connection(value []byte) {
 	}
 }
 
-// beginBody goes on after the head and tells whether the response is complete with it (RFC 9112, section 6.3).
+// beginBody goes on after the head, and tells whether the response is complete with it (RFC 9112, section 6.3).
 func (p *parser) beginBody() (done bool) {
 	switch {
 	case p.isHead || p.status == 204 || p.status == 304:
@@ -444,7 +428,7 @@ func (p *parser) beginBody() (done bool) {
 	return false
 }
 
-// chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which say nothing here.
+// chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which are ignored.
 func chunkSize(line []byte) (size int64, fault string) {
 	line, _, _ = bytes.Cut(line, []byte(";"))
 	line = trimSpace(line)
@@ -452,22 +436,16 @@ func chunkSize(line []byte) (size int64, fault string) {
 		return 0, "a chunk's size is not a number"
 	}
 	for _, c := range line {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
+		digit := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
+		if c < '0' || digit < 0 {
 			return 0, "a chunk's size is not a number"
 		}
-		size = size<<4 | int64(c)
+		size = size<<4 | int64(digit)
 	}
 	return size, ""
 }
 
-// decimal is the number that the digits make; -1 where they make none, or are more than maxLengthDigits.
+// decimal reads a number of up to maxLengthDigits digits; -1 is none.
 func decimal(digits []byte) (n int64) {
 	if len(digits) == 0 || len(digits) > maxLengthDigits {
 		return -1
@@ -481,12 +459,4 @@ func decimal(digits []byte) (n int64) {
 	return n
 }
 
-func trimSpace(s []byte) []byte {
-	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trimSpace(s []byte) []byte { return bytes.Trim(s, " \t") }

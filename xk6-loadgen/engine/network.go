@@ -42,12 +42,12 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// portOf is the port that is given, or that of the scheme.
+// portOf is the URL's port, or the scheme's.
 func portOf(u *url.URL) (uint64, error) {
 	return strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
 }
 
-// withoutZone drops an IPv6 zone, which means something on this machine only (RFC 6874, section 3).
+// withoutZone drops an IPv6 zone, which is for this machine only (RFC 6874, section 3).
 func withoutZone(host string) string {
 	if from, to := strings.IndexByte(host, '%'), strings.IndexByte(host, ']'); from >= 0 && to > from {
 		return host[:from] + host[to:]
@@ -55,10 +55,10 @@ func withoutZone(host string) string {
 	return host
 }
 
-// probeTimeout is for one of several addresses of a host.
+// probeTimeout is for each of several addresses of a host.
 const probeTimeout = time.Second
 
-// resolve looks the host up once, in the process's own network: a namespace seldom has a name server.
+// resolve looks up the host in the process's own network: a namespace seldom has a name server.
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
 	port, _ := portOf(u)
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
@@ -68,8 +68,8 @@ func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, erro
 	return choose(ctx, addrs, uint16(port), within)
 }
 
-// choose takes the first of several addresses that accepts a connection from within the namespace (localhost is ::1 as well
-// as 127.0.0.1, and a server often listens on one of them), or the first when none does.
+// choose returns the first address that accepts a connection from within the namespace, or simply the first: localhost is ::1 and
+// 127.0.0.1, and a server often listens on one of them.
 func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namespace) (chosen sockaddr, err error) {
 	err = within.run(func() (err error) {
 		first := addrs[0]
@@ -89,7 +89,7 @@ func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namesp
 	return chosen, err
 }
 
-// sockaddr is an address in the kernel's form.
+// sockaddr is an address as the kernel has it.
 type sockaddr struct {
 	family int
 	raw    [syscall.SizeofSockaddrInet6]byte
@@ -108,11 +108,11 @@ func newSockaddr(at netip.AddrPort) (sockaddr, error) {
 		sixteen := ip.As16()
 		copy(s.raw[8:], sixteen[:])
 		if zone := ip.Zone(); zone != "" {
-			index, err := zoneIndex(zone)
+			device, err := net.InterfaceByName(zone)
 			if err != nil {
-				return s, err
+				return s, fmt.Errorf("url: no network interface %q", zone)
 			}
-			binary.NativeEndian.PutUint32(s.raw[24:], index)
+			binary.NativeEndian.PutUint32(s.raw[24:], uint32(device.Index))
 		}
 	}
 	binary.NativeEndian.PutUint16(s.raw[0:], uint16(s.family))
@@ -123,35 +123,20 @@ func newSockaddr(at netip.AddrPort) (sockaddr, error) {
 // isLoopback4 tells whether the address is in 127.0.0.0/8.
 func (s *sockaddr) isLoopback4() bool { return s.family == syscall.AF_INET && s.raw[4] == 127 }
 
-func zoneIndex(zone string) (uint32, error) {
-	if device, err := net.InterfaceByName(zone); err == nil {
-		return uint32(device.Index), nil
-	}
-	n, err := strconv.ParseUint(zone, 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("url: no network interface %q", zone)
-	}
-	return uint32(n), nil
-}
-
-// sources are the addresses that connections come from, 127.0.0.1 and those after it; 0 of them: the kernel chooses.
-//
-// A connection is known by its two addresses and two ports. To one server one address has no more connections than the kernel
-// has ports to choose from (net.ipv4.ip_local_port_range): 28,232 by default.
+// sources is the number of local addresses of connections, 127.0.0.1 and up; 0: the kernel chooses. From one address to one server there
+// are only as many connections as ports (net.ipv4.ip_local_port_range, 28,232 by default).
 type sources int
 
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsPerSource is the share of its ports that a source of several uses, as one of so many: near the last free one the kernel
-// searches long for it.
+// portsPerSource: a source uses a half of its ports, since the kernel searches long for the last free ones.
 const portsPerSource = 2
 
-// sourcesFor are those that so many connections to the target need. Its error names the option: only 127.0.0.0/8 has
-// addresses to spare.
+// sourcesFor returns the sources for so many connections. Only 127.0.0.0/8 has several addresses; its error names the option.
 func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, error) {
 	var first, last int
 	err := within.run(func() error {
-		// A thread sees the settings of the network that it is in.
+		// The file shows the settings of the thread's network.
 		content, err := os.ReadFile(portRangeFile)
 		if err == nil {
 			_, err = fmt.Sscan(string(content), &first, &last)
@@ -161,7 +146,7 @@ func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, 
 	ports := last - first + 1
 	switch {
 	case err != nil || ports < 1 || connections <= ports:
-		// Where the kernel does not say how many there are, its refusals do: they are counted.
+		// If the range is not known, the kernel's refusals count as errors.
 		return 0, nil
 	case !target.isLoopback4():
 		return 0, fmt.Errorf("connections: %d are more than the %d ports that one address has to connect from "+
@@ -172,8 +157,7 @@ func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, 
 	return sources((connections + perSource - 1) / perSource), nil
 }
 
-// bind gives a socket the address of a connection by its number; its port is chosen when it connects, so that each address
-// has all of them.
+// bind gives a socket the address of a connection by its number. The kernel chooses the port when it connects.
 func (s sources) bind(fd, connection int) syscall.Errno {
 	if s == 0 {
 		return 0
@@ -192,21 +176,19 @@ func (s sources) address(connection int) sockaddr {
 	return from
 }
 
-// namespace is the network that sockets are made in. A socket stays in the namespace of the thread that made it, wherever it
-// is used afterwards; so what makes one has to be on a thread inside.
+// namespace is the network that sockets are made in. A socket belongs to the namespace of the thread that made it.
 type namespace struct {
 	path string
 	fd   int
 }
 
-// openNamespace opens a network namespace by its path, as in /run/netns/NAME or /proc/PID/ns/net, and enters it once, so that
-// a run which could not is not begun. It returns nil, the process's own network, for an empty path. Its errors name the
-// option.
+// openNamespace opens a network namespace by its path, such as /run/netns/NAME or /proc/PID/ns/net, and enters it once to see whether
+// that works. An empty path is nil, the process's own network. Its errors name the option.
 func openNamespace(path string) (*namespace, error) {
 	if path == "" {
 		return nil, nil
 	}
-	// O_NONBLOCK: a path to a pipe is a mistake too, and must not wait for its writer.
+	// O_NONBLOCK: a path to a pipe must not wait for its writer.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("netns: %s cannot be opened: %w", path, err)
@@ -223,7 +205,7 @@ func openNamespace(path string) (*namespace, error) {
 	return n, nil
 }
 
-// enter moves the calling thread into the namespace; the goroutine has to be locked to it, and must not unlock it again.
+// enter moves the calling thread into the namespace. The goroutine must be locked to it, and must not unlock it again.
 func (n *namespace) enter() error {
 	if n == nil {
 		return nil
@@ -237,7 +219,7 @@ func (n *namespace) enter() error {
 	return nil
 }
 
-// run calls f on a thread inside, and returns its error, or that of entering.
+// run calls f on a thread inside.
 func (n *namespace) run(f func() error) (err error) {
 	if n == nil {
 		return f()
@@ -250,7 +232,6 @@ func (n *namespace) run(f func() error) (err error) {
 	return err
 }
 
-// close lets the namespace go; threads and sockets inside keep it.
 func (n *namespace) close() {
 	if n != nil {
 		unix.Close(n.fd)

@@ -31,6 +31,7 @@ func stillOpen(t testing.TB, c net.Conn) (open bool) {
 }
 
 func TestConnectionsNeverExceedTheAskedNumber(t *testing.T) {
+	t.Parallel()
 	const connections = 12
 	for _, keepAlive := range []bool{true, false} {
 		for _, threads := range []int{1, 3} {
@@ -91,6 +92,7 @@ func TestConnectionsNeverExceedTheAskedNumber(t *testing.T) {
 }
 
 func TestErrorsGoOnAndUseUpOneAttemptEach(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		protocol Protocol
 		request  string
@@ -121,6 +123,7 @@ func TestErrorsGoOnAndUseUpOneAttemptEach(t *testing.T) {
 }
 
 func TestConnectionsThatTakeTheirTime(t *testing.T) {
+	t.Parallel()
 	// A queue that is full leaves SYNs without an answer: they are sent again after a second, and more of them are late in a
 	// row than are tried at once.
 	listener := fullListener(t)

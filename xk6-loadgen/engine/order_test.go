@@ -88,6 +88,7 @@ func BenchmarkOrder(b *testing.B) {
 }
 
 func TestURLsAreAskedByTheirWeights(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		weights []int
 		change  func(*Options)

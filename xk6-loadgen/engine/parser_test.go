@@ -41,7 +41,7 @@ func parseAll(pieces []string, isHead bool) (list []parsed, fault string, unfini
 			}
 		}
 	}
-	if p.endsAtClose() {
+	if p.state == inBodyUntilClose {
 		add()
 		started = false
 	}
@@ -108,7 +108,7 @@ func TestParserRefuses(t *testing.T) {
 		"http/2":                 {"HTTP/2.0 200 OK\r\n", "the status line is not HTTP/1.x"},
 		"an empty line":          {"\r\n", "the status line is not HTTP/1.x"},
 		"no space after status":  {"HTTP/1.1 2000\r\n", "the status line is not HTTP/1.x"},
-		"letters for a status":   {"HTTP/1.1 2x0 OK\r\n", "the status code is not a number"},
+		"letters for a status":   {"HTTP/1.1 2x0 OK\r\n", "the status code is not 100 to 599"},
 		"status 999":             {"HTTP/1.1 999 Odd\r\n", "the status code is not 100 to 599"},
 		"status 099":             {"HTTP/1.1 099 Odd\r\n", "the status code is not 100 to 599"},
 		"switching protocols":    {"HTTP/1.1 101 Switching\r\n\r\n", "switched to a protocol that was not asked for (101)"},

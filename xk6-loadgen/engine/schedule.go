@@ -82,7 +82,6 @@ func newSchedule(p *plan, loop int) schedule {
 	return s
 }
 
-// begin starts a phase.
 func (s *schedule) begin(now int64) {
 	s.start, s.taken, s.drawn = now, 0, 0
 	if s.poisson {
@@ -114,7 +113,6 @@ func (s *schedule) advance() {
 	}
 }
 
-// take hands out the next request.
 func (s *schedule) take() {
 	s.taken++
 	s.advance()

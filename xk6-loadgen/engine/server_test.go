@@ -4,13 +4,22 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"math"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// TestMain lets parallel tests, most of which only wait, run beside each other whatever the number of cores.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "12")
+	os.Exit(m.Run())
+}
 
 // testServer accepts on loopback and gives each connection to its handler; it counts on its own, and the engine must
 // agree.
@@ -201,6 +210,19 @@ func (out outcome) check(t testing.TB, ctx context.Context, o Options) {
 			t.Errorf("second %d ends at %s, the one before at %s", i, out.seconds[i].End, out.seconds[i-1].End)
 		}
 	}
+}
+
+// loadUntil runs a load without an end until the condition holds.
+func loadUntil(t *testing.T, o Options, condition func() bool) outcome {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		waitFor(t, condition)
+		cancel()
+	}()
+	o.Duration = time.Minute
+	return load(t, ctx, o)
 }
 
 // wantErrors checks that errors of this kind and no other were counted.

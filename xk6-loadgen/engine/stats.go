@@ -9,10 +9,10 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/histogram"
 )
 
-// ErrorKind says at which step an attempt ended without a response.
+// ErrorKind is the step at which an attempt ended without a response.
 type ErrorKind int
 
-// The kinds of error, a closed list: texts are examples (Result.ErrorExample), never keys.
+// The kinds of error. Texts are examples (Result.ErrorExample), never keys.
 const (
 	ErrConnect ErrorKind = iota
 	ErrTLS
@@ -23,32 +23,31 @@ const (
 	errorKinds
 )
 
-// ErrorKindNames are the names of the kinds in results and metrics.
+// ErrorKindNames are for results and metrics.
 var ErrorKindNames = [errorKinds]string{"connect", "tls", "read", "write", "timeout", "protocol"}
 
-// ErrorCause says why an attempt ended without a response, whatever it was at.
+// ErrorCause is why an attempt ended without a response.
 type ErrorCause int
 
-// The causes of error, a closed list as that of the kinds.
+// The causes of error.
 const (
-	// CauseAddressNotAvailable: no address and port were left to connect from.
+	// CauseAddressNotAvailable: no local port was free.
 	CauseAddressNotAvailable ErrorCause = iota
-	// CauseRefused: nothing listens there, or what listens turned the connection away.
 	CauseRefused
-	// CauseReset: the peer reset the connection, or with HTTP/2 the stream.
+	// CauseReset: the peer reset the connection, or the HTTP/2 stream.
 	CauseReset
 	// CauseTimedOut: the engine's timeout, or the kernel's.
 	CauseTimedOut
-	// CauseShort: the connection ended in order, before the response or within it.
+	// CauseShort: the connection was closed before the response was complete.
 	CauseShort
 	CauseOther
 	errorCauses
 )
 
-// ErrorCauseNames are the names of the causes in results.
+// ErrorCauseNames are for results.
 var ErrorCauseNames = [errorCauses]string{"addressNotAvailable", "refused", "reset", "timedOut", "short", "other"}
 
-// causeOf is the cause that the outcome of a system call on a socket stands for.
+// causeOf is the cause of a system call's error.
 func causeOf(errno syscall.Errno) ErrorCause {
 	switch errno {
 	case syscall.EADDRNOTAVAIL:
@@ -63,24 +62,22 @@ func causeOf(errno syscall.Errno) ErrorCause {
 	return CauseOther
 }
 
-// statusClasses counts 2xx, 3xx, 4xx and 5xx.
 const statusClasses = 4
 
-// StatusClassNames are the names of the status classes in results and metrics.
+// StatusClassNames are for results and metrics.
 var StatusClassNames = [statusClasses]string{"2xx", "3xx", "4xx", "5xx"}
 
-// Counts are what was counted in a stretch of time. Requests = Responses + Errors, and Errors = Causes.
+// Counts are the counts of a stretch of time. Requests = Responses + Errors, and Errors = Causes.
 type Counts struct {
 	Requests  int64
 	Responses [statusClasses]int64
-	// Statuses are of the responses from 300 on: how often each status came, that of status 300 first.
+	// Statuses counts each status from 300 on.
 	Statuses [300]int64
 	Errors   [errorKinds]int64
 	Causes   [errorCauses]int64
-	// HeaderBytes are status line and headers as received; with HTTP/2 the header blocks, compressed as they are, without
-	// their frames' headers. HeadersDecodedBytes are names and values of HTTP/2's headers, decoded; with HTTP/1 they equal
-	// HeaderBytes. BodyBytes are bodies without chunk framing, frames or padding. ReceivedBytes are all bytes that came
-	// in, SentBytes all that went out: with TLS, those within its records.
+	// HeaderBytes are status line and headers as received (HTTP/2: compressed, without frame headers). HeadersDecodedBytes are names and
+	// values of HTTP/2's headers, decoded; with HTTP/1 they equal HeaderBytes. BodyBytes are without chunk framing, frames or padding.
+	// ReceivedBytes and SentBytes are all bytes, with TLS those inside its records.
 	HeaderBytes, HeadersDecodedBytes, BodyBytes, ReceivedBytes, SentBytes int64
 }
 
@@ -97,14 +94,13 @@ func (c *Counts) add(other *Counts) {
 	c.SentBytes += other.SentBytes
 }
 
-// addEach adds each count to the one at its place.
 func addEach(to, counts []int64) {
 	for i, n := range counts {
 		to[i] += n
 	}
 }
 
-// ErrorTotal is the number of attempts that ended without a response.
+// ErrorTotal counts the attempts that ended without a response.
 func (c *Counts) ErrorTotal() (total int64) {
 	for _, n := range c.Errors {
 		total += n
@@ -112,19 +108,18 @@ func (c *Counts) ErrorTotal() (total int64) {
 	return total
 }
 
-// ResponseTotal is the number of attempts that ended with a response, whatever its status.
+// ResponseTotal counts the responses of any status.
 func (c *Counts) ResponseTotal() int64 { return c.Requests - c.ErrorTotal() }
 
-// longest is the greatest duration a histogram takes; longer ones are recorded as this.
+// longest is the greatest duration of a histogram; longer ones are recorded as this.
 const longest = int64(time.Hour)
 
-// recorder collects durations in nanoseconds. Percentiles come from a histogram of 3 digits; min, max, mean and
-// standard deviation from running sums, so they are exact.
+// recorder collects durations in nanoseconds: percentiles in a histogram of 3 digits, mean and standard deviation in exact sums.
 type recorder struct {
 	histogram *histogram.Histogram
 	count     int64
 	min, max  int64
-	// sum and squares are of the deviation from the first value: with all values near it, no digits are lost.
+	// sum and squares are of the deviation from the first value, so that no digits are lost.
 	first        int64
 	sum, squares float64
 }
@@ -135,7 +130,6 @@ func newRecorder() *recorder {
 
 func (r *recorder) record(nanoseconds int64) { r.recordMany(nanoseconds, 1) }
 
-// recordMany records as many of the same length.
 func (r *recorder) recordMany(nanoseconds, count int64) {
 	v := min(max(nanoseconds, 0), longest)
 	if r.count == 0 {
@@ -174,8 +168,8 @@ func (r *recorder) merge(other *recorder) {
 	r.histogram.Merge(other.histogram)
 }
 
-// Distribution describes a set of values. SD is the sample standard deviation (n−1); WithinSD is the share of values, 0
-// to 1, at most one SD from the mean. All zero over nothing.
+// Distribution describes a set of values; it is zero without any. SD is the sample standard deviation (n−1), WithinSD the share of values
+// at most one SD from the mean.
 type Distribution struct {
 	Min, Mean, SD, WithinSD, Max float64
 }
@@ -184,11 +178,11 @@ type Distribution struct {
 type LatencyDistribution struct {
 	Distribution
 	P50, P75, P90, P95, P99, P999 float64
-	// Histogram is what the percentiles come from, ascending.
+	// Histogram, ascending, is the source of the percentiles.
 	Histogram []Bar
 }
 
-// Bar is one of a histogram's: Count values were at most Value milliseconds, and more than the bar before.
+// Bar of a histogram: Count values were at most Value milliseconds, and more than the bar before.
 type Bar struct {
 	Value float64
 	Count int64
@@ -196,8 +190,8 @@ type Bar struct {
 
 const nanosecondsPerMillisecond = 1e6
 
-// distribution sums the recorder up. WithinSD counts from the histogram's buckets, so it is as exact as they are. A bucket's upper
-// end can lie above the greatest value seen, so percentiles are bounded by what was.
+// distribution sums up. WithinSD is as exact as the histogram's classes. Percentiles are bounded by the greatest value, which may be below
+// its class's upper end.
 func (r *recorder) distribution() (d LatencyDistribution) {
 	if r.count == 0 {
 		return d
@@ -224,7 +218,6 @@ func (r *recorder) distribution() (d LatencyDistribution) {
 	return d
 }
 
-// describe is the Distribution of a list of values.
 func describe(values []float64) Distribution {
 	if len(values) == 0 {
 		return Distribution{}
@@ -256,7 +249,7 @@ func bucketOf(ends []time.Duration, nanoseconds int64) int {
 	return place
 }
 
-// LatencyBucket counts the responses with From ≤ latency < To; To 0: all that took longer.
+// LatencyBucket counts the responses with From ≤ latency < To; To 0 is without end.
 type LatencyBucket struct {
 	From, To time.Duration
 	Count    int64
@@ -274,14 +267,11 @@ func latencyBuckets(ends []time.Duration, counts []int64) (buckets []LatencyBuck
 	return buckets
 }
 
-// bucketsPerDecade is fine enough for a heatmap and coarse enough for a time series database.
-const bucketsPerDecade = 10
-
-// bucketEnds are the upper ends, in nanoseconds, of the buckets of Second.Buckets: ten per decade from 1 µs; the last one
-// takes everything longer.
+// bucketEnds are the upper ends of Second.Buckets in nanoseconds: ten per decade from 1 µs, fine enough for a heatmap and coarse enough
+// for a time series database. The last one has no end.
 var bucketEnds = func() (ends []int64) {
 	for i := 0; ; i++ {
-		end := int64(math.Round(1e3 * math.Pow(10, float64(i)/bucketsPerDecade)))
+		end := int64(math.Round(1e3 * math.Pow(10, float64(i)/10)))
 		ends = append(ends, end)
 		if end >= longest {
 			return ends
@@ -289,13 +279,12 @@ var bucketEnds = func() (ends []int64) {
 	}
 }()
 
-// Bucket is one bar of a heatmap: Count responses took at most End, and longer than the bucket before.
+// Bucket of a heatmap: Count responses took at most End, and longer than the bucket before.
 type Bucket struct {
 	End   time.Duration
 	Count int64
 }
 
-// buckets returns those that have a count.
 func (r *recorder) buckets() (buckets []Bucket) {
 	next := 0
 	for class := range r.histogram.All {

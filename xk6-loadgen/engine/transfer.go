@@ -99,7 +99,6 @@ func (c *conn) pumpBacklog() bool {
 	return left == 0
 }
 
-// sending tells whether bytes wait for the kernel to take them.
 func (c *conn) sending() bool { return len(c.unsent) > 0 || len(c.backlog) > 0 }
 
 // transmit hands p to the kernel and returns how much it took: nothing while the connection is not up. It returns false when the

@@ -280,7 +280,6 @@ func (s *shared) readServer(own bool) {
 	u.last, u.lastAt, u.answered = used, at, answered
 }
 
-// figures are nil where they are not known.
 func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	u := &t.server
 	if !t.alone {
@@ -308,7 +307,6 @@ func (s *shared) awaitIdle() {
 	}
 }
 
-// loopTurn is a loop's part in the turns of its side.
 type loopTurn struct {
 	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more starts in this turn. windowIsOver: the last
 	// turn was over. through: the loop has no more turns.
@@ -360,7 +358,6 @@ func (l *loop) joinTurn() {
 	l.setCounting(s.pace.ramp == 0)
 }
 
-// nextTurn waits for the loop's next turn, and begins it.
 func (l *loop) nextTurn() {
 	s := l.shared
 	l.suspendGap()
@@ -451,7 +448,6 @@ func (l *loop) turnEnd() int64 {
 	return l.sliceEnd
 }
 
-// endTurn gives the turn back.
 func (l *loop) endTurn() {
 	l.left, l.answered = l.turnEnded(), l.responses
 	l.shared.back <- l
@@ -484,7 +480,6 @@ func (l *loop) setCounting(on bool) {
 	}
 }
 
-// wakeUp begins a loop's turn.
 func (l *loop) wakeUp() {
 	if l.readsLate {
 		// Before resume, so that the event is there when the turn begins, and does not disturb it later.

@@ -82,6 +82,7 @@ func alternate(t *testing.T, ctx context.Context, slice time.Duration, sides ...
 }
 
 func TestSidesAreLoadedOneAtATime(t *testing.T) {
+	t.Parallel()
 	for _, keepAlive := range []bool{true, false} {
 		var underWay [2]atomic.Int64
 		handler := func(own, other *atomic.Int64) func(*testServer, net.Conn) {
@@ -174,6 +175,7 @@ func TestARateIsKeptWithinTheTurns(t *testing.T) {
 }
 
 func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
+	t.Parallel()
 	urlA, a := serverProcess(t)
 	var killed atomic.Bool
 	answer := always(ok)

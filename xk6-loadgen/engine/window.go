@@ -41,7 +41,6 @@ const (
 	measuring
 )
 
-// measurement is what a loop has measured.
 type measurement struct {
 	phase                            phase
 	phaseEnd, windowStart, windowEnd int64
@@ -245,7 +244,6 @@ func (l *loop) advancePhase() {
 	}
 }
 
-// beginWindow starts the measured window now.
 func (l *loop) beginWindow() {
 	s := l.shared
 	from := max(l.clock, l.steadyFrom)
@@ -292,7 +290,6 @@ func (l *loop) resetCounts(from int64) {
 	l.example = ""
 }
 
-// sampleThread samples this thread's responses per second since the last sample.
 func (l *loop) sampleThread() {
 	if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
 		l.threadRps = append(l.threadRps, float64(l.counted()-l.sampleBase)*1e9/float64(elapsed))
@@ -301,7 +298,6 @@ func (l *loop) sampleThread() {
 	l.nextSample = l.clock + threadSampleEvery
 }
 
-// counted are the responses of the window.
 func (l *loop) counted() int64 { return l.responses - l.outside.ResponseTotal() }
 
 // handOver gives the second that ends now to the collector. If the collector is behind the second grows: the loop never waits.

@@ -52,7 +52,6 @@ func (c *counters) traffic() Traffic {
 	return t
 }
 
-// forgetLateness begins lateness anew.
 func (c *counters) forgetLateness() {
 	c.lateness.Reset()
 	c.latest = 0

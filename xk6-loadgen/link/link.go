@@ -104,7 +104,7 @@ func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 			Client: r.client.retransmits - l.reported.client.retransmits, Server: r.server.retransmits - l.reported.server.retransmits,
 		},
 		ListenOverflows: r.server.listenOverflows - l.reported.server.listenOverflows,
-		LinkCPUSeconds:  ByDirection{ToServer: float64(toServerCPU) / 1e9, ToClient: float64(toClientCPU) / 1e9},
+		LinkCPUSeconds:  ByDirection[float64]{ToServer: float64(toServerCPU) / 1e9, ToClient: float64(toClientCPU) / 1e9},
 	}
 }
 
@@ -181,10 +181,8 @@ func Serve(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// question is what a word asks of a link.
 type question func(*Link) (any, error)
 
-// questions by the words for them.
 var questions = map[string]question{
 	"counts": func(l *Link) (any, error) { return l.Counts(false) },
 	"mark":   func(l *Link) (any, error) { return l.Counts(true) },
@@ -203,7 +201,6 @@ func listen(lines *bufio.Scanner, asked chan<- question) error {
 	return endOf(lines)
 }
 
-// answer gives what is asked for each time.
 func answer(link *Link, asked <-chan question, answers *json.Encoder) error {
 	for ask := range asked {
 		a, err := ask(link)

@@ -12,15 +12,15 @@ import (
 type Order struct {
 	ToServer Direction `json:"toServer"`
 	ToClient Direction `json:"toClient"`
-	// CPUs are the cores that each direction's packets are carried on; none: those of the process.
-	CPUs     CPUs           `json:"cpus"`
-	Settings []SettingOrder `json:"settings"`
+	// CPUs are the cores that carry each direction's packets; none: those of the process.
+	CPUs     ByDirection[[]int] `json:"cpus"`
+	Settings []SettingOrder     `json:"settings"`
 }
 
-// CPUs are numbers of cores, by direction.
-type CPUs struct {
-	ToServer []int `json:"toServer"`
-	ToClient []int `json:"toClient"`
+// ByDirection has a value for each direction.
+type ByDirection[T any] struct {
+	ToServer T `json:"toServer"`
+	ToClient T `json:"toClient"`
 }
 
 // Direction is what happens to packets in one direction. A limit of 0 is none.
@@ -70,11 +70,12 @@ type SettingOutcome struct {
 
 // NetworkUse is what has happened since the last report, or the start.
 type NetworkUse struct {
-	ToServer        Traffic     `json:"toServer"`
-	ToClient        Traffic     `json:"toClient"`
-	Retransmits     Sides       `json:"retransmits"`
-	ListenOverflows int64       `json:"listenOverflows"`
-	LinkCPUSeconds  ByDirection `json:"linkCpuSeconds"`
+	ToServer        Traffic `json:"toServer"`
+	ToClient        Traffic `json:"toClient"`
+	Retransmits     Sides   `json:"retransmits"`
+	ListenOverflows int64   `json:"listenOverflows"`
+	// LinkCPUSeconds are of each direction's thread; ToClient has all other threads of the process, too.
+	LinkCPUSeconds ByDirection[float64] `json:"linkCpuSeconds"`
 }
 
 // Report is what happened since the last one.
@@ -82,12 +83,6 @@ type Report struct {
 	Quiet bool `json:"quiet"`
 	NetworkUse
 	DeviceDrops int64 `json:"deviceDrops"`
-}
-
-// ByDirection are seconds of each direction's thread; with ToClient's are all others of the process.
-type ByDirection struct {
-	ToServer float64 `json:"toServer"`
-	ToClient float64 `json:"toClient"`
 }
 
 // Sides is a count of each side.

@@ -14,7 +14,7 @@ func TestOrders(t *testing.T) {
 	order, err := parseOrder([]byte(text))
 	want := Order{
 		ToServer: Direction{DelayMs: 100.5, QueuePackets: 1000, BytesPerSecond: 1e6, LossShare: 0.25},
-		CPUs:     CPUs{ToServer: []int{1}, ToClient: []int{0, 2}},
+		CPUs:     ByDirection[[]int]{ToServer: []int{1}, ToClient: []int{0, 2}},
 		Settings: []SettingOrder{{Client, "net.ipv4.tcp_rmem", "1 2 3"}},
 	}
 	if err != nil || !reflect.DeepEqual(order, want) {

@@ -174,7 +174,7 @@ func TestCPUs(t *testing.T) {
 	if len(cpus) < 2 {
 		t.Skip("SKIPPED: with one core there is nothing to choose")
 	}
-	p := startLink(t, Order{CPUs: CPUs{ToServer: cpus[1:2], ToClient: cpus[:1]}}, nil)
+	p := startLink(t, Order{CPUs: ByDirection[[]int]{ToServer: cpus[1:2], ToClient: cpus[:1]}}, nil)
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Process.Pid))
 	if err != nil {
 		t.Fatal(err)

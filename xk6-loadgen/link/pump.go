@@ -112,7 +112,6 @@ func (p *pump) run(cpus []int, started chan<- error) error {
 	}
 }
 
-// writeDue writes what is due and tells whether more may be.
 func (p *pump) writeDue() (more bool) {
 	for range batch {
 		e, packet := p.queue.head()
@@ -304,8 +303,7 @@ type queue struct {
 	usedNow, fresh int32
 	first, last    int32
 	readAt, write  int32
-	// waiting packets.
-	waiting int64
+	waiting        int64
 }
 
 func newQueue() (*queue, error) {
@@ -354,7 +352,6 @@ func (q *queue) head() (*entry, []byte) {
 	return e, q.memory[at : at+int(e.size)]
 }
 
-// pop takes the head off.
 func (q *queue) pop() {
 	q.readAt += footprint(int(q.entryAt(q.first, q.readAt).size))
 	q.waiting--

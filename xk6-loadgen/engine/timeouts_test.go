@@ -65,6 +65,7 @@ func TestATurnLooksAtAThousandSlotsAtMost(t *testing.T) {
 }
 
 func TestHowOftenSlotsAreLookedAt(t *testing.T) {
+	t.Parallel()
 	for timeout, want := range map[time.Duration]time.Duration{
 		time.Millisecond: 5 * time.Millisecond, 500 * time.Millisecond: 5 * time.Millisecond, 5 * time.Second: 50 * time.Millisecond,
 		time.Minute: 600 * time.Millisecond, 100 * time.Second: time.Second, time.Hour: time.Second,

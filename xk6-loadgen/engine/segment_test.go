@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// stripesOf divides a cycle at random: each place is somebody's, and everybody has one.
-func stripesOf(random *rand.Rand, parts, cycle int) []Segment {
+// segmentsOf divides a cycle at random: each place is somebody's, and everybody has one.
+func segmentsOf(random *rand.Rand, parts, cycle int) []Segment {
 	owners := make([]int, cycle)
 	for place := range owners {
 		owners[place] = place
@@ -39,7 +39,7 @@ func stripesOf(random *rand.Rand, parts, cycle int) []Segment {
 	return segments
 }
 
-func TestStripesMakeOneScheduleTogether(t *testing.T) {
+func TestSegmentsMakeOneScheduleTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const rate, requests = 1000.0 / 3, 2000
 	dues := func(segment Segment, threads int, arrivals Arrivals) (all []int64) {
@@ -60,7 +60,7 @@ func TestStripesMakeOneScheduleTogether(t *testing.T) {
 		whole := dues(Segment{}, 1, arrivals)
 		for parts := 1; parts <= 16; parts++ {
 			for _, cycle := range []int{parts, parts + random.IntN(100)} {
-				segments := stripesOf(random, parts, cycle)
+				segments := segmentsOf(random, parts, cycle)
 				for threads := 1; threads <= 2; threads++ {
 					if parts == 1 && threads == 2 && arrivals == PoissonArrivals {
 						// Nobody else has a part: each loop draws its own.
@@ -80,11 +80,11 @@ func TestStripesMakeOneScheduleTogether(t *testing.T) {
 	}
 }
 
-func TestAStripeCountsItsOwn(t *testing.T) {
+func TestASegmentCountsItsOwn(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 200 {
 		parts := 1 + random.IntN(16)
-		segments := stripesOf(random, parts, parts+random.IntN(50))
+		segments := segmentsOf(random, parts, parts+random.IntN(50))
 		number, sum, shares := random.Int64N(1_000_000), int64(0), 0.0
 		for _, segment := range segments {
 			n := segment.before(number)
@@ -100,7 +100,7 @@ func TestAStripeCountsItsOwn(t *testing.T) {
 	}
 }
 
-func TestStripesHaveOrdersOfTheirOwn(t *testing.T) {
+func TestSegmentsHaveOrdersOfTheirOwn(t *testing.T) {
 	weights := []int{70, 20, 7, 2, 1}
 	s := serve(t, always(ok))
 	var orders [][]uint32
@@ -120,7 +120,7 @@ func TestStripesHaveOrdersOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestARateIsDividedByStripes(t *testing.T) {
+func TestARateIsDividedBySegments(t *testing.T) {
 	t.Parallel()
 	s := serve(t, always(ok))
 	for _, arrivals := range []Arrivals{ConstantArrivals, PoissonArrivals} {
@@ -138,7 +138,7 @@ func TestARateIsDividedByStripes(t *testing.T) {
 func TestALoadBeginsWhenItIsTold(t *testing.T) {
 	t.Parallel()
 	// A busy machine is not ready any sooner.
-	const ahead = 3 * time.Second
+	const ahead = 2 * time.Second
 	s := serve(t, always(ok))
 	o := options(s.url)
 	o.Threads, o.Connections, o.Requests = 2, 4, 100
