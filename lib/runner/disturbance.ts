@@ -1,6 +1,4 @@
-// What may happen to a variant while it is loaded, so that its figures would not mean what they say: then the round is dropped. Each
-// check returns what it found, most in one line with what to do about it; undefined where all is well.
-import { Disturbance, RoundFailure } from './round-types.ts';
+// Finds what makes a round's figures wrong. Such a round is dropped and repeated.
 import { responsesOf } from '../analysis/phases.ts';
 import { hundredths, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
@@ -8,19 +6,20 @@ import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { PlannedVariant } from './plan.ts';
+import { Disturbance, RoundFailure } from './round-types.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
 
 /**
- * Requires that a side's figures mean what they say.
- * @param phases `all` of them, and those whose CPU time is `told`
- * @throws RoundFailure where its server crashed, Disturbance where something else came between
+ * Requires that a side's figures can be trusted.
+ * @param phases `all` phases, and the `told` ones whose CPU time is reported
+ * @throws RoundFailure if the server crashed, Disturbance for anything else
  */
 export function requireSound(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
   { samples, quotas, link }: Pick<Measurement, 'samples' | 'quotas' | 'link'>,
   { all, told }: { all: readonly Phase[]; told: readonly Phase[] },
-  server: RunningServer,
+  server: Pick<RunningServer, 'name'>,
   alarms: LogAlarms,
 ): void {
   if (alarms.crash !== undefined)
@@ -39,7 +38,7 @@ export function requireSound(
   }
 }
 
-/** The log's last line, which is told where a server ends, is not the one that says why. */
+/** Adds the log's crash to a failure, whose message has the log's last line only. */
 export function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFailure {
   const crash = alarms.find((one) => one.crash !== undefined)?.crash;
   return crash === undefined || error.message.includes(crash)
@@ -47,92 +46,71 @@ export function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): Ro
     : new RoundFailure(`${error.message}; its log says: ${crash}`);
 }
 
-type Instants = readonly { atMs: number }[];
-
-/** Sums such as CPU times lose nothing by a gap; but tasks and their memory are looked up once a second. */
+/** CPU times are sums and survive a gap, but tasks and their memory are looked up once a second. */
 const toleratedGapMs = 2000;
 
-/** More than the two clocks' readings are apart where the process is interrupted between them; NTP's slewing moves both alike. */
-const toleratedStepMs = 50;
-
-/** Whether samples lie around the window and close enough to each other. @param samples in order of time */
-export function gapIn(
-  samples: Instants,
-  { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>,
+function gapIn(
+  samples: readonly { atMs: number }[],
+  { fromMs, toMs }: UsageWindow,
 ): string | undefined {
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
   if (before === -1 || after === -1)
     return 'the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time; leave it running and try again';
-  const longestMs = Math.max(
-    ...samples
-      .slice(before + 1, after + 1)
-      .map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number)),
-  );
+  const gapsMs = samples
+    .slice(before + 1, after + 1)
+    .map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
+  const longestMs = Math.max(...gapsMs);
   return longestMs <= toleratedGapMs
     ? undefined
     : `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
 }
 
-/** Whether the wall clock was set, or the machine was suspended, while it was sampled: samples in the database are stamped with it. */
-export function clockStepIn(
-  samples: readonly Pick<UsageSample, 'wallAheadMs'>[],
-): string | undefined {
+/** The two clocks' readings are less than this apart if the process is interrupted between them. */
+const toleratedStepMs = 50;
+
+/** The wall clock stamps the samples in the database. */
+function clockStepIn(samples: readonly UsageSample[]): string | undefined {
   const first = samples[0]?.wallAheadMs ?? 0;
   const stepMs = samples.reduce(
     (most, { wallAheadMs }) =>
       Math.abs(wallAheadMs - first) > Math.abs(most) ? wallAheadMs - first : most,
     0,
   );
-  if (Math.abs(stepMs) <= toleratedStepMs) return undefined;
-  return (
-    `the machine's clock was set ${stepMs < 0 ? 'back' : 'forward'} by ${scaledTime(Math.abs(stepMs))} during the load, or the machine was suspended: ` +
-    'wait until its time is synchronised (timedatectl), and keep it awake'
-  );
+  return Math.abs(stepMs) <= toleratedStepMs
+    ? undefined
+    : `the machine's clock was set ${stepMs < 0 ? 'back' : 'forward'} by ${scaledTime(Math.abs(stepMs))} during the load, or the machine was suspended: ` +
+        'wait until its time is synchronised (timedatectl), and keep it awake';
 }
 
-/**
- * Of the window. Where a quota is that of as many cores as are used, as defaultCores chooses them, the kernel may run out of it
- * just before it grants the next period's.
- */
+/** Share of the window. The kernel may stop a run that uses just its quota shortly before the next period. */
 const toleratedThrottling = 0.001;
 
-/**
- * Whether a CPU quota held the run back within the window for longer than that.
- * @param quotas as in ThrottlingWatch
- */
-export function throttlingIn(
-  samples: readonly Pick<UsageSample, 'atMs' | 'throttling'>[],
+function throttlingIn(
+  samples: readonly UsageSample[],
   { fromMs, toMs }: UsageWindow,
   quotas: string,
 ): string | undefined {
   const before = (samples.findLast(({ atMs }) => atMs <= fromMs) ?? samples[0])?.throttling;
   const after = (samples.find(({ atMs }) => atMs >= toMs) ?? samples.at(-1))?.throttling;
-  if (
-    before === undefined ||
-    after === undefined ||
-    !(after.ms - before.ms > toleratedThrottling * (toMs - fromMs))
-  )
-    return undefined;
+  if (before === undefined || after === undefined) return undefined;
+  const ms = after.ms - before.ms;
+  if (!(ms > toleratedThrottling * (toMs - fromMs))) return undefined;
   const times = after.times - before.times;
   return (
-    `a CPU quota held the run back ${times === 1 ? 'once' : `${whole(times)} times`}, for ${scaledTime(after.ms - before.ms)}, during the load (${quotas}): ` +
+    `a CPU quota held the run back ${times === 1 ? 'once' : `${whole(times)} times`}, for ${scaledTime(ms)}, during the load (${quotas}): ` +
     "take the quota away (cpu.max; docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses"
   );
 }
 
-/**
- * So long without a response is more than any pause that a server at work makes. A SYN that its full queue has dropped, the last
- * one under way, is sent again after 1 s (RFC 6298, section 2).
- */
+/** Longer than a working server pauses. A dropped SYN, the last request under way, is sent again after 1 s (RFC 6298, section 2). */
 const standstillMs = 1250;
-/** Of p99 of the latency, and of what connections typically wait for their first byte: where those take their time, so do the pauses. */
+/** A slow server's pauses are long too: limit as a multiple of p99 of the latency, and of the typical first byte. */
 const standstillFactor = 10;
 
 /**
- * Whether the server stood still: requests were under way, and nothing came for long, or for most of a shorter window, which
- * was over without an answer. Where the run's own network lost packets, TCP's own waiting (1 s and more) may be the reason, and
- * it is not looked at.
+ * Returns how long the server sent no response while requests were under way, if that is too long. Without any answer, half of a short
+ * window is too long. Lost packets are no standstill: TCP itself waits 1 s and more for them.
  * @param server its name
  * @param alarm a line of its log
  */
@@ -167,26 +145,20 @@ export function standstillIn(
   return `${server} stood still: no response came for ${scaledTime(longestGapMs)}${ofWindow} while requests were under way; ${why}`;
 }
 
-/** Chance does not bring so many. */
+/** Chance brings no deviation of so many standard deviations. */
 const deviations = 5;
 
 /**
- * The mean length of the bodies where it is not the page's, or that of several beyond chance. Only where all is answered with 2xx, or
- * with the class that is right: other answers have bodies of their own, and are told as failures.
- * @param answer to the same method and headers when the server was tried: encoded as under load
+ * Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. Undefined if
+ * some answers had another class of status: their bodies differ, and they are reported as failures.
  */
-export function otherBodiesIn(
-  {
-    responses,
-    expected = '2xx',
-    bytes,
-    inFlight,
-  }: Pick<Phase, 'responses' | 'expected' | 'bytes' | 'inFlight'>,
+function otherBodiesIn(
+  { responses, expected = '2xx', bytes, inFlight }: Phase,
   answer: Pick<Answer, 'bytes' | 'sdBytes'>,
 ): number | undefined {
   const answered = responses[expected];
   if (answered === 0 || responsesOf({ responses }) > answered) return undefined;
-  // Several pages are asked for in a drawn order, and long ones are more often still on their way at the end.
+  // Long pages are more often still under way at the end.
   const tolerated = deviations * (answer.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
   return Math.abs(bytes.body - answered * answer.bytes) <= tolerated
     ? undefined
@@ -194,9 +166,9 @@ export function otherBodiesIn(
 }
 
 /**
- * Whether bodies had another length under load than when the server was ready. What is shipped serves one file, which has to be
- * it; a config of one's own may make its pages up, and a percent of their length is not seen in requests/s.
- * @throws RoundFailure where they have to be the same
+ * Returns whether bodies had another length than the `answer` before the load: for a user's own config, which may generate its pages,
+ * by more than 1 %.
+ * @throws RoundFailure for a shipped server, which serves one file
  */
 export function bodiesDiffer(
   { variant }: Pick<PlannedVariant, 'variant'>,

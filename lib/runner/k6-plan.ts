@@ -6,10 +6,10 @@ import type {
   AlternateOptions,
   LoadOptions,
   LoadPlan,
-  SearchPlan,
   SearchStart,
   SideOptions,
 } from '../k6/load-plan.ts';
+import { total } from '../analysis/statistics.ts';
 import { mostSteps } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
@@ -20,14 +20,14 @@ import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import { expectedSeconds, type Group, type Plan, type PlannedVariant } from './plan.ts';
 
-/** A count of requests may take this many times longer than expected; a duration ends by itself. */
+/** Limit for a count of requests, as a multiple of its expected time. */
 const patience = 20;
-/** The warm-up before a duration lasts until all connections have been answered: this many times longer than planned at most. */
+/** The warm-up ends once all connections have had an answer, and after this many times its planned time. */
 const warmupPatience = 10;
-/** Ramps and drains of a server that waits, and answers that are awaited for a second, come to as many times its window. */
+/** Limit for a window in turns, with the ramps and drains of a server that waits, as a multiple of the window. */
 const turnsPatience = 5;
 
-/** What Phase.expected is: the class of the page's status. None of a shipped server with 2xx: there 3xx succeeds too, as the articles count. */
+/** The class of status that succeeds, as Phase.expected. Shipped servers have none for 2xx: there 3xx succeeds too, as in the articles. */
 export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
   const { status = 200 } = pageOf(scenario, variant);
   return status < 300 && !isOwn(variant.server)
@@ -35,7 +35,7 @@ export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<P
     : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
 }
 
-/** What is loaded: the page's URL, from which network namespace (absent: the machine's), and the server's processes, if they are here. */
+/** What k6 loads: the URL of the page, in a network namespace (default: the machine's), and the server's processes, if they run here. */
 export interface Target {
   url: string;
   netns?: string | undefined;
@@ -43,36 +43,29 @@ export interface Target {
 }
 
 /**
- * What k6 gets for a group in one round.
- * @param targets of its sides, in their order
- * @param from where the sides' searches begin
+ * Returns the load plan of a group for one round.
+ * @param targets of the sides, in their order
+ * @param from the begin of each side's search
  */
 export function loadPlanFor(
-  plan: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>,
+  { run, scenario, cores, within }: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>,
   { sides, sliceSeconds }: Group,
   round: number,
   targets: readonly Target[],
   from: readonly SearchStart[] = [],
 ): LoadPlan {
-  const { scenario, within } = plan;
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const search: SearchPlan | undefined = within && {
-    within,
-    from,
-    expected: sides.map(({ variant }) => expectedOf(scenario, variant)),
-    stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
-  };
-  const longest =
-    search !== undefined
-      ? mostSteps * longestStepSeconds(sides)
-      : sides.reduce((sum, side) => sum + longestSeconds(scenario, side), 0);
+  const longestSeconds =
+    within === undefined
+      ? total(sides, (side) => longestPhaseSeconds(scenario, side))
+      : mostSteps * total(sides, longestStepSeconds);
   const pageFiles = sides.map(({ variant }) => pageFileOf(scenario, variant));
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load }, index): SideOptions => {
       const target = targets[index] as Target;
       return {
         ...loadOptions(load, target, pageOf(scenario, variant)),
-        ...(maySpin(plan.cores, load, target) ? { spin: true } : {}),
+        ...(maySpin(cores, load, target) ? { spin: true } : {}),
         ...(target.processes === undefined ? {} : { cpuOf: target.processes }),
         tags: {
           variant: variant.name,
@@ -87,19 +80,24 @@ export function loadPlanFor(
   });
   return {
     scenario: scenario.name,
-    tags: { run: plan.run, round: String(round) },
-    maxDurationSeconds: Math.ceil(phases * longest + (phases - 1) * pauseSeconds) + 10,
+    tags: { run, round: String(round) },
+    maxDurationSeconds: Math.ceil(phases * longestSeconds + (phases - 1) * pauseSeconds) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({
       pageFiles: pageFiles.every((file) => file === null) ? undefined : pageFiles,
       pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds,
-      search,
+      search: within && {
+        within,
+        from,
+        expected: sides.map(({ variant }) => expectedOf(scenario, variant)),
+        stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
+      },
     }),
   };
 }
 
-/** Of one load phase, which is ended then. */
-function longestSeconds(scenario: Scenario, { variant, load }: PlannedVariant): number {
+/** k6 ends a load phase after this time. */
+function longestPhaseSeconds(scenario: Scenario, { variant, load }: PlannedVariant): number {
   const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
   const seconds =
     durationSeconds === undefined
@@ -108,27 +106,23 @@ function longestSeconds(scenario: Scenario, { variant, load }: PlannedVariant): 
   return seconds + timeoutSeconds;
 }
 
-/** At the lowest rate a p99 takes 15 s, and no step waits for more than its time-out. */
-function longestStepSeconds(sides: readonly PlannedVariant[]): number {
-  return sides.reduce(
-    (sum, { load: { durationSeconds = 0, warmupSeconds, timeoutSeconds } }) =>
-      sum + Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds,
-    0,
-  );
+/** At the lowest rate of a search, a p99 takes 15 s. */
+function longestStepSeconds({ load }: PlannedVariant): number {
+  const { durationSeconds = 0, warmupSeconds, timeoutSeconds } = load;
+  return Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds;
 }
 
-/** Whether threads may spin: not where server or network need their cores, nor at a rate, where they would have to wait for their core. */
+/** Whether threads may spin: not if server or network need their cores, nor at a rate, at which a spinning thread delays the others. */
 function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
-  const { threads } = load;
   return (
     !isAtRate(load) &&
     netns === undefined &&
     !sharesCores(cores) &&
-    threads <= generatorCores(cores)
+    load.threads <= generatorCores(cores)
   );
 }
 
-/** What the engine is asked for. `page`: the one at the target's `url`. */
+/** Returns the engine's options for a load of the page at the target's `url`. */
 export function loadOptions(
   load: Load,
   { url, netns }: Pick<Target, 'url' | 'netns'>,
@@ -153,7 +147,7 @@ export function loadOptions(
       ? { requests: load.requests }
       : { duration: goDuration(load.durationSeconds) }),
     ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
-    // The servers' certificates are made on this machine and nobody has signed them; those of addresses are not checked either.
+    // The servers' certificates are made here and signed by nobody.
     ...(url.startsWith('https:')
       ? {
           tls: {
@@ -167,13 +161,11 @@ export function loadOptions(
   };
 }
 
-/** Of the load, and the page's host (:authority with HTTP/2) unless the load names one itself. */
-function headersOf({ headers }: Load, { host }: Pick<Page, 'host'>): Load['headers'] {
-  if (
-    host === undefined ||
-    Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'host')
-  )
-    return headers;
+/** Adds the page's host (:authority with HTTP/2) to the load's headers, unless the load has one. */
+function headersOf({ headers = {} }: Load, { host }: Pick<Page, 'host'>): Load['headers'] {
+  const names = Object.keys(headers);
+  if (host === undefined || names.some((name) => name.toLowerCase() === 'host'))
+    return names.length === 0 ? undefined : headers;
   return { Host: host, ...headers };
 }
 
@@ -184,7 +176,7 @@ const goUnits = [
   ['ns', 1],
 ] as const;
 
-/** Seconds as Go's time.ParseDuration reads them, to the nanosecond: whole numbers of the largest unit in which they are whole. */
+/** Seconds in the notation of Go's time.ParseDuration: a whole number of the largest possible unit. */
 export function goDuration(seconds: number): string {
   const nanoseconds = Math.round(seconds * 1e9);
   const [unit, size] = goUnits.find(
@@ -195,7 +187,7 @@ export function goDuration(seconds: number): string {
 
 const digests = new WeakMap<PageWeights, string>();
 
-/** SHA-256 of the list, made once: it may be long, and variants mostly have the same one, if not as one object. */
+/** SHA-256 of a list of pages, computed once per list: it may be long. */
 function digestOf(weights: PageWeights): string {
   const known = digests.get(weights) ?? createHash('sha256').update(textOf(weights)).digest('hex');
   digests.set(weights, known);
@@ -207,38 +199,34 @@ const textOf = (weights: PageWeights): string =>
     .map(([path, weight]) => `${path} ${weight}\n`)
     .join('');
 
-/** All that makes a page what it is, to be compared as text: of a list its digest. */
+/** The page's properties, to be compared as text: a list of pages as its digest. */
 export function pageFacts({ weights, ...page }: Page): object {
   return weights === undefined ? page : { ...page, weights: digestOf(weights) };
 }
 
-/** Each once, by its digest. */
-function listsOf(scenario: Scenario): Map<string, PageWeights> {
-  return new Map(
-    scenario.variants.flatMap((variant) => {
-      const { weights } = pageOf(scenario, variant);
-      return weights === undefined ? [] : [[digestOf(weights), weights] as const];
-    }),
-  );
+/** The scenario's different lists of pages, by file name. */
+function pageFilesOf(scenario: Scenario): Map<string, PageWeights> {
+  const lists = new Map<string, PageWeights>();
+  for (const variant of scenario.variants) {
+    const { weights } = pageOf(scenario, variant);
+    if (weights !== undefined) lists.set(digestOf(weights), weights);
+  }
+  return new Map([...lists.values()].map((weights, index) => [`pages-${index + 1}.txt`, weights]));
 }
 
-/** The name of the file that has the variant's pages; null where it has one page. */
-export function pageFileOf(scenario: Scenario, variant: Variant): string | null {
+/** The file with the variant's pages; null for one page. k6 reads them from files since they are too long for its environment. */
+function pageFileOf(scenario: Scenario, variant: Variant): string | null {
   const { weights } = pageOf(scenario, variant);
-  return weights === undefined
-    ? null
-    : fileName([...listsOf(scenario).keys()].indexOf(digestOf(weights)));
+  if (weights === undefined) return null;
+  const files = [...pageFilesOf(scenario)];
+  return files.find(([, list]) => digestOf(list) === digestOf(weights))?.[0] ?? null;
 }
 
-/** Writes the scenario's lists into the run's folder, in the form that --urls reads too. Throws the file system's error. */
+/** Writes the scenario's lists of pages into the run's folder, in the format of --urls. Throws the file system's error. */
 export async function writePageFiles(scenario: Scenario, folder: string): Promise<void> {
   await Promise.all(
-    [...listsOf(scenario).values()].map((weights, index) =>
-      writeFile(join(folder, fileName(index)), textOf(weights)),
+    [...pageFilesOf(scenario)].map(([name, weights]) =>
+      writeFile(join(folder, name), textOf(weights)),
     ),
   );
-}
-
-function fileName(index: number): string {
-  return `pages-${index + 1}.txt`;
 }

@@ -1,8 +1,10 @@
 // Makes the plan of a run, before anything is installed or started.
-import { loadPlanFor } from './k6-plan.ts';
+import os from 'node:os';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration, whole } from '../format.ts';
+import { generatorCores, type Cores } from '../machine/cores.ts';
+import { present } from '../present.ts';
 import { isAtRate } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
@@ -14,54 +16,47 @@ import {
   pageOf,
 } from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
-import { generatorCores, type Cores } from '../machine/cores.ts';
-import { present } from '../present.ts';
+import { loadPlanFor } from './k6-plan.ts';
 import {
   estimatedSeconds,
-  secondsPerRound,
   groupsOf,
   isInTurns,
   otherFiles,
+  secondsPerRound,
   type GroupLimits,
   type Plan,
   type PlanDraft,
   type PlannedVariant,
 } from './plan.ts';
-import os from 'node:os';
 
-/** `within`: instead of the scenario's. */
+/** What a user may choose. Absent: as the scenario, or the default. */
 export interface PlanOptions
   extends
     Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>,
     Partial<Pick<Plan, 'sameWithin' | 'trustConfig'>> {
-  /** Instead of the scenario's, or of the default; absent with `precision`. */
+  /** Not with `precision`. */
   rounds?: number;
-  /** What the person has a run fail for: a plan with too few rounds for a verdict is refused. */
+  /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
   failIf?: object;
-  /** Seconds of a round's measured window instead of the article's. */
+  /** Length of a round's measured window. */
   durationSeconds?: number;
-  /** Instead of those of the loads' rates. */
   arrivals?: Arrivals;
-  /** Each variant at each of these, in requests/s, instead of its own load's. */
+  /** Requests/s; each variant is loaded at each of these. */
   rates?: readonly number[];
 }
 
 const defaultRounds = 10;
-/** A round of a search has some ten loads in it. */
+/** A round of a search has some ten loads. */
 const searchRounds = 6;
 const quickRounds = 4;
-
-/** With `--precision` verdicts are looked at after so many rounds: looking after every one would find effects that are none. */
+/** Looks with --precision: a look after every round would find effects where none are. */
 const precisionLooks = [5, 10, 20, 40, 80];
-
-/** See Result.sameWithin. */
 export const defaultSameWithin = 0.01;
 
 /**
- * @param asked as findVariants gives them
- * @param limits of the process that makes the load; files are the hard limit, to which Node and Go raise their own
- * @throws UserError for a load that cannot be fitted, with more connections than files may be open, for a time that no round
- * fits into, or a plan that cannot come to the verdict that is asked about
+ * Makes the plan for the variants `asked`.
+ * @param limits of the process that makes the load; `files` is the hard limit
+ * @throws UserError for a load that does not fit, and for a plan without a round or a verdict that was asked for
  */
 export function makePlan(
   asWritten: Scenario,
@@ -73,7 +68,7 @@ export function makePlan(
     memoryBytes: os.freemem(),
   },
 ): PlanDraft {
-  const { quick, exact, durationSeconds, rates } = options;
+  const { quick, exact, durationSeconds, rates, arrivals } = options;
   const hosts = hostsOf(cores);
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
   const shown = rates === undefined ? asked : scenario.variants;
@@ -87,44 +82,21 @@ export function makePlan(
       quick,
       ...present({
         durationSeconds,
-        arrivals: options.arrivals,
-        searched: within === undefined ? undefined : true,
+        arrivals,
+        searched: within === undefined ? undefined : (true as const),
       }),
     });
-    // As many threads on each host.
-    return {
-      variant,
-      load: { ...load, threads: hosts * Math.max(1, Math.floor(load.threads / hosts)) },
-    };
+    // Each host gets the same number of threads.
+    const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
+    return { variant, load: { ...load, threads } };
   });
-  const { serverFiles, generatorFiles } = cores;
-  for (const {
-    variant: { name, server },
-    load: { connections },
-  } of variants) {
-    const needed = connections + otherFiles;
-    // First whoever needs more: who raises the limit for one has raised it for both.
-    if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed)
-      fileLimitFor(
-        `${name}: ${server.name}`,
-        server.fileLimit,
-        connections,
-        serverFiles?.most ?? limits.files,
-        serverFiles?.host,
-      );
-    requireFiles(
-      needed,
-      limits.files,
-      `${name}: ${connections} connections of the load generator need ${needed} open files`,
-      generatorFiles?.host,
-    );
-  }
+  for (const planned of variants) requireOpenFiles(planned, cores, limits);
   const looks =
     options.precision !== undefined
       ? precisionLooks
       : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
   const draft: PlanDraft = {
-    // What several hosts load together takes no turns: each would end its own at another time.
+    // Several hosts would end their turns at different times, so that no variants take turns.
     groups:
       hosts === 1
         ? groupsOf(scenario, variants, limits)
@@ -150,18 +122,57 @@ export function makePlan(
   requireMetric(draft);
   requireShort(draft);
   requireSearchable(draft);
-  if (options.arrivals !== undefined && !variants.some(({ load }) => isAtRate(load)))
+  if (arrivals !== undefined && !variants.some(({ load }) => isAtRate(load)))
     throw new UserError(
-      `--arrivals ${options.arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
+      `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
       2,
     );
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
 }
 
-/** How many machines make each load together. */
+/** Name of a run in UTC, e.g. 2026-11-20T08-15-30-nginx-open-file-cache. */
+export function runName(scenario: string, startedAt: Date): string {
+  return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario}`;
+}
+
+/** Returns the servers that must be installed, each once: all but the user's own builds. */
+export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
+  return [
+    ...new Set(
+      servers.flatMap((server) =>
+        isConfigured(server) && server.binary === undefined ? [server.name] : [],
+      ),
+    ),
+  ];
+}
+
+/** Number of hosts that make each load together. */
 function hostsOf({ generatorHosts }: Cores): number {
   return generatorHosts?.names.length ?? 1;
+}
+
+function requireOpenFiles(
+  { variant: { name, server }, load: { connections } }: PlannedVariant,
+  { serverFiles, generatorFiles }: Cores,
+  { files }: GroupLimits,
+): void {
+  const needed = connections + otherFiles;
+  // The higher need comes first: whoever raises the limit for it has raised it for both.
+  if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed)
+    fileLimitFor(
+      `${name}: ${server.name}`,
+      server.fileLimit,
+      connections,
+      serverFiles?.most ?? files,
+      serverFiles?.host,
+    );
+  requireFiles(
+    needed,
+    files,
+    `${name}: ${connections} connections of the load generator need ${needed} open files`,
+    generatorFiles?.host,
+  );
 }
 
 function requireTime(draft: PlanDraft): void {
@@ -174,25 +185,20 @@ function requireTime(draft: PlanDraft): void {
     );
 }
 
-/** k6 gets the plan in an environment variable, which may have 128 KiB (MAX_ARG_STRLEN), and its name and tags are in that. */
+/** k6 gets its load plan in an environment variable of at most 128 KiB (MAX_ARG_STRLEN), with name and tags. */
 const mostPlanBytes = 126_000;
 
-/** A body is in the plan once for each side and phase. */
 function requireShort({ scenario, cores, groups, within }: PlanDraft): void {
+  const plan = { run: '', scenario, cores, ...present({ within }) };
   for (const group of groups) {
     const targets = group.sides.map(({ variant }) => ({
       url: `https://127.0.0.1:65535${pageOf(scenario, variant).path}`,
     }));
-    const bytes = Buffer.byteLength(
-      JSON.stringify(
-        loadPlanFor({ run: '', scenario, cores, ...present({ within }) }, group, 1, targets),
-      ),
-    );
+    const bytes = Buffer.byteLength(JSON.stringify(loadPlanFor(plan, group, 1, targets)));
     if (bytes <= mostPlanBytes) continue;
+    const [first, ...others] = group.sides;
     const who =
-      group.sides.length === 1
-        ? (group.sides[0] as PlannedVariant).variant.name
-        : `${group.sides.length} variants that take turns`;
+      others.length === 0 ? first?.variant.name : `${group.sides.length} variants that take turns`;
     throw new UserError(
       `the requests of ${who} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostPlanBytes)}: give a shorter body or fewer variants`,
       2,
@@ -207,12 +213,12 @@ function requireMetric({ metric, variants }: PlanDraft): void {
       `--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`,
       2,
     );
-  const there = variants.flatMap(({ variant: { server } }) =>
+  const [address] = variants.flatMap(({ variant: { server } }) =>
     server.name === 'address' ? [server.origin] : [],
-  )[0];
-  if (metric === 'cpu' && there !== undefined)
+  );
+  if (metric === 'cpu' && address !== undefined)
     throw new UserError(
-      `--metric cpu: how much CPU what runs at ${there} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`,
+      `--metric cpu: how much CPU what runs at ${address} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`,
       2,
     );
 }
@@ -244,21 +250,18 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
 }
 
 function requireVerdict(draft: PlanDraft): void {
-  const {
-    scenario: { alsoCompare = [] },
-    maxTimeSeconds = Infinity,
-  } = draft;
+  const { scenario, variants, rounds, maxTimeSeconds = Infinity } = draft;
   const isRun = (name: string | undefined): boolean =>
-    draft.variants.some(({ variant }) => variant.name === name);
+    variants.some(({ variant }) => variant.name === name);
   const isCompared =
-    draft.variants.some(({ variant }) => isRun(baselineName(draft.scenario, variant))) ||
-    alsoCompare.some(({ variant, against }) => isRun(variant) && isRun(against));
-  if (!isCompared)
+    variants.some(({ variant }) => isRun(baselineName(scenario, variant))) ||
+    scenario.alsoCompare?.some(({ variant, against }) => isRun(variant) && isRun(against));
+  if (isCompared !== true)
     throw new UserError(
       '--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants',
       2,
     );
-  if (draft.rounds < minimumRounds)
+  if (rounds < minimumRounds)
     throw new UserError(
       `--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`,
       2,
@@ -269,20 +272,4 @@ function requireVerdict(draft: PlanDraft): void {
       `--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`,
       2,
     );
-}
-
-/** e.g. 2026-11-20T08-15-30-nginx-open-file-cache, in UTC. @param scenario its name */
-export function runName(scenario: string, startedAt: Date): string {
-  return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario}`;
-}
-
-/** Those that have to be on the machine, since nobody brings a build of them, each once. */
-export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
-  return [
-    ...new Set(
-      servers.flatMap((server) =>
-        isConfigured(server) && server.binary === undefined ? [server.name] : [],
-      ),
-    ),
-  ];
 }

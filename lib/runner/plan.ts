@@ -1,223 +1,98 @@
 // A plan: the variants that are run, their groups in each round, and how long it takes.
-import type { Metric } from '../result/result.ts';
-import { type RunnableVariant, networkOf, pageOf } from '../scenario/variants.ts';
-import { type Load, isAtRate } from '../scenario/load.ts';
-import type { Scenario, Variant, Within, NetworkSpec, Page } from '../scenario/model.ts';
 import type { Cores } from '../machine/cores.ts';
+import type { Metric } from '../result/result.ts';
+import { isAtRate, type Load } from '../scenario/load.ts';
+import type { NetworkSpec, Page, Scenario, Variant, Within } from '../scenario/model.ts';
+import { networkOf, pageOf, type RunnableVariant } from '../scenario/variants.ts';
 
-/** A variant that is run, and its load as fitted to this machine. */
+/** A variant that is run, with its load as fitted to this machine. */
 export interface PlannedVariant {
   variant: RunnableVariant;
   load: Load;
 }
 
 export interface Plan {
-  /** Unique and readable: the run's folder and the tag `run` of all its points. */
+  /** Name of the run's folder, and tag `run` of its points. */
   run: string;
   scenario: Scenario;
   /** All rows of the table, in the scenario's order; some may be published only. */
   shown: readonly Variant[];
-  /** Those of them that are run. */
+  /** The rows that are run. */
   variants: readonly PlannedVariant[];
-  /** The same ones, as each round loads them. */
+  /** The same variants, as each round loads them. */
   groups: readonly Group[];
   cores: Cores;
   /** At most. */
   rounds: number;
-  /** See Result.looks: ascending, the last is `rounds`. */
+  /** Numbers of rounds after which verdicts are looked at, ascending; the last is `rounds`. */
   looks: readonly number[];
-  /** No round begins that would not end within this. */
+  /** No round begins that would not end within this time. */
   maxTimeSeconds?: number;
-  /** The run goes on, for as many rounds as that takes, until each interval is decided, or lies within this of its ratio (0.01: 1 %). */
+  /** The run goes on until each interval is decided, or within this of its ratio (0.01: 1 %). */
   precision?: number;
-  /** See Result. */
+  /** As in Result. */
   sameWithin: number;
-  /** What verdicts are made by, instead of requests/s, or of latency where the load sets these. */
+  /** Metric of the verdicts, instead of the load's default. */
   metric?: Metric;
-  /** The limit that rates are searched for. */
+  /** Limit of a search. */
   within?: Within;
   quick: boolean;
   exact: boolean;
-  /** See StartOptions. */
+  /** As in StartOptions. */
   trustConfig: boolean;
 }
 
-/** A plan without its name, which says when the run began. */
+/** A plan without its run's name, which has the start time. */
 export type PlanDraft = Omit<Plan, 'run'>;
 
-/** Variants that one k6 loads in turns; one that is alone has one turn without end. */
+/** Variants that one k6 loads in turns. */
 export interface Group {
   sides: readonly PlannedVariant[];
-  /** The mean length of a turn, instead of what the engine chooses: the proof tries others. */
+  /** Mean length of a turn; absent: the engine chooses. */
   sliceSeconds?: number;
 }
 
-/**
- * What a load is taken to come to where nobody has measured it yet, from what one server core and one generator core did here:
- * requests/s of small pages (fewer with a connection for each), bytes/s of large ones, and seconds of a TLS handshake.
- */
-const assumed = {
-  rps: 20_000,
-  rpsWithoutKeepAlive: 10_000,
-  bytesPerSecond: 500e6,
-  handshakeSeconds: 0.002,
-};
-
-/** Start and stop of k6, and the check of what was stored, for one group in one round. Seen on 2 cores: 0.3 to 1 s. */
-const overheadSeconds = 0.5;
-/** The same where k6 runs on other hosts: they begin so long after they were told. */
-const overheadThereSeconds = 4;
-/** Start and stop of a server, beside others. */
-const serverSeconds = 0.1;
-
-/** The same of a network of the run's own, and the wait until all its packets have arrived. Seen with 10,000 connections: 1.5 to 4 s. */
-const networkSeconds = 2;
-
-/** Estimated seconds of one load phase, its warm-up included. `network`: undefined on loopback. */
-export function expectedSeconds(
-  load: Load,
-  page: Pick<Page, 'bodyBytes'>,
-  network?: NetworkSpec,
-): number {
-  const { warmupSeconds, rate, connections } = load;
-  if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
-  if (rate !== undefined) return warmupSeconds + load.requests / rate;
-  const rps = load.expectedRps ?? (load.keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
-  const bytesPerSecond = Math.min(
-    assumed.bytesPerSecond,
-    network?.toClient.bytesPerSecond ?? Infinity,
-  );
-  const secondsPerRequest = Math.max(
-    1 / rps,
-    page.bodyBytes / bytesPerSecond,
-    network === undefined ? 0 : secondsOnTheWay(load, network),
-  );
-  const handshakes = load.protocol === 'h2' ? connections * assumed.handshakeSeconds : 0;
-  return warmupSeconds + load.requests * secondsPerRequest + handshakes;
-}
-
-/** Of each request, where as many as the load allows are on their way at a time. A new connection takes a round trip of its own. */
-function secondsOnTheWay(
-  { connections, streams, keepAlive }: Load,
-  { toServer, toClient }: NetworkSpec,
-): number {
-  return (
-    ((keepAlive ? 1 : 2) * (toServer.delayMs + toClient.delayMs)) / 1000 / (connections * streams)
-  );
-}
-
-/** Steps of a search. Seen: 12 to 21. */
-const stepsPerSearch = 15;
-
-/** Estimated seconds of one group in one round: all its phases, or steps, and the pauses between them. */
-export function secondsPerGroup(
-  { scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>,
-  { sides }: Group,
-): number {
-  const { count, pauseSeconds } = scenario.phases ?? {
-    count: within === undefined ? 1 : stepsPerSearch,
-    pauseSeconds: 0,
-  };
-  return sides.reduce(
-    (sum, { variant, load }) => {
-      const network = networkOf(scenario, variant);
-      return (
-        sum +
-        count * expectedSeconds(load, pageOf(scenario, variant), network) +
-        serverSeconds +
-        (network === undefined ? 0 : networkSeconds)
-      );
-    },
-    (count - 1) * pauseSeconds +
-      (cores.generatorHosts === undefined
-        ? overheadSeconds
-        : (cores.generatorHosts.overheadSeconds ?? overheadThereSeconds)),
-  );
-}
-
-/** Estimated seconds of one round: every group once. */
-export function secondsPerRound(
-  plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>,
-): number {
-  return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
-}
-
-/** Estimated seconds of a run of so many rounds, by default as many as it may come to. */
-export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
-  return rounds * secondsPerRound(plan);
-}
-
-/** How many rounds a run comes to at least and at most, as far as it can be told before it starts. */
-export function expectedRounds(plan: PlanDraft): { fewest: number; most: number } {
-  const { maxTimeSeconds = Infinity } = plan;
-  const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
-  return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
-}
-
-/** How many rounds there are from this one on until the verdicts are looked at, or the time is over. @param place of the round, from 1 */
-export function roundsToLook(plan: PlanDraft, place: number): number {
-  const look = plan.looks.find((one) => one >= place) ?? plan.rounds;
-  return Math.max(1, Math.min(look, expectedRounds(plan).most) - place + 1);
-}
-
-/** What bounds a group. */
 export interface GroupLimits {
-  /** That one process may open. */
+  /** Open files of a process. */
   files: number;
-  /** That is free on this machine. */
+  /** Free memory of this machine. */
   memoryBytes: number;
 }
 
-/** With more each would wait too long for its next turn. */
+/** With more, each would wait too long for its next turn. */
 const mostTogether = 100;
-
-/** Descriptors of k6 beside the connections, as the engine counts them. */
+/** File descriptors of k6 besides its connections, as the engine counts them. */
 export const otherFiles = 64;
-
-/** k6 and the servers themselves leave at least this part of the free memory to the rest of the machine. */
+/** Part of the free memory that k6 and the servers may use. */
 const usablePart = 0.5;
-/** Of a server and its part of k6, without connections. */
+/** Memory of a server and its part of k6, without connections. */
 const baseBytes = 64 * 1024 ** 2;
-/** Of a connection on both sides: buffers, TLS. */
+/** Memory of a connection on both sides: buffers, TLS. */
 const connectionBytes = 64 * 1024;
 
-/** Whether the variant takes turns: not with a network of the run's own, whose packets are due in real time, or with several phases. */
+/** Whether the variant can take turns. A network of the run's own forwards packets in real time, and phases need a server each. */
 export function isInTurns(scenario: Scenario, variant: Variant): boolean {
   return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
 }
 
-/** The groups of every round: those at a rate and the others apart, each divided where files or memory do not allow all at once. */
+/** Divides the variants into groups: with and without a rate apart, and no group beyond the limits. */
 export function groupsOf(
   scenario: Scenario,
   variants: readonly PlannedVariant[],
   limits: GroupLimits,
 ): Group[] {
-  const together = variants.filter(({ variant }) => isInTurns(scenario, variant));
+  const inTurns = variants.filter(({ variant }) => isInTurns(scenario, variant));
   return [
     ...variants
-      .filter((planned) => !together.includes(planned))
+      .filter((planned) => !inTurns.includes(planned))
       .map((planned) => ({ sides: [planned] })),
-    ...fitting(
-      together.filter(({ load }) => !isAtRate(load)),
-      limits,
-    ),
-    ...fitting(
-      together.filter(({ load }) => isAtRate(load)),
-      limits,
+    ...[false, true].flatMap((atRate) =>
+      fitting(
+        inTurns.filter(({ load }) => isAtRate(load) === atRate),
+        limits,
+      ),
     ),
   ];
-}
-
-/** The groups with these variants on their own. @param names of variants */
-export function apart(groups: readonly Group[], names: ReadonlySet<string>): Group[] {
-  return groups.flatMap(({ sides, ...group }) => {
-    const alone = sides.filter(({ variant }) => names.has(variant.name));
-    const rest = sides.filter((side) => !alone.includes(side));
-    return [...(rest.length === 0 ? [] : [rest]), ...alone.map((side) => [side])].map((some) => ({
-      ...group,
-      sides: some,
-    }));
-  });
 }
 
 function fitting(
@@ -229,43 +104,52 @@ function fitting(
   for (const planned of variants) {
     const { connections } = planned.load;
     const bytes = baseBytes + connections * connectionBytes;
+    const last = groups.at(-1);
     if (
-      groups.length === 0 ||
-      groups.at(-1)?.length === mostTogether ||
+      last === undefined ||
+      last.length === mostTogether ||
       connections > filesLeft ||
       bytes > bytesLeft
     ) {
-      groups.push([]);
+      groups.push([planned]);
       [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
-    }
-    groups.at(-1)?.push(planned);
+    } else last.push(planned);
     filesLeft -= connections;
     bytesLeft -= bytes;
   }
   return groups.map((sides) => ({ sides }));
 }
 
-/** Commands that have fixed a port which another one of their group has too, so that they cannot be alive together, and why, as a clause. */
+/** Returns the groups with the named variants in groups of their own. */
+export function apart(groups: readonly Group[], names: ReadonlySet<string>): Group[] {
+  return groups.flatMap(({ sides, ...group }) => {
+    const alone = sides.filter(({ variant }) => names.has(variant.name));
+    const rest = sides.filter((side) => !alone.includes(side));
+    return [...(rest.length === 0 ? [] : [rest]), ...alone.map((side) => [side])].map((some) => ({
+      ...group,
+      sides: some,
+    }));
+  });
+}
+
+/** Returns the commands whose fixed port another side of the group has too, each with the reason as a clause. */
 export function portsTaken({ sides }: Group): [variant: string, why: string][] {
   const taken = new Map<number, string>();
   return sides.flatMap(({ variant: { name, server } }): [string, string][] => {
     if (server.name !== 'command' || server.port === undefined) return [];
     const other = taken.get(server.port);
-    taken.set(server.port, other ?? name);
-    return other === undefined
-      ? []
-      : [
-          [
-            name,
-            `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`,
-          ],
-        ];
+    if (other === undefined) {
+      taken.set(server.port, name);
+      return [];
+    }
+    const why = `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`;
+    return [[name, why]];
   });
 }
 
 /**
- * Two alternate (AB, BA, …); more get a random permutation per round, the same one for the same seed.
- * @param round from 1
+ * Returns the order of a round's groups: two alternate (AB, BA, …), more get a random permutation that depends on `seed` and `round`
+ * (from 1). Slow changes of the machine then favour no group.
  */
 export function orderOfRound<T>(all: readonly T[], round: number, seed: string): T[] {
   if (all.length <= 2) return round % 2 === 1 ? [...all] : all.toReversed();
@@ -291,4 +175,102 @@ export function randomNumbers(seed: string): () => number {
     state ^= state << 5;
     return (state >>> 0) / 2 ** 32;
   };
+}
+
+/** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */
+const assumed = {
+  rps: 20_000,
+  rpsWithoutKeepAlive: 10_000,
+  bytesPerSecond: 500e6,
+  handshakeSeconds: 0.002,
+};
+/** Start and end of k6 and the check of stored samples, per group. Seen on 2 cores: 0.3 to 1 s. */
+const overheadSeconds = 0.5;
+/** The same on other hosts, which agree on a begin. */
+const overheadThereSeconds = 4;
+/** Start and end of a server, beside others. */
+const serverSeconds = 0.1;
+/** Start and end of a network, with its last packets. Seen with 10,000 connections: 1.5 to 4 s. */
+const networkSeconds = 2;
+/** Seen: 12 to 21. */
+const stepsPerSearch = 15;
+
+/** Estimates the seconds of one load phase with its warm-up. @param network undefined on loopback */
+export function expectedSeconds(
+  load: Load,
+  page: Pick<Page, 'bodyBytes'>,
+  network?: NetworkSpec,
+): number {
+  const { warmupSeconds, rate, connections, streams, keepAlive } = load;
+  if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
+  if (rate !== undefined) return warmupSeconds + load.requests / rate;
+  const rps = load.expectedRps ?? (keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
+  const bytesPerSecond = Math.min(
+    assumed.bytesPerSecond,
+    network?.toClient.bytesPerSecond ?? Infinity,
+  );
+  // A new connection takes a round trip more.
+  const roundTripMs =
+    network === undefined
+      ? 0
+      : (keepAlive ? 1 : 2) * (network.toServer.delayMs + network.toClient.delayMs);
+  const secondsPerRequest = Math.max(
+    1 / rps,
+    page.bodyBytes / bytesPerSecond,
+    roundTripMs / 1000 / (connections * streams),
+  );
+  const handshakes = load.protocol === 'h2' ? connections * assumed.handshakeSeconds : 0;
+  return warmupSeconds + load.requests * secondsPerRequest + handshakes;
+}
+
+/** Estimates the seconds of one group in one round. */
+export function secondsPerGroup(
+  { scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>,
+  { sides }: Group,
+): number {
+  const { count, pauseSeconds } = scenario.phases ?? {
+    count: within === undefined ? 1 : stepsPerSearch,
+    pauseSeconds: 0,
+  };
+  const overhead =
+    cores.generatorHosts === undefined
+      ? overheadSeconds
+      : (cores.generatorHosts.overheadSeconds ?? overheadThereSeconds);
+  return sides.reduce(
+    (sum, { variant, load }) => {
+      const network = networkOf(scenario, variant);
+      return (
+        sum +
+        count * expectedSeconds(load, pageOf(scenario, variant), network) +
+        serverSeconds +
+        (network === undefined ? 0 : networkSeconds)
+      );
+    },
+    (count - 1) * pauseSeconds + overhead,
+  );
+}
+
+/** Estimates the seconds of one round. */
+export function secondsPerRound(
+  plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>,
+): number {
+  return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
+}
+
+/** Estimates the seconds of so many rounds, by default of the most that the run may have. */
+export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
+  return rounds * secondsPerRound(plan);
+}
+
+/** Estimates the fewest and the most rounds of a run. */
+export function expectedRounds(plan: PlanDraft): { fewest: number; most: number } {
+  const { maxTimeSeconds = Infinity } = plan;
+  const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
+  return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
+}
+
+/** Returns the number of rounds from this one (from 1) to the next look at the verdicts, or to the end. */
+export function roundsToLook(plan: PlanDraft, place: number): number {
+  const look = plan.looks.find((one) => one >= place) ?? plan.rounds;
+  return Math.max(1, Math.min(look, expectedRounds(plan).most) - place + 1);
 }

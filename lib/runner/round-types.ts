@@ -1,6 +1,5 @@
-// What a round is given, what it comes to, and how it fails.
-import type { RoundIntegrity } from '../store/integrity.ts';
-import type { Store } from '../store/store.ts';
+// What a round gets, what it returns, and how it fails.
+import { UserError } from '../errors.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import type { Interrupt } from '../process.ts';
@@ -8,10 +7,11 @@ import type { Network } from '../network/network.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 import type { ServerName } from '../scenario/model.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
+import type { RoundIntegrity } from '../store/integrity.ts';
+import type { Store } from '../store/store.ts';
 import type { Group, Plan, PlannedVariant } from './plan.ts';
-import { UserError } from '../errors.ts';
 
-/** What every round of a run has in common, wherever it is run. */
+/** What all rounds of a run share. */
 export interface RunBase {
   plan: Plan;
   /** results/<run> */
@@ -21,58 +21,72 @@ export interface RunBase {
   interrupt: Interrupt;
 }
 
-/** A run whose servers and load are not started here, or on hosts. `runGroup`: as the one of round.ts. */
+/** A run in a cluster: its groups are loaded there. */
 export interface RunElsewhere extends RunBase {
+  /** As runGroup of round.ts. */
   runGroup(group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>>;
 }
 
 export interface RunContext extends RunBase {
-  /** Paths of the binaries: k6, delaylink beside it (undefined: not there), and the plan's servers. */
+  /** Paths of binaries; delaylink is undefined without networks. */
   tools: {
     k6: string;
     delaylink: string | undefined;
     servers: Partial<Record<ServerName, string>>;
   };
+  /** The compiled k6 script. */
   script: string;
-  /** Where the servers are started; undefined: here. */
+  /** Host of the servers; undefined: this one. */
   host?: ServerHost | undefined;
-  /** Where the load is made; empty: here. */
+  /** Hosts that make the load; empty: this one. */
   generators?: readonly GeneratorHost[];
-  /** By variant. Whoever opens the first group takes them out. */
+  /** Servers started to make the plan, by variant; the first group takes them over. */
   begun?: Map<string, BegunServer> | undefined;
 }
 
-/** A server that was started to make the plan, in its folder of round 1, which goes on with it; and what it answered, all its pages together. */
+/** A server in its folder of round 1, and its answer (all pages together). */
 export interface BegunServer {
   server: RunningServer;
   answer: Answer;
 }
 
+/** A side's server and network, up until `stop`. */
+export interface Stage {
+  planned: PlannedVariant;
+  server: RunningServer;
+  /** null on loopback. */
+  network: Network | null;
+  /** Settles when server or network ends by itself, with one line that says how. */
+  died: Promise<string>;
+  /** Ends both. Never throws; may be called twice. */
+  stop(): Promise<void>;
+}
+
+/** A variant's part of a round. */
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
-  /** Of a search, the step that kept the limit at the rate nearest to what was found. */
+  /** In a search, the kept step nearest to the rate found. */
   phases: Phase[];
-  /** What was found, and all steps; absent without a search. */
   search?: { found: FoundInRound; steps: SearchStep[] };
-  /** That k6 made, over all that it did. */
+  /** All requests that k6 made. */
   requests: number;
-  /** The first line of the server's log that says alert or worse. */
+  /** First line of the server's log with level alert or worse. */
   alarm: string | undefined;
-  /** The last one, where requests have failed. */
+  /** Last line of the log, if requests failed. */
   lastWords?: string | undefined;
-  /** A config of a person's own answered under load with bodies of another length than when it was started. */
+  /** Bodies of a user's own config had another length under load than before. */
   otherBodies: boolean;
-  /** Packets that belong to the load were still on their way when they were counted. */
+  /** Packets of the load were under way when they were counted. */
   restless: boolean;
-  /** k6's own, which has the samples of the whole group; undefined: there is none. */
+  /** k6's record with the samples of the whole group; undefined: none. */
   recordFile: string | undefined;
-  /** Of several that made them together, the requests of each. */
+  /** Requests of each of several generators. */
   instances?: readonly number[];
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
 }
 
-/** What a server said of itself at its first start, and which kernel settings its network has; none on loopback. */
+/** A variant's first start: the server, its answer, and the kernel settings of its network. */
 export interface Tried {
   server: VariantRound['server'];
   answer: Answer;
@@ -81,49 +95,37 @@ export interface Tried {
 
 /** One try at a round. */
 export interface Attempt {
-  /** Names it, in folders and tags. */
+  /** Its number in folders and tags. */
   round: number;
-  /** By variant, what earlier rounds found; what this one finds at a first start is added. Absent: no start is the first one. */
+  /** First starts by variant; the round adds its own. Absent: none is a first start. */
   tried?: Map<string, Tried>;
-  /** Absent where nothing is searched for. */
   search?: SearchRound;
-  /** Called when a step of a search is over. */
+  /** Called after each step of a search. */
   onStep?(steps: readonly SearchStep[]): void;
-  /** Called about twice a second with responses/s of the last second, null before the first; of any side of the group. */
+  /** Called about twice a second with the group's responses in the last second; null before the first. */
   onLoad(rps: number | null): void;
 }
 
-/** A side's answer. `step`: the index of the phase that kept the limit at the rate nearest to it; `rate`, `atLeast` as in FoundRate, of this round. */
+/** `step` is the index of the kept phase nearest to the rate found; `rate` and `atLeast` are as in FoundRate. */
 export interface FoundInRound {
   step: number;
   rate: number;
   atLeast: boolean;
 }
 
-/** Of a round: what the rounds before found, by variant of the run, in requests/s, and the seed of what is drawn. */
+/** Rates found in earlier rounds, by variant, and the seed of random numbers. */
 export interface SearchRound {
   known: ReadonlyMap<string, readonly number[]>;
   seed: string;
 }
 
-/** What a variant's load is laid on. */
-export interface Stage {
-  planned: PlannedVariant;
-  server: RunningServer;
-  /** null on loopback. */
-  network: Network | null;
-  /** Settles when one of the two ends by itself, with one line that says how. */
-  died: Promise<string>;
-  /** Ends both. Never throws; may be called twice. */
-  stop(): Promise<void>;
-}
-
-/** The round has to be repeated; the message says why in one line. */
+/** The round must be repeated; the message is one line that says why. */
 export class RoundFailure extends Error {}
 
-/** The machine or a person disturbed it, and the next try may go well: a round is tried more often than where a server fails. */
+/** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
 export class Disturbance extends RoundFailure {}
 
+/** A UserError at a later start is a failure of the round. */
 export function asRoundFailure(error: unknown): never {
   throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
 }

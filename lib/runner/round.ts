@@ -1,46 +1,43 @@
 // One group in one round: starts its networks and servers, loads them, checks the figures and stores them.
-import {
-  asRoundFailure,
-  RoundFailure,
-  type Attempt,
-  type RunContext,
-  type VariantRound,
-  type Stage,
-  type BegunServer,
-} from './round-types.ts';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
+import { UserError } from '../errors.ts';
 import { isHosted } from '../hosts/server-host.ts';
+import { openNetwork, type Network } from '../network/network.ts';
+import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
-import { pageOf, configOf, isOwn, networkOf } from '../scenario/variants.ts';
-import type { Within, Page } from '../scenario/model.ts';
+import { configOf, isOwn, networkOf, pageOf } from '../scenario/variants.ts';
 import {
-  isStarted,
-  type Answer,
-  type RunningServer,
   answerOfAll,
+  isStarted,
   startServer,
   workersFor,
+  type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { bodiesDiffer, requireSound, withCrash } from './disturbance.ts';
 import type { Group, PlannedVariant } from './plan.ts';
-import { foundIn, stepsIn } from './search.ts';
 import { roundFolder } from './results-folder.ts';
+import {
+  asRoundFailure,
+  RoundFailure,
+  type Attempt,
+  type BegunServer,
+  type RunContext,
+  type Stage,
+  type VariantRound,
+} from './round-types.ts';
+import { foundIn, stepsIn } from './search.ts';
 import { storeSamples } from './store-result.ts';
 import { phasesOf, underLoad, type Measurement } from './under-load.ts';
-import { UserError } from '../errors.ts';
-import { openNetwork, type Network } from '../network/network.ts';
-import { present } from '../present.ts';
-import type { Load } from '../scenario/load.ts';
 
 /**
- * Loads one group in one round, and returns what each of its sides came to. Everything it started has ended when it returns or throws.
- * @param place of the group among the round's, from 1
- * @throws UserError when a server does not start or answer as it should for the first time; Interrupted after a signal
- * @throws RoundFailure when a server, network or k6 failed later; Disturbance when something else made the figures wrong
+ * Loads one group in one round, and returns the round of each variant. Ends everything that it started.
+ * @param place of the group in the round, from 1
+ * @throws UserError if a server does not start or answer right for the first time; Interrupted after a signal
+ * @throws RoundFailure if a server, network or k6 fails later; Disturbance if the figures cannot be trusted
  */
 export async function runGroup(
   context: RunContext,
@@ -48,21 +45,13 @@ export async function runGroup(
   place: number,
   attempt: Attempt,
 ): Promise<Map<string, VariantRound>> {
-  const {
-    plan: { within },
-  } = context;
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt);
-  const started = stages.flatMap(({ server }) => (isStarted(server) ? [server] : []));
-  const unguards = started.map(({ pid }) => context.interrupt.guard(pid));
+  const unguards = stages.flatMap(({ server }) =>
+    isStarted(server) ? [context.interrupt.guard(server.pid)] : [],
+  );
   try {
-    const alarmsOf = async ({ planned: { variant }, server }: Stage): Promise<LogAlarms> =>
-      isStarted(server)
-        ? alarmsIn(server.logFile, variant.server.name)
-        : isHosted(server)
-          ? server.alarms()
-          : {};
     const measured = await underLoad(context, group, stages, attempt, folder).catch(
       async (error: unknown) => {
         throw error instanceof RoundFailure
@@ -70,55 +59,18 @@ export async function runGroup(
           : error;
       },
     );
-    // Before the servers are told to end, which their logs tell as well.
+    // The end of a server writes to its log too.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
-    // What else used the cores of both sides is read where the servers are, and here.
-    const othersAreKnown = stages.every(
-      (one) =>
-        isStarted(one.server) || (isHosted(one.server) && (context.generators ?? []).length === 0),
+    // All sides are checked before any samples are stored.
+    const outcomes = stages.map((_, side) =>
+      outcomeOf(context, group, stages, side, attempt, measured, alarms[side] as LogAlarms),
     );
-    // All of them before anything is stored for good: a round is whole or is not.
-    const sound = stages.map(({ planned, server }, side) => {
-      const measurement = measured[side] as Measurement;
-      const ofLog = alarms[side] as LogAlarms;
-      const all = phasesOf(measurement, planned, context.plan, server, othersAreKnown);
-      // Which step of a search is told is known once it is sound.
-      requireSound(
-        planned,
-        measurement,
-        { all, told: within === undefined ? all : [] },
-        server,
-        ofLog,
-      );
-      const search =
-        within === undefined
-          ? undefined
-          : searched(planned, measurement, all, server, side, within);
-      const phases = search === undefined ? all : [all[search.found.step] as Phase];
-      if (search !== undefined)
-        requireSound(planned, measurement, { all, told: phases }, server, ofLog);
-      const requests = total(all, (phase) => phase.requests);
-      return {
-        planned,
-        measurement,
-        outcome: {
-          server: serverFacts(planned, server),
-          phases,
-          requests,
-          alarm: ofLog.first,
-          lastWords: total(phases, succeeded) < requests ? ofLog.last : undefined,
-          otherBodies: bodiesDiffer(planned, all, answerOf(planned, server)),
-          ...(search === undefined ? {} : { search }),
-          // Where the load has a window, packets are counted at its ends, and what is on its way after them is of no matter.
-          restless: planned.load.warmupSeconds === 0 && measurement.link?.report.quiet === false,
-          recordFile: measurement.recordFile,
-        },
-      };
-    });
     return new Map(
       await Promise.all(
-        sound.map(async ({ planned, measurement, outcome }) => {
+        stages.map(async ({ planned }, side) => {
+          const measurement = measured[side] as Measurement;
+          const outcome = outcomes[side] as Omit<VariantRound, 'integrity'>;
           const integrity = await storeSamples(
             context,
             planned,
@@ -134,55 +86,74 @@ export async function runGroup(
     await stopAll(stages);
     for (const unguard of unguards) unguard();
   }
+}
 
-  function answerOf({ variant }: PlannedVariant, { answer }: RunningServer): Answer {
-    return pageOf(context.plan.scenario, variant).weights === undefined
-      ? answer
-      : (attempt.tried?.get(variant.name)?.answer ?? answer);
-  }
+async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAlarms> {
+  if (isStarted(server)) return alarmsIn(server.logFile, variant.server.name);
+  return isHosted(server) ? server.alarms() : {};
+}
 
-  /** @throws UserError where no rate keeps the limit */
-  function searched(
-    planned: PlannedVariant,
-    { outcomes }: Measurement,
-    phases: readonly Phase[],
-    server: RunningServer,
-    side: number,
-    limit: Within,
-  ): NonNullable<VariantRound['search']> {
+/** Checks a side's measurement and returns its round. */
+function outcomeOf(
+  { plan, generators = [] }: RunContext,
+  group: Group,
+  stages: readonly Stage[],
+  side: number,
+  attempt: Attempt,
+  measured: readonly Measurement[],
+  alarms: LogAlarms,
+): Omit<VariantRound, 'integrity'> {
+  const { planned, server } = stages[side] as Stage;
+  const measurement = measured[side] as Measurement;
+  const { scenario, within, cores } = plan;
+  const { name } = planned.variant;
+  // The use of cores by others is read here and where the servers are.
+  const othersAreKnown = stages.every(
+    (one) => isStarted(one.server) || (isHosted(one.server) && generators.length === 0),
+  );
+  const all = phasesOf(measurement, planned, plan, server, othersAreKnown);
+  const facts = serverFacts(planned, server);
+  let phases = all;
+  let search: VariantRound['search'];
+  // In a search only the reported step, which is chosen from sound ones, needs samples without a gap.
+  requireSound(
+    planned,
+    measurement,
+    { all, told: within === undefined ? all : [] },
+    server,
+    alarms,
+  );
+  if (within !== undefined) {
+    const { outcomes } = measurement;
+    const known = attempt.search?.known.get(name) ?? [];
+    const found = foundIn(planned, facts, all, outcomes, side, within, cores, known);
     const names = group.sides.map(({ variant }) => variant.name);
-    const { name } = planned.variant;
-    return {
-      found: foundIn(
-        planned,
-        serverFacts(planned, server),
-        phases,
-        outcomes,
-        side,
-        limit,
-        context.plan.cores,
-        attempt.search?.known.get(name) ?? [],
-      ),
-      steps: outcomes
-        .flatMap((outcome) => stepsIn(outcome, names, limit, attempt.round))
-        .filter(({ variant }) => variant === name),
-    };
+    const steps = outcomes
+      .flatMap((outcome) => stepsIn(outcome, names, within, attempt.round))
+      .filter(({ variant }) => variant === name);
+    search = { found, steps };
+    phases = [all[found.step] as Phase];
+    requireSound(planned, measurement, { all, told: phases }, server, alarms);
   }
+  const severalPages = pageOf(scenario, planned.variant).weights !== undefined;
+  const firstAnswer = severalPages ? attempt.tried?.get(name)?.answer : undefined;
+  const requests = total(all, (phase) => phase.requests);
+  return {
+    server: facts,
+    phases,
+    requests,
+    alarm: alarms.first,
+    lastWords: total(phases, succeeded) < requests ? alarms.last : undefined,
+    otherBodies: bodiesDiffer(planned, all, firstAnswer ?? server.answer),
+    ...(search === undefined ? {} : { search }),
+    // After a warm-up packets are counted at the window's ends, and later ones do not matter.
+    restless: planned.load.warmupSeconds === 0 && measurement.link?.report.quiet === false,
+    recordFile: measurement.recordFile,
+  };
 }
 
-/** What the load asks of a server. */
-function askedOf(
-  { plan: { scenario } }: RunContext,
-  { variant, load }: PlannedVariant,
-): { page: Page; protocol: Load['protocol']; request: Load; tls: Load['tls'] } {
-  return { page: pageOf(scenario, variant), protocol: load.protocol, request: load, tls: load.tls };
-}
-
-/** What the result says of a server. */
-export function serverFacts(
-  { variant }: PlannedVariant,
-  server: RunningServer,
-): VariantRound['server'] {
+/** The server as the result describes it. */
+function serverFacts({ variant }: PlannedVariant, server: RunningServer): VariantRound['server'] {
   const { name, version, workers, redirections } = server;
   return {
     name,
@@ -195,9 +166,9 @@ export function serverFacts(
 }
 
 /**
- * Opens the stages of all sides at once. None is left when it throws. Servers that run already are taken over, and end where they are
- * of another group: they would disturb this one, or have a port of its.
- * @throws UserError where a server is started for the first time: its config, page, port or setting is not right; RoundFailure later
+ * Starts the servers and networks of all sides at once, and takes over servers that run already; those of other groups are stopped.
+ * Leaves none when it throws.
+ * @throws UserError if a server's first start fails, RoundFailure for a later one
  */
 export async function openStages(
   context: RunContext,
@@ -215,13 +186,8 @@ export async function openStages(
   const opened = await Promise.allSettled(
     sides.map(async (planned) => {
       const { name } = planned.variant;
-      return openStage(
-        context,
-        planned,
-        join(roundFolder(context.folder, round), name),
-        begun.get(name),
-        tried,
-      );
+      const folder = join(roundFolder(context.folder, round), name);
+      return openStage(context, planned, folder, begun.get(name), tried);
     }),
   );
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
@@ -233,50 +199,51 @@ export async function openStages(
   return asRoundFailure(failed.reason);
 }
 
-export async function stopAll(stages: readonly Stage[]): Promise<void> {
+async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
 }
 
-/** Opens the variant's network and starts its server, unless it has `begun`; notes it in `tried`. Nothing is left when it throws. */
+/** Opens the variant's network and starts its server, unless it has `begun`. Notes a first start in `tried`. */
 async function openStage(
-  context: RunContext,
+  { plan, tools, interrupt, host }: RunContext,
   planned: PlannedVariant,
   folder: string,
   begun: BegunServer | undefined,
   tried: Attempt['tried'],
 ): Promise<Stage> {
-  const { plan, tools, interrupt, host } = context;
   const { scenario, cores } = plan;
-  const { name, server: serverSpec } = planned.variant;
-  const spec = networkOf(scenario, planned.variant);
+  const { variant, load } = planned;
+  const { name, server: serverSpec } = variant;
+  const spec = networkOf(scenario, variant);
+  const { protocol, tls } = load;
+  const asked = { page: pageOf(scenario, variant), protocol, request: load, tls };
   let network: Network | null = null;
   let server = begun?.server;
+  const stop = async (): Promise<void> => {
+    await server?.stop();
+    await network?.stop();
+  };
   try {
-    network =
-      spec === undefined
-        ? null
-        : await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
+    if (spec !== undefined)
+      network = await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
     server ??= await (host?.start ?? startServer)(serverSpec, {
+      ...asked,
       binaries: tools.servers,
       folder,
       cpus: cores.serverCpus,
       workers: workersFor(serverSpec, cores.serverCpus.length, plan.exact),
-      ...askedOf(context, planned),
-      connections: planned.load.connections,
+      connections: load.connections,
       trustConfig: plan.trustConfig,
       ...present({ network: network?.server }),
       signal: interrupt.signal,
     });
     if (tried?.has(name) === false) {
-      const check = { ...askedOf(context, planned), anyLength: isOwn(serverSpec) || undefined };
+      const check = { ...asked, anyLength: isOwn(serverSpec) || undefined };
       const answer =
         begun?.answer ??
         (await answerOfAll(server, check, interrupt.signal, network?.server.enter));
-      tried.set(name, {
-        server: serverFacts(planned, server),
-        answer,
-        settings: network?.settings ?? [],
-      });
+      const settings = network?.settings ?? [];
+      tried.set(name, { server: serverFacts(planned, server), answer, settings });
     }
     const died = network === null ? server.died : Promise.race([server.died, network.died]);
     return { planned, server, network, died: died.then((how) => `${name}: ${how}`), stop };
@@ -285,10 +252,5 @@ async function openStage(
     throw error instanceof UserError
       ? new UserError(`${name}: ${error.message}`, error.exitCode)
       : error;
-  }
-
-  async function stop(): Promise<void> {
-    await server?.stop();
-    await network?.stop();
   }
 }

@@ -1,93 +1,84 @@
 // Samples of what the servers, the generator, the network and others use during the load.
+import { setTimeout as delay } from 'node:timers/promises';
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
-import type { StartedServer } from '../servers/index.ts';
-import type { LoadResult, Noise, LinkTraffic, NetworkUse, PacketKind } from '../result/result.ts';
-import type { Load } from '../scenario/load.ts';
-import type { ServerSample } from '../store/points.ts';
-import { machineClock, type Clock } from '../machine/clock.ts';
+import { machineClock } from '../machine/clock.ts';
 import type { CoreSeconds, MachineReading, Throttling } from '../machine/usage.ts';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { byName } from '../present.ts';
+import type { LinkTraffic, LoadResult, NetworkUse, Noise, PacketKind } from '../result/result.ts';
+import type { Load } from '../scenario/load.ts';
+import type { StartedServer } from '../servers/index.ts';
+import type { ServerSample } from '../store/points.ts';
 
-/** A sample takes up to half a millisecond of the generator's core for each server. Requests wait meanwhile: fewer than one in a hundred may. */
+/** A sample takes up to 0.5 ms of the generator's core per server. Requests wait meanwhile: fewer than one in a hundred may. */
 const intervalMsPerServer = 100;
 const longestIntervalMs = 1000;
 
-/** What belongs to no single server, now. CPU seconds are sums since some start. */
-export interface SharedUse {
-  /** Of k6, of this process, and of the link on the generator's cores. */
+/** CPU seconds (sums since some start) and other readings that are the same for all sides. */
+interface SharedUse {
+  /** k6, this process, and the link on the generator's cores. */
   generatorCpuSeconds: number;
-  /** Of the link on the server's cores; 0 on loopback. */
+  /** The link on the server's cores; 0 on loopback. */
   linkToServerCpuSeconds: number;
-  /** On the server's cores, of what the servers pass requests to; null where that cannot be told, 0 where they pass none on. */
+  /** The servers' backends on the server's cores; null if unknown, 0 without backends. */
   upstreamCpuSeconds: number | null;
   throttling: Throttling;
   machine: MachineReading;
 }
 
-/** All that a side's figures need of an instant of the monotonic clock. */
+/** A side's sample at an instant of the monotonic clock. */
 export interface UsageSample extends SharedUse {
   atMs: number;
-  /** The wall clock minus the monotonic one. */
+  /** The wall clock minus the monotonic clock. */
   wallAheadMs: number;
-  /** Of all servers of the group. */
+  /** CPU seconds of all servers of the group. */
   serversCpuSeconds: number;
-  /** Of the side's own, as what follows. */
+  /** CPU seconds and memory of the side's server. */
   cpuSeconds: number;
   rssBytes: number;
-  /** A process of the server's that somebody stopped; looked for while the server uses no CPU. */
+  /** A stopped process of the server; looked up while the server uses no CPU. */
   stoppedPid: number | undefined;
 }
 
 export interface UsageSampler {
-  /** What was sampled so far, as the server at that place in `servers` sees it. */
+  /** The samples so far, of the server at that place. */
   samplesOf(place: number): UsageSample[];
-  /** Takes a last sample and ends. May be called twice. */
+  /** Takes a last sample and ends. */
   stop(): void;
 }
 
-/** What is sampled. None of them throws. */
+/** Functions that read the present use; none throws. */
 export interface UsageReaders {
-  clock?: Clock;
   servers: readonly {
     usage: StartedServer['usage'];
-    /** The first process of the server's that somebody stopped. */
     stoppedPid(): number | undefined;
   }[];
   shared(): SharedUse;
 }
 
-/** Samples 1 to 10 times a second from now on, the first at once. */
-export function sampleUsage(readers: UsageReaders): UsageSampler {
-  const { clock = machineClock } = readers;
-  const samples = readers.servers.map((): UsageSample[] => []);
+/** Samples 1 to 10 times a second from now on. */
+export function sampleUsage({ servers, shared }: UsageReaders): UsageSampler {
+  const samples = servers.map((): UsageSample[] => []);
   const take = (): void => {
-    const atMs = clock.monotonicMs();
-    const wallAheadMs = clock.wallMs() - atMs;
-    const own = readers.servers.map(({ usage, stoppedPid }, place) => {
+    const atMs = machineClock.monotonicMs();
+    const wallAheadMs = machineClock.wallMs() - atMs;
+    const own = servers.map(({ usage, stoppedPid }, place) => {
       const used = usage();
-      return {
-        ...used,
-        stoppedPid:
-          used.cpuSeconds === samples[place]?.at(-1)?.cpuSeconds ? stoppedPid() : undefined,
-      };
+      const isIdle = used.cpuSeconds === samples[place]?.at(-1)?.cpuSeconds;
+      return { ...used, stoppedPid: isIdle ? stoppedPid() : undefined };
     });
-    const shared = { atMs, wallAheadMs, serversCpuSeconds: total(own, cpuOf), ...readers.shared() };
-    for (const [place, one] of own.entries()) samples[place]?.push({ ...shared, ...one });
+    const all = { atMs, wallAheadMs, serversCpuSeconds: total(own, cpuOf), ...shared() };
+    for (const [place, one] of own.entries()) samples[place]?.push({ ...all, ...one });
   };
   take();
   const timer = setInterval(
     take,
-    Math.min(longestIntervalMs, intervalMsPerServer * readers.servers.length),
+    Math.min(longestIntervalMs, intervalMsPerServer * servers.length),
   );
-  let stopped = false;
   return {
     samplesOf: (place) => samples[place] as UsageSample[],
     stop() {
-      if (stopped) return;
-      stopped = true;
       clearInterval(timer);
       take();
     },
@@ -95,49 +86,43 @@ export function sampleUsage(readers: UsageReaders): UsageSampler {
 }
 
 /**
- * The samples with what another host sampled, by this machine's clock: the server's use, and who used its cores.
- * @param used of all servers of the group
- * @param place of the server among them; where nothing was sampled of it, the samples are as they are
+ * Adds to a side's samples those of the server host, at the same instants.
+ * @param there samples of all servers of the group; `place` is the side's
  */
 export function withServer(
   samples: readonly UsageSample[],
-  used: readonly (readonly SampleThere[] | undefined)[],
+  there: readonly (readonly SampleThere[] | undefined)[],
   place: number,
 ): UsageSample[] {
-  const theirs = used[place];
-  if (theirs === undefined || theirs.length === 0) return [...samples];
-  const machines = theirs.flatMap(({ atMs, machine }) =>
+  const own = there[place];
+  if (own === undefined || own.length === 0) return [...samples];
+  const machines = own.flatMap(({ atMs, machine }) =>
     machine === undefined ? [] : [{ atMs, machine }],
   );
   return samples.map((sample) => ({
     ...sample,
-    cpuSeconds: valueAt(theirs, sample.atMs, cpuOf),
-    rssBytes: Math.round(valueAt(theirs, sample.atMs, ({ rssBytes }) => rssBytes)),
-    serversCpuSeconds: total(used, (one = []) =>
+    cpuSeconds: valueAt(own, sample.atMs, cpuOf),
+    rssBytes: Math.round(valueAt(own, sample.atMs, ({ rssBytes }) => rssBytes)),
+    serversCpuSeconds: total(there, (one = []) =>
       one.length === 0 ? 0 : valueAt(one, sample.atMs, cpuOf),
     ),
     machine: machineThere(machines, sample),
   }));
 }
 
-/** The generator's cores are not there. */
+/** The server host's machine, with this machine's generator cores. */
 function machineThere(
   readings: readonly { atMs: number; machine: MachineReading }[],
   { atMs, machine: here }: UsageSample,
 ): MachineReading {
   const { loadAverage, serverMhz } =
     (readings.findLast((one) => one.atMs <= atMs) ?? readings[0])?.machine ?? here;
-  const seconds = (part: keyof CoreSeconds): number =>
-    valueAt(readings, atMs, ({ machine }) => machine.server?.[part] ?? 0);
-  const isTold = readings.length > 0 && readings.every(({ machine }) => machine.server !== null);
+  const isKnown = readings.length > 0 && readings.every(({ machine }) => machine.server !== null);
   return {
-    server: isTold
-      ? {
-          processes: seconds('processes'),
-          interrupts: seconds('interrupts'),
-          steal: seconds('steal'),
-          idle: seconds('idle'),
-        }
+    server: isKnown
+      ? byName(coreParts, (part) =>
+          valueAt(readings, atMs, ({ machine }) => machine.server?.[part] ?? 0),
+        )
       : null,
     generator: here.generator,
     loadAverage,
@@ -145,14 +130,15 @@ function machineThere(
   };
 }
 
-/** Of the monotonic clock. `idleBefore`: no load comes before the window, so that the server does nothing until it begins. */
+const coreParts = ['processes', 'interrupts', 'steal', 'idle'] as const;
+
+/** A phase's window on the monotonic clock. `idleBefore`: there is no warm-up. */
 export interface UsageWindow {
   fromMs: number;
   toMs: number;
   idleBefore: boolean;
 }
 
-/** The window of a phase. */
 export function windowOf(
   { monotonicMs: [fromMs, toMs] }: LoadResult,
   { warmupSeconds }: Load,
@@ -161,137 +147,103 @@ export function windowOf(
 }
 
 /**
- * The CPU seconds that a server used within a window, and its highest memory. It is for a server on another host than the load engine,
- * which reads the CPU time of its own host's servers itself. A window begins at the sample before it if the server was idle, and
- * after a warm-up on a straight line between two samples. It ends at the sample behind it, since the load ends there. The error is
- * at most what the server uses between two samples.
- * @param samples in order of time, around the window (gapIn says whether they are)
+ * Returns a server's CPU seconds within a window, and its highest memory. The window begins at the sample before it if the server was
+ * idle, else between two samples, and ends at the sample behind it, since the load ends there.
+ * @param samples in order of time, around the window
  */
 export function usageBetween(
   samples: readonly ServerSample[],
   { fromMs, toMs, idleBefore }: UsageWindow,
 ): { cpuSeconds: number; rssBytes: number } {
-  const inside = samples.filter((sample) => sample.atMs >= fromMs && sample.atMs <= toMs);
+  const inside = samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
   const begin = idleBefore
-    ? cpuOf(samples.findLast((sample) => sample.atMs <= fromMs) ?? (samples[0] as ServerSample))
+    ? cpuOf(samples.findLast(({ atMs }) => atMs <= fromMs) ?? (samples[0] as ServerSample))
     : valueAt(samples, fromMs, cpuOf);
+  const end = samples.find(({ atMs }) => atMs >= toMs) ?? (samples.at(-1) as ServerSample);
   return {
-    cpuSeconds:
-      cpuOf(samples.find((sample) => sample.atMs >= toMs) ?? (samples.at(-1) as ServerSample)) -
-      begin,
-    rssBytes: extent((inside.length > 0 ? inside : samples).map((sample) => sample.rssBytes))[1],
+    cpuSeconds: cpuOf(end) - begin,
+    rssBytes: extent((inside.length > 0 ? inside : samples).map(({ rssBytes }) => rssBytes))[1],
   };
 }
 
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
 
-/** The last sample before an instant, and the first one that is not; undefined where there is none. @param samples in order of time */
-function around<S extends { atMs: number }>(
-  samples: readonly S[],
-  atMs: number,
-): [before: S | undefined, after: S | undefined] {
-  const next = samples.findIndex((sample) => sample.atMs >= atMs);
-  return next === -1 ? [samples.at(-1), undefined] : [samples[next - 1], samples[next]];
-}
-
-/** A figure at an instant, on a straight line between the samples around it; outside of them that of the nearest one. */
+/** Interpolates a figure between the samples around an instant; outside of the samples it is the nearest one's. */
 export function valueAt<S extends { atMs: number }>(
   samples: readonly S[],
   atMs: number,
   of: (sample: S) => number,
 ): number {
-  const [before, after] = around(samples, atMs);
+  const next = samples.findIndex((sample) => sample.atMs >= atMs);
+  const before = next === -1 ? samples.at(-1) : samples[next - 1];
+  const after = samples[next];
   if (before === undefined || after === undefined) return of((before ?? after) as S);
-  return of(before) + rate(before, after, of) * (atMs - before.atMs);
+  const perMs = (of(after) - of(before)) / (after.atMs - before.atMs);
+  return of(before) + perMs * (atMs - before.atMs);
 }
 
-/** Per millisecond. */
-function rate<S extends { atMs: number }>(from: S, to: S, of: (sample: S) => number): number {
-  return (of(to) - of(from)) / (to.atMs - from.atMs);
-}
-
-/** Of the time there is: what the kernel's ticks may be wrong by. */
+/** Error of the kernel's ticks, as a share of the time. */
 const tickError = 0.02;
 
-/** How many cores each side has. */
 export interface NoiseCores {
+  /** Number of cores. */
   server: number;
-  /** 0 where the load is made on other hosts: nothing is known of theirs. */
+  /** 0 if other hosts make the load. */
   generator: number;
-  /** They are the same ones: what the generator used there is no other's. */
+  /** Both sides use the same cores. */
   shared: boolean;
-  /** As interruptsApart tells. */
+  /** As of interruptsApart. */
   interruptsApart: boolean | undefined;
-  /** The server passes requests on. */
   hasUpstreams: boolean;
 }
 
-/** The noise within a window, interpolated; null where the kernel does not tell. @param samples in order of time, at least one */
+/** Returns the noise within a window; null if the kernel does not count it. @param samples in order of time, at least one */
 export function noiseBetween(
   samples: readonly UsageSample[],
-  { fromMs, toMs }: { fromMs: number; toMs: number },
+  { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>,
   cores: NoiseCores,
 ): Noise | null {
   const seconds = (toMs - fromMs) / 1000;
-  const server = secondsOf('server');
-  const generator = secondsOf('generator');
-  const last = samples.findLast(({ atMs }) => atMs <= toMs) ?? (samples[0] as UsageSample);
+  const between = (of: (sample: UsageSample) => number): number =>
+    valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
+  const share = (part: number, count: number): number =>
+    count === 0 ? 0 : Math.min(1, Math.max(0, part / (seconds * count)));
+  const secondsOf = (side: 'server' | 'generator'): CoreSeconds | null =>
+    samples.some(({ machine }) => machine[side] === null)
+      ? null
+      : byName(coreParts, (part) => between(({ machine }) => machine[side]?.[part] ?? 0));
+
+  const [server, generator] = [secondsOf('server'), secondsOf('generator')];
   if (server === null || generator === null || !(seconds > 0)) return null;
-  // Where time is counted at all, each of these passes.
-  if (server.processes + server.interrupts + server.steal + server.idle <= 0) return null;
+  if (total(coreParts, (part) => server[part]) <= 0) return null;
   const upstreamSeconds = samples.some(({ upstreamCpuSeconds }) => upstreamCpuSeconds === null)
     ? null
     : between(({ upstreamCpuSeconds }) => upstreamCpuSeconds ?? 0);
   const ofGenerator = between(({ generatorCpuSeconds }) => generatorCpuSeconds);
   const ours =
     (upstreamSeconds ?? 0) +
-    between(
-      ({ serversCpuSeconds, linkToServerCpuSeconds }) => serversCpuSeconds + linkToServerCpuSeconds,
-    ) +
+    between((sample) => sample.serversCpuSeconds + sample.linkToServerCpuSeconds) +
     (cores.shared ? ofGenerator : 0);
-  const serverOthersShare = share(
-    othersSeconds(server, ours, seconds * cores.server, cores.interruptsApart),
-    cores.server,
-  );
+  const othersShare = (side: CoreSeconds, used: number, count: number): number =>
+    share(othersSeconds(side, used, seconds * count, cores.interruptsApart), count);
+  const serverOthersShare = othersShare(server, ours, cores.server);
+  const last = samples.findLast(({ atMs }) => atMs <= toMs) ?? (samples[0] as UsageSample);
   return {
     serverStealShare: share(server.steal, cores.server),
     generatorStealShare: share(generator.steal, cores.generator),
     serverOthersShare,
     generatorOthersShare: cores.shared
       ? serverOthersShare
-      : share(
-          othersSeconds(generator, ofGenerator, seconds * cores.generator, cores.interruptsApart),
-          cores.generator,
-        ),
+      : othersShare(generator, ofGenerator, cores.generator),
     ...(cores.hasUpstreams
       ? { upstreamShare: upstreamSeconds === null ? null : share(upstreamSeconds, cores.server) }
       : {}),
     loadAverage: last.machine.loadAverage,
     serverMhz: clocks(samples, fromMs, toMs),
   };
-
-  function between(of: (sample: UsageSample) => number): number {
-    return valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
-  }
-
-  function secondsOf(side: 'server' | 'generator'): CoreSeconds | null {
-    if (samples.some(({ machine }) => machine[side] === null)) return null;
-    const of = (part: keyof CoreSeconds): number =>
-      between(({ machine }) => (machine[side] as CoreSeconds)[part]);
-    return {
-      processes: of('processes'),
-      interrupts: of('interrupts'),
-      steal: of('steal'),
-      idle: of('idle'),
-    };
-  }
-
-  function share(part: number, count: number): number {
-    return count === 0 ? 0 : Math.min(1, Math.max(0, part / (seconds * count)));
-  }
 }
 
-/** What others used. Interrupts may count in the CPU time of interrupted processes, and so in ours; if unknown, the least it can be. */
+/** CPU seconds of others. The kernel may count interrupts in the interrupted process's time, and so in ours; if unknown, the least. */
 function othersSeconds(
   { processes, interrupts }: CoreSeconds,
   ours: number,
@@ -302,46 +254,45 @@ function othersSeconds(
   return (apart ?? others >= -tickError * available) ? others : others + interrupts;
 }
 
-/** The first clock looked up within the window and the last one; outside of it the server may be idle, and its cores slow. */
+/** The first and last clock within the window: outside of it the cores of an idle server may be slow. */
 function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
   const known = samples.flatMap(({ atMs, machine }) =>
     typeof machine.serverMhz === 'number' ? [{ atMs, mhz: machine.serverMhz }] : [],
   );
   const inside = known.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
   const nearest = known.findLast(({ atMs }) => atMs <= fromMs) ?? known[0];
-  const [first, last] = inside.length > 0 ? [inside[0], inside.at(-1)] : [nearest, nearest];
+  const [first, last] = [inside[0] ?? nearest, inside.at(-1) ?? nearest];
   return first === undefined || last === undefined ? null : [first.mhz, last.mhz];
 }
 
-const intervalMs = 100;
+const linkIntervalMs = 100;
 
-export interface LinkSampler {
-  /** In order of time. */
-  samples: readonly LinkCounts[];
-  /** Takes a last sample and ends. Returns why it had ended before, if so: not all was counted. Never throws; may be called twice. */
-  stop(): Promise<Error | undefined>;
-}
-
-/** Asks 10 times a second, until it is stopped or the link ends. Lateness begins anew after the warm-up, which the first packet begins. */
+/** Samples a link 10 times a second until `stop`. Lateness begins anew after the warm-up, which begins with the first packet. */
 export function sampleLink(
   network: Pick<Network, 'counts' | 'mark'>,
   warmupSeconds: number,
-): LinkSampler {
+): {
+  /** In order of time. */
+  samples: readonly LinkCounts[];
+  /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
+  stop(): Promise<Error | undefined>;
+} {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
-  let firstAtMs = Infinity;
-  let marked = warmupSeconds === 0;
-  const ended: Promise<Error | undefined> = (async (): Promise<void> => {
+  const sample = async (): Promise<void> => {
+    let firstAtMs = Infinity;
+    let marked = warmupSeconds === 0;
     for (;;) {
       const isTime = !marked && machineClock.monotonicMs() >= firstAtMs + warmupSeconds * 1000;
-      const sample = await (isTime ? network.mark() : network.counts());
+      const counts = await (isTime ? network.mark() : network.counts());
       marked ||= isTime;
-      if (sample.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, sample.atMs);
-      samples.push(sample);
+      if (counts.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, counts.atMs);
+      samples.push(counts);
       if (over.signal.aborted) return;
-      await delay(intervalMs, undefined, { signal: over.signal }).catch(() => undefined);
+      await delay(linkIntervalMs, undefined, { signal: over.signal }).catch(() => undefined);
     }
-  })().then(
+  };
+  const ended = sample().then(
     () => undefined,
     (error: Error) => error,
   );
@@ -355,8 +306,8 @@ export function sampleLink(
 }
 
 /**
- * What the network did in a phase: all of the report if the window is idle before. Otherwise counts are interpolated at the window's ends,
- * and lateness is that of the last sample in it. @param samples at least one, unless the window is idle before
+ * Returns the network's use in a phase: the whole report if the window has no warm-up, else the counts interpolated at the window's
+ * ends and the lateness of the last sample. @param samples at least one, unless the window is idle before
  */
 export function networkUseBetween(
   samples: readonly LinkCounts[],

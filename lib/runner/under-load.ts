@@ -1,223 +1,266 @@
-// The load on a group's servers, what all use meanwhile, and the figures that both come to.
+// Loads a group's servers with k6 and samples what all use meanwhile.
 import { responsesOf } from '../analysis/phases.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
-import { k6Files } from '../k6/load-plan.ts';
+import { k6Files, type LoadPlan } from '../k6/load-plan.ts';
 import { keepCoresAwake } from '../machine/clock.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { interruptsApart, watchMachine, watchThrottling } from '../machine/usage.ts';
+import {
+  interruptsApart,
+  watchMachine,
+  watchThrottling,
+  type ThrottlingWatch,
+} from '../machine/usage.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import type { LoadResult, Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/variants.ts';
 import { isStarted, stoppedIn, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { watchProcess } from '../servers/usage.ts';
+import { startK6There } from './generators.ts';
+import { expectedOf, loadPlanFor } from './k6-plan.ts';
 import {
+  followPhases,
+  followRate,
+  startK6,
+  waitForK6,
+  type K6Options,
+  type K6Outcome,
+  type RunningK6,
+} from './k6.ts';
+import type { Group, Plan, PlannedVariant } from './plan.ts';
+import {
+  asRoundFailure,
   RoundFailure,
   type Attempt,
   type RunContext,
-  asRoundFailure,
   type Stage,
 } from './round-types.ts';
-import { runK6, startK6, type K6Outcome, type RunningK6, RecordTail, watchConsole } from './k6.ts';
-import { startK6There } from './generators.ts';
 import {
   networkUseBetween,
-  sampleLink,
   noiseBetween,
-  type NoiseCores,
+  sampleLink,
   sampleUsage,
   usageBetween,
   windowOf,
   withServer,
+  type NoiseCores,
   type UsageSample,
   type UsageSampler,
 } from './samples.ts';
-import { expectedOf, loadPlanFor } from './k6-plan.ts';
-import type { Group, Plan, PlannedVariant } from './plan.ts';
 import { searchStarts, stepsIn } from './search.ts';
 
-/** What k6, a side's server and the link left to be put together; `outcomes` are of all sides. */
+/** What was measured of a side; `outcomes` are those of all sides. */
 export interface Measurement extends K6Outcome {
-  /** Of the side, one for each phase. */
+  /** The side's results, one per phase. */
   results: LoadResult[];
   samples: readonly UsageSample[];
   quotas: string;
   recordFile: string;
-  /** k6 had no way to the database: its record alone has the samples. */
+  /** k6 did not write to the database: only its record has the samples. */
   unsent: boolean;
   /** null on loopback. */
   link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
 }
 
-/** What runs at an address. */
-const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
+/** Time for k6 to flush its outputs after TERM: a database may be slow. */
+const k6GraceMs = 10_000;
 
-/** requests/s of a thread. With 60 µs between them and less it is awake all the time (awakeBefore in xk6-loadgen/engine/loop.go). */
-const mostWhereThreadsSleep = 10_000;
-
-const onLoopback = { ofLink: () => 0, ofLinkToServer: () => 0 };
-
-/** Runs k6 against the group's servers, and samples what all use. Returns what it came to for each side. */
+/**
+ * Loads the group and returns the measurement of each side.
+ * @param folder for k6's files
+ * @throws RoundFailure if the load or the link failed, Interrupted after a signal
+ */
 export async function underLoad(
   context: RunContext,
   group: Group,
   stages: readonly Stage[],
-  { round, search, onLoad, onStep }: Attempt,
+  attempt: Attempt,
   folder: string,
 ): Promise<Measurement[]> {
-  const {
-    plan: { cores, scenario, within },
-    store,
-    interrupt,
-  } = context;
-  const servers = stages.map(({ server }) => server);
-  // Who has a network of the run's own is alone.
+  const { store, interrupt, generators = [] } = context;
+  const { search } = attempt;
+  // A variant with a network is alone in its group.
   const { network } = stages[0] as Stage;
   const throttling = watchThrottling();
-  const { quotas } = throttling;
-  let sampler: UsageSampler | undefined;
-  const hosted = await Promise.all(
-    servers.map((server) => (isHosted(server) ? server.watch() : undefined)),
-  );
-  const link =
-    network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
-  const { generators = [] } = context;
-  const what = {
-    binary: context.tools.k6,
-    script: context.script,
-    folder,
-    loadPlan: loadPlanFor(
-      context.plan,
-      group,
-      round,
-      stages.map(({ planned: { variant }, server }) => ({
-        url: server.origin + pageOf(scenario, variant).path,
-        netns: network?.client.netns,
-        processes: isStarted(server) ? server.processes().map(Number) : undefined,
-      })),
-      search === undefined
-        ? []
-        : searchStarts(
-            group.sides.map(({ variant }) => variant.name),
-            search,
-          ),
-    ),
-  };
-  // k6 would wait for a database that hangs; its record is written to it once it is back. From another host it does not come there.
+  const loadPlan = planOf(context, group, stages, attempt);
+  // A database that hangs would stop k6. Other hosts do not reach it: their record is written to it afterwards.
   const output =
     generators.length === 0 && store !== null && (await store.revive()) ? store.k6Output() : null;
-  // What is due must not wait for the runner and the database, which share k6's cores. Whose cores are not known must not wait for k6,
-  // and where its threads are awake all the time the runner would have to.
-  const goesFirst =
-    search === undefined &&
-    !sharesCores(cores) &&
-    group.sides.every(
-      ({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep,
-    ) &&
-    servers.every(
-      (server) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0,
-    );
-  const start = (): Promise<RunningK6> =>
-    generators.length > 0
-      ? startK6There(generators, what)
-      : startK6({
-          ...what,
-          cpus: cores.generatorCpus,
-          before: network?.client.enter,
-          goesFirst,
-          output,
-        });
+  const hosted = await Promise.all(
+    stages.map(({ server }) => (isHosted(server) ? server.watch() : undefined)),
+  );
   const isAtRate = search !== undefined || group.sides.some(({ load }) => load.rate !== undefined);
-  // A closed load is as fast as the server: what its cores do between two requests is its own matter.
+  // Without a rate, sleeping cores are the server's own property.
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
-  const peerDied = Promise.race(stages.map(({ died }) => died));
-  const { outcomes, outputHung } = await runK6(
-    start,
-    { loadPlan: what.loadPlan, output },
-    interrupt,
-    peerDied,
-    (k6) => {
-      const ofK6 = k6.pid === undefined ? () => 0 : watchProcess(k6.pid);
-      const { ofLink, ofLinkToServer } =
-        network === null
-          ? onLoopback
-          : {
-              ofLink: watchProcess(network.pid),
-              ofLinkToServer: watchProcess(network.toServerThread, `/proc/${network.pid}/task`),
-            };
-      // Of another host's it cannot be told.
-      const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0)
-        ? () => null
-        : watchUpstreams(
-            servers.flatMap(({ upstreams }) => upstreams),
-            cores.serverCpus,
-          );
-      const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
-      const sampling = sampleUsage({
-        servers: servers.map((server) =>
-          isStarted(server)
-            ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) }
-            : notSampled,
-        ),
-        shared() {
-          const { user, system } = process.cpuUsage();
-          const linkToServerCpuSeconds = ofLinkToServer();
-          return {
-            generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6,
-            linkToServerCpuSeconds,
-            upstreamCpuSeconds: ofUpstreams(),
-            throttling: throttling.read(),
-            machine: ofMachine(),
-          };
-        },
-      });
-      sampler = sampling;
-      const unwatch =
-        within === undefined
-          ? undefined
-          : watchConsole(k6.files.console, (outcome) => {
-              onStep?.(
-                stepsIn(
-                  outcome,
-                  group.sides.map(({ variant }) => variant.name),
-                  within,
-                  round,
-                ),
-              );
-            });
-      const tail = new RecordTail(k6.files.record);
-      const ticker = setInterval(() => onLoad(tail.responsesPerSecond()), 500);
-      return () => {
-        clearInterval(ticker);
-        unwatch?.();
-        sampling.stop();
-      };
-    },
-  ).finally(() => {
+  const link =
+    network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
+  let k6: RunningK6 | undefined;
+  let unguard: (() => void) | undefined;
+  let sampler: UsageSampler | undefined;
+  let outcome: K6Outcome;
+  try {
+    interrupt.signal.throwIfAborted();
+    k6 = await startLoad(
+      context,
+      group,
+      stages,
+      { folder, loadPlan, output },
+      search === undefined,
+    );
+    unguard = k6.pid === undefined ? undefined : interrupt.guard(k6.pid);
+    sampler = sampleUsage(readersOf(context, stages, k6, throttling));
+    const stopReporting = reportProgress(context, group, attempt, k6);
+    try {
+      const peerDied = Promise.race(stages.map(({ died }) => died));
+      outcome = await waitForK6(k6, loadPlan, output !== null, interrupt, peerDied);
+    } finally {
+      stopReporting();
+    }
+  } finally {
+    sampler?.stop();
+    await k6?.stop(k6GraceMs);
+    unguard?.();
     letSleep?.();
-    return link?.stop();
-  });
-  // The link's end, or an interrupt, has ended the load as well, and was told above.
-  const failure = await link?.stop();
-  if (failure !== undefined) asRoundFailure(failure);
+    await link?.stop();
+  }
+  const linkFailure = await link?.stop();
+  if (linkFailure !== undefined) asRoundFailure(linkFailure);
   const ofLink =
     network === null || link === null
       ? null
       : { samples: link.samples, report: await linkReport(network) };
-  const used = await Promise.all(hosted.map((end) => end?.()));
+  const there = await Promise.all(hosted.map((end) => end?.()));
   return stages.map((_, side): Measurement => ({
-    results: outcomes.map(({ results }) => results[side] as LoadResult),
-    outcomes,
-    outputHung,
-    samples: withServer(sampler?.samplesOf(side) ?? [], used, side),
-    quotas,
+    ...outcome,
+    results: outcome.outcomes.map(({ results }) => results[side] as LoadResult),
+    samples: withServer(sampler?.samplesOf(side) ?? [], there, side),
+    quotas: throttling.quotas,
     recordFile: k6Files(folder).record,
     unsent: output === null,
     link: ofLink,
   }));
 }
 
-/** @throws RoundFailure when the link does not tell what went over it, or it was not all that its spec lets through */
+function planOf(
+  { plan }: RunContext,
+  group: Group,
+  stages: readonly Stage[],
+  { round, search }: Attempt,
+): LoadPlan {
+  const targets = stages.map(({ planned: { variant }, server, network }) => ({
+    url: server.origin + pageOf(plan.scenario, variant).path,
+    netns: network?.client.netns,
+    processes: isStarted(server) ? server.processes().map(Number) : undefined,
+  }));
+  const starts = search === undefined ? [] : searchStarts(namesOf(group), search);
+  return loadPlanFor(plan, group, round, targets, starts);
+}
+
+const namesOf = ({ sides }: Group): string[] => sides.map(({ variant }) => variant.name);
+
+/** Requests/s of a thread: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
+const mostWhereThreadsSleep = 10_000;
+
+/** Starts k6 here or on the generator hosts. */
+async function startLoad(
+  { plan: { cores }, tools, script, generators = [] }: RunContext,
+  { sides }: Group,
+  stages: readonly Stage[],
+  options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
+  ratesAreKnown: boolean,
+): Promise<RunningK6> {
+  if (generators.length > 0) return startK6There(generators, { ...options, script });
+  // k6 goes before the runner and the database on its cores, so that requests leave in time; not before a server or backend that may
+  // be on the same cores, and not if its threads never sleep.
+  const goesFirst =
+    ratesAreKnown &&
+    !sharesCores(cores) &&
+    sides.every(
+      ({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep,
+    ) &&
+    stages.every(
+      ({ server }) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0,
+    );
+  return startK6({
+    ...options,
+    binary: tools.k6,
+    script,
+    cpus: cores.generatorCpus,
+    before: stages[0]?.network?.client.enter,
+    goesFirst,
+  });
+}
+
+/** A server at an address. */
+const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
+
+function readersOf(
+  { plan: { cores } }: RunContext,
+  stages: readonly Stage[],
+  k6: RunningK6,
+  throttling: ThrottlingWatch,
+): Parameters<typeof sampleUsage>[0] {
+  const servers = stages.map(({ server }) => server);
+  const { network } = stages[0] as Stage;
+  const none = (): number => 0;
+  const ofK6 = k6.pid === undefined ? none : watchProcess(k6.pid);
+  const ofLink = network === null ? none : watchProcess(network.pid);
+  const ofLinkToServer =
+    network === null ? none : watchProcess(network.toServerThread, `/proc/${network.pid}/task`);
+  // Unknown on another host.
+  const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0)
+    ? () => null
+    : watchUpstreams(
+        servers.flatMap(({ upstreams }) => upstreams),
+        cores.serverCpus,
+      );
+  const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
+  return {
+    servers: servers.map((server) =>
+      isStarted(server)
+        ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) }
+        : notSampled,
+    ),
+    shared() {
+      const { user, system } = process.cpuUsage();
+      const linkToServerCpuSeconds = ofLinkToServer();
+      return {
+        generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6,
+        linkToServerCpuSeconds,
+        upstreamCpuSeconds: ofUpstreams(),
+        throttling: throttling.read(),
+        machine: ofMachine(),
+      };
+    },
+  };
+}
+
+const reportIntervalMs = 500;
+
+/** Reports the present rate and each step of a search, until the returned function is called. */
+function reportProgress(
+  { plan: { within } }: RunContext,
+  group: Group,
+  { round, onLoad, onStep }: Attempt,
+  { files }: RunningK6,
+): () => void {
+  const rate = followRate(files.record);
+  const phases = followPhases(files.console);
+  const reportSteps = (): void => {
+    if (within === undefined) return;
+    for (const outcome of phases()) onStep?.(stepsIn(outcome, namesOf(group), within, round));
+  };
+  const timer = setInterval(() => {
+    onLoad(rate());
+    reportSteps();
+  }, reportIntervalMs);
+  return () => {
+    clearInterval(timer);
+    reportSteps();
+  };
+}
+
+/** @throws RoundFailure without a report, or if the network's own devices dropped packets */
 async function linkReport(network: Network): Promise<LinkReport> {
   const report = await network.report().catch(asRoundFailure);
   const { deviceDrops } = report;
@@ -227,7 +270,10 @@ async function linkReport(network: Network): Promise<LinkReport> {
   );
 }
 
-/** Puts the engine's results and what was sampled within their windows together. @param othersAreKnown what else used the server's cores is no side of the group */
+/**
+ * Joins the engine's results with the samples within their windows.
+ * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
+ */
 export function phasesOf(
   { results, samples, link }: Measurement,
   { load, variant }: PlannedVariant,
@@ -242,26 +288,27 @@ export function phasesOf(
     interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
-  const isKnown = isStarted(server) || isHosted(server);
+  const isSampled = isStarted(server) || isHosted(server);
   return results.map(({ serverCpu = null, ...result }) => {
     const window = windowOf(result, load);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
+    const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);
     return {
       ...result,
       ...expectedOf(scenario, variant),
-      serverCpuSeconds: isKnown ? (serverCpu?.seconds ?? cpuSeconds) * shareOfTurns(result) : null,
-      serverRssBytes: isKnown ? rssBytes : null,
+      serverCpuSeconds: isSampled ? ofTurns : null,
+      serverRssBytes: isSampled ? rssBytes : null,
       idleCpuShare: serverCpu?.idleShare ?? null,
       generatorCpuSeconds: result.cpuSeconds,
       noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
-      // In a network there is one phase.
+      // A variant with a network has one phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),
     };
   });
 }
 
-/** Of all that the server answered in its turns, 0 to 1: those of ramps and drains have cost it as much. */
-function shareOfTurns(result: LoadResult): number {
+/** Share of the responses in its turns, ramps and drains included, that the figures count: each costs the same CPU time. */
+function countedShare(result: LoadResult): number {
   const all = result.turns?.responses ?? 0;
   return all === 0 ? 1 : responsesOf(result) / all;
 }

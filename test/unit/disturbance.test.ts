@@ -1,419 +1,263 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Clock } from '../../lib/machine/clock.ts';
-import {
-  bodiesDiffer,
-  clockStepIn,
-  gapIn,
-  otherBodiesIn,
-  standstillIn,
-  throttlingIn,
-} from '../../lib/runner/disturbance.ts';
+// Which rounds are dropped, and why.
+import { describe, expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
-import {
-  sampleUsage,
-  usageBetween,
-  type UsageReaders,
-  type UsageSampler,
-  type UsageWindow,
-} from '../../lib/runner/samples.ts';
+import { bodiesDiffer, requireSound, withCrash } from '../../lib/runner/disturbance.ts';
+import { Disturbance, RoundFailure } from '../../lib/runner/round-types.ts';
+import type { UsageSample } from '../../lib/runner/samples.ts';
 import { nginx } from '../../lib/scenario/index.ts';
+import type { LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
 
-/** Samples each 100 ms from `fromMs` on, without those of the gaps. */
+const nothing = { wallAheadMs: 0, throttling: { times: 0, ms: 0 }, stoppedPid: undefined };
+
+/** Samples each 100 ms in a range, without those within the gaps. */
 function every100(
-  fromMs: number,
-  toMs: number,
+  [fromMs, toMs]: readonly [number, number],
   ...gaps: readonly (readonly [number, number])[]
-): { atMs: number }[] {
-  const instants = Array.from({ length: (toMs - fromMs) / 100 + 1 }, (_, index) => ({
-    atMs: fromMs + 100 * index,
-  }));
-  return instants.filter(({ atMs }) => !gaps.some(([from, to]) => atMs > from && atMs < to));
+): UsageSample[] {
+  return Array.from({ length: (toMs - fromMs) / 100 + 1 }, (_, index) => fromMs + 100 * index)
+    .filter((atMs) => !gaps.some(([from, to]) => atMs > from && atMs < to))
+    .map((atMs) => ({ ...nothing, atMs }) as UsageSample);
 }
 
-const tenSeconds: UsageWindow = { fromMs: 1050, toMs: 11_050, idleBefore: false };
+interface Seen {
+  samples?: readonly UsageSample[];
+  link?: readonly { atMs: number }[];
+  /** Changes of a phase with a window from 1050 to 11050 ms. */
+  of?: Partial<Phase>;
+  warmupSeconds?: number;
+  told?: boolean;
+  alarms?: LogAlarms;
+}
 
-describe('a gap in the samples', () => {
-  test.each<[string, { atMs: number }[], UsageWindow, RegExp | undefined]>([
-    ['none', every100(0, 12_000), tenSeconds, undefined],
-    ['at the begin', every100(0, 12_000, [500, 2600]), tenSeconds, /for 2\.10 s of the load/],
-    ['at the end', every100(0, 14_000, [11_000, 13_100]), tenSeconds, /for 2\.10 s of the load/],
-    [
-      'within, shorter than tasks are looked up',
-      every100(0, 12_000, [3000, 5000]),
-      tenSeconds,
-      undefined,
-    ],
-    [
-      'within',
-      every100(0, 12_000, [3000, 5100]),
-      tenSeconds,
-      /^nothing was sampled for 2\.10 s of the load: bakeoff was stopped .* leave it running/,
-    ],
-    [
-      'over all of it',
-      every100(0, 40_000, [1000, 21_000]),
-      { ...tenSeconds, fromMs: 5000, toMs: 15_000 },
-      /for 20\.00 s/,
-    ],
-    ['before and after it', every100(0, 30_000, [0, 900], [11_100, 20_000]), tenSeconds, undefined],
-    [
-      'no sample before it',
-      every100(1100, 12_000),
-      tenSeconds,
-      /not sampled from its begin to its end/,
-    ],
-    [
-      'no sample after it',
-      every100(0, 11_000),
-      tenSeconds,
-      /not sampled from its begin to its end/,
-    ],
-    ['no sample', [], tenSeconds, /not sampled/],
-    [
-      'bounds that nobody told',
-      every100(0, 12_000),
-      { fromMs: NaN, toMs: NaN, idleBefore: false },
-      /not sampled/,
-    ],
-  ])('%s', (_, samples, window, message) => {
-    const found = gapIn(samples, window);
-    if (message === undefined) expect(found).toBeUndefined();
-    else expect(found).toMatch(message);
-  });
-});
-
-describe('a step of the wall clock', () => {
-  const at = (...aheadMs: number[]): { wallAheadMs: number }[] =>
-    aheadMs.map((wallAheadMs) => ({ wallAheadMs }));
-
-  test.each<[string, { wallAheadMs: number }[], RegExp | undefined]>([
-    ['none, but for what readings are apart', at(1e12, 1e12 + 49, 1e12 - 50), undefined],
-    [
-      'an hour back',
-      at(1e12, 1e12 - 3_600_000, 1e12 - 3_600_000),
-      /^the machine's clock was set back by 3600\.00 s during the load, or the machine was suspended: /,
-    ],
-    ['there and back again', at(1e12, 1e12 + 60, 1e12), /set forward by 60\.00 ms/],
-    ['no sample', [], undefined],
-  ])('%s', (_, samples, message) => {
-    const found = clockStepIn(samples);
-    if (message === undefined) expect(found).toBeUndefined();
-    else expect(found).toMatch(message);
-  });
-});
-
-describe('the sampler', () => {
-  beforeEach(() => {
-    vi.useFakeTimers({
-      toFake: [
-        'setTimeout',
-        'clearTimeout',
-        'setInterval',
-        'clearInterval',
-        'performance',
-        'hrtime',
-        'Date',
-      ],
-    });
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-
-  const wall = { stepMs: 0 };
-  const clock: Clock = {
-    monotonicMs: () => performance.now(),
-    wallMs: () => 1e12 + performance.now() + wall.stepMs,
+/** Throws as for a side named "a". */
+function check({
+  samples,
+  link,
+  of = {},
+  warmupSeconds = 1,
+  told = true,
+  alarms = {},
+}: Seen): void {
+  const one = phase({ requests: 1000, monotonicMs: [1050, 11_050], ...of });
+  const measurement = {
+    samples: samples ?? every100([0, 12_000]),
+    quotas: '/sys/fs/cgroup/cpu.max: 1.5 cores',
+    link: link === undefined ? null : { samples: link },
   };
-  /** A server that uses half a core. */
-  const readers: UsageReaders = {
-    clock,
-    servers: [
-      { usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }), stoppedPid: () => 7 },
-    ],
-    shared: () => ({
-      generatorCpuSeconds: 0,
-      linkToServerCpuSeconds: 0,
-      upstreamCpuSeconds: 0,
-      throttling: { times: 0, ms: 0 },
-      machine: { server: null, generator: null, loadAverage: 0, serverMhz: null },
-    }),
-  };
-  const started: UsageSampler[] = [];
-  const start = (changes: Partial<UsageReaders> = {}): UsageSampler => {
-    const sampler = sampleUsage({ ...readers, ...changes });
-    started.push(sampler);
-    return sampler;
-  };
-  afterEach(() => {
-    for (const one of started.splice(0)) one.stop();
-    wall.stepMs = 0;
-  });
-
-  test.each([3_600_000, -3_600_000])(
-    'keeps the CPU time within the window right while the wall clock is set by %i ms, and tells it',
-    (stepMs) => {
-      const sampler = start();
-      const beganMs = performance.now();
-      vi.advanceTimersByTime(5000);
-      wall.stepMs = stepMs;
-      vi.advanceTimersByTime(7000);
-      sampler.stop();
-      const window = { fromMs: beganMs + 1050, toMs: beganMs + 11_050, idleBefore: false };
-      expect(usageBetween(sampler.samplesOf(0), window).cpuSeconds).toBeCloseTo(5, 1);
-      expect(gapIn(sampler.samplesOf(0), window)).toBeUndefined();
-      expect(clockStepIn(sampler.samplesOf(0))).toContain('by 3600.00 s');
-    },
+  requireSound(
+    { variant: { name: 'a' }, load: { warmupSeconds } } as never,
+    measurement as never,
+    { all: [one], told: told ? [one] : [] },
+    { name: 'nginx' },
+    alarms,
   );
+}
 
-  test('takes a last sample when it is stopped', () => {
-    const sampler = start();
-    const beganMs = performance.now();
-    vi.advanceTimersByTime(250);
-    sampler.stop();
-    vi.advanceTimersByTime(1000);
-    expect(sampler.samplesOf(0).map((sample) => sample.atMs - beganMs)).toEqual([0, 100, 200, 250]);
-  });
+function expectFound(seen: Seen, message: RegExp | string | undefined): void {
+  if (message === undefined) {
+    check(seen);
+    return;
+  }
+  expect(() => check(seen)).toThrow(message);
+  expect(() => check(seen)).toThrow(Disturbance);
+}
 
-  test('looks for a stopped process while the server uses nothing, less often with two servers', () => {
-    let cpuSeconds = 1;
-    const other = {
-      usage: () => ({ cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }),
-      stoppedPid: () => undefined,
-    };
-    const sampler = start({
-      servers: [{ usage: () => ({ cpuSeconds, rssBytes: 1 }), stoppedPid: () => 7 }, other],
-    });
-    vi.advanceTimersByTime(200);
-    cpuSeconds = 2;
-    vi.advanceTimersByTime(200);
-    expect(sampler.samplesOf(0).map(({ stoppedPid }) => stoppedPid)).toEqual([
-      undefined,
-      7,
-      undefined,
-    ]);
-    expect(
-      sampler
-        .samplesOf(1)
-        .map((sample) => [
-          sample.cpuSeconds,
-          sample.serversCpuSeconds,
-          sample.rssBytes,
-          sample.stoppedPid,
-        ]),
-    ).toEqual([
-      [2, 3, 3, undefined],
-      [2, 3, 3, undefined],
-      [4, 6, 3, undefined],
-    ]);
-  });
+const notSampled = 'not sampled from its begin to its end';
+
+test.each<[string, UsageSample[], RegExp | string | undefined]>([
+  ['none', every100([0, 12_000]), undefined],
+  ['at the begin', every100([0, 12_000], [500, 2600]), 'for 2.10 s of the load'],
+  ['at the end', every100([0, 14_000], [11_000, 13_100]), 'for 2.10 s of the load'],
+  ['within, just tolerated', every100([0, 12_000], [3000, 5000]), undefined],
+  [
+    'within',
+    every100([0, 12_000], [3000, 5100]),
+    /^a: nothing was sampled for 2\.10 s of the load: bakeoff was stopped .* leave it running/,
+  ],
+  ['over all of it', every100([0, 40_000], [1000, 21_000]), 'for 20.00 s'],
+  ['before and after it', every100([0, 30_000], [0, 900], [11_100, 20_000]), undefined],
+  ['no sample before it', every100([1100, 12_000]), notSampled],
+  ['no sample after it', every100([0, 11_000]), notSampled],
+  ['no sample', [], notSampled],
+])('a gap in the samples: %s', (_, samples, message) => {
+  expectFound({ samples }, message);
+  if (message !== undefined) check({ samples, told: false });
 });
 
-test('memory of millions of samples is read', () => {
-  const samples = Array.from({ length: 200_000 }, (_, atMs) => ({
-    atMs,
-    cpuSeconds: 0,
-    rssBytes: atMs,
+test('a gap in the samples of a link matters after a warm-up only', () => {
+  const link = every100([0, 12_000], [3000, 5100]);
+  expectFound({ link }, 'for 2.10 s');
+  check({ link, warmupSeconds: 0 });
+});
+
+test.each<[string, number[], RegExp | string | undefined]>([
+  ['as far as readings are apart', [1e12, 1e12 + 49, 1e12 - 50], undefined],
+  [
+    'back by an hour',
+    [1e12, 1e12 - 3_600_000, 1e12 - 3_600_000],
+    /^a: the machine's clock was set back by 3600\.00 s during the load, or the machine was suspended: /,
+  ],
+  ['there and back again', [1e12, 1e12 + 60, 1e12], 'set forward by 60.00 ms'],
+])('a step of the wall clock: %s', (_, ahead, message) => {
+  const samples = every100([0, 12_000]).map((sample, index) => ({
+    ...sample,
+    wallAheadMs: ahead[Math.min(index, ahead.length - 1)] as number,
   }));
-  expect(usageBetween(samples, { fromMs: 0, toMs: 199_999, idleBefore: true }).rssBytes).toBe(
-    199_999,
-  );
+  expectFound({ samples }, message);
 });
 
-describe('a quota', () => {
+test.each<[string, [number, number], RegExp | string | undefined]>([
+  [
+    'within the window',
+    [1100, 2900],
+    'a CPU quota held the run back 2 times, for 32.00 ms, during the load (/sys/fs/cgroup/cpu.max: 1.5 cores): ' +
+      "take the quota away (cpu.max; docker run --cpus, a pod's limits.cpu)",
+  ],
+  ['before it', [2000, 3000], undefined],
+  ['after it', [100, 900], undefined],
+  ['for 1/1000 of it', [3000, 5000], undefined],
+  ['for more', [3000, 4980], 'held the run back 4 times, for 2.00 ms'],
+])('a quota that held the run back: %s', (_, monotonicMs, message) => {
   const samples = [
     [0, 3, 10],
     [1000, 3, 10],
     [2000, 5, 42],
     [3000, 5, 42],
-    [4000, 9, 100],
-  ].map(([atMs, times, ms]) => ({
-    atMs: atMs as number,
-    throttling: { times: times as number, ms: ms as number },
-  }));
-  const during = (fromMs: number, toMs: number): string | undefined =>
-    throttlingIn(samples, { fromMs, toMs, idleBefore: false }, '/sys/fs/cgroup/cpu.max: 1.5 cores');
-
-  test('that held the run back within the window is told with its file and what to do', () => {
-    expect(during(1100, 2900)).toBe(
-      'a CPU quota held the run back 2 times, for 32.00 ms, during the load (/sys/fs/cgroup/cpu.max: 1.5 cores): ' +
-        "take the quota away (cpu.max; docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses",
-    );
-  });
-
-  test('that did so for a thousandth of the window at most is not', () => {
-    const held = (ms: number): string | undefined =>
-      throttlingIn(
-        [
-          [0, 0, 0],
-          [10_000, 4, ms],
-        ].map(([atMs, times, sum]) => ({
-          atMs: atMs as number,
-          throttling: { times: times as number, ms: sum as number },
-        })),
-        { fromMs: 0, toMs: 10_000, idleBefore: false },
-        '',
-      );
-    expect(held(10)).toBeUndefined();
-    expect(held(10.1)).toContain('held the run back 4 times, for 10.10 ms');
-  });
-
-  test('that did so before or after it is not', () => {
-    expect([
-      during(100, 900),
-      during(2000, 3000),
-      throttlingIn([], { fromMs: 0, toMs: 1, idleBefore: true }, ''),
-    ]).toEqual([undefined, undefined, undefined]);
-  });
+    [5000, 9, 44],
+  ].map(([atMs, times, ms]) => ({ ...nothing, atMs, throttling: { times, ms } }) as UsageSample);
+  expectFound({ samples, of: { monotonicMs } }, message);
 });
 
 describe('a server that stood still', () => {
-  const window = { fromMs: 0, toMs: 10_000, idleBefore: false };
-  const samples = [
-    { atMs: 100, stoppedPid: undefined },
-    { atMs: 5000, stoppedPid: 4711 },
-    { atMs: 20_000, stoppedPid: 4712 },
+  const stopped = (atMs: number, stoppedPid: number): UsageSample[] => [
+    ...every100([0, 12_000]).map((one) => (one.atMs === atMs ? { ...one, stoppedPid } : one)),
   ];
-  const stood = (
-    longestGapMs: number,
-    p99: number,
-    seen = samples,
-    alarm?: string,
-    firstByteP50 = 1,
-  ): string | undefined => {
-    const one = phase({ requests: 1000, longestGapMs });
-    return standstillIn(
-      {
-        ...one,
-        latencyMs: { ...one.latencyMs, p99 },
-        firstByteMs: { ...one.firstByteMs, p50: firstByteP50 },
-      },
-      seen,
-      window,
-      'nginx',
-      alarm,
-    );
-  };
+  /** A phase with that gap, p99 of the latency and p50 of the first byte, in milliseconds. */
+  const gap = (longestGapMs: number, p99 = 1, firstByte = 1): Partial<Phase> => ({
+    longestGapMs,
+    latencyMs: { ...noLatency, p99 },
+    firstByteMs: { ...noLatency, p50: firstByte },
+  });
 
   test.each([
-    [1250, 1, false],
-    [1251, 1, true],
-    [4999, 500, false],
-    [5001, 500, true],
-    [5, 0, false],
-  ])('gap %i ms, p99 %i ms: %s', (gapMs, p99, tells) => {
-    expect(stood(gapMs, p99) !== undefined).toBe(tells);
+    [1250, 1, 1, false],
+    [1251, 1, 1, true],
+    [4999, 500, 1, false],
+    [5001, 500, 1, true],
+    [5, 0, 1, false],
+    [3200, 2, 320, false],
+    [3200, 2, 319, true],
+  ])('for %i ms, with p99 %i ms and first bytes after %i ms: %s', (gapMs, p99, first, isFound) => {
+    expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stood still' : undefined);
   });
 
-  test('is named, with why where that is known', () => {
-    expect(stood(3200, 2)).toBe(
-      'nginx stood still: no response came for 3.20 s while requests were under way; its process 4711 was stopped (state T): have it go on (kill -CONT 4711), and leave it without a debugger',
+  test('is reported with the reason, if it is known', () => {
+    expectFound(
+      { of: gap(3200), samples: stopped(5000, 4711) },
+      'a: nginx stood still: no response came for 3.20 s while requests were under way; its process 4711 was stopped (state T): have it go on (kill -CONT 4711)',
     );
-    expect(stood(3200, 2, [], '[alert] x')).toContain('; its log says: [alert] x');
-    expect(stood(3200, 2, samples.slice(2))).toContain('why is not known');
+    expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
+    expectFound({ of: gap(3200), samples: stopped(11_900, 4712) }, 'why is not known');
   });
 
-  test('in a window of its own that is shorter, and over without an answer', () => {
-    const short = (longestGapMs: number, changes: Partial<Phase> = {}): string | undefined =>
-      standstillIn(
-        { ...phase({ requests: 0, latencyMs: noLatency, seconds: 0.2, longestGapMs }), ...changes },
-        [],
-        window,
-        'nginx',
-        undefined,
-      );
-    expect(short(190)).toMatch(
-      /^nginx stood still: no response came for 190\.00 ms of its 200\.00 ms while requests were under way; /,
+  test.each<[number, number, Partial<Phase>, string | undefined]>([
+    [190, 0.2, {}, 'nginx stood still: no response came for 190.00 ms of its 200.00 ms while'],
+    [100, 0.2, {}, undefined],
+    [190, 0.2, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } }, undefined],
+    [190, 0.2, { errors: { ...phase({ requests: 0 }).errors, total: 1 } }, undefined],
+    [1200, 10, {}, undefined],
+    [1300, 10, {}, 'for 1.30 s of its 10.00 s while'],
+  ])('without an answer: %i ms of %f s', (longestGapMs, seconds, changes, message) => {
+    const none = phase({ requests: 0, latencyMs: noLatency });
+    const { responses, errors, latencyMs } = none;
+    expectFound(
+      { of: { responses, errors, latencyMs, seconds, longestGapMs, ...changes } },
+      message,
     );
-    expect(short(100)).toBeUndefined();
-    expect(short(190, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } })).toBeUndefined();
-    expect(short(190, { errors: { ...phase({ requests: 0 }).errors, total: 1 } })).toBeUndefined();
-    expect(short(1200, { seconds: 10 })).toBeUndefined();
-    expect(short(1300, { seconds: 10 })).toContain('for 1.30 s of its 10.00 s while');
   });
 
-  test('is not named where connections themselves take as long, as a thousand handshakes at once', () => {
-    expect(stood(3200, 2, samples, undefined, 320)).toBeUndefined();
-    expect(stood(3200, 2, samples, undefined, 319)).toBeDefined();
-  });
-
-  test('is not named where the network lost packets, which TCP sends again after a second and more', () => {
-    const link = { retransmits: { client: 0, server: 1 } };
-    const made = phase({ requests: 10, longestGapMs: 3000, network: link as never });
-    const one = { ...made, firstByteMs: { ...made.firstByteMs, p50: 1 } };
-    expect(standstillIn(one, [], window, 'nginx', undefined)).toBeUndefined();
-    link.retransmits.server = 0;
-    expect(standstillIn(one, [], window, 'nginx', undefined)).toContain('3.00 s');
+  test('is not reported if the network lost packets, which TCP sends again after a second and more', () => {
+    const lost = (server: number): Partial<Phase> => ({
+      ...gap(3000),
+      network: { retransmits: { client: 0, server } } as Phase['network'],
+    });
+    check({ of: lost(1) });
+    expectFound({ of: lost(0) }, '3.00 s');
   });
 });
 
-describe('bodies', () => {
-  const answered = (responses: Record<string, number>, body: number): number | undefined => {
-    const one = phase({ requests: 1000 });
-    return otherBodiesIn(
-      {
-        responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, ...responses },
-        bytes: { ...one.bytes, body },
-        inFlight: 0,
-      },
-      { bytes: 612 },
-    );
-  };
+test('a crash in the log is a failure of the server, whatever else happened', () => {
+  const crashed = (): void => check({ samples: [], alarms: { crash: 'worker 7 exited' } });
+  expect(crashed).toThrow('a: nginx crashed under load, as its log says: worker 7 exited');
+  expect(crashed).not.toThrow(Disturbance);
+  const error = new RoundFailure('nginx ended');
+  expect(withCrash(error, [{}, { crash: 'signal 11' }]).message).toBe(
+    'nginx ended; its log says: signal 11',
+  );
+  expect(withCrash(error, [{}, { crash: 'ended' }])).toBe(error);
+});
 
-  test.each<[string, Record<string, number>, number, number | undefined]>([
+describe('bodies of another length', () => {
+  const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
+  const differ = (
+    of: Partial<Phase>,
+    body: number,
+    answer: { bytes: number; sdBytes?: number } = { bytes: 612 },
+  ): boolean => {
+    const one = phase({ requests: 1000 });
+    const changed = { ...one, ...of, bytes: { ...one.bytes, body } };
+    return bodiesDiffer({ variant: shipped }, [changed], answer);
+  };
+  const responses = (of: Partial<Phase['responses']>): Partial<Phase> => ({
+    responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, ...of },
+  });
+
+  test.each<[string, Partial<Phase['responses']>, number, string | undefined]>([
     ['of the page', { '2xx': 1000 }, 612_000, undefined],
-    ['one shorter by a byte', { '2xx': 1000 }, 611_999, 611.999],
-    ['longer ones', { '2xx': 2 }, 2000, 1000],
+    ['one shorter by a byte', { '2xx': 1000 }, 611_990, '611.99 B on average'],
+    ['longer ones', { '2xx': 2 }, 2000, 'B on average, and the page has 612 B'],
     ['of failures among them', { '2xx': 999, '5xx': 1 }, 5, undefined],
     ['none', {}, 0, undefined],
     ['not modified', { '3xx': 10 }, 0, undefined],
-  ])('%s', (_, responses, body, meanBytes) => {
-    expect(answered(responses, body)).toBe(meanBytes);
+  ])('%s', (_, of, body, message) => {
+    if (message === undefined) expect(differ(responses(of), body)).toBe(false);
+    else expect(() => differ(responses(of), body)).toThrow(message);
   });
 
-  test('of a page without any, as it answers to HEAD', () => {
-    const one = phase({ requests: 10 });
-    expect(
-      otherBodiesIn({ ...one, bytes: { ...one.bytes, body: 0 } }, { bytes: 0 }),
-    ).toBeUndefined();
+  test('a page without a body, as for HEAD', () => {
+    expect(differ({}, 0, { bytes: 0 })).toBe(false);
+  });
+
+  // Five times 30 × √1000 are 4,743.
+  test.each([
+    [614_999, 0, false],
+    [618_000, 0, true],
+    [611_000, 0, false],
+    [600_000, 0, true],
+    [600_000, 60, false],
+  ])('of several pages: %i bytes, %i in flight', (body, inFlight, isFound) => {
+    const found = (): boolean =>
+      differ({ ...responses({ '2xx': 1000 }), inFlight }, body, { bytes: 612.5, sdBytes: 30 });
+    if (isFound) expect(found).toThrow(RoundFailure);
+    else expect(found()).toBe(false);
   });
 
   test.each([
-    [614_999, 0, undefined],
-    [618_000, 0, 618],
-    [611_000, 0, undefined],
-    [600_000, 0, 600],
-    [600_000, 60, undefined],
-  ])('of several pages: %i bytes, %i in flight', (body, inFlight, meanBytes) => {
-    const one = phase({ requests: 1000, responses: { '2xx': 1000, '3xx': 0, '4xx': 0, '5xx': 0 } });
-    // Five times 30 × √1000 are 4,743.
-    expect(
-      otherBodiesIn(
-        { ...one, inFlight, bytes: { ...one.bytes, body } },
-        { bytes: 612.5, sdBytes: 30 },
-      ),
-    ).toBe(meanBytes);
-  });
-
-  test("of a config of one's own differ where they do in any phase by more than a percent", () => {
-    const variant = {
+    [[600], false],
+    [[605], false],
+    [[607], true],
+    [[605, 607], true],
+    [[600, 594, 500], true],
+  ])("of a user's own config: %j bytes instead of 600", (lengths, isFound) => {
+    const own = {
       name: 'mine',
-      server: { name: 'address' as const, origin: 'http://127.0.0.1:1' },
+      server: { name: 'address', origin: 'http://127.0.0.1:1' } as const,
     };
-    const phases = (...lengths: number[]): Phase[] =>
-      lengths.map((length) => {
-        const one = phase({ requests: 1000 });
-        return { ...one, bytes: { ...one.bytes, body: 1000 * length } };
-      });
-    expect(
-      [[600], [605], [607], [605, 607], [600, 594, 500]].map((lengths) =>
-        bodiesDiffer({ variant }, phases(...lengths), { bytes: 600 }),
-      ),
-    ).toEqual([false, false, true, true, true]);
-    const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
-    expect(() => bodiesDiffer({ variant: shipped }, phases(600, 605), { bytes: 600 })).toThrow(
-      'shipped: bodies had 605.00 B on average, and the page has 600 B: it changed during the load',
-    );
+    const phases = lengths.map((length) => {
+      const one = phase({ requests: 1000 });
+      return { ...one, bytes: { ...one.bytes, body: 1000 * length } };
+    });
+    expect(bodiesDiffer({ variant: own }, phases, { bytes: 600 })).toBe(isFound);
   });
 });

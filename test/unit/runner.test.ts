@@ -24,13 +24,19 @@ import {
 } from '../../lib/runner/plan.ts';
 import { goDuration, loadOptions, loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
 import { makePlan, runName, serversOf, type PlanOptions } from '../../lib/runner/make-plan.ts';
-import { readPhases, RecordTail, compileScript, startK6 } from '../../lib/runner/k6.ts';
+import {
+  readPhases,
+  followPhases,
+  followRate,
+  compileScript,
+  startK6,
+} from '../../lib/runner/k6.ts';
 import {
   checkResultsFolder,
   createRunFolder,
   folderError,
 } from '../../lib/runner/results-folder.ts';
-import { usageBetween } from '../../lib/runner/samples.ts';
+import { phaseLinePrefix } from '../../lib/k6/load-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { address, command, defineScenario } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';
@@ -564,51 +570,6 @@ test.each([
   expect(goDuration(seconds)).toBe(text);
 });
 
-describe('usageBetween', () => {
-  const samples = [
-    { atMs: 1000, cpuSeconds: 0, rssBytes: 10 },
-    { atMs: 1100, cpuSeconds: 0.05, rssBytes: 30 },
-    { atMs: 1200, cpuSeconds: 0.15, rssBytes: 20 },
-    { atMs: 1300, cpuSeconds: 0.15, rssBytes: 90 },
-  ];
-
-  test.each([
-    [1000, 1300, 0.15],
-    [1100, 1200, 0.1],
-    [1050, 1150, 0.125],
-    [1100, 1250, 0.1],
-    [0, 1050, 0.05],
-    [1250, 9999, 0],
-    [5, 6, 0],
-  ])('after a warm-up from %i to %i is %f s', (fromMs, toMs, expected) => {
-    expect(usageBetween(samples, { fromMs, toMs, idleBefore: false }).cpuSeconds).toBeCloseTo(
-      expected,
-      12,
-    );
-  });
-
-  test.each([
-    [1000, 1300, 0.15],
-    [1050, 1060, 0.05],
-    [1110, 1190, 0.1],
-    [1050, 1250, 0.15],
-    [0, 50, 0],
-    [1250, 9999, 0],
-  ])('with idleness around it from %i to %i is %f s', (fromMs, toMs, expected) => {
-    expect(usageBetween(samples, { fromMs, toMs, idleBefore: true }).cpuSeconds).toBeCloseTo(
-      expected,
-      12,
-    );
-  });
-
-  test('takes the most memory of the window', () => {
-    expect(usageBetween(samples, { fromMs: 1000, toMs: 1200, idleBefore: false }).rssBytes).toBe(
-      30,
-    );
-    expect(usageBetween(samples, { fromMs: 1110, toMs: 1120, idleBefore: true }).rssBytes).toBe(90);
-  });
-});
-
 describe('what k6 writes', () => {
   const point = (metric: string, value: number) =>
     `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
@@ -667,13 +628,13 @@ describe('what k6 writes', () => {
 
   test('is followed while it grows, half lines included', () => {
     const file = join(folder, 'record.ndjson');
-    const tail = new RecordTail(file);
-    expect(tail.responsesPerSecond()).toBeNull();
+    const rate = followRate(file);
+    expect(rate()).toBeNull();
     writeFileSync(
       file,
       '{"metric":"loadgen_seconds","type":"Metric","data":{"name":"loadgen_seconds"}}\n',
     );
-    expect(tail.responsesPerSecond()).toBeNull();
+    expect(rate()).toBeNull();
     const second = (seconds: number, ...responses: number[]): string =>
       point('loadgen_seconds', seconds) +
       point('loadgen_requests', 99_999) +
@@ -681,13 +642,13 @@ describe('what k6 writes', () => {
       point('loadgen_bytes', 7);
     const last = point('loadgen_connections', 10);
     appendFileSync(file, second(1, 1) + last + second(0.5, 617, 3) + last.slice(0, 40));
-    expect(tail.responsesPerSecond()).toBe(1);
+    expect(rate()).toBe(1);
     appendFileSync(file, last.slice(40) + point('loadgen_latency_ms', 9).repeat(5000));
-    expect(tail.responsesPerSecond()).toBe(1240);
+    expect(rate()).toBe(1240);
     appendFileSync(file, second(1e-9, 1) + last);
-    expect(tail.responsesPerSecond()).toBe(1240);
+    expect(rate()).toBe(1240);
     appendFileSync(file, second(1) + last);
-    expect(tail.responsesPerSecond()).toBe(0);
+    expect(rate()).toBe(0);
   });
 
   test('of the script: the lines of phases among others', () => {
@@ -704,6 +665,19 @@ describe('what k6 writes', () => {
     appendFileSync(file, 'bakeoff-load-over\n');
     expect(readPhases(file)).toEqual({ phases, over: true });
     expect(readPhases(join(folder, 'none'))).toEqual({ phases: [], over: false });
+  });
+
+  test('of the script: each phase once, and no half lines', () => {
+    const file = join(folder, 'phases.log');
+    const phases = followPhases(file);
+    expect(phases()).toEqual([]);
+    writeFileSync(file, `${phaseLinePrefix}{"results":`);
+    expect(phases()).toEqual([]);
+    appendFileSync(file, '[]}\n');
+    expect(phases()).toEqual([{ results: [] }]);
+    // A full disk cuts a line.
+    appendFileSync(file, `${phaseLinePrefix}{"res\n${phaseLinePrefix}{"results":[2]}\n`);
+    expect(phases()).toEqual([{ results: [2] }]);
   });
 });
 

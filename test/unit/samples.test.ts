@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   interruptsApart,
   watchMachine,
@@ -11,9 +11,13 @@ import {
 import { watchProcess } from '../../lib/servers/usage.ts';
 import {
   noiseBetween,
-  type NoiseCores,
+  sampleUsage,
+  usageBetween,
   withServer,
+  type NoiseCores,
+  type UsageReaders,
   type UsageSample,
+  type UsageSampler,
 } from '../../lib/runner/samples.ts';
 import type { SampleThere } from '../../lib/hosts/messages.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -346,5 +350,123 @@ describe('noiseBetween', () => {
     expect(noiseBetween(samples({}, { generator: null }), window, apart)).toBeNull();
     expect(noiseBetween(samples({ server: { idle: 0 } }), window, apart)).toBeNull();
     expect(noiseBetween(samples({}), { fromMs: 1000, toMs: 1000 }, apart)).toBeNull();
+  });
+});
+
+describe('usageBetween', () => {
+  const samples = [
+    { atMs: 1000, cpuSeconds: 0, rssBytes: 10 },
+    { atMs: 1100, cpuSeconds: 0.05, rssBytes: 30 },
+    { atMs: 1200, cpuSeconds: 0.15, rssBytes: 20 },
+    { atMs: 1300, cpuSeconds: 0.15, rssBytes: 90 },
+  ];
+
+  test.each([
+    ['after a warm-up', false, 1000, 1300, 0.15],
+    ['after a warm-up', false, 1100, 1200, 0.1],
+    ['after a warm-up', false, 1050, 1150, 0.125],
+    ['after a warm-up', false, 1100, 1250, 0.1],
+    ['after a warm-up', false, 0, 1050, 0.05],
+    ['after a warm-up', false, 1250, 9999, 0],
+    ['after a warm-up', false, 5, 6, 0],
+    ['without one', true, 1000, 1300, 0.15],
+    ['without one', true, 1050, 1060, 0.05],
+    ['without one', true, 1110, 1190, 0.1],
+    ['without one', true, 1050, 1250, 0.15],
+    ['without one', true, 0, 50, 0],
+    ['without one', true, 1250, 9999, 0],
+  ])('%s (%s) from %i to %i ms is %f s', (_, idleBefore, fromMs, toMs, expected) => {
+    const { cpuSeconds } = usageBetween(samples, { fromMs, toMs, idleBefore });
+    expect(cpuSeconds).toBeCloseTo(expected, 12);
+  });
+
+  test('takes the most memory of the window, of millions of samples too', () => {
+    const most = (fromMs: number, toMs: number): number =>
+      usageBetween(samples, { fromMs, toMs, idleBefore: false }).rssBytes;
+    expect([most(1000, 1200), most(1110, 1120)]).toEqual([30, 90]);
+    const many = Array.from({ length: 200_000 }, (_, atMs) => ({
+      atMs,
+      cpuSeconds: 0,
+      rssBytes: atMs,
+    }));
+    const all = { fromMs: 0, toMs: 199_999, idleBefore: true };
+    expect(usageBetween(many, all).rssBytes).toBe(199_999);
+  });
+});
+
+describe('the sampler', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance', 'hrtime', 'Date'] });
+  });
+  afterEach(() => {
+    for (const one of started.splice(0)) one.stop();
+    vi.useRealTimers();
+  });
+
+  const started: UsageSampler[] = [];
+  const start = (...servers: UsageReaders['servers'][number][]): UsageSampler => {
+    const shared = {
+      generatorCpuSeconds: 0,
+      linkToServerCpuSeconds: 0,
+      upstreamCpuSeconds: 0,
+      throttling: { times: 0, ms: 0 },
+      machine: { server: null, generator: null, loadAverage: 0, serverMhz: null },
+    };
+    const sampler = sampleUsage({ servers, shared: () => shared });
+    started.push(sampler);
+    return sampler;
+  };
+  const halfACore = {
+    usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }),
+    stoppedPid: () => 7,
+  };
+
+  test.each([3_600_000, -3_600_000])(
+    'keeps the CPU time right while the wall clock is set by %i ms, and records the step',
+    (stepMs) => {
+      const sampler = start(halfACore);
+      vi.advanceTimersByTime(5000);
+      vi.setSystemTime(Date.now() + stepMs);
+      vi.advanceTimersByTime(7000);
+      sampler.stop();
+      const samples = sampler.samplesOf(0);
+      const [first, last] = [samples[0] as UsageSample, samples.at(-1) as UsageSample];
+      expect(last.wallAheadMs - first.wallAheadMs).toBeCloseTo(stepMs, -1);
+      const window = { fromMs: first.atMs + 1050, toMs: first.atMs + 11_050, idleBefore: false };
+      expect(usageBetween(samples, window).cpuSeconds).toBeCloseTo(5, 1);
+    },
+  );
+
+  test('takes a last sample when it is stopped', () => {
+    const sampler = start(halfACore);
+    vi.advanceTimersByTime(250);
+    sampler.stop();
+    vi.advanceTimersByTime(1000);
+    const [first, ...more] = sampler.samplesOf(0).map(({ atMs }) => Math.round(atMs));
+    expect(more.map((atMs) => atMs - (first as number))).toEqual([100, 200, 250]);
+  });
+
+  test('looks for a stopped process while the server uses nothing, less often with two servers', () => {
+    let cpuSeconds = 1;
+    const sampler = start(
+      { usage: () => ({ cpuSeconds, rssBytes: 1 }), stoppedPid: () => 7 },
+      {
+        usage: () => ({ cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }),
+        stoppedPid: () => undefined,
+      },
+    );
+    vi.advanceTimersByTime(200);
+    cpuSeconds = 2;
+    vi.advanceTimersByTime(200);
+    expect(sampler.samplesOf(0)).toMatchObject([
+      { stoppedPid: undefined },
+      { stoppedPid: 7 },
+      { stoppedPid: undefined },
+    ]);
+    expect(sampler.samplesOf(1)).toMatchObject([
+      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3, stoppedPid: undefined },
+      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3, stoppedPid: undefined },
+      { cpuSeconds: 4, serversCpuSeconds: 6, rssBytes: 3, stoppedPid: undefined },
+    ]);
   });
 });
