@@ -1,5 +1,4 @@
-// What a value from outside has to be: the words of valibot's schemas, and what is wrong with a value in one line. A schema
-// is tied to the interface that people read by `exactly`, so that the two cannot drift apart.
+// Checks of values from outside, by valibot: field types with their messages, and the first problem of a value in one line.
 import * as v from 'valibot';
 import { enumeration } from './format.ts';
 import { offer } from './nearest.ts';
@@ -12,19 +11,6 @@ export type Form<T> = v.GenericSchema<unknown, T>;
 export type ObjectForm = <E extends v.ObjectEntries>(
   fields: E,
 ) => Form<v.InferOutput<v.ObjectSchema<E, undefined>>>;
-
-/** T without what no value shows: `readonly`, and that a field may be undefined where it may be absent. */
-type Plain<T> = { -readonly [K in keyof T]: Plain<Exclude<T[K], undefined>> };
-type Same<A, B> =
-  (<T>() => T extends Plain<A> ? 1 : 2) extends <T>() => T extends Plain<B> ? 1 : 2 ? true : false;
-
-/** `exactly<T>()(form)` is the form; it does not compile where that gives another type than T, or one with other fields. */
-export const exactly =
-  <T>() =>
-  <S extends v.GenericSchema>(
-    form: S & (Same<v.InferOutput<S>, T> extends true ? unknown : never),
-  ): Form<T> =>
-    form as unknown as Form<T>;
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

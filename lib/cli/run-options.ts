@@ -7,7 +7,7 @@ import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import { unknownWord } from '../nearest.ts';
 import type { Within } from '../scenario/model.ts';
-import { longestLatencyMs, mostRounds } from '../scenario/schema.ts';
+import { longestLatencyMs, mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/client.ts';
 import { readFailIf } from './fail-if.ts';

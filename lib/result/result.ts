@@ -29,7 +29,7 @@ import {
   protocol,
   publishedForm,
   withinForm,
-} from '../scenario/schema.ts';
+} from '../scenario/model.ts';
 
 const schema = 1;
 

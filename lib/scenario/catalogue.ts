@@ -1,80 +1,79 @@
-// Finds scenarios and their variants by the words a person types.
+// Loads scenario files, and finds scenarios and variants by name.
 import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type BuildFailure, type Plugin } from 'esbuild';
+import { nodeModules } from '../../bin/bundle.mjs';
 import { messageOf, UserError } from '../errors.ts';
+import { inTemporaryFolder } from '../files.ts';
 import { isObject } from '../form.ts';
+import { unknownWord } from '../nearest.ts';
+import { byName, present } from '../present.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Scenario, ServerSpec, Variant } from './model.ts';
-import { unknownWord } from '../nearest.ts';
-import { isPath, isRunnable, isConfigured } from './variants.ts';
-import { byName, present } from '../present.ts';
-import { nodeModules } from '../../bin/bundle.mjs';
-import { inTemporaryFolder } from '../files.ts';
+import { isConfigured, isPath, isRunnable } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
+const shippedFile = (name: string): string => path.join(scenariosFolder, `${name}.ts`);
 
-/** All scenarios that are shipped, in the order of their names. */
+/** All shipped scenarios, by name. */
 export async function loadScenarios(): Promise<Scenario[]> {
   return loadScenarioFiles((await shippedNames()).map(shippedFile));
 }
 
 async function shippedNames(): Promise<string[]> {
-  return (await readdir(scenariosFolder))
+  const files = await readdir(scenariosFolder);
+  return files
     .filter((file) => file.endsWith('.ts'))
     .map((file) => path.basename(file, '.ts'))
     .sort();
 }
 
-const shippedFile = (name: string): string => path.join(scenariosFolder, `${name}.ts`);
-
-/** The scenario of that name, or file (with a / or a script's ending). Throws UserError: exit code 2 if there is none, 1 for a bad one. */
+/** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
 export async function findScenario(name: string): Promise<Scenario> {
-  const isOwn = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
-  const file = isOwn ? fromCallersFolder(name) : shippedFile(name);
+  const isFile = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
+  const file = isFile ? fromCallersFolder(name) : shippedFile(name);
   if (!existsSync(file))
-    throw isOwn
+    throw isFile
       ? new UserError(`there is no scenario file ${file}`, 2)
       : unknownWord('scenario', name, await shippedNames());
   return (await loadScenarioFiles([file]))[0] as Scenario;
 }
 
 /**
- * The variants named, in the scenario's order; without names, all but those `onRequest`.
- * @throws UserError (exit code 2) for names that are empty, given twice or unknown, and when none of them can be run
+ * The named variants, in the scenario's order; without names, all but those `onRequest`.
+ * @throws UserError (exit code 2) for names that are empty, repeated or unknown, and if none of them can be run
  */
 export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
   if (names === undefined) return scenario.variants.filter((variant) => variant.onRequest !== true);
   const known = scenario.variants.map((variant) => variant.name);
   const wanted = names.map((name) => name.trim());
-  if (wanted.length === 0 || wanted.includes('')) {
+  if (wanted.length === 0 || wanted.includes(''))
     throw new UserError(
       `--variants wants names with commas between them, of ${known.join(', ')}`,
       2,
     );
-  }
   for (const name of wanted) {
     if (!known.includes(name)) throw unknownWord(`variant of ${scenario.name}`, name, known);
     if (wanted.indexOf(name) !== wanted.lastIndexOf(name))
       throw new UserError(`--variants names ${name} twice`, 2);
   }
   const found = scenario.variants.filter((variant) => wanted.includes(variant.name));
-  if (!found.some(isRunnable)) {
+  if (!found.some(isRunnable))
     throw new UserError(
       `--variants ${wanted.join(',')}: published only, so there is nothing to run; name another one too`,
       2,
     );
-  }
   return found;
 }
 
 async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> {
   let file = files[0];
   try {
-    return (await loadModules(files)).map((module, index) => {
+    const modules = await loadModules(files);
+    return modules.map((module, index) => {
       file = files[index];
       return scenarioOf(module, path.dirname(file as string));
     });
@@ -95,25 +94,68 @@ function scenarioOf(module: unknown, folder: string): Scenario {
   );
 }
 
-// Files of a person's own that a scenario names. As in an import, what begins with ./ or ../ is meant from the scenario's
-// file, and a bare name is one that is shipped.
+/** Compiles and imports the files, TypeScript or not. @throws Error with one line if one cannot be compiled, or as the module throws it */
+async function loadModules(files: readonly string[]): Promise<unknown[]> {
+  return inTemporaryFolder('bakeoff-scenario-', async (folder) => {
+    const options = nodeModules(folder);
+    const entryPoints = files.map((file, index) => ({ in: file, out: String(index) }));
+    await build({ ...options, entryPoints, plugins: [packages, ...options.plugins] }).catch(
+      ({ errors: [first] }: BuildFailure) => {
+        if (first === undefined) throw new Error('it cannot be compiled');
+        const line = first.location === null ? '' : ` (line ${first.location.line})`;
+        throw new Error(`${first.text}${line}`);
+      },
+    );
+    const compiled = files.map((_, index) => path.join(folder, `${index}.mjs`));
+    return Promise.all(
+      compiled.map((file) => import(pathToFileURL(file).href) as Promise<unknown>),
+    );
+  });
+}
 
-/** The scenario with absolute paths, from its file's absolute `folder`. Throws Error for a file that is not there. */
-export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
+/** Marks an import that the plugin below has asked esbuild to resolve. */
+const resolved = Symbol('resolved');
+
+/** Resolves `server-bakeoff` to this checkout, and other packages to those of the scenario's own project. */
+const packages: Plugin = {
+  name: 'packages',
+  setup(builder) {
+    builder.onResolve({ filter: /^server-bakeoff$/ }, () => ({
+      path: path.join(projectRoot, 'lib/index.ts'),
+    }));
+    builder.onResolve({ filter: /^[^./]/ }, async ({ path: name, pluginData, ...from }) => {
+      if (pluginData === resolved || from.kind === 'entry-point') return undefined;
+      const { kind, importer, resolveDir } = from;
+      const found = await builder.resolve(name, {
+        kind,
+        importer,
+        resolveDir,
+        pluginData: resolved,
+      });
+      if (found.external || !/\/node_modules\//.test(found.path)) return found;
+      return {
+        path: kind === 'require-call' ? found.path : pathToFileURL(found.path).href,
+        external: true,
+      };
+    });
+  },
+};
+
+type Parts = Pick<Variant, 'page' | 'network'>;
+
+/** The scenario with absolute paths. As in an import, ./ is relative to the scenario's `folder`. @throws Error for a missing file */
+function withOwnFiles(scenario: Scenario, folder: string): Scenario {
   const own = (name: string, kind: 'file' | 'folder', what: string): string =>
-    isPath(name) ? found(folder, name, kind, what) : name;
-  const filesFrom = (names: readonly string[], what: string): string[] =>
+    isPath(name) ? existing(folder, name, kind, what) : name;
+  const ownFiles = (names: readonly string[], what: string): string[] =>
     names.map((name) => own(name, 'file', what));
-  const serverFrom = (server: ServerSpec, where: string): ServerSpec => {
-    if (isConfigured(server))
-      return { ...server, config: filesFrom(server.config, `${where}${server.name} config`) };
-    if (server.name === 'address' || server.folder === undefined) return server;
-    return { ...server, folder: found(folder, server.folder, 'folder', `${where}command folder`) };
+  const server = (spec: ServerSpec, where: string): ServerSpec => {
+    if (isConfigured(spec))
+      return { ...spec, config: ownFiles(spec.config, `${where}${spec.name} config`) };
+    if (spec.name === 'address' || spec.folder === undefined) return spec;
+    return { ...spec, folder: existing(folder, spec.folder, 'folder', `${where}command folder`) };
   };
-  const partsFrom = (
-    { page, network }: Pick<Variant, 'page' | 'network'>,
-    where: string,
-  ): Pick<Variant, 'page' | 'network'> =>
+  const parts = ({ page, network }: Parts, where: string): Parts =>
     present({
       page: page && {
         ...page,
@@ -124,82 +166,26 @@ export function withOwnFiles(scenario: Scenario, folder: string): Scenario {
       network: network && {
         ...network,
         ...byName(['serverSettings', 'clientSettings'], (side) =>
-          filesFrom(network[side], `${where}network: ${side}`),
+          ownFiles(network[side], `${where}network: ${side}`),
         ),
       },
     });
-  const variantFrom = (variant: Variant): Variant => {
+  const variants = scenario.variants.map((variant): Variant => {
     const where = `variant "${variant.name}": `;
     return {
       ...variant,
-      server:
-        typeof variant.server === 'string' ? variant.server : serverFrom(variant.server, where),
-      ...partsFrom(variant, where),
+      server: isRunnable(variant) ? server(variant.server, where) : variant.server,
+      ...parts(variant, where),
     };
-  };
-  return { ...scenario, ...partsFrom(scenario, ''), variants: scenario.variants.map(variantFrom) };
+  });
+  return { ...scenario, ...parts(scenario, ''), variants };
 }
 
-function found(folder: string, name: string, kind: 'file' | 'folder', what: string): string {
+function existing(folder: string, name: string, kind: 'file' | 'folder', what: string): string {
   const full = path.resolve(folder, name);
-  const there = statSync(full, { throwIfNoEntry: false });
-  if (there === undefined) throw new Error(`${what} ${name}: there is no ${kind} ${full}`);
-  if (kind === 'folder' ? !there.isDirectory() : there.isDirectory())
+  const found = statSync(full, { throwIfNoEntry: false });
+  if (found === undefined) throw new Error(`${what} ${name}: there is no ${kind} ${full}`);
+  if (found.isDirectory() !== (kind === 'folder'))
     throw new Error(`${what} ${name}: ${full} is no ${kind}`);
   return full;
 }
-
-// Loads scenarios' files as they are now: TypeScript or not, a person's own among them.
-
-/** What the files export. Throws Error with one line for what cannot be compiled, or as a module throws it. */
-export async function loadModules(files: readonly string[]): Promise<unknown[]> {
-  return inTemporaryFolder('bakeoff-scenario-', async (folder) => {
-    const options = nodeModules(folder);
-    const entryPoints = files.map((file, index) => ({ in: file, out: String(index) }));
-    await build({ ...options, entryPoints, plugins: [packages, ...options.plugins] }).catch(
-      ({ errors: [first] }: BuildFailure) => {
-        throw new Error(
-          first === undefined
-            ? 'it cannot be compiled'
-            : `${first.text}${first.location === null ? '' : ` (line ${first.location.line})`}`,
-        );
-      },
-    );
-    return Promise.all(
-      files.map(
-        (_, index) =>
-          import(pathToFileURL(path.join(folder, `${index}.mjs`)).href) as Promise<unknown>,
-      ),
-    );
-  });
-}
-
-/** Our own is the one that runs, whether the file's project has it or not; others are where that project has them. */
-const packages: Plugin = {
-  name: 'packages',
-  setup(builder) {
-    builder.onResolve({ filter: /^server-bakeoff$/ }, () => ({
-      path: path.join(projectRoot, 'lib/index.ts'),
-    }));
-    builder.onResolve(
-      { filter: /^[^./]/ },
-      async ({ path: name, kind, importer, resolveDir, pluginData }) => {
-        if (pluginData === resolved || kind === 'entry-point') return undefined;
-        const found = await builder.resolve(name, {
-          kind,
-          importer,
-          resolveDir,
-          pluginData: resolved,
-        });
-        if (found.external || !/\/node_modules\//.test(found.path)) return found;
-        return {
-          path: kind === 'require-call' ? found.path : pathToFileURL(found.path).href,
-          external: true,
-        };
-      },
-    );
-  },
-};
-
-/** Marks what is asked again. */
-const resolved = Symbol('resolved');

@@ -1,4 +1,4 @@
-// Checks a scenario when its file is loaded, so that a mistake shows before anything is installed or started.
+// Checks a scenario when its file is loaded, before anything is installed or started.
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { problemOfHeader } from './load/flags.ts';
@@ -15,30 +15,26 @@ import {
   networkOf,
   pageOf,
 } from './variants.ts';
-import { problemOfForm } from './schema.ts';
+import { problemOfForm } from './model.ts';
 
-/** Checks a scenario and returns it unchanged. Throws a UserError that names the field when something is wrong. */
+/** Checks a scenario and returns it unchanged. @throws UserError that names the wrong field */
 export function defineScenario(scenario: Scenario): Scenario {
   const problem = problemOfForm(scenario) ?? problemOf(scenario);
-  if (problem !== undefined)
-    throw new UserError(
-      `scenario ${quotedUnlessName(String((scenario as Partial<Scenario> | null)?.name))}: ${problem}`,
-    );
-  return scenario;
+  if (problem === undefined) return scenario;
+  const name = String((scenario as Partial<Scenario> | null)?.name);
+  const shown = /^[a-z0-9-]+$/.test(name) ? name : JSON.stringify(name);
+  throw new UserError(`scenario ${shown}: ${problem}`);
 }
 
-const quotedUnlessName = (text: string): string =>
-  /^[a-z0-9-]+$/.test(text) ? text : JSON.stringify(text);
-
-/** What of its fields does not go together, the first such thing. */
+/** The first contradiction of fields. */
 function problemOf(scenario: Scenario): string | undefined {
   const { variants } = scenario;
   const names = variants.map((variant) => variant.name);
   if (names.length === 0) return 'has no variants';
   const twice = names.find((one) => names.indexOf(one) !== names.lastIndexOf(one));
   if (twice !== undefined) return `two variants are named "${twice}"`;
-  const ownProblem = problemOfParts(scenario);
-  if (ownProblem !== undefined) return ownProblem;
+  const problem = problemOfParts(scenario);
+  if (problem !== undefined) return problem;
   for (const variant of variants) {
     const found = problemOfVariant(scenario, variant);
     if (found !== undefined) return `variant "${variant.name}" ${found}`;
@@ -49,7 +45,7 @@ function problemOf(scenario: Scenario): string | undefined {
   return problemOfFurtherComparisons(scenario);
 }
 
-/** What a variant may have instead of its scenario's. */
+/** Checks the fields that a variant may have instead of its scenario's. */
 function problemOfParts({
   page,
   load,
@@ -60,8 +56,7 @@ function problemOfParts({
     load: load && problemOfLoad(load),
     network: network && problemOfNetwork(network),
   };
-  const [first] = Object.entries(present(problems));
-  return first?.join(': ');
+  return Object.entries(present(problems))[0]?.join(': ');
 }
 
 function problemOfPage({ docroot, path, host, weights = { [path]: 1 } }: Page): string | undefined {
@@ -91,7 +86,7 @@ function problemOfNetwork(network: NetworkSpec): string | undefined {
   return undefined;
 }
 
-/** Why a variant cannot run in this network, in words that follow its name; undefined when it can. */
+/** Why a variant cannot run in this network, to follow its name; undefined if it can. */
 function problemInNetwork(
   { toServer, toClient }: NetworkSpec,
   server: ServerSpec,
@@ -99,7 +94,7 @@ function problemInNetwork(
 ): string | undefined {
   if (isOwn(server))
     return 'is your own (asIs, a command or an address), and runs where it is: it must not have a network';
-  // A connection is made in one round trip and a request answered in another, and an attempt's time-out holds for both.
+  // The timeout covers both round trips of a first request: connect and answer.
   const needed = (2 * (toServer.delayMs + toClient.delayMs)) / 1000;
   const { timeoutSeconds = defaultTimeoutSeconds } = load;
   return needed < timeoutSeconds
@@ -110,8 +105,8 @@ function problemInNetwork(
 function problemOfVariant(scenario: Scenario, variant: Variant): string | undefined {
   const { server, published } = variant;
   const network = networkOf(scenario, variant);
-  const ownProblem = problemOfParts(variant);
-  if (ownProblem !== undefined) return ownProblem;
+  const problemOfOwn = problemOfParts(variant);
+  if (problemOfOwn !== undefined) return problemOfOwn;
   if (typeof server === 'string') {
     if (server.trim() === '')
       return 'has an empty text as its server: write why nobody can run it here';
@@ -170,7 +165,6 @@ function problemOfCommand(line: string): string | undefined {
   }
 }
 
-/** Of an address, what follows the variant's name. */
 function problemOfOrigin(origin: string): string | undefined {
   const url =
     /^https?:\/\/[^/]/i.test(origin) && URL.canParse(origin) ? new URL(origin) : undefined;
@@ -192,7 +186,7 @@ function problemOfBaseline(scenario: Scenario, variant: Variant): string | undef
   return whyNotMeasured(scenario, 'is against', [name]);
 }
 
-/** Why nothing can be measured of one of these, behind what says of them; undefined where it can. */
+/** Why one of these variants cannot be measured, after `says`; undefined if all can. */
 function whyNotMeasured(
   { variants }: Scenario,
   says: string,
@@ -219,20 +213,9 @@ function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
   return undefined;
 }
 
-/** Loads are mostly what the readers of command lines return; a scenario may change fields of them, or write its own. */
 function problemOfLoad(load: LoadProfile): string | undefined {
-  const {
-    protocol,
-    requests,
-    secondsHere,
-    durationSeconds,
-    streams,
-    rate,
-    arrivals,
-    bucketSeconds,
-    method,
-    tls,
-  } = load;
+  const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
+  const { rate, arrivals, bucketSeconds, method, tls } = load;
   const http2 = isHttp2(protocol);
   if ((requests === undefined) === (durationSeconds === undefined))
     return 'one of requests and durationSeconds has to be set';
@@ -241,8 +224,7 @@ function problemOfLoad(load: LoadProfile): string | undefined {
   if (arrivals !== undefined && rate === undefined) return 'arrivals are those of a rate';
   if (secondsHere !== undefined && (requests === undefined || rate !== undefined))
     return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
-  if (!http2 && streams !== undefined && streams !== 1)
-    return `streams ${streams} need h2 or h2c, not ${protocol}`;
+  if (!http2 && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
   if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';
   if (bucketSeconds !== undefined) {
     const ascending = bucketSeconds.every((end, index) => end > (bucketSeconds[index - 1] ?? 0));
@@ -251,10 +233,10 @@ function problemOfLoad(load: LoadProfile): string | undefined {
   }
   if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
     return `method "${method}" has to be one such as GET or POST`;
-  const [problemOfHeaders] = Object.entries(load.headers ?? {}).flatMap(
-    ([name, value]) => problemOfHeader(name, value, protocol) ?? [],
-  );
-  if (problemOfHeaders !== undefined) return `headers: ${problemOfHeaders}`;
+  for (const [name, value] of Object.entries(load.headers ?? {})) {
+    const problem = problemOfHeader(name, value, protocol);
+    if (problem !== undefined) return `headers: ${problem}`;
+  }
   if (tls !== undefined && protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
   if (tls?.minVersion === 'TLSv1.3' && tls.maxVersion === 'TLSv1.2')
     return 'tls: minVersion is above maxVersion';

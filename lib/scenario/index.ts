@@ -1,4 +1,4 @@
-// What a scenario file imports.
+// The library of scenario files.
 import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from './model.ts';
 
 export { defineScenario } from './define-scenario.ts';
@@ -18,11 +18,15 @@ export type {
   TlsOffer,
   Variant,
 } from './model.ts';
-export { h2load, type H2loadOptions } from './load/generators.ts';
-export { ab, weighttp, wrk } from './load/generators.ts';
-export { vegeta, type VegetaOptions } from './load/generators.ts';
-
-// Servers as a scenario names them. What starts them is lib/servers.
+export {
+  ab,
+  h2load,
+  vegeta,
+  weighttp,
+  wrk,
+  type H2loadOptions,
+  type VegetaOptions,
+} from './load/generators.ts';
 
 export type ServerOptions = Omit<ConfiguredServer, 'name' | 'config'>;
 
@@ -31,13 +35,13 @@ const composed =
   (name: ServerName): Composed =>
   (config, options) => ({ name, config, ...options });
 
-/** An nginx whose config is composed of these files of `server-configs/nginx/` (without `.conf`), or of your own (./knob.conf), the base first. */
+/** An nginx with a config of these files, the base first: names in `server-configs/nginx/` without `.conf`, or paths such as ./knob.conf. */
 export const nginx = composed('nginx');
 
-/** An h2o whose config is composed of these files of `server-configs/h2o/` (without `.conf`), or of your own (./knob.conf), the base first. */
+/** As `nginx`, with files of `server-configs/h2o/`. */
 export const h2o = composed('h2o');
 
-/** An nghttpd whose command line is composed of these files of `server-configs/nghttpd/` (without `.conf`), or of your own (./knob.conf), the base first. It speaks HTTP/2 only. */
+/** As `nginx`, with files of `server-configs/nghttpd/`: flags of its command line. It speaks HTTP/2 only. */
 export const nghttpd = composed('nghttpd');
 
 /** A command of your own: `command('node server.js')`, `command('caddy file-server --listen 127.0.0.1:{port} --root www')`. */
@@ -48,7 +52,7 @@ export function command(
   return { name: 'command', command: line, ...options };
 }
 
-/** Something that runs already: `address('http://127.0.0.1:8080')`. It is loaded, and otherwise left alone. */
+/** A running server: `address('http://127.0.0.1:8080')`. It is loaded, and otherwise left alone. */
 export function address(origin: string): AddressServer {
   return { name: 'address', origin };
 }

@@ -1,7 +1,19 @@
-import type { Arrivals, LoadProfile } from './model.ts';
+// Fits an article's load to this machine and to the options of the run.
 import { present } from '../present.ts';
+import type { Arrivals, LoadProfile } from './model.ts';
 
-const namesOfProtocols: Readonly<Record<LoadProfile['protocol'], string>> = {
+/** A load fitted to this machine. `warmupSeconds` is 0 if requests are counted without a rate: handshakes belong to the time then. */
+export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
+  Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> &
+  (
+    | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
+    /** A search: steps of at least this duration, each at its own rate. */
+    | { durationSeconds: number; searched: true; requests?: never; rate?: never }
+    /** With a rate (requests/s) the load lasts requests / rate seconds, until the last answers. */
+    | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
+  );
+
+const protocolNamesBy: Readonly<Record<LoadProfile['protocol'], string>> = {
   'http/1.0': 'HTTP/1.0',
   'http/1.1': 'HTTP/1.1',
   h2: 'HTTP/2 over TLS',
@@ -12,99 +24,81 @@ export function isHttp2(protocol: LoadProfile['protocol']): boolean {
   return protocol === 'h2' || protocol === 'h2c';
 }
 
-/** Writes out the protocols that a text names: "http/1.1 and h2" is "HTTP/1.1 and HTTP/2 over TLS". */
+/** Writes out the protocols in a text: "http/1.1 and h2" is "HTTP/1.1 and HTTP/2 over TLS". */
 export function protocolNames(text: string): string {
   return text.replaceAll(
     /http\/1\.[01]|h2c?/g,
-    (name) => namesOfProtocols[name as LoadProfile['protocol']],
+    (name) => protocolNamesBy[name as LoadProfile['protocol']],
   );
 }
 
-// Fits an article's load to this machine and to what the person asked for.
-
-/** A load fitted to this machine. `warmupSeconds` are 0 where requests are counted without a rate: there, handshakes belong to the time. */
-export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
-  Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> &
-  (
-    | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
-    /** Step by step at rates that are searched for, so long each at least. */
-    | { durationSeconds: number; searched: true; requests?: never; rate?: never }
-    /** With a rate (requests/s) the load lasts requests / rate seconds, and the answers to the last ones. */
-    | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
-  );
-
-/** Whether requests start at a given time, whether or not earlier ones are answered. */
+/** Open model: requests start at given times, whether or not earlier ones are answered. */
 export function isAtRate({ rate, searched }: { rate?: number; searched?: boolean }): boolean {
   return rate !== undefined || searched === true;
 }
 
 export interface FitOptions {
-  /** Cores that the generator may use. */
   generatorCores: number;
-  /** The article's number of threads, however many cores there are, and its number of requests, however long they take. */
+  /** Keeps the article's threads, duration and number of requests. */
   exact: boolean;
-  /** Seconds of the measured window instead of the article's duration or number of requests. */
+  /** Measured window instead of the profile's. */
   durationSeconds?: number;
-  /** Others take turns with it: the noise of the machine is the same for all, and a short window is as exact as the article's. */
+  /** The load takes turns with others: noise is the same for all, so a short window is enough. */
   inTurns?: boolean;
-  /** Instead of the profile's, where it has a rate. */
+  /** Arrivals of a rate instead of the profile's. */
   arrivals?: Arrivals;
-  /** Rates are searched for: of the profile neither its rate counts nor how long it lasts. */
+  /** Rates are searched for; the profile's rate and length do not count. */
   searched?: boolean;
-  /** Short rounds for a first look; `durationSeconds` is stronger. */
+  /** Short rounds for a first look. `durationSeconds` takes precedence. */
   quick?: boolean;
 }
 
-/** After which an attempt is an error, where a profile names no time. */
 export const defaultTimeoutSeconds = 5;
 
 const fullWarmupSeconds = 1;
 const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
 
-/** The measured window in turns. At a rate it has to hold enough requests for percentiles; a step of a search makes itself as long as that takes, and more of them say more than longer ones. */
+/** Measured windows in turns. A rate needs enough requests for percentiles. A step of a search extends itself if it needs more. */
 export const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
-/** The warm-up in turns, and what each connection adds. On a fast machine nginx closes all connections for the first time within it. */
+/** Long enough that nginx on a fast machine has closed all connections once (keepalive_requests). */
 const turnsWarmupSeconds = 0.4;
-/** The same of a step of a search, which others go before; the engine opens its connections ahead of it. */
+/** Shorter: earlier steps have warmed the server up, and the engine opens connections before the step. */
 const stepWarmupSeconds = 0.1;
+/** Additional warm-up per connection. */
 const openingSeconds = { plain: 0.0001, tls: 0.002 };
 
-/** `quick` makes one request of so many, or takes one second. */
+/** `quick` makes one request of so many. */
 const quickPart = 10;
-/** How often `quick` fills all streams of all connections, where the article does it as often: once would be a burst and no load. */
+/** `quick` fills all streams at least so often, if the article does: once would be a burst, not a load. */
 const quickFillings = 4;
 
-/** Fits a profile to this machine: one thread per generator core, at most the article's; connections, streams and rate stay as they are. */
+/** Fits a profile to this machine. Connections, streams and rate stay; threads are at most the generator's cores. */
 export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
-  const { durationSeconds: asked, quick = false } = options;
+  const { exact, durationSeconds: asked, quick = false } = options;
   const { rate, requests, tls, bucketSeconds, expectedRps, method, headers, body } = profile;
   const common = {
     command: profile.command,
     protocol: profile.protocol,
     connections: profile.connections,
     streams: profile.streams ?? 1,
-    threads: options.exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
+    threads: exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
     keepAlive: profile.keepAlive,
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
     ...present({ tls, bucketSeconds, expectedRps, method, headers, body }),
   };
-  const secondsHere = options.exact ? undefined : profile.secondsHere;
-  const inTurns = options.inTurns === true && !options.exact && profile.secondsHere === undefined;
-  const opening =
-    profile.connections *
-    (profile.protocol === 'h2' || profile.tls !== undefined
-      ? openingSeconds.tls
-      : openingSeconds.plain);
   const ofRate = { ...common, ...present({ arrivals: options.arrivals ?? profile.arrivals }) };
-  if (options.searched === true) {
+  if (options.searched === true)
     return {
       ...ofRate,
       searched: true,
       durationSeconds: asked ?? turnsSeconds.step,
       warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds,
     };
-  }
+  const inTurns = options.inTurns === true && !exact && profile.secondsHere === undefined;
+  const hasTls = profile.protocol === 'h2' || tls !== undefined;
+  const opening = profile.connections * openingSeconds[hasTls ? 'tls' : 'plain'];
+  const warmupInTurns = profile.warmupSeconds ?? turnsWarmupSeconds + opening;
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);
@@ -112,40 +106,38 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       ...ofRate,
       rate,
       requests: Math.max(1, Math.round(rate * seconds)),
-      warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+      warmupSeconds: warmupInTurns,
     };
   }
-  if (asked === undefined && secondsHere === undefined && requests !== undefined) {
+  const secondsHere = exact ? undefined : profile.secondsHere;
+  if (asked === undefined && secondsHere === undefined && requests !== undefined)
     return {
       ...common,
       requests: quick ? quickRequests(requests, common) : requests,
       warmupSeconds: 0,
     };
-  }
-  // A profile has a number of requests, or a duration.
+  // A profile has a number of requests or a duration.
   const full = (profile.durationSeconds ?? secondsHere ?? asked) as number;
   if (inTurns) {
+    const most = quick ? turnsSeconds.quick : turnsSeconds.full;
     return {
       ...common,
-      durationSeconds: asked ?? Math.min(full, quick ? turnsSeconds.quick : turnsSeconds.full),
-      warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+      durationSeconds: asked ?? Math.min(full, most),
+      warmupSeconds: warmupInTurns,
     };
   }
+  const quickFull = Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart));
   const warmupSeconds = profile.warmupSeconds ?? fullWarmupSeconds;
+  // A load whose requests take hours keeps its warm-up.
+  const isShortened = quick && profile.secondsHere === undefined;
   return {
     ...common,
-    durationSeconds:
-      asked ??
-      (quick ? Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart)) : full),
-    // A load whose requests take hours is one that needs its time to get going.
-    warmupSeconds:
-      quick && profile.secondsHere === undefined
-        ? Math.min(warmupSeconds, quickWarmupSeconds)
-        : warmupSeconds,
+    durationSeconds: asked ?? (quick ? quickFull : full),
+    warmupSeconds: isShortened ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
   };
 }
 
-/** A tenth, but at least one request per connection, and enough that the streams are what they say. */
+/** A tenth, but at least one request per connection and `quickFillings` per stream. */
 function quickRequests(
   requests: number,
   { connections, streams }: { connections: number; streams: number },

@@ -1,243 +1,399 @@
-// The model of a scenario: what is compared, under which load, and what the article published.
-// schema.ts checks its fields, and does not compile unless it says the same; define-scenario.ts checks what they are together;
-// scenario files get all from index.ts.
+// A scenario's fields: their check, and the types that come from it. define-scenario.ts checks how fields go together.
+import * as v from 'valibot';
+import {
+  check,
+  closed,
+  count,
+  each,
+  figure,
+  flag,
+  givenName,
+  isObject,
+  list,
+  name,
+  oneOf,
+  orAbsent,
+  orNull,
+  placeOf,
+  signed,
+  text,
+  texts,
+  trueOrAbsent,
+  upTo,
+  whole,
+  within,
+  type Form,
+  type ObjectForm,
+} from '../form.ts';
 
-/** What a variant measures: a web server that the suite has configs for, a command of a person's own, or something that runs already. */
-export type ServerSpec = ConfiguredServer | CommandServer | AddressServer;
+/** T with read-only lists, and optional fields that are absent rather than undefined. */
+type Given<T> = T extends readonly (infer E)[]
+  ? readonly Given<E>[]
+  : T extends object
+    ? { [K in keyof T]: Given<Exclude<T[K], undefined>> }
+    : T;
+type Of<F extends v.ObjectEntries> = Given<v.InferOutput<v.StrictObjectSchema<F, undefined>>>;
 
-export type ServerName = 'nginx' | 'h2o' | 'nghttpd';
+/** The form of an object with these fields. */
+const given = <F extends v.ObjectEntries>(fields: F, object: ObjectForm = closed): Form<Of<F>> =>
+  object(fields) as unknown as Form<Of<F>>;
 
-/** One web server with its composed config. `config` names files of `server-configs/<name>/`: a base and one per knob. */
-export interface ConfiguredServer {
-  name: ServerName;
-  /** File names without `.conf`, the base first; a config of your own by its path: ./knob.conf, from the scenario's file, or absolute. */
-  config: readonly string[];
-  /** Worker processes: a number, or 'server-cores', one per server core. */
-  workers: number | 'server-cores';
-  /** What the article had, and `--exact` runs; absent where it does not say how many: then `workers` holds there too. */
-  articleWorkers?: number;
-  /** The fewest workers under which the variant still means what it says (accept_mutex needs 2); default 1. */
-  minWorkers?: number;
-  /** The server's limit of open files (soft and hard); default: as many as its connections need. */
-  fileLimit?: number;
-  /** `config` is one whole config of your own, which runs as it is. `port`: the one to load of several. `laid`: lines laid over it. */
-  asIs?: { port?: number; laid?: readonly LaidLines[] };
-  /** The path of its binary, where two builds of one server are compared; default: the one that all variants run. */
-  binary?: string;
-}
+/** The most rounds of a run. */
+export const mostRounds = 1000;
+/** The longest latency limit; any rate keeps a longer one. */
+export const longestLatencyMs = 60_000;
+const longestDelayMs = 60_000;
+export const mostPages = 100_000;
+export const mostWeight = 1_000_000_000;
 
-/** Lines in the config language of a server that take the places of a person's own, as server-configs/knobs/ has them. */
-export interface LaidLines {
-  /** The block where they are: of nginx main, events, http or server; of h2o top or ssl; of nghttpd flags. */
-  context: string;
-  lines: string;
-}
+const day = 86_400;
+/** nginx allows at most 1024 workers. */
+const processes = whole(1, 1024);
+/** Linux's highest limit of open files (sysctl_nr_open_max). */
+const files = whole(1, 2_147_483_584);
+const port = whole(1, 65_535);
+const many = whole(1, 1_000_000);
+const perSecond = upTo(1e9);
+const seconds = upTo(day);
+const secondsOrNone = within(0, day);
 
-/** A command that answers HTTP on a port of loopback. */
-export interface CommandServer {
-  name: 'command';
-  /** Its words as a shell reads them, without a shell: quotes, but no pipes and no variables. `{port}`, or `$PORT`, is the port of 127.0.0.1 to listen on, which PORT in its environment says too. */
-  command: string;
-  /** The port that it listens on, where it cannot be told one; default: a free one. */
-  port?: number;
-  /** The folder that it runs in, as a config's path; default: the one from which the run was started. */
-  folder?: string;
+const serverName = oneOf(['nginx', 'h2o', 'nghttpd']);
+export type ServerName = v.InferOutput<typeof serverName>;
+
+const laidFields = {
+  /** The block of the lines. nginx: main, events, http or server. h2o: top or ssl. nghttpd: flags. */
+  context: text,
+  lines: text,
+};
+/** Lines in a server's config language that replace those of a user's config, as in server-configs/knobs/. */
+export interface LaidLines extends Of<typeof laidFields> {}
+const laidLines: Form<LaidLines> = given(laidFields);
+
+const configuredFields = {
+  name: serverName,
+  /** Files of `server-configs/<name>/` without `.conf`, the base first; or your own files by path, such as ./knob.conf. */
+  config: texts,
+  /** Worker processes; 'server-cores' is one per server core. */
+  workers: v.lazy((value) =>
+    typeof value === 'number'
+      ? processes
+      : v.literal('server-cores', "has to be a whole number above 0 or 'server-cores'"),
+  ),
+  /** The article's number of workers, for `--exact`. Default: `workers`. */
+  articleWorkers: orAbsent(processes),
+  /** The fewest workers with which the variant makes sense (accept_mutex needs 2). Default: 1. */
+  minWorkers: orAbsent(processes),
+  /** Limit of open files (soft and hard). Default: as many as the connections need. */
+  fileLimit: orAbsent(files),
+  /** `config` is one complete config of your own. `port` is the one to load if it has several; `laid` lines go over it. */
+  asIs: orAbsent(closed({ port: orAbsent(port), laid: orAbsent(list(laidLines)) })),
+  /** Path of the binary, to compare two builds. Default: the one that all variants run. */
+  binary: orAbsent(text),
+};
+/** A web server with a config that is composed of a base and one file per knob. */
+export interface ConfiguredServer extends Of<typeof configuredFields> {}
+
+const commandFields = {
+  name: v.literal('command'),
+  /** Words with shell quoting, but no pipes and no variables. `{port}` and `$PORT` are the port of 127.0.0.1 to listen on; PORT is also in its environment. */
+  command: text,
+  /** The port, if the command has a fixed one. Default: a free one. */
+  port: orAbsent(port),
+  /** The working directory, as a path. Default: the directory from which the run was started. */
+  folder: orAbsent(text),
   /** It speaks TLS. */
-  tls?: true;
-}
+  tls: orAbsent(trueOrAbsent),
+};
+/** A command that answers HTTP on a port of loopback. */
+export interface CommandServer extends Of<typeof commandFields> {}
 
-/** Something that runs already, and that the run neither starts, stops nor samples. */
-export interface AddressServer {
-  name: 'address';
-  /** e.g. http://127.0.0.1:8080 or https://staging.example.com (no trailing slash). */
-  origin: string;
-}
+const addressFields = {
+  name: v.literal('address'),
+  /** Such as http://127.0.0.1:8080 or https://staging.example.com, without a slash at the end. */
+  origin: text,
+};
+/** A running server, which the run neither starts, stops nor samples. */
+export interface AddressServer extends Of<typeof addressFields> {}
 
-export type Arrivals = 'constant' | 'poisson';
+/** The server of a variant: one with a shipped kind of config, a command, or an address. */
+export type ServerSpec = ConfiguredServer | CommandServer | AddressServer;
+const configuredServer: Form<ConfiguredServer> = given(configuredFields);
+const commandServer: Form<CommandServer> = given(commandFields);
+const addressServer: Form<AddressServer> = given(addressFields);
+const serverSpec = v.lazy((value): Form<ServerSpec> => {
+  const name = isObject(value) ? value.name : undefined;
+  return name === 'command' ? commandServer : name === 'address' ? addressServer : configuredServer;
+});
 
-/** A load profile as parsed from an article's command line, before it is fitted to this machine. */
-export interface LoadProfile {
-  /** The command line as the article gives it, e.g. `wrk -c 100 -t 10 -d 10`. */
-  command: string;
-  /** Over TLS or not is the server's to say (`https://` in its origin); h2 is HTTP/2 over TLS, h2c without. */
-  protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
-  connections: number;
-  /** Concurrent requests per connection (h2, h2c); default 1. */
-  streams?: number;
+const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3']);
+const tlsFields = {
+  minVersion: orAbsent(tlsVersion),
+  maxVersion: orAbsent(tlsVersion),
+  /** For TLS 1.2 only, such as ECDHE-RSA-AES128-GCM-SHA256. */
+  ciphers: orAbsent(texts),
+  /** Such as X25519, P-256, P-384, P-521. */
+  curves: orAbsent(texts),
+};
+/** TLS versions, ciphers and curves that the client offers, in OpenSSL's names. */
+export interface TlsOffer extends Of<typeof tlsFields> {}
+const tlsOffer: Form<TlsOffer> = given(tlsFields);
+
+export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c']);
+const arrivals = oneOf(['constant', 'poisson']);
+export type Arrivals = v.InferOutput<typeof arrivals>;
+
+const loadFields = {
+  /** The load generator's command line, such as `wrk -c 100 -t 10 -d 10`. */
+  command: text,
+  /** h2 is HTTP/2 over TLS, h2c HTTP/2 without TLS. HTTP/1 has TLS if the server has. */
+  protocol,
+  connections: many,
+  /** Concurrent requests per connection (h2, h2c). Default: 1. */
+  streams: orAbsent(many),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
-  rate?: number;
-  /** Of a rate: evenly spread as vegeta's (the default), or a Poisson process, in which some come together and queue. */
-  arrivals?: Arrivals;
-  /** Upper ends, in seconds, of the latency buckets that are counted, ascending; one more takes all that is longer. */
-  bucketSeconds?: readonly number[];
-  /** What the client offers; default: TLS 1.2 and 1.3, h2load's curves. Names are OpenSSL's. */
-  tls?: TlsOffer;
-  /** After this an attempt is an error of kind timeout; default 5. */
-  timeoutSeconds?: number;
-  /** requests/s to expect, for the estimate of time; default: what a server on loopback does. */
-  expectedRps?: number;
-  /** Generator threads of the article; fitted to the generator's cores unless `--exact`. */
-  threads: number;
-  keepAlive: boolean;
-  /** Load before the measured window, where there is one; default 1. */
-  warmupSeconds?: number;
-  /** One of the two is set; with `rate` it is `requests`, rate times duration, and all of them are awaited. */
-  durationSeconds?: number;
-  requests?: number;
-  /** Where all `requests` take hours: the measured window instead of them, unless `--exact`. */
-  secondsHere?: number;
-  /** Default: GET without a body. */
-  method?: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: string;
-}
+  rate: orAbsent(perSecond),
+  /** At a rate: evenly spread (default) or a Poisson process, in which some requests queue. */
+  arrivals: orAbsent(arrivals),
+  /** Upper ends of the latency buckets, in ascending seconds. One more bucket takes the rest. */
+  bucketSeconds: orAbsent(list(seconds)),
+  /** Default: TLS 1.2 and 1.3, h2load's curves. */
+  tls: orAbsent(tlsOffer),
+  /** A request that takes longer is an error of kind timeout. Default: 5. */
+  timeoutSeconds: orAbsent(seconds),
+  /** Expected requests/s, to estimate the run's time. Default: those of a server on loopback. */
+  expectedRps: orAbsent(perSecond),
+  /** Generator threads; at most the generator's cores unless `--exact`. */
+  threads: processes,
+  keepAlive: flag,
+  /** Load before the measured window, if there is one. Default: 1. */
+  warmupSeconds: orAbsent(secondsOrNone),
+  /** This or `requests`. */
+  durationSeconds: orAbsent(seconds),
+  /** This or `durationSeconds`. With `rate` it is rate times duration, and all are awaited. */
+  requests: orAbsent(whole(1, 1e12)),
+  /** The measured window instead of `requests` that take hours, unless `--exact`. */
+  secondsHere: orAbsent(seconds),
+  /** Default: GET. */
+  method: orAbsent(text),
+  headers: orAbsent(
+    v.custom<Record<string, string>>(
+      (value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string'),
+      'has to be an object of texts',
+    ),
+  ),
+  body: orAbsent(text),
+};
+/** A load as an article's command line describes it, before it is fitted to this machine. */
+export interface LoadProfile extends Of<typeof loadFields> {}
+const loadProfile: Form<LoadProfile> = given(loadFields);
 
-export interface TlsOffer {
-  minVersion?: 'TLSv1.2' | 'TLSv1.3';
-  maxVersion?: 'TLSv1.2' | 'TLSv1.3';
-  /** e.g. ECDHE-RSA-AES128-GCM-SHA256. They choose for TLS 1.2 only. */
-  ciphers?: readonly string[];
-  /** e.g. X25519, P-256, P-384, P-521. */
-  curves?: readonly string[];
-}
+const weights = v.pipe(
+  v.record(text, whole(1, mostWeight), 'has to be an object of weights by path'),
+  v.check((all) => Object.keys(all).length <= mostPages, `has to have at most ${mostPages} paths`),
+);
+const pageFields = {
+  /** The folder of `server-configs/www/` to serve, or a path such as ./www. Absent: the server's own config says (`asIs`). */
+  docroot: orAbsent(text),
+  /** The path of the URL, with its query. `/` is index.html. */
+  path: text,
+  /** The Host or :authority to send. Default: the server's address. */
+  host: orAbsent(text),
+  /** Several pages with `path` among them: a whole number each, how often it is requested beside the others. */
+  weights: orAbsent(weights),
+  /** The exact length of the body; of several pages the weighted mean, rounded. */
+  bodyBytes: count,
+  /** The expected status. Default: 200. Under load, answers of another class fail. */
+  status: orAbsent(whole(200, 599)),
+};
+/** The page to request. */
+export interface Page extends Of<typeof pageFields> {}
+const page: Form<Page> = given(pageFields);
 
-/** min · max · mean · sd · share within one sd, as h2load prints them; wrk leaves min out. */
-export interface PublishedDistribution {
-  min?: number;
-  mean: number;
-  sd: number;
-  max: number;
-  withinSdPercent: number;
-}
-
-/** Figures that an article printed for one variant. Units are in the names; what it did not print is left out. */
-export interface Published {
-  /** Absent where the load sets the rate and the article prints none. */
-  rps?: number;
-  transferBytesPerSecond?: number;
-  latencyMs?: PublishedDistribution;
-  connectMs?: PublishedDistribution;
-  firstByteMs?: PublishedDistribution;
-  /** h2load's "req/s (client)". */
-  perConnectionRps?: PublishedDistribution;
-  perThreadRps?: PublishedDistribution;
-  requests?: number;
-  /** Everything that the generator read, headers included (with TLS: what was in its records). */
-  receivedBytes?: number;
-  /** As sent, so compressed with HTTP/2. */
-  headerBytes?: number;
-  /** What HPACK saved of the headers' own size. */
-  headerSavingsPercent?: number;
-  bodyBytes?: number;
-  seconds?: number;
-  errorsPerMillion?: number;
-  /** Of both directions, as seen in a packet dump. */
-  packetsPerRequest?: number;
-  /** 2xx and 3xx per request, 0 to 1. */
-  successRatio?: number;
-  /** h2load's "status codes"; classes that never came are left out. */
-  responses?: Partial<Record<'2xx' | '3xx' | '4xx' | '5xx', number>>;
-  /** As negotiated, e.g. TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
-  tls?: { version: string; cipher: string; keyExchange: string };
-  /** Responses per latency bucket; toSeconds null: all that is longer. */
-  buckets?: readonly { fromSeconds: number; toSeconds: number | null; count: number }[];
-  /** One entry per phase where the article ran several on one live server; the fields above are then the first one's. */
-  phases?: readonly Omit<Published, 'phases'>[];
-}
-
-export interface Variant {
-  name: string;
-  /** A text: nobody can run this here any more, for this reason; the figures are published only. */
-  server: ServerSpec | string;
-  /** Default: the scenario's load. */
-  load?: LoadProfile;
-  /** Absent: nobody published this variant (it is ours). */
-  published?: Published;
-  /** Not run unless `--variants` names it: beyond the article. */
-  onRequest?: boolean;
-  /** The variant its ratio is taken against; default: the scenario's first variant. null: none, it is a baseline itself. */
-  against?: string | null;
-  /** With fewer cores for the server the variant comes to the same as the one it is taken against: no verdict then. */
-  needsServerCores?: number;
-  /** Default: the scenario's page. Where two configs of a person's own answer differently. */
-  page?: Page;
-  /** Default: the scenario's network. */
-  network?: NetworkSpec;
-  /** One sentence shown with the row, e.g. why it stands here. */
-  note?: string;
-  /** Several variants of one series are the same at several rates, and make a curve. */
-  series?: string;
-}
-
-/** What a link does to the packets of one direction. */
-export interface LinkDirection {
-  /** Each packet arrives so much later. */
-  delayMs: number;
-  /** Packets that may be on their way at a time; what comes beyond them is dropped. netem's default is 1000. Absent: no limit. */
-  queuePackets?: number;
+const directionFields = {
+  delayMs: within(0, longestDelayMs),
+  /** Packets on their way at a time; more are dropped. netem's default is 1000. Absent: no limit. */
+  queuePackets: orAbsent(whole(1, 1e9)),
   /** Absent: no limit. */
-  bytesPerSecond?: number;
-  /** Share of the packets that is lost on the way, 0 to 1. Absent: none. */
-  lossShare?: number;
+  bytesPerSecond: orAbsent(within(1, 1e12)),
+  /** Share of lost packets, 0 to 1. Absent: none. */
+  lossShare: orAbsent(
+    v.pipe(
+      within(0, 1),
+      v.check((share) => share < 1, 'has to be below 1: 0.01 is 1 %'),
+    ),
+  ),
+};
+/** Effect of a link on the packets of one direction. */
+export interface LinkDirection extends Of<typeof directionFields> {}
+
+const networkFields = (object: ObjectForm) => {
+  const direction: Form<LinkDirection> = given(directionFields, object);
+  return {
+    toServer: direction,
+    toClient: direction,
+    /** Kernel settings of the server's namespace: files of `server-configs/sysctl/` without `.conf`, or paths. The last one wins. */
+    serverSettings: texts,
+    /** The same for the client's namespace. */
+    clientSettings: texts,
+  };
+};
+/** An emulated network: client and server in a namespace each, joined by a link. */
+export interface NetworkSpec extends Of<ReturnType<typeof networkFields>> {}
+
+/** @param object `open` for a result, which a newer bakeoff may have written */
+export const networkForm = (object: ObjectForm): Form<NetworkSpec> =>
+  given(networkFields(object), object);
+const network = networkForm(closed);
+
+const distributionFields = {
+  min: orAbsent(figure),
+  ...each(['mean', 'sd', 'max', 'withinSdPercent'], figure),
+};
+/** min, max, mean, sd and share within one sd, as h2load prints them; wrk prints no min. */
+export interface PublishedDistribution extends Of<typeof distributionFields> {}
+
+const figureFields = (object: ObjectForm) => {
+  const distribution: Form<PublishedDistribution> = given(distributionFields, object);
+  return {
+    /** Absent if the load sets the rate and the article prints none. */
+    rps: orAbsent(figure),
+    transferBytesPerSecond: orAbsent(figure),
+    latencyMs: orAbsent(distribution),
+    connectMs: orAbsent(distribution),
+    firstByteMs: orAbsent(distribution),
+    /** h2load's "req/s (client)". */
+    perConnectionRps: orAbsent(distribution),
+    perThreadRps: orAbsent(distribution),
+    requests: orAbsent(figure),
+    /** All bytes that the generator read, with headers and without TLS records. */
+    receivedBytes: orAbsent(figure),
+    /** As sent, so compressed with HTTP/2. */
+    headerBytes: orAbsent(figure),
+    /** Share of the headers' size that HPACK saved. */
+    headerSavingsPercent: orAbsent(signed),
+    bodyBytes: orAbsent(figure),
+    seconds: orAbsent(figure),
+    errorsPerMillion: orAbsent(figure),
+    /** Of both directions, from a packet dump. */
+    packetsPerRequest: orAbsent(figure),
+    /** 2xx and 3xx per request, 0 to 1. */
+    successRatio: orAbsent(figure),
+    /** h2load's "status codes"; classes without a response are left out. */
+    responses: orAbsent(object(each(['2xx', '3xx', '4xx', '5xx'], orAbsent(count)))),
+    /** As negotiated, such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
+    tls: orAbsent(object(each(['version', 'cipher', 'keyExchange'], text))),
+    /** Responses per latency bucket. toSeconds null: the last bucket. */
+    buckets: orAbsent(list(object({ fromSeconds: figure, toSeconds: orNull(figure), count }))),
+  };
+};
+type Figures = Of<ReturnType<typeof figureFields>>;
+/** An article's figures for one variant, with units in their names. Figures that it does not print are absent. */
+export interface Published extends Figures {
+  /** One entry per phase if the article ran several on one live server; the fields above are then the first one's. */
+  phases?: readonly Figures[];
 }
 
-/** A network of the run's own: client and server in a namespace each, joined by a link. The machine's own is not touched. */
-export interface NetworkSpec {
-  toServer: LinkDirection;
-  toClient: LinkDirection;
-  /** Kernel settings of the server's namespace: files of `server-configs/sysctl/` without `.conf`, or paths. The last one wins. */
-  serverSettings: readonly string[];
-  /** The same, of the client's namespace. */
-  clientSettings: readonly string[];
+/** @param object as in networkForm */
+export function publishedForm(object: ObjectForm): Form<Published> {
+  const fields = figureFields(object);
+  return given({ ...fields, phases: orAbsent(list(given(fields, object))) }, object);
 }
 
-/** The page that is asked for. */
-export interface Page {
-  /** The folder of `server-configs/www/` that the server serves, or a path such as ./www, from the scenario's file; absent: what its own config says (`asIs`). */
-  docroot?: string;
-  /** The path of its URL, with the query if it has one; `/` is index.html. */
-  path: string;
-  /** Of its URL, as the request's Host or :authority says it; absent: the server's address. */
-  host?: string;
-  /** Several pages, `path` among them: how often each is asked for beside the others, a whole number. All are tried before the first round. */
-  weights?: Readonly<Record<string, number>>;
-  /** The exact length that its body must have, or of several their mean by weight, rounded; of a config of a person's own, what it had when it was tried. */
-  bodyBytes: number;
-  /** That it has to be answered with; default 200. Under load, answers of another class (4xx of 404) have failed. */
-  status?: number;
-}
+const withinFields = {
+  metric: oneOf(['p50', 'p90', 'p99']),
+  ms: within(0.001, longestLatencyMs),
+};
+/** A limit of the latency: of a percentile, in milliseconds. */
+export interface Within extends Of<typeof withinFields> {}
 
-/** A limit of the latency: of so much of the requests, in milliseconds. */
-export interface Within {
-  metric: 'p50' | 'p90' | 'p99';
-  ms: number;
-}
+/** @param object as in networkForm */
+export const withinForm = (object: ObjectForm): Form<Within> => given(withinFields, object);
 
-export interface Scenario {
-  name: string;
+const variantFields = {
+  name: givenName,
+  /** A text says why nobody can run this here: its figures are published only. */
+  server: v.lazy((value): Form<ServerSpec | string> =>
+    typeof value === 'object' ? serverSpec : v.string('has to be a text or an object'),
+  ),
+  /** Default: the scenario's load. */
+  load: orAbsent(loadProfile),
+  /** Absent: nobody published figures of this variant. */
+  published: orAbsent(publishedForm(closed)),
+  /** Run only if `--variants` names it. */
+  onRequest: orAbsent(flag),
+  /** The variant's baseline. Default: the scenario's first variant. null: it is a baseline itself. */
+  against: orAbsent(orNull(text)),
+  /** With fewer server cores the variant equals its baseline, and gets no verdict. */
+  needsServerCores: orAbsent(processes),
+  /** Default: the scenario's page. */
+  page: orAbsent(page),
+  /** Default: the scenario's network. */
+  network: orAbsent(network),
+  /** One sentence for the row, such as why the variant is there. */
+  note: orAbsent(text),
+  /** Variants of one series differ in their rate, and make a curve. */
+  series: orAbsent(name),
+};
+/** A row of the table. */
+export interface Variant extends Of<typeof variantFields> {}
+const variant: Form<Variant> = given(variantFields);
+
+const articleFields = {
+  id: oneOf(['000', '001', '002', '003', '004']),
+  title: text,
+  year: whole(1990, 9999),
+};
+const scenarioFields = {
+  name: givenName,
   /** One line for the list of scenarios. */
-  title: string;
+  title: text,
   /** Absent for a comparison of your own. */
-  article?: { id: '000' | '001' | '002' | '003' | '004'; title: string; year: number };
-  /** The knob in words, for the sentence under the table: "open_file_cache". */
-  knob: string;
-  load: LoadProfile;
-  page: Page;
-  /** Default: the machine's loopback. With a network there is one load phase, and no server config of a person's own whole. */
-  network?: NetworkSpec;
-  /** Load phases one after another on one server that is not restarted; default: one phase. */
-  phases?: { count: number; pauseSeconds: number };
-  /** Rounds unless the person says otherwise; default: the runner's. 1 where a round is long. */
-  rounds?: number;
-  /** What is searched for is the highest rate at which each variant keeps this; of `load` all but its length, and its rate, counts. One load phase. */
-  within?: Within;
-  variants: readonly Variant[];
-  /** Comparisons beside those of the rows, e.g. the last step of one server with the last one of another. */
-  alsoCompare?: readonly { variant: string; against: string }[];
-  /** All variants are the same on purpose: what differs is noise, and the result states this machine's noise floor. */
-  control?: true;
-  /** Server and generator run on all cores, as the article's did, instead of on cores of their own. */
-  sharedCores?: true;
-  /** Things a reader of the table has to know, e.g. kernel settings of the article that are not applied here. */
-  footnotes?: readonly string[];
+  article: orAbsent(closed(articleFields)),
+  /** The knob in words, such as "open_file_cache". */
+  knob: text,
+  load: loadProfile,
+  page,
+  /** Default: loopback. A scenario with a network has one load phase and no `asIs` config. */
+  network: orAbsent(network),
+  /** Load phases one after another on one running server. Default: one. */
+  phases: orAbsent(closed({ count: whole(1, 100), pauseSeconds: secondsOrNone })),
+  /** Default: the runner's number of rounds. */
+  rounds: orAbsent(whole(1, mostRounds)),
+  /** Searches for the highest rate at which each variant keeps this limit. The load's rate and length do not count. */
+  within: orAbsent(withinForm(closed)),
+  variants: list(variant),
+  /** Comparisons beside those of the rows. */
+  alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
+  /** All variants are equal on purpose: the result states this machine's noise floor. */
+  control: orAbsent(trueOrAbsent),
+  /** Server and generator run on all cores, as the article's did. */
+  sharedCores: orAbsent(trueOrAbsent),
+  /** Facts for readers of the table, such as kernel settings of the article that are not applied here. */
+  footnotes: orAbsent(texts),
+};
+/** What is compared, under which load, and what the article published. */
+export interface Scenario extends Of<typeof scenarioFields> {}
+const scenario = given(scenarioFields);
+
+/** The first wrong field, such as `variant "first": load: connections 0.5 has to be …`; undefined if all are right. */
+export function problemOfForm(value: unknown): string | undefined {
+  const outcome = check(scenario, value, { everything: true });
+  if ('value' in outcome) return undefined;
+  const { at, problem, ofField } = outcome;
+  const [first, index] = at;
+  if (first !== 'variants' || typeof index !== 'number') return sentence(at, problem, ofField);
+  const { name } = (value as { variants: { name?: unknown }[] }).variants[index] ?? {};
+  const which = typeof name === 'string' ? JSON.stringify(name) : index + 1;
+  return `variant ${which}: ${sentence(at.slice(2), problem, ofField)}`;
+}
+
+/** The first wrong field of a load. */
+export function problemOfLoadForm(value: LoadProfile): string | undefined {
+  const outcome = check(loadProfile, value);
+  return 'value' in outcome ? undefined : sentence(outcome.at, outcome.problem, outcome.ofField);
+}
+
+function sentence(at: readonly (string | number)[], problem: string, ofField: boolean): string {
+  const place = placeOf(at, ': ');
+  return place === '' ? problem : `${place}${ofField ? ' ' : ': '}${problem}`;
 }

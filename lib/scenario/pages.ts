@@ -1,22 +1,23 @@
-// What a URL of a person's says of a page here: the address itself is the server's that bakeoff starts.
+// URLs of users, and lists of several pages of one server.
 import { isIP } from 'node:net';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { textOfFile } from './load/flags.ts';
-import type { Page } from './model.ts';
+import { mostPages, mostWeight, type Page } from './model.ts';
 
 export interface UrlParts {
   scheme: 'http' | 'https';
-  /** As the request's Host says it, with a port that is not the scheme's; absent for an address and localhost. */
+  /** The Host to send, with a port unless it is the scheme's; absent for an IP address and localhost. */
   host?: string;
-  /** As it is written; absent where none is. */
+  /** The port in the URL; absent if there is none. */
   port?: number;
-  /** Begins with /; with the query. */
+  /** Begins with /, and includes the query. */
   path: string;
 }
 
 export const defaultPort = { http: 80, https: 443 } as const;
 
-/** `where` starts the message. Throws UserError (exit code 2) for what is no URL of http or https, and with a user name in it. */
+/** @param where starts messages. @throws UserError (exit code 2) for all but http and https URLs without a user name */
 export function urlParts(text: string, where: string): UrlParts {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:\/\/[^/]/i.test(text))
@@ -26,69 +27,61 @@ export function urlParts(text: string, where: string): UrlParts {
       `${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`,
       2,
     );
-  const scheme = url.protocol === 'https:' ? 'https' : 'http';
-  // URL leaves out the one that is the scheme's.
+  // URL leaves out the scheme's port.
   const [, port] = /^[^:]+:\/\/[^/\\?#]*:(\d+)(?:[/\\?#]|$)/.exec(text) ?? [];
   if (Number(port) === 0)
     throw new UserError(
       `${where}: ${text} has port 0, where nothing can listen: give the server's own`,
       2,
     );
-  const named =
+  const isName =
     isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
   return {
-    scheme,
-    ...(named ? { host: url.host } : {}),
+    scheme: url.protocol === 'https:' ? 'https' : 'http',
+    ...(isName ? { host: url.host } : {}),
     ...(port === undefined ? {} : { port: Number(port) }),
     path: url.pathname + url.search,
   };
 }
 
-/** Of a URL, or of a path, which begins with /. `where` starts the message. Throws UserError (exit code 2) for what is neither. */
+/** Parts of a URL, or of a path, which begins with /. @throws UserError (exit code 2) for all else */
 export function pathOrUrl(
   text: string,
   where: string,
 ): UrlParts | { path: string; scheme?: never } {
-  if (!text.startsWith('/') && !text.includes('://'))
-    throw new UserError(
-      `${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`,
-      2,
-    );
-  return text.startsWith('/')
-    ? { path: urlParts(`http://localhost${text}`, where).path }
-    : urlParts(text, where);
+  if (text.startsWith('/')) return { path: urlParts(`http://localhost${text}`, where).path };
+  if (text.includes('://')) return urlParts(text, where);
+  throw new UserError(
+    `${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`,
+    2,
+  );
 }
 
-/** The name that TLS asks for (SNI) where a request says this Host; undefined for an address, which is no name. */
+/** The TLS server name (SNI) for requests to this Host; undefined for an IP address. */
 export function serverNameOf(host: string | undefined): string | undefined {
   const name = host?.replace(/:\d+$/, '') ?? '';
   return name === '' || name.startsWith('[') || isIP(name) !== 0 ? undefined : name;
 }
 
-// Several pages of one server, each with its share of the requests: as a file lists them, and as k6 is told of them.
-
 /** By path, in the order of the list. */
 export type PageWeights = NonNullable<Page['weights']>;
 
-/** Of all pages. */
 export function pagePaths({ path, weights }: Pick<Page, 'path' | 'weights'>): string[] {
   return weights === undefined ? [path] : Object.keys(weights);
 }
 
 export interface PageList {
-  /** Its first page, and the address where a line names one. */
+  /** The first page, with the address if a line has one. */
   url: Partial<UrlParts> & { path: string };
-  /** Absent where there is one page only. */
+  /** Absent for one page. */
   weights?: PageWeights;
 }
 
-export const mostPages = 100_000;
-export const mostWeight = 1_000_000_000;
 const mostListBytes = 16 * 1024 ** 2;
 
 /**
- * Reads a list of pages: on each line a path or a URL, and a whole number, its weight, which is 1 when left out.
- * @param flag as the person wrote it, e.g. `--urls`
+ * Reads a list of pages: on each line a path or URL, and its weight, a whole number (default 1).
+ * @param flag as the user wrote it, such as `--urls`
  * @throws UserError (exit code 2) that names the line
  */
 export function readPageList(flag: string, file: string): PageList {
@@ -96,14 +89,13 @@ export function readPageList(flag: string, file: string): PageList {
   const weights = new Map<string, number>();
   let first: { line: number; target: string; parts: UrlParts } | undefined;
   let port: number | undefined;
-  for (const [index, line] of textOfFile(flag, file, mostListBytes)
-    .replace(/^\uFEFF/, '')
-    .split(/\r?\n/)
-    .entries()) {
-    const [target, weight = '1', more] = line
+  const text = textOfFile(flag, file, mostListBytes).replace(/^\uFEFF/, '');
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const words = line
       .replace(/(^|\s)#.*$/, '')
       .trim()
       .split(/\s+/);
+    const [target, weight = '1', more] = words;
     if (target === undefined || target === '') continue;
     const where = `${list}, line ${index + 1}`;
     if (more !== undefined)
@@ -120,12 +112,11 @@ export function readPageList(flag: string, file: string): PageList {
     if (parts.scheme !== undefined) {
       first ??= { line: index + 1, target, parts };
       port ??= parts.port;
-      if (addressOf(parts) !== addressOf(first.parts)) {
+      if (addressOf(parts) !== addressOf(first.parts))
         throw new UserError(
           `${where}: ${target} has another scheme, host or port than ${first.target} (line ${first.line}): all pages have to be one server's`,
           2,
         );
-      }
     }
     const sum = number + (weights.get(parts.path) ?? 0);
     if (sum > mostWeight)
@@ -144,7 +135,7 @@ export function readPageList(flag: string, file: string): PageList {
       2,
     );
   return {
-    url: { ...first?.parts, ...(port === undefined ? {} : { port }), path },
+    url: { ...first?.parts, ...present({ port }), path },
     ...(weights.size === 1 ? {} : { weights: Object.fromEntries(weights) }),
   };
 }

@@ -1,4 +1,4 @@
-// What a variant takes from its scenario, and a scenario's variants at several rates.
+// The parts of a variant, with the scenario's as defaults; and a scenario's variants at several rates.
 import path from 'node:path';
 import { whole } from '../format.ts';
 import { fitLoad, type FitOptions, type Load } from './load.ts';
@@ -18,28 +18,28 @@ export interface RunnableVariant extends Variant {
   server: ServerSpec;
 }
 
-/** False for one whose figures are published only. */
+/** False for a variant with published figures only. */
 export function isRunnable(variant: Variant): variant is RunnableVariant {
   return typeof variant.server !== 'string';
 }
 
-/** Whether it is one of the servers that the suite knows, with a config, whole or composed. */
+/** Whether it is nginx, h2o or nghttpd with a config. */
 export function isConfigured(server: ServerSpec): server is ConfiguredServer {
   return server.name !== 'command' && server.name !== 'address';
 }
 
-/** Whether what it serves is a person's own, and theirs to say. */
+/** Whether its config, command or address is the user's own, which says what it serves. */
 export function isOwn(server: ServerSpec): boolean {
   return !isConfigured(server) || server.asIs !== undefined;
 }
 
-/** What it runs, as results name it: a config's files, a command, an address. */
+/** The config's files, the command, or the address. */
 export function configOf(server: ServerSpec): readonly string[] {
   if (isConfigured(server)) return server.config;
   return [server.name === 'command' ? server.command : server.origin];
 }
 
-/** What results call it: the server, a command's program, an address without its scheme. */
+/** The name of the server or of a command's program, or the host of an address. */
 export function programOf(server: ServerSpec): string {
   if (isConfigured(server)) return server.name;
   return server.name === 'command'
@@ -47,47 +47,48 @@ export function programOf(server: ServerSpec): string {
     : new URL(server.origin).host;
 }
 
-/** The name of the variant that this one's ratio is taken against; undefined for a baseline. */
+/** The name of the variant's baseline; undefined if it is one itself. */
 export function baselineName(scenario: Scenario, variant: Variant): string | undefined {
   const [first] = scenario.variants;
   if (variant.against === null) return undefined;
   return variant.against ?? (variant === first ? undefined : first?.name);
 }
 
-/** The variant's own load, or the scenario's. */
 export function loadOf(scenario: Scenario, variant: Variant): LoadProfile {
   return variant.load ?? scenario.load;
 }
 
-/** The variant's own page, or the scenario's. */
 export function pageOf(scenario: Scenario, variant: Variant): Page {
   return variant.page ?? scenario.page;
 }
 
-/** The variant's own network, or the scenario's; undefined: loopback. */
+/** undefined: loopback. */
 export function networkOf(scenario: Scenario, variant: Variant): NetworkSpec | undefined {
   return variant.network ?? scenario.network;
 }
 
-/** The variant's load, fitted as by fitLoad. Equal counts stay equal with `quick`: a handshake weighs less where more requests share it. */
+/** Whether a config or docroot is a path, and not a name. */
+export function isPath(name: string): boolean {
+  return /^(\/|\.{1,2}(\/|$))/.test(name);
+}
+
+/** The variant's load as fitLoad fits it. Variants with equal counts of requests keep equal counts, since more requests share a handshake. */
 export function fitVariantLoad(scenario: Scenario, variant: Variant, options: FitOptions): Load {
   const profile = loadOf(scenario, variant);
   const load = fitLoad(profile, options);
   if (load.requests === undefined || load.rate !== undefined) return load;
-  const beside = scenario.variants
+  const counts = scenario.variants
     .filter(isRunnable)
     .map((one) => loadOf(scenario, one))
-    .filter(({ requests }) => requests === profile.requests);
-  return {
-    ...load,
-    requests: Math.max(load.requests, ...beside.map((one) => fitLoad(one, options).requests ?? 0)),
-  };
+    .filter(({ requests }) => requests === profile.requests)
+    .map((one) => fitLoad(one, options).requests ?? 0);
+  return { ...load, requests: Math.max(load.requests, ...counts) };
 }
 
-/** Of a load at a rate, as vegeta's -duration=10s; shortened as that is. */
+/** Duration of a load at a rate, before fitLoad. */
 const secondsAtRate = 10;
 
-/** A sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at that rate. Published figures are left out. */
+/** A sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at that rate, without published figures. */
 export function atRates(
   scenario: Scenario,
   shown: readonly Variant[],
@@ -110,7 +111,7 @@ export function atRates(
   return { ...rest, variants };
 }
 
-/** What a variant of a sweep is called. */
+/** The name of a variant at a rate of a sweep. */
 export function nameAt(variant: string, rate: number): string {
   return `${variant}-at-${rate}`;
 }
@@ -125,9 +126,4 @@ function atRate(
     rate,
     requests: Math.max(1, Math.round(rate * secondsAtRate)),
   };
-}
-
-/** Whether a config or docroot is named by its path. */
-export function isPath(name: string): boolean {
-  return /^(\/|\.{1,2}(\/|$))/.test(name);
 }

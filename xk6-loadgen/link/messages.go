@@ -116,7 +116,7 @@ type Lateness struct {
 	Max float64 `json:"max"`
 }
 
-// parseOrder reads an order. Its values are right: lib/scenario/schema.ts and lib/network/network.ts have checked them.
+// parseOrder reads an order. Its values are right: lib/scenario/model.ts and lib/network/network.ts have checked them.
 func parseOrder(line []byte) (order Order, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()

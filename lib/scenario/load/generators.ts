@@ -1,46 +1,37 @@
-// The generators of HTTP/1: wrk, ab and weighttp.
+// The load generators whose command lines are read: wrk, ab, weighttp, h2load and vegeta.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import type { LoadProfile, TlsOffer } from '../model.ts';
+import { offer } from '../../nearest.ts';
+import { present } from '../../present.ts';
+import { problemOfLoadForm, type LoadProfile, type TlsOffer } from '../model.ts';
+import { urlParts, type UrlParts } from '../pages.ts';
 import {
-  loadOfFlags,
-  toggle,
-  valued,
-  type Flags,
-  type Generator,
-  type LoadOfFlags,
-  headersOf,
   atRate,
   bodyOfFile,
-  endlessTimeoutSeconds,
+  headersOf,
   metricCount,
   positiveCount,
   positiveTime,
-  requestMethod,
-  requireOneEach,
-  severalPages,
   readCommand,
+  requireOneEach,
+  toggle,
+  valued,
   wordsOfLine,
-  takeHeader,
+  type Flags,
+  type Generator,
+  type LoadOfFlags,
 } from './flags.ts';
-import { present } from '../../present.ts';
-import { offer } from '../../nearest.ts';
-import { problemOfLoadForm } from '../schema.ts';
-import { urlParts, type UrlParts } from '../pages.ts';
 
-/**
- * The load of a wrk command line without the word "wrk", e.g. `-c 100 -t 10 -d 10`: HTTP/1.1, kept connections, with wrk2's -R at a rate.
- * Defaults are wrk's. Throws UserError naming what cannot be honoured.
- */
-export function wrk(line: string): LoadProfile {
-  return loadOfFlags(wrkGenerator, line);
-}
+type Scheme = UrlParts['scheme'];
 
+/** The timeout of h2load and weighttp, which have none. Article 002's longest request took 447 s, on a full network. */
+const endlessTimeoutSeconds = 600;
+const timeUnits = ['ms', 's', 'm', 'h'] as const;
+const severalPages = 'several pages are --urls FILE of compare, or page.weights of a scenario';
 const noScripts =
   'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u) or h2load (-d)';
 
-/** @internal */
-export const wrkGenerator: Generator = {
+const wrkGenerator: Generator = {
   name: 'wrk',
   instead: { s: noScripts, script: noScripts },
   options: {
@@ -49,9 +40,9 @@ export const wrkGenerator: Generator = {
     duration: valued('d'),
     header: { ...valued('H'), multiple: true },
     timeout: valued(),
-    rate: valued('R'), // wrk2's, whose program is mostly called wrk.
+    rate: valued('R'), // wrk2
     latency: toggle(), // Percentiles are always shown.
-    // Short for --timeout and --latency, which its help leaves out.
+    // Undocumented short forms of --timeout and --latency.
     T: valued('T'),
     L: toggle('L'),
   },
@@ -76,34 +67,22 @@ export const wrkGenerator: Generator = {
 };
 
 /**
- * The load of an ab command line without the word "ab", e.g. `-c 10 -n 1000 -k`: HTTP/1.0, a new connection for each
- * request unless -k. -r is what the engine does anyway (it goes on after errors). Throws UserError naming what cannot be honoured.
+ * The load of a wrk command line without the word "wrk", such as `-c 100 -t 10 -d 10`: HTTP/1.1 with kept connections, with
+ * wrk2's -R at a rate. Defaults are wrk's.
+ * @throws UserError that names what cannot be honoured
  */
-export function ab(line: string): LoadProfile {
-  return loadOfFlags(abGenerator, line);
+export function wrk(line: string): LoadProfile {
+  return loadOfFlags(wrkGenerator, line);
 }
 
-/** @internal */
-export const abGenerator: Generator = {
+const abGenerator: Generator = {
   name: 'ab',
   secretOptions: ['A', 'C'],
   options: {
-    c: valued('c'),
-    n: valued('n'),
-    t: valued('t'),
-    s: valued('s'),
-    k: toggle('k'),
-    H: { ...valued('H'), multiple: true },
-    C: { ...valued('C'), multiple: true },
-    A: valued('A'),
-    m: valued('m'),
-    i: toggle('i'),
-    p: valued('p'),
-    u: valued('u'),
-    T: valued('T'),
-    r: toggle('r'),
-    l: toggle('l'),
-    q: toggle('q'), // About the answers' lengths and the output.
+    ...Object.fromEntries(['c', 'n', 't', 's', 'A', 'm', 'p', 'u', 'T'].map((f) => [f, valued(f)])),
+    ...Object.fromEntries(['H', 'C'].map((f) => [f, { ...valued(f), multiple: true }])),
+    // -r, -l and -q do not change the load.
+    ...Object.fromEntries(['k', 'i', 'r', 'l', 'q'].map((f) => [f, toggle(f)])),
   },
   load(flags) {
     const connections = positiveCount('ab -c', flags.get('c') ?? '1');
@@ -137,49 +116,39 @@ function lengthOfAb(
 }
 
 function requestOfAb(flags: Flags): Pick<LoadOfFlags, 'method' | 'headers' | 'body'> {
-  const ways = ['i', 'p', 'u'].filter((flag) => flags.has(flag));
-  if (ways.length > 1)
-    throw new UserError(`ab: -${ways[0]} and -${ways[1]} do not go together: leave one out`);
+  const [way, second] = ['i', 'p', 'u'].filter((flag) => flags.has(flag));
+  if (second !== undefined)
+    throw new UserError(`ab: -${way} and -${second} do not go together: leave one out`);
   const file = flags.get('p') ?? flags.get('u');
   const type = flags.get('T');
   if (type !== undefined && file === undefined)
     throw new UserError('ab: -T is for a body: give one with -p or -u, or leave it out');
-  const custom = flags.get('m');
-  const method =
-    custom === undefined
-      ? { i: 'HEAD', p: 'POST', u: 'PUT' }[ways[0] ?? '']
-      : requestMethod('ab -m', custom);
+  const method = flags.get('m') ?? { i: 'HEAD', p: 'POST', u: 'PUT' }[way ?? ''];
+  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
+    throw new UserError(`ab -m ${method} has to be a method such as GET or POST`);
   const [account, lines] = [flags.get('A'), flags.all('H')];
+  const headers = [...lines, ...flags.all('C').map((cookie) => `Cookie: ${cookie}`)];
+  if (account !== undefined)
+    headers.push(`Authorization: Basic ${Buffer.from(account).toString('base64')}`);
+  if (file !== undefined && !lines.some((line) => /^\s*content-type\s*:/i.test(line)))
+    headers.push(`Content-Type: ${type ?? 'text/plain'}`);
   return {
-    ...(method === undefined ? {} : { method }),
-    ...headersOf(
-      'ab -H',
-      [
-        ...lines,
-        ...flags.all('C').map((cookie) => `Cookie: ${cookie}`),
-        ...(account === undefined
-          ? []
-          : [`Authorization: Basic ${Buffer.from(account).toString('base64')}`]),
-        ...(file === undefined || lines.some((line) => /^\s*content-type\s*:/i.test(line))
-          ? []
-          : [`Content-Type: ${type ?? 'text/plain'}`]),
-      ],
-      'http/1.0',
-    ),
-    ...(file === undefined ? {} : { body: bodyOfFile(`ab -${ways[0]}`, file) }),
+    ...present({ method }),
+    ...headersOf('ab -H', headers, 'http/1.0'),
+    ...(file === undefined ? {} : { body: bodyOfFile(`ab -${way}`, file) }),
   };
 }
 
 /**
- * The load of a weighttp command line without the word "weighttp", e.g. `-k -c 100 -n 100000`: HTTP/1.1, a new connection
- * for each request unless -k; 1 connection and 1 thread unless told. Throws UserError naming what cannot be honoured.
+ * The load of an ab command line without the word "ab", such as `-c 10 -n 1000 -k`: HTTP/1.0, a new connection for each
+ * request unless -k.
+ * @throws UserError that names what cannot be honoured
  */
-export function weighttp(line: string): LoadProfile {
-  return loadOfFlags(weighttpGenerator, line);
+export function ab(line: string): LoadProfile {
+  return loadOfFlags(abGenerator, line);
 }
 
-/** @internal */
-export const weighttpGenerator: Generator = {
+const weighttpGenerator: Generator = {
   name: 'weighttp',
   options: {
     n: valued('n'),
@@ -208,26 +177,16 @@ export const weighttpGenerator: Generator = {
   },
 };
 
-// h2load, the generator of nghttp2: HTTP/2, and HTTP/1.1 beside it.
-
-/** What an h2load command line cannot say. */
-export interface H2loadOptions {
-  /** What its TLS library offered; default: TLS 1.2 and 1.3, h2load's curves. */
-  tls?: TlsOffer;
-}
-
-const timeUnits = ['ms', 's', 'm', 'h'] as const;
-
 /**
- * The load of an h2load command line without the word "h2load", e.g. `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS, `-p h2c` or
- * `-p http/1.1` without TLS, `--h1` HTTP/1.1 either way. Defaults are h2load's. Throws UserError naming what cannot be honoured.
+ * The load of a weighttp command line without the word "weighttp", such as `-k -c 100 -n 100000`: HTTP/1.1, a new connection
+ * for each request unless -k.
+ * @throws UserError that names what cannot be honoured
  */
-export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
-  return { ...loadOfFlags(h2loadGenerator, line), ...present({ tls }) };
+export function weighttp(line: string): LoadProfile {
+  return loadOfFlags(weighttpGenerator, line);
 }
 
-/** @internal */
-export const h2loadGenerator: Generator = {
+const h2loadGenerator: Generator = {
   name: 'h2load',
   instead: {
     i: severalPages,
@@ -255,12 +214,11 @@ export const h2loadGenerator: Generator = {
     const threads = positiveCount('h2load -t', flags.get('threads') ?? '1');
     requireOneEach('h2load', { connections, threads });
     const streams = positiveCount('h2load -m', flags.get('max-concurrent-streams') ?? '1');
-    const protocol = protocolOf(flags, scheme);
-    if (protocol === 'http/1.1' && streams > 1) {
+    const protocol = protocolOfH2load(flags, scheme);
+    if (protocol === 'http/1.1' && streams > 1)
       throw new UserError(
         `h2load: -m ${streams} would pipeline over HTTP/1.1, which cannot be honoured here: -c ${connections * streams} without -m has as many requests at once`,
       );
-    }
     const data = flags.get('data');
     return {
       protocol,
@@ -268,17 +226,17 @@ export const h2loadGenerator: Generator = {
       ...(protocol === 'http/1.1' ? {} : { streams }),
       threads,
       keepAlive: true,
-      ...length(flags, connections),
+      ...lengthOfH2load(flags, connections),
       timeoutSeconds: endlessTimeoutSeconds,
       ...headersOf('h2load -H', flags.all('header'), protocol),
-      ...tlsOf(flags, protocol),
+      ...tlsOfH2load(flags, protocol),
       ...(data === undefined ? {} : { method: 'POST', body: bodyOfFile('h2load -d', data) }),
     };
   },
 };
 
-/** -p is about addresses without TLS; where there is no address, it says that it is one of those. */
-function protocolOf(flags: Flags, scheme: 'http' | 'https' | undefined): LoadProfile['protocol'] {
+/** -p is about addresses without TLS. Without an address it says that there is no TLS. */
+function protocolOfH2load(flags: Flags, scheme: Scheme | undefined): LoadProfile['protocol'] {
   const plain = flags.get('no-tls-proto');
   if (plain !== undefined && plain !== 'h2c' && plain !== 'http/1.1')
     throw new UserError(`h2load -p ${plain} has to be h2c or http/1.1`);
@@ -292,7 +250,7 @@ function protocolOf(flags: Flags, scheme: 'http' | 'https' | undefined): LoadPro
 }
 
 /** What the engine can offer, in OpenSSL's names. */
-const known: Record<string, readonly string[]> = {
+const offered = {
   ciphers: ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].flatMap((cipher) => [
     `ECDHE-ECDSA-${cipher}`,
     `ECDHE-RSA-${cipher}`,
@@ -300,29 +258,27 @@ const known: Record<string, readonly string[]> = {
   groups: ['X25519', 'P-256', 'P-384', 'P-521'],
 };
 
-function tlsOf(flags: Flags, protocol: LoadProfile['protocol']): Pick<LoadOfFlags, 'tls'> {
-  const [ciphers, curves] = Object.entries(known).map(([name, all]) => {
+function tlsOfH2load(flags: Flags, protocol: LoadProfile['protocol']): Pick<LoadOfFlags, 'tls'> {
+  const listOf = (name: 'ciphers' | 'groups'): string[] | undefined => {
     const list = flags.get(name)?.split(':');
-    const strange = list?.find((one) => !all.includes(one));
-    if (strange !== undefined)
-      throw new UserError(
-        `h2load --${name} ${strange} cannot be honoured here; these can: ${all.join(' ')}`,
-      );
-    return list;
-  });
+    const strange = list?.find((one) => !offered[name].includes(one));
+    if (strange === undefined) return list;
+    throw new UserError(
+      `h2load --${name} ${strange} cannot be honoured here; these can: ${offered[name].join(' ')}`,
+    );
+  };
+  const [ciphers, curves] = [listOf('ciphers'), listOf('groups')];
   return protocol === 'h2c' || (ciphers ?? curves) === undefined
     ? {}
     : { tls: present({ ciphers, curves }) };
 }
 
-/** How long, and with --rps, which is each client's, at which rate. */
-function length(
+/** Length and rate; --rps is each client's. */
+function lengthOfH2load(
   flags: Flags,
   connections: number,
 ): Pick<LoadOfFlags, 'requests' | 'durationSeconds' | 'warmupSeconds' | 'rate'> {
-  const [duration, warmup, perClient] = ['duration', 'warm-up-time', 'rps'].map((name) =>
-    flags.get(name),
-  );
+  const [duration, warmup, perClient] = ['duration', 'warm-up-time', 'rps'].map(flags.get);
   if (duration !== undefined && flags.has('requests'))
     throw new UserError('h2load: -n and -D do not go together (-D would ignore -n): leave one out');
   if (duration === undefined && warmup !== undefined)
@@ -338,47 +294,35 @@ function length(
     return { requests, ...present({ rate }) };
   }
   const durationSeconds = positiveTime('h2load -D', duration, timeUnits);
-  const warmupSeconds =
-    warmup === undefined
-      ? undefined
-      : /^0(ms|s|m|h)?$/.test(warmup)
-        ? 0
-        : positiveTime('h2load --warm-up-time', warmup, timeUnits);
-  return {
-    ...(rate === undefined ? { durationSeconds } : atRate('h2load --rps', rate, durationSeconds)),
-    ...present({ warmupSeconds }),
-  };
+  const length =
+    rate === undefined ? { durationSeconds } : atRate('h2load --rps', rate, durationSeconds);
+  if (warmup === undefined) return length;
+  const isNone = /^0(ms|s|m|h)?$/.test(warmup);
+  const warmupSeconds = isNone ? 0 : positiveTime('h2load --warm-up-time', warmup, timeUnits);
+  return { ...length, warmupSeconds };
 }
 
-// vegeta: requests at a constant rate, whether or not earlier ones are answered.
-
-/** Options that vegeta's attack command has no flags for. */
-export interface VegetaOptions {
-  /** The upper ends of the buckets of its histogram, ascending, e.g. [0.15, 0.3, 1]; one more bucket takes all that is longer. */
-  bucketsMs?: readonly number[];
-  /** The client's TLS versions, ciphers and curves. */
+/** Options that h2load has no flags for. */
+export interface H2loadOptions {
+  /** Default: TLS 1.2 and 1.3, h2load's curves. */
   tls?: TlsOffer;
 }
 
-/** Its HTTP/2 client sends all on one connection, and keeps to the server's own limit, which is 100 to 128 in the servers here. */
-const http2Connections = { connections: 1, streams: 100 };
-
-/** Over HTTP/1.1 it opens another connection whenever all are busy; here they are there from the start, and this is the most unless -max-connections says so. */
-const mostConnections = 100;
-
 /**
- * The load of a vegeta command line without the words "vegeta attack", e.g. `-http2 -rate=1000 -duration=10s`: HTTP/2 over
- * TLS, rate × duration requests in all, every one awaited. Defaults are vegeta's. Throws UserError naming what cannot be honoured.
+ * The load of an h2load command line without the word "h2load", such as `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS, `-p h2c` or
+ * `-p http/1.1` without TLS, `--h1` HTTP/1.1 with or without. Defaults are h2load's.
+ * @throws UserError that names what cannot be honoured
  */
-export function vegeta(line: string, { bucketsMs, tls }: VegetaOptions = {}): LoadProfile {
-  return {
-    ...loadOfFlags(vegetaGenerator, line),
-    ...present({ bucketSeconds: bucketsMs?.map((ms) => ms / 1000), tls }),
-  };
+export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
+  return { ...loadOfFlags(h2loadGenerator, line), ...present({ tls }) };
 }
 
-/** @internal */
-export const vegetaGenerator: Generator = {
+/** vegeta's HTTP/2 client uses one connection and the server's own stream limit, 100 to 128 in the servers here. */
+const vegetaHttp2 = { connections: 1, streams: 100 };
+/** Over HTTP/1.1 vegeta opens a connection if all are busy. Here they are open from the start, at most so many without -max-connections. */
+const vegetaConnections = 100;
+
+const vegetaGenerator: Generator = {
   name: 'vegeta',
   subcommand: 'attack',
   oneDash: true,
@@ -396,10 +340,11 @@ export const vegetaGenerator: Generator = {
     'max-connections': valued(),
     timeout: valued(),
     header: { ...valued(), multiple: true },
+    // These do not change the load.
     name: valued(),
     output: valued(),
     workers: valued(),
-    connections: valued(), // They change nothing about the load.
+    connections: valued(),
   },
   load(flags, scheme) {
     const [duration, most] = [flags.get('duration'), flags.get('max-connections')];
@@ -407,10 +352,10 @@ export const vegetaGenerator: Generator = {
       throw new UserError(
         'vegeta: give a -duration such as -duration=10s: without one it never ends',
       );
-    const rate = positiveCount('vegeta -rate', (flags.get('rate') ?? '50').replace(/\/1?s$/, ''));
-    const { requests } = atRate(
+    const perSecond = (flags.get('rate') ?? '50').replace(/\/1?s$/, '');
+    const { rate, requests } = atRate(
       'vegeta -rate',
-      rate,
+      positiveCount('vegeta -rate', perSecond),
       positiveTime('vegeta -duration', duration, timeUnits),
     );
     const protocol = protocolOfVegeta(flags, scheme);
@@ -421,11 +366,11 @@ export const vegetaGenerator: Generator = {
       );
     const connections = Math.min(
       requests,
-      most === undefined ? mostConnections : positiveCount('vegeta -max-connections', most),
+      most === undefined ? vegetaConnections : positiveCount('vegeta -max-connections', most),
     );
     return {
       protocol,
-      ...(protocol === 'http/1.1' ? { connections } : http2Connections),
+      ...(protocol === 'http/1.1' ? { connections } : vegetaHttp2),
       rate,
       timeoutSeconds: positiveTime('vegeta -timeout', flags.get('timeout') ?? '30s', timeUnits),
       threads: 1,
@@ -436,11 +381,8 @@ export const vegetaGenerator: Generator = {
   },
 };
 
-/** As Go's client does: HTTP/2 where there is TLS, and without it only with -h2c. */
-function protocolOfVegeta(
-  flags: Flags,
-  scheme: 'http' | 'https' | undefined,
-): LoadProfile['protocol'] {
+/** As in Go's client: HTTP/2 with TLS, and without TLS only for -h2c. */
+function protocolOfVegeta(flags: Flags, scheme: Scheme | undefined): LoadProfile['protocol'] {
   const off = flags.get('http2') === 'false';
   const plain = flags.has('h2c') && flags.get('h2c') !== 'false';
   if (plain && off)
@@ -449,22 +391,50 @@ function protocolOfVegeta(
   return off ? 'http/1.1' : 'h2';
 }
 
-// A complete command line of a load generator.
+/** Options that vegeta's attack command has no flags for. */
+export interface VegetaOptions {
+  /** Upper ends of the histogram's buckets, ascending, such as [0.15, 0.3, 1]. One more bucket takes the rest. */
+  bucketsMs?: readonly number[];
+  tls?: TlsOffer;
+}
+
+/**
+ * The load of a vegeta command line without the words "vegeta attack", such as `-http2 -rate=1000 -duration=10s`: HTTP/2 over
+ * TLS, rate × duration requests, all awaited. Defaults are vegeta's.
+ * @throws UserError that names what cannot be honoured
+ */
+export function vegeta(line: string, { bucketsMs, tls }: VegetaOptions = {}): LoadProfile {
+  return {
+    ...loadOfFlags(vegetaGenerator, line),
+    ...present({ bucketSeconds: bucketsMs?.map((ms) => ms / 1000), tls }),
+  };
+}
+
+function loadOfFlags(generator: Generator, line: string): LoadProfile {
+  const words = wordsOfLine(line, generator.name);
+  const { flags, others, shown } = readCommand(generator, words);
+  if (others[0] !== undefined)
+    throw new UserError(
+      `${generator.name}: leave "${others[0]}" out: bakeoff starts the server itself and knows its address`,
+    );
+  return { command: shown, ...generator.load(flags) };
+}
 
 const generators = [wrkGenerator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];
 const names = generators.map(({ name }) => name);
 
-/** A line, read: its URL, if it has one, and its load. */
+/** A complete command line of a load generator. */
 export interface LoadLine {
   url?: UrlParts;
   /**
-   * The load, and the Host to ask for: of a header, or of the URL. Throws UserError in one line.
-   * @param scheme of the server that is loaded, where the line has no URL
+   * The load, and the Host to send, from a header or the URL.
+   * @param scheme of the server, if the line has no URL
+   * @throws UserError in one line
    */
-  over(scheme?: UrlParts['scheme']): { load: LoadProfile; host?: string };
+  over(scheme?: Scheme): { load: LoadProfile; host?: string };
 }
 
-/** Reads a load generator's line such as `wrk -t4 -c100 -d30s http://localhost:8080/a`. Throws UserError. */
+/** Reads a line such as `wrk -t4 -c100 -d30s http://localhost:8080/a`. @throws UserError */
 export function readLoadLine(text: string): LoadLine {
   const [program, ...words] = wordsOfLine(text, 'the load');
   if (program === undefined)
@@ -478,40 +448,37 @@ export function readLoadLine(text: string): LoadLine {
   const { name, subcommand } = generator;
   if (subcommand !== undefined && words.shift()?.text !== subcommand)
     throw new UserError(`${name}: only "${name} ${subcommand}" makes load: give a line with it`);
-  const {
-    flags,
-    others: [target, more],
-    shown,
-  } = readCommand(generator, words);
+  const { flags, others, shown } = readCommand(generator, words);
+  const [target, more] = others;
   if (more !== undefined)
     throw new UserError(
       `${name}: "${target}" and "${more}": one URL at a time; several pages are --urls FILE`,
     );
   if (target !== undefined && generator === vegetaGenerator)
     throw new UserError(`vegeta: leave "${target}" out: the URL is --url`);
+  const needsNoScheme = generator === abGenerator || generator === weighttpGenerator;
   const url =
     target === undefined
       ? undefined
       : urlParts(
-          /^(ab|weighttp)$/.test(name) && !/^https?:\/\//i.test(target)
-            ? `http://${target}`
-            : target,
+          needsNoScheme && !/^https?:\/\//i.test(target) ? `http://${target}` : target,
           name,
         );
   return {
-    ...(url === undefined ? {} : { url }),
+    ...present({ url }),
     over(scheme) {
-      const { headers, ...load } = generator.load(flags, url?.scheme ?? scheme);
-      const { value: hostHeader, rest } = takeHeader(headers, 'host');
-      const host = hostHeader ?? url?.host;
+      const { headers = {}, ...load } = generator.load(flags, url?.scheme ?? scheme);
+      const isHost = ([name]: [string, string]): boolean => name.toLowerCase() === 'host';
+      const others = Object.entries(headers).filter((header) => !isHost(header));
       const asked: LoadProfile = {
         command: shown,
         ...load,
-        ...(Object.keys(rest).length === 0 ? {} : { headers: rest }),
+        ...(others.length === 0 ? {} : { headers: Object.fromEntries(others) }),
       };
       const problem = problemOfLoadForm(asked);
       if (problem !== undefined) throw new UserError(`${name}: ${problem}`);
-      return { load: asked, ...(host === undefined ? {} : { host }) };
+      const host = Object.entries(headers).find(isHost)?.[1] ?? url?.host;
+      return { load: asked, ...present({ host }) };
     },
   };
 }

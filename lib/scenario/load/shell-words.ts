@@ -1,4 +1,4 @@
-// Splits one command into words as a shell does. Whatever else a shell could do is refused.
+// Splits a command into words as a shell does, and refuses all else that a shell could do.
 import { UserError } from '../../errors.ts';
 
 export interface ShellWord {
@@ -14,7 +14,7 @@ const operator = /^(?:\d?>[>&]?\d?|[|&;<>()]+|[#\n])/;
 /** A part of a word: in quotes, escaped, or bare. */
 const part = /^(?:'([^']*)'|"((?:\\[^]|[^"\\])*)"|\\([^]?)|([^ \t\r\n'"\\|&;<>()]+))/;
 
-/** @throws UserError as `needsShell` makes it for what only a shell could do; for an open quote, starting with `tool` */
+/** @throws UserError from `needsShell` for shell syntax, and for an open quote, starting with `tool` */
 export function shellWords(
   text: string,
   tool: string,
@@ -47,8 +47,9 @@ export function shellWords(
 }
 
 /**
- * The words of a command that runs without a shell, `{port}` and `$PORT` in it replaced. Throws UserError for what only a shell could do,
- * an open quote, and a missing program. @param home what ~/ stands for; undefined: ~ is refused
+ * The words of a command that runs without a shell, with `{port}` and `$PORT` replaced.
+ * @param home replaces ~ in ~/; undefined: ~ is refused
+ * @throws UserError for shell syntax, an open quote and a missing program
  */
 export function commandWords(text: string, port: number, home?: string): string[] {
   const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));
