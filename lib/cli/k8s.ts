@@ -296,7 +296,6 @@ async function measured(
     sameWithin: defaultSameWithin,
     quick: false,
     exact: false,
-    trustConfig: false,
     ...(maxTimeSeconds === undefined ? {} : { maxTimeSeconds }),
   };
   const cluster = await openCluster({

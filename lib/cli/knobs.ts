@@ -294,7 +294,7 @@ async function tryKnobs(
   const { listen, given, load } = side;
   const { signal } = run.interrupt;
   const coreCount = run.cores.serverCpus.length;
-  const tried = await tryOnce(side, server, run, options);
+  const tried = await tryOnce(side, server, run);
   const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
   const asItIs: AsItIs = { given, server, load, page };
   const config = await layable(own, {
@@ -329,7 +329,7 @@ async function tryKnobs(
     }
     const one = with_(name, [candidate]);
     try {
-      const { answer } = await tryOnce(side, serverWith(server, one), run, options);
+      const { answer } = await tryOnce(side, serverWith(server, one), run);
       changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
     } catch (error) {
       signal.throwIfAborted();

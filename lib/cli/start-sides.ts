@@ -34,7 +34,7 @@ export async function startSides(
   sides: readonly Side[],
   specOf: (side: Side) => ServerSpec,
   run: Place,
-  options: Pick<RunOptions, 'trustConfig' | 'rates'>,
+  options: Pick<RunOptions, 'rates'>,
   { folder, servers }: Begun,
 ): Promise<Tried[]> {
   const [rate] = options.rates ?? [];
@@ -50,7 +50,7 @@ export async function startSides(
       byPort.set(spec.port, variant);
     }
     const roundOne = join(roundFolder(folder, 1), variant);
-    const { tried, server } = await startSide(side, spec, run, options, roundOne).catch(
+    const { tried, server } = await startSide(side, spec, run, roundOne).catch(
       async (error: unknown) => {
         throw await explainFailure(folder, error);
       },
@@ -70,11 +70,10 @@ export async function tryOnce(
   side: Side,
   spec: ServerSpec,
   run: Place,
-  options: Pick<RunOptions, 'trustConfig'>,
 ): Promise<Tried> {
   const folder = await temporaryFolder();
   try {
-    const { tried, server } = await startSide(side, spec, run, options, folder);
+    const { tried, server } = await startSide(side, spec, run, folder);
     await server.stop();
     return tried;
   } finally {
@@ -89,7 +88,6 @@ async function startSide(
   side: Side,
   spec: ServerSpec,
   { binaries, host, cores, interrupt: { signal } }: Place,
-  { trustConfig }: Pick<RunOptions, 'trustConfig'>,
   folder: string,
 ): Promise<{ tried: Tried; server: RunningServer }> {
   const { given, source, load } = side;
@@ -102,7 +100,6 @@ async function startSide(
       workers: workersFor(spec, cores.serverCpus.length, false),
       ...checkOf(side),
       connections: load.connections,
-      trustConfig: trustConfig === true,
       signal,
     });
     const [answer, offered] = await Promise.all([

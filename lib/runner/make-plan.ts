@@ -33,7 +33,7 @@ import {
 export interface PlanOptions
   extends
     Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>,
-    Partial<Pick<Plan, 'sameWithin' | 'trustConfig'>> {
+    Partial<Pick<Plan, 'sameWithin'>> {
   /** Not with `precision`. */
   rounds?: number;
   /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
@@ -110,7 +110,6 @@ export function makePlan(
     sameWithin: options.sameWithin ?? defaultSameWithin,
     quick,
     exact,
-    trustConfig: options.trustConfig === true,
     ...present({
       maxTimeSeconds: options.maxTimeSeconds,
       precision: options.precision,

@@ -38,8 +38,6 @@ export interface Plan {
   within?: Within;
   quick: boolean;
   exact: boolean;
-  /** As in StartOptions. */
-  trustConfig: boolean;
 }
 
 /** A plan without its run's name, which has the start time. */

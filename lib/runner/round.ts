@@ -233,7 +233,6 @@ async function openStage(
       cpus: cores.serverCpus,
       workers: workersFor(serverSpec, cores.serverCpus.length, plan.exact),
       connections: load.connections,
-      trustConfig: plan.trustConfig,
       ...present({ network: network?.server }),
       signal: interrupt.signal,
     });

@@ -1,8 +1,8 @@
 // Starts the server of a variant: nginx, h2o or nghttpd with its config, a command (command.ts), or none at an address.
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { lastLines, startLogged, type Child, type ChildOptions } from '../process.ts';
+import { lastLines, startLogged, type Child, type ChildOptions, type RunAs } from '../process.ts';
 import type {
   AddressServer,
   CommandServer,
@@ -165,7 +165,7 @@ async function startOn(
     () => 0,
   );
   const scratch = await makeScratch();
-  let config: AdoptedConfig;
+  let config: ConfigToRun;
   let child: Child;
   try {
     config = await configFor(at, spec, { ...options, signal }, build, fileLimit, scratch);
@@ -253,18 +253,23 @@ async function startOn(
   };
 }
 
+type ConfigToRun = AdoptedConfig & { user: RunAs | undefined };
+
 /** Composes a shipped config, or adopts a user's own one, for this address. */
 async function configFor(
   at: Address,
   { name, config, asIs }: ConfiguredServer,
-  { page, workers, cpus, trustConfig = false, signal }: StartOptions & { signal: AbortSignal },
+  { page, workers, cpus, signal }: StartOptions & { signal: AbortSignal },
   build: Build,
   fileLimit: number,
   scratch: Scratch,
-): Promise<AdoptedConfig> {
-  const { temp, docroot, handOver } = scratch;
+): Promise<ConfigToRun> {
+  const { temp, docroot, keep } = scratch;
   const user = await unprivilegedUser(name);
-  const certificateFile = async (): Promise<string> => handOver(await machineCertificate(signal));
+  const certificateFile = async (): Promise<string> => {
+    const file = await machineCertificate(signal);
+    return user === undefined ? file : keep(file, await readFile(file));
+  };
   const place = { ...at, fileLimit, temp, certificateFile };
   if (asIs === undefined) {
     if (page.docroot === undefined)
@@ -280,17 +285,15 @@ async function configFor(
     {
       ...place,
       user,
-      handOver,
       cores: cpus.length,
       listen: asIs.port,
       laid: asIs.laid ?? [],
       paths: pagePaths(page),
-      trustConfig,
       nextPort: () => freePort(),
     },
     build,
   );
-  return { ...adopted, user: adopted.user ?? user };
+  return { ...adopted, user };
 }
 
 /** Starts a server, or its check of the config. */
@@ -305,7 +308,7 @@ const checkSeconds = 30;
 async function checkConfig(
   spec: ConfiguredServer,
   build: Build,
-  config: AdoptedConfig,
+  config: ConfigToRun,
   configFile: string,
   launch: Launch,
   scratch: Scratch,

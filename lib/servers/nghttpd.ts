@@ -3,10 +3,10 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import type { LaidLines } from '../scenario/model.ts';
-import { type ConfigLayer, composedOf, readLayers } from './config-layers.ts';
-import { type Setting, laidOrigin } from './own/changes.ts';
+import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
+import { changesBetween, laidOrigin, type ReadConfig, type Setting } from './own/changes.ts';
 import { fromLine, ours, readText } from './own/files.ts';
-import { type Listen, chooseListen } from './own/redirect.ts';
+import { chooseListen, type Listen } from './own/redirect.ts';
 import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
 
 /** One flag with its place of origin. */
@@ -40,7 +40,7 @@ const longForms: Record<string, string> = {
 
 /** Lays the layers over each other, the first is the base: flags of a knob take the place of all earlier ones of their name. */
 export function composeFlags(layers: readonly ConfigLayer[]): Flag[] {
-  return layers.map(parse).reduce((base, layer) => {
+  return layers.map(parseFlags).reduce((base, layer) => {
     const replaced = new Set(layer.map(({ name }) => name));
     return [...base.filter(({ name }) => !replaced.has(name)), ...layer];
   }, []);
@@ -60,7 +60,7 @@ export function wordOf({ name, value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name}=${value}`;
 }
 
-function parse({ origin, text }: ConfigLayer): Flag[] {
+function parseFlags({ origin, text }: ConfigLayer): Flag[] {
   const flags: Flag[] = [];
   let comments: string[] = [];
   for (const [index, line] of text.split('\n').entries()) {
@@ -124,46 +124,47 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
 }
 
 /** ServerKind.adopt. */
-export async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
-  const { flags, listen, words } = parseNghttpd(file, await readText(file), place.laid);
-  const { port, tls } = chooseListen({ file, listens: [listen] }, place.listen);
+async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
+  const { flags, listen, words } = parse(file, await readText(file), place.laid);
+  const { port, tls } = chooseListen(file, [listen], place.listen);
   const folder = path.dirname(file);
-  const said: string[] = [];
-  const kept = flags.flatMap((flag): Flag[] => {
-    const from = flag.origin === file ? { ...flag, origin: fromLine(file, flag.line) } : flag;
-    if (flag.name === 'address') return [];
-    if (flag.name === 'daemon') {
-      said.push('--daemon: left out, so that its end is seen');
-      return [];
-    }
-    if (!pathFlags.has(flag.name) || flag.value === undefined) return [from];
-    const own = path.resolve(folder, flag.value);
-    return [{ ...from, value: flag.name === 'htdocs' ? own : place.handOver(own, folder) }];
-  });
-  if (!kept.some(({ name }) => name === 'htdocs')) {
-    kept.push({ name: 'htdocs', value: folder, comments: [], origin: ours, line: 0 });
-    said.push(`htdocs (where it is started) → ${folder}`);
-  }
   const address = flags.find(({ name }) => name === 'address')?.value;
   const was = [address, words === undefined ? '(none there)' : String(port)]
     .filter((part) => part !== undefined)
     .join(':');
-  said.unshift(`port ${was} → ${place.address}:${place.port}`);
+  const said = [`port ${was} → ${place.address}:${place.port}`];
+  const kept: Flag[] = [];
+  for (const flag of flags) {
+    const { name, value, origin, line } = flag;
+    if (name === 'daemon') said.push('--daemon: left out, so that its end is seen');
+    if (name === 'daemon' || name === 'address') continue;
+    kept.push({
+      ...flag,
+      ...(pathFlags.has(name) && value !== undefined ? { value: path.resolve(folder, value) } : {}),
+      origin: origin === file ? fromLine(file, line) : origin,
+    });
+  }
+  if (!kept.some(({ name }) => name === 'htdocs')) {
+    kept.push({ name: 'htdocs', value: folder, comments: [], origin: ours, line: 0 });
+    said.push(`htdocs (where it is started) → ${folder}`);
+  }
   if (tls && words?.pair === undefined)
     said.push('key and certificate (none there) → those of this machine');
-  const pair = tls ? await keyAndCertificate(file, words, place) : [];
-  const last = [String(place.port), ...pair];
+  const last = [String(place.port), ...(tls ? await keyAndCertificate(file, words, place) : [])];
   return {
     text: `# ${file} as it runs here.\n${printFlags(kept, '')}--address=${place.address}  # this machine\n# Port, key and certificate.\n${last.join(' ')}\n`,
     tls,
     protocol: tls ? 'h2' : 'h2c',
     hosts: [],
     upstreams: [],
-    workers: nghttpdWorkers(flags),
+    workers: workersOf(flags),
     redirections: said,
     args: () => [...kept.map(wordOf), `--address=${place.address}`, ...last],
   };
 }
+
+/** Flags with a path that begins at the config's folder. */
+const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
 async function keyAndCertificate(
   file: string,
@@ -175,19 +176,16 @@ async function keyAndCertificate(
     return [both, both];
   }
   const pair = words.pair.map((name) => path.resolve(path.dirname(file), name));
-  for (const found of pair) {
+  for (const found of pair)
     await access(found).catch(() => {
       throw new UserError(
         `${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`,
       );
     });
-  }
-  return pair.map((found) => place.handOver(found, path.dirname(file)));
+  return pair;
 }
 
-/** Relative ones are relative to the folder of the file. */
-const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
-
+/** The line with the port. */
 interface Words {
   port: number;
   pair: readonly [key: string, certificate: string] | undefined;
@@ -195,11 +193,11 @@ interface Words {
 }
 
 /**
- * Reads the flags. Without a port the listen has the protocol's.
+ * Reads the flags of a user's config. Without a port it listens on the protocol's.
  * @param laid replaces flags of the same names
  * @throws UserError with file and line, or for an unknown context
  */
-export function parseNghttpd(
+function parse(
   file: string,
   text: string,
   laid: readonly LaidLines[] = [],
@@ -214,11 +212,9 @@ export function parseNghttpd(
     const [, port, key, certificate] =
       /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
     if (port === undefined) return line;
-    found.push({
-      port: Number(port),
-      pair: key === undefined || certificate === undefined ? undefined : [key, certificate],
-      line: index + 1,
-    });
+    const pair: Words['pair'] =
+      key === undefined || certificate === undefined ? undefined : [key, certificate];
+    found.push({ port: Number(port), pair, line: index + 1 });
     return '#';
   });
   const [words, second] = found;
@@ -238,8 +234,24 @@ export function parseNghttpd(
   };
 }
 
-/** 1 without the flag. */
-export function nghttpdWorkers(flags: readonly Flag[]): number {
+/** Reads a user's config. Throws UserError with file and line. */
+export async function readNghttpd(file: string): Promise<ReadConfig> {
+  const text = await readText(file);
+  const { flags, listen } = parse(file, text);
+  return {
+    workers: workersOf(flags),
+    listens: [listen],
+    facts: () => ({ proxied: false, logs: false, logLine: false }),
+    lay: (laid) => {
+      const after = parse(file, text, laid).flags;
+      const changes = changesBetween(settingsOf(flags, file), settingsOf(after, file));
+      return { changes, workers: workersOf(after) };
+    },
+  };
+}
+
+/** --workers, by default 1. */
+function workersOf(flags: readonly Flag[]): number {
   const workers = flags.findLast(({ name }) => name === 'workers');
   const count = Number(workers?.value ?? 1);
   if (!Number.isSafeInteger(count) || count < 1)
@@ -249,8 +261,7 @@ export function nghttpdWorkers(flags: readonly Flag[]): number {
   return count;
 }
 
-/** The flags as lines of the file. */
-export function nghttpdSettings(flags: readonly Flag[], file: string): Setting[] {
+function settingsOf(flags: readonly Flag[], file: string): Setting[] {
   return flags.map((flag) => ({
     block: file,
     name: flag.name,

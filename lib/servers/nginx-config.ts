@@ -1,53 +1,86 @@
 // Reads nginx.conf with its includes, merges and prints it.
-import { lstat, readdir, realpath } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
+import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/machine.ts';
-import { type ConfigLayer, mostMegabytes } from './config-layers.ts';
-import { type Inclusion, fromLine, readText } from './own/files.ts';
+import type { ConfigLayer } from './config-layers.ts';
+import { fromLine, readText } from './own/files.ts';
 import type { Build } from './server.ts';
 
-/** A directive with its place of origin. `block` is there when it has braces. */
+/** A directive with its origin: a name for its file, or FILE:LINE. */
 export interface Directive {
   /** Without quotes. */
   name: string;
   /** As written, quotes included. */
   args: readonly string[];
+  /** The content of its braces. */
   block?: Directive[];
-  /** The text of a block that is code (Lua). */
+  /** The text of a block of Lua code. */
   code?: string;
   /** Comment lines about it, `#` included. */
   comments: readonly string[];
   origin: string;
-  /** Of its first word, in its origin. */
+  /** The line of its first word in its file. */
   line: number;
 }
 
 /**
- * Lays the layers over each other, the first is the base. A directive takes the place of all earlier ones of its name in
- * the same block; blocks of the same name and arguments become one.
+ * Lays the layers over each other, the first is the base. A directive replaces all earlier ones of its name in the same
+ * block. Blocks with the same name and arguments become one.
  */
 export function composeConfig(layers: readonly (readonly Directive[])[]): Directive[] {
   return layers.reduce<Directive[]>(merge, []);
 }
 
-/** The composed file's text. A line that is not the base's names its file. */
+function merge(base: readonly Directive[], layer: readonly Directive[]): Directive[] {
+  const merged: Directive[] = [];
+  const taken = new Set<Directive>();
+  for (const earlier of base) {
+    const same = layer.filter((one) => takesPlace(one, earlier));
+    const fresh = same.filter((one) => !taken.has(one));
+    for (const one of fresh) taken.add(one);
+    if (earlier.block !== undefined) {
+      const block = fresh.reduce((inner, one) => merge(inner, one.block ?? []), earlier.block);
+      merged.push({ ...earlier, block });
+    } else if (same.length === 0) merged.push(earlier);
+    else merged.push(...fresh);
+  }
+  // New directives come after the last one without a block, new blocks at the end.
+  const added = layer.filter((one) => !taken.has(one));
+  merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...added.filter(isSimple));
+  return [...merged, ...added.filter((one) => !isSimple(one))];
+}
+
+function isSimple({ block }: Directive): boolean {
+  return block === undefined;
+}
+
+/** Whether a directive replaces an earlier one, or a block goes into one with the same arguments. */
+function takesPlace(later: Directive, earlier: Directive): boolean {
+  return (
+    later.name === earlier.name &&
+    isSimple(later) === isSimple(earlier) &&
+    (isSimple(later) || later.args.join(' ') === earlier.args.join(' '))
+  );
+}
+
+/** Returns the text of a config. A comment names the origin of each line that is not the base's. */
 export function printConfig(directives: readonly Directive[], base: string, depth = 0): string {
   const indent = '    '.repeat(depth);
   return directives
     .map((directive) => {
       const comments = directive.comments.map((comment) => `${indent}${comment}\n`).join('');
-      const words = asWritten(directive);
+      const words = `${comments}${indent}${asWritten(directive)}`;
       const origin = directive.origin === base ? '' : `  # ${directive.origin}`;
-      if (directive.code !== undefined)
-        return `${comments}${indent}${words} {${directive.code}}${origin}\n`;
-      if (directive.block === undefined) return `${comments}${indent}${words};${origin}\n`;
-      return `${comments}${indent}${words} {${origin}\n${printConfig(directive.block, base, depth + 1)}${indent}}\n`;
+      if (directive.code !== undefined) return `${words} {${directive.code}}${origin}\n`;
+      if (directive.block === undefined) return `${words};${origin}\n`;
+      return `${words} {${origin}\n${printConfig(directive.block, base, depth + 1)}${indent}}\n`;
     })
     .join('');
 }
 
-/** Its words up to the ";" or "{". */
+/** A directive up to its ";" or "{". */
 export function asWritten({ name, args }: Pick<Directive, 'name' | 'args'>): string {
   return [asWord(name), ...args].join(' ');
 }
@@ -60,12 +93,12 @@ export function findDirectives(directives: readonly Directive[], name: string): 
   ]);
 }
 
-/** A word in quotes, as nginx's grammar has it. */
+/** A word in quotes, in nginx's grammar. */
 export function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** The same, in quotes only where it needs them. */
+/** A word, in quotes only if it needs them. */
 export function asWord(text: string): string {
   return /^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text
     ? text
@@ -81,12 +114,12 @@ export function bareWord(word: string): string {
   );
 }
 
-/** Arguments that have nginx log to its standard error from its start: the build's own log may be closed to the server's user. */
+/** Arguments with which nginx logs to its standard error from its start: the server's user may not write the build's log. */
 export function logArgs({ version }: Build): string[] {
   return atLeast(version, '1.19.5') ? ['-e', 'stderr'] : [];
 }
 
-/** The modules of a build that keep temporary files: each has a directive NAME_temp_path. */
+/** The modules of a build that have a directive NAME_temp_path. */
 export function tempModules({ answer }: Build): string[] {
   return [
     'client_body',
@@ -96,43 +129,9 @@ export function tempModules({ answer }: Build): string[] {
   ];
 }
 
-function merge(base: readonly Directive[], layer: readonly Directive[]): Directive[] {
-  const merged = base.flatMap((earlier) => {
-    const later = layer.filter((one) => takesPlace(one, earlier));
-    if (later.length === 0) return [earlier];
-    const isFirst = base.find((one) => takesPlace(one, earlier)) === earlier;
-    if (earlier.block === undefined) return isFirst ? later : [];
-    return isFirst
-      ? [
-          {
-            ...earlier,
-            block: later.reduce((inner, { block = [] }) => merge(inner, block), earlier.block),
-          },
-        ]
-      : [earlier];
-  });
-  const fresh = layer.filter((one) => !base.some((earlier) => takesPlace(one, earlier)));
-  // New directives stand after the last one without a block, new blocks at the end.
-  merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...fresh.filter(isSimple));
-  return [...merged, ...fresh.filter((one) => !isSimple(one))];
-}
-
-function isSimple(directive: Directive): boolean {
-  return directive.block === undefined;
-}
-
-/** Whether a directive replaces an earlier one, or a block goes into it: it has the same arguments. */
-function takesPlace(later: Directive, earlier: Directive): boolean {
-  return (
-    later.name === earlier.name &&
-    isSimple(later) === isSimple(earlier) &&
-    (isSimple(later) || later.args.join(' ') === earlier.args.join(' '))
-  );
-}
-
 /**
- * One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it; a bare one may
- * have `}` in it, which does not end it). Only these four are blanks: a no-break space is a part of a word.
+ * One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it; a bare word may
+ * contain `}`, which does not end it). Only these four are blanks: a no-break space is part of a word.
  */
 const tokenPattern =
   /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
@@ -141,7 +140,7 @@ const tokenPattern =
 const luaPattern =
   /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
 
-/** The place of the brace that closes a Lua block whose text begins at `start`; -1 where none does. */
+/** The index of the brace that closes a Lua block whose text begins at `start`, or -1. */
 function endOfLua(text: string, start: number): number {
   let depth = 1;
   for (const { 0: part, index } of text.slice(start).matchAll(luaPattern)) {
@@ -151,11 +150,7 @@ function endOfLua(text: string, start: number): number {
   return -1;
 }
 
-/** Far more than configs have: a stranger's may be made to be read for ever. */
-export const mostNested = 100;
-export const mostDirectives = 1_000_000;
-
-/** The directives of one text. Throws UserError with file and line for unbalanced braces or quotes, and for a text beyond these bounds. */
+/** The directives of one text. Throws UserError with file and line for unbalanced braces or quotes. */
 export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
@@ -165,27 +160,18 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   let line = 1;
   let begin = 1;
   let scanned = 0;
-  let count = 0;
   const fail = (problem: string): never => {
     throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
   };
   const tokens = new RegExp(tokenPattern);
-  const next = (): RegExpExecArray | null => {
-    try {
-      return tokens.exec(text);
-    } catch {
-      // Its stack is used up.
-      return fail('the next word is too long to be read');
-    }
-  };
-  for (let found = next(); found !== null; found = next()) {
+  for (let found = tokens.exec(text); found !== null; found = tokens.exec(text)) {
     const { 0: token, index } = found;
     const breaks = text.slice(scanned, index).split('\n').length - 1;
     line += breaks;
     scanned = index + token.length;
     if (token.startsWith('#')) {
       if (last !== undefined && words.length === 0 && breaks === 0) {
-        last.comments = [...last.comments, token.trimEnd()]; // At the end of the line of what it is about.
+        last.comments = [...last.comments, token.trimEnd()];
         continue;
       }
       // Comments above a blank line are about the file or the block.
@@ -196,8 +182,6 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
       const name = bareWord(first);
       const directive: Directive = { name, args, comments, origin, line: begin };
       open.at(-1)?.push(directive);
-      if (++count > mostDirectives)
-        fail(`has more than ${mostDirectives} directives, and bakeoff reads no longer ones`);
       last = directive;
       if (token === '{' && name.endsWith('_by_lua_block')) {
         const end = endOfLua(text, scanned);
@@ -205,11 +189,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
         directive.code = text.slice(scanned, end);
         line += directive.code.split('\n').length - 1;
         scanned = tokens.lastIndex = end + 1;
-      } else if (token === '{') {
-        open.push((directive.block = []));
-        if (open.length > mostNested + 1)
-          fail(`is nested more than ${mostNested} deep, and bakeoff reads no deeper ones`);
-      }
+      } else if (token === '{') open.push((directive.block = []));
       words = [];
       comments = [];
     } else if (token === '}') {
@@ -231,101 +211,58 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   return top;
 }
 
-/** Includes that include each other double with every file. */
-const mostFiles = 10_000;
-
-/** By pattern: the list of files stays as it was at first, as their texts do. */
+/** Files by pattern: the list stays as it was at first, as their texts do. */
 const lists = new Map<string, readonly string[]>();
 
 /**
- * Reads a config with its includes in their places. The origin of each directive says file and line. Throws UserError for files that
- * cannot be read or include themselves.
+ * Reads a config with its includes in their places. Each directive's origin is FILE:LINE.
  * @param origin of the config's own lines, instead of that
+ * @throws UserError for files that cannot be read or that include themselves
  */
 export async function readNginxConfig(
   file: string,
   text: string,
   origin?: string,
 ): Promise<Directive[]> {
-  // Names in included files are relative to it too.
+  // Names in included files begin at this folder too.
   const folder = path.dirname(file);
-  const total = { files: 0, directives: 0, bytes: 0 };
-  return withIncludes(parseConfig({ origin: file, text }), file, [await realpath(file)], 0);
+  return withIncludes(parseConfig({ origin: file, text }), file, [await realpath(file)]);
 
-  /** @param open files that include each other, from the config to that of the directives; `depth`: blocks in each other over all of them */
+  /** @param open files that include each other, from the config to the one with these directives */
   async function withIncludes(
     directives: readonly Directive[],
     from: string,
     open: readonly string[],
-    depth: number,
   ): Promise<Directive[]> {
-    if (depth > mostNested)
-      throw new UserError(
-        `nginx config ${open[0]}: is nested more than ${mostNested} deep with its includes, and bakeoff reads no deeper ones`,
-      );
-    total.directives += directives.length;
-    const parts = await Promise.all(
-      directives.map(async (directive): Promise<Directive[]> => {
-        const {
-          name,
-          args: [pattern],
-          block,
-          line,
-        } = directive;
-        if (name === 'include' && block === undefined && pattern !== undefined)
-          return included(
-            { from: `${from}:${line}`, name: bareWord(pattern), folder },
-            open,
-            depth,
-          );
-        const here = {
+    const read: Directive[] = [];
+    for (const directive of directives) {
+      const { name, args, block, line } = directive;
+      if (name === 'include' && block === undefined && args[0] !== undefined)
+        read.push(...(await included(`${from}:${line}`, bareWord(args[0]), open)));
+      else
+        read.push({
           ...directive,
           origin: (open.length === 1 ? origin : undefined) ?? fromLine(from, line),
-        };
-        return [
-          block === undefined
-            ? here
-            : { ...here, block: await withIncludes(block, from, open, depth + 1) },
-        ];
-      }),
-    );
-    return parts.flat();
+          ...(block === undefined ? {} : { block: await withIncludes(block, from, open) }),
+        });
+    }
+    return read;
   }
 
-  async function included(
-    by: Inclusion,
-    open: readonly string[],
-    depth: number,
-  ): Promise<Directive[]> {
-    const pattern = path.resolve(folder, by.name);
+  async function included(from: string, name: string, open: readonly string[]) {
+    const pattern = path.resolve(folder, name);
     const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
     lists.set(pattern, files);
-    const parts = await Promise.all(
-      files.map(async (other) => {
-        const inside = await readText(other, by);
-        total.files++;
-        total.bytes += inside.length;
-        if (
-          total.files > mostFiles ||
-          total.directives > mostDirectives ||
-          total.bytes > mostMegabytes * 1e6
-        ) {
-          throw new UserError(
-            `${by.from}: includes come to more than ${mostFiles} files, ${mostDirectives} directives or ${mostMegabytes} MB, and bakeoff reads no longer ones`,
-          );
-        }
-        const real = await realpath(other);
-        if (open.includes(real))
-          throw new UserError(`${by.from}: includes ${other}, which includes this file again`);
-        return withIncludes(
-          parseConfig({ origin: other, text: inside }),
-          other,
-          [...open, real],
-          depth,
-        );
-      }),
-    );
-    return parts.flat();
+    const read: Directive[] = [];
+    for (const other of files) {
+      const inside = await readText(other, { from, name });
+      const real = await realpath(other);
+      if (open.includes(real))
+        throw new UserError(`${from}: includes ${other}, which includes this file again`);
+      const directives = parseConfig({ origin: other, text: inside });
+      read.push(...(await withIncludes(directives, other, [...open, real])));
+    }
+    return read;
   }
 }
 
@@ -333,46 +270,21 @@ function isGlob(pattern: string): boolean {
   return /[*?[]/.test(pattern);
 }
 
-/** The paths that match an absolute pattern, as of glob(3) without flags: sorted, hidden names only where the pattern has the dot. */
-export async function glob(pattern: string): Promise<string[]> {
-  const [, ...segments] = pattern.split('/');
+/** The sorted paths that match an absolute pattern with `*`, `?` and `[…]`. Hidden names match only if the pattern has the dot. */
+async function glob(pattern: string): Promise<string[]> {
   let found = ['/'];
-  for (const segment of segments.filter((one) => one !== '')) {
-    if (!isGlob(segment)) {
-      found = found.map((folder) => path.join(folder, segment));
-      continue;
-    }
-    const matches = segmentPattern(segment);
-    const lists = await Promise.all(
-      found.map(async (folder) =>
-        (await readdir(folder).catch(() => []))
-          .filter((name) => matches.test(name))
-          .map((name) => path.join(folder, name)),
-      ),
-    );
-    found = lists.flat();
+  for (const segment of pattern.split('/').filter((one) => one !== '')) {
+    const source = segment
+      .replace(/[.+^${}()|\\]/g, '\\$&')
+      .replace(/[*?]/g, (sign) => (sign === '*' ? '.*' : '.'))
+      .replace(/\[!/g, '[^');
+    const matches = new RegExp(`^${segment.startsWith('.') ? '' : '(?!\\.)'}${source}$`);
+    const lists = found.map(async (folder) => {
+      if (!isGlob(segment)) return [path.join(folder, segment)];
+      const names = await readdir(folder).catch(() => []);
+      return names.filter((name) => matches.test(name)).map((name) => path.join(folder, name));
+    });
+    found = (await Promise.all(lists)).flat();
   }
-  const there = await Promise.all(
-    found.map((file) =>
-      lstat(file).then(
-        () => [file],
-        () => [],
-      ),
-    ),
-  );
-  return there.flat().sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-}
-
-function segmentPattern(segment: string): RegExp {
-  const source = segment.replace(
-    /\[(?<not>[!^]?)(?<set>\]?[^\]]*)\]|\\?(?<one>.)/gs,
-    (all, not, set, one: string | undefined) => {
-      if (set !== undefined)
-        return `[${not ? '^' : ''}${(set as string).replace(/[\\\]^]/g, '\\$&')}]`;
-      if (all === '*') return '.*';
-      if (all === '?') return '.';
-      return (one as string).replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&');
-    },
-  );
-  return new RegExp(`^${segment.startsWith('.') ? '' : '(?!\\.)'}${source}$`, 's');
+  return found.filter((file) => lstatSync(file, { throwIfNoEntry: false }) !== undefined).sort();
 }

@@ -4,15 +4,30 @@ import { UserError } from '../errors.ts';
 import type { RunAs } from '../process.ts';
 import { lastLine, run } from '../setup/run.ts';
 
+let nobody: RunAs | undefined;
+
 /** Returns nobody, as which a server runs if root starts it; undefined if bakeoff does not run as root. Throws UserError without that user. */
 export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {
   if (process.geteuid?.() !== 0) return undefined;
-  const found = await lookUp('passwd', 'nobody');
-  if (found === undefined)
+  return (nobody ??= await lookUpNobody(server));
+}
+
+async function lookUpNobody(server: string): Promise<RunAs> {
+  const { code, stdout } = await run({
+    command: 'getent',
+    args: ['passwd', 'nobody'],
+    limit: {
+      seconds: 30,
+      words:
+        "getent passwd nobody does not end: the source of this machine's users does not answer",
+    },
+  });
+  if (code !== 0)
     throw new UserError(
       `${server} runs as the user nobody, which is not there: create it, or start bakeoff without root`,
     );
-  return { name: 'nobody', uid: Number(found[2]), gid: Number(found[3]) };
+  const [, , uid, gid] = stdout.split(':');
+  return { name: 'nobody', uid: Number(uid), gid: Number(gid) };
 }
 
 /** A run starts its servers anew in each round. */
@@ -33,53 +48,6 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
       `${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
     );
   runnable.add(asked);
-}
-
-/** The users of web servers, as their makers and distributions name them. */
-const webUsers = ['nobody', 'www-data', 'nginx', 'http', 'apache', 'h2o', 'www'];
-
-/**
- * Returns the user that a config names for its server, or why the server cannot run as that user. Only the users of web servers are
- * accepted: as another user, an untrusted config could read that user's files.
- * @param group that the config names too; absent: the user's own
- */
-export async function serviceUser(name: string, group?: string): Promise<RunAs | string> {
-  const user = await lookUp('passwd', name);
-  if (user === undefined) return `${name} is not there`;
-  const [uid, ownGid] = [Number(user[2]), Number(user[3])];
-  if (uid === 0) return 'no server needs to be root here';
-  if (!webUsers.includes(name)) return `${name} is none that web servers run as`;
-  if (group === undefined)
-    return ownGid === 0 ? `${name} is in the group root` : { name, uid, gid: ownGid };
-  const found = await lookUp('group', group);
-  if (found === undefined) return `the group ${group} is not there`;
-  const [gid, members = ''] = [Number(found[2]), found[3]];
-  if (gid === 0 || (gid !== ownGid && !members.split(',').includes(name)))
-    return `${name} is not in the group ${group}`;
-  return { name, uid, gid };
-}
-
-const entries = new Map<string, string[]>();
-
-/** Returns the fields of an entry of passwd(5) or group(5); undefined if there is no such name. */
-async function lookUp(database: 'passwd' | 'group', name: string): Promise<string[] | undefined> {
-  // getent would take a flag as its own, and an empty name for all entries.
-  if (!/^\w[\w.-]*\$?$/.test(name)) return undefined;
-  const asked = `${database} ${name}`;
-  const known = entries.get(asked);
-  if (known !== undefined) return known;
-  const { code, stdout } = await run({
-    command: 'getent',
-    args: [database, name],
-    limit: {
-      seconds: 30,
-      words: `getent ${database} ${name} does not end: what this machine has its users from does not answer`,
-    },
-  });
-  if (code !== 0) return undefined;
-  const entry = stdout.trim().split(':');
-  entries.set(asked, entry);
-  return entry;
 }
 
 /** Open files of a server beside its connections: listening socket, epoll, logs, channels, pages. */

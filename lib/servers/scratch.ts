@@ -6,7 +6,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
   readlinkSync,
   realpathSync,
@@ -25,7 +24,7 @@ import type { RunAs } from '../process.ts';
  * temporary folder is closed to the server's user (pam_tmpdir), takes /tmp.
  */
 export function temporaryFolder(prefix = 'bakeoff-server-'): Promise<string> {
-  const place = process.geteuid?.() === 0 && !isOpen(tmpdir(), 0o001) ? '/tmp' : tmpdir();
+  const place = process.geteuid?.() === 0 && !letsAllIn(tmpdir()) ? '/tmp' : tmpdir();
   // Containers with PID namespaces of their own may share the folder.
   const [namespace] = /\d+/.exec(readlinkSync('/proc/self/ns/pid')) as RegExpExecArray;
   const names = `${prefix}${namespace}-`;
@@ -47,9 +46,6 @@ function removeOwn(folder: string): void {
   }
 }
 
-/** Keys and certificates are far shorter. */
-const mostCopiedBytes = 1 << 20;
-
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
 /** Makes the folder of a server, outside the run's folder, which may be closed to the server's user. */
@@ -61,41 +57,18 @@ export async function makeScratch() {
   for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });
   const original = new Map<string, string>();
 
-  const placeFor = (name: string): string => {
-    const file = path.join(kept, `${original.size}-${path.basename(name)}`);
-    original.set(file, name);
-    return file;
-  };
-  /** Writes a file that only the server may read, and returns its path. */
-  const keep = (name: string, content: string | Buffer): string => {
-    const file = placeFor(name);
-    writeFileSync(file, content, { mode: 0o400, flag: 'wx' });
-    return file;
-  };
-
   return {
-    keep,
+    /** Writes a copy of a file that only the server may read, and returns its path. */
+    keep(name: string, content: string | Buffer): string {
+      const file = path.join(kept, `${original.size}-${path.basename(name)}`);
+      original.set(file, name);
+      writeFileSync(file, content, { mode: 0o400, flag: 'wx' });
+      return file;
+    },
     /** For a copy of the pages; not there yet. */
     docroot: path.join(folder, 'www'),
     /** For the server's temporary files. */
     temp,
-    /**
-     * Returns the path at which the server's user can read a file: its own, or a copy's if only root may read it. Copies only keys,
-     * certificates and files in `own`, the folder of the user's config: a server could be made to serve any other file.
-     */
-    handOver(file: string, own?: string): string {
-      const known = [...original].find(([, name]) => name === file)?.[0];
-      if (known !== undefined || process.geteuid?.() !== 0 || isOpenToAll(file))
-        return known ?? file;
-      // So that the server says that the file is missing, not that its folder is closed.
-      if (!existsSync(file)) return placeFor(file);
-      const found = statSync(file);
-      if (!found.isFile() || found.size > mostCopiedBytes) return file;
-      const content = readFileSync(file);
-      return isPem.test(content.toString('latin1')) || (own !== undefined && isIn(own, file))
-        ? keep(file, content)
-        : file;
-    },
     /** Gives the server's user its files, which are closed to other users; undefined: the server runs as the current user. */
     giveTo(user: RunAs | undefined): void {
       if (user !== undefined)
@@ -112,25 +85,12 @@ export async function makeScratch() {
   };
 }
 
-/** Leaves out OpenSSH's keys, which belong to people. */
-const isPem = /^-----BEGIN (?!OPENSSH)[A-Z0-9 ]+-----\r?$/m;
-
-/** Whether a file is below a folder, once all links are followed. Throws if one does not exist. */
-export function isIn(folder: string, file: string): boolean {
-  return realpathSync(file).startsWith(`${realpathSync(folder).replace(/\/$/, '')}/`);
-}
-
-/** Whether every user may reach and read a file. Access control lists are ignored. */
-export function isOpenToAll(file: string): boolean {
-  return isOpen(file, 0o004);
-}
-
-/** Whether every user may reach a path and has `right` to it: 4 reads a file, 1 enters a folder. */
-function isOpen(file: string, right: number): boolean {
-  const real = ifThere(() => realpathSync(file));
+/** Whether every user may enter a folder and those above it. */
+function letsAllIn(folder: string): boolean {
+  const real = ifThere(() => realpathSync(folder));
   return (
     real !== undefined &&
-    (statSync(real).mode & right) !== 0 &&
-    (real === '/' || isOpen(path.dirname(real), 0o001))
+    (statSync(real).mode & 0o001) !== 0 &&
+    (real === '/' || letsAllIn(path.dirname(real)))
   );
 }

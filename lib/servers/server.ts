@@ -78,8 +78,6 @@ export interface StartOptions {
   network?: ServerSide;
   /** Connections of the load, which need open files. */
   connections?: number;
-  /** A user's own config may run code even if root starts it. */
-  trustConfig?: boolean;
   signal?: AbortSignal;
 }
 
@@ -104,8 +102,6 @@ export interface Place extends Address {
 export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   /** The server's user if root starts it; absent: the current user. */
   user?: RunAs | undefined;
-  /** Returns the path at which that user can read a file at the server's start: its own, or a copy's. `own`: the config's folder. */
-  handOver(file: string, own: string): string;
   /** The number of server cores: the value of `auto`. */
   cores: number;
   /** The port of the config that becomes `port`; absent: its only one. */
@@ -113,8 +109,6 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   /** Lines to add to the blocks that serve the pages with these paths. */
   laid: readonly LaidLines[];
   paths: readonly string[];
-  /** From StartOptions. */
-  trustConfig: boolean;
   /** Returns a free port of 127.0.0.1 for a further address of the config; may return the same port twice. */
   nextPort(): Promise<number>;
 }
@@ -135,8 +129,6 @@ export type UpstreamAddress = { port: number } | { socket: string };
 /** A user's own config, changed to run here. */
 export interface AdoptedConfig
   extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
-  /** The config's own user, if accepted; absent: the user of AdoptPlace. */
-  user?: RunAs | undefined;
   /** The server names at the port, as in the config. */
   hosts: readonly string[];
   /** The working folder of its relative paths; absent: any. */

@@ -210,7 +210,7 @@ describe('what does not run is refused in one line, before anything is measured'
     ],
     [
       'a module that this build lacks',
-      ['fast.conf', 'module.conf', '--trust-config'],
+      ['fast.conf', 'module.conf'],
       /module\.conf.*nothing_module\.so/,
     ],
   ])('%s', async (_, args, message) => {

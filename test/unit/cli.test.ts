@@ -310,7 +310,6 @@ describe('options', () => {
         'p90',
         '--arrivals',
         'poisson',
-        '--trust-config',
         '--host',
         'a.org',
         '--host',
@@ -324,7 +323,6 @@ describe('options', () => {
     ).toEqual({
       name: 'name',
       help: false,
-      trustConfig: true,
       rounds: 8,
       maxTimeSeconds: 600,
       sameWithin: 0.005,

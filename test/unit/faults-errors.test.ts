@@ -115,22 +115,6 @@ sys.stdin.read()`,
   }
 });
 
-test('more worker processes than nginx spawns', async () => {
-  const file = await ownConfig('\nworker_processes 4000;\nhttp { server { listen 80; } }');
-  expect(await refusalOf(readOwnConfig(file))).toBe(
-    `${file}:2: worker_processes 4000: nginx spawns no more than 1024`,
-  );
-});
-
-test('a config with a word of 10 MB', async () => {
-  const file = await ownConfig(
-    `events { }\nhttp { server { listen 80; return 200 "${'x'.repeat(1e7)}"; } }`,
-  );
-  expect(await refusalOf(readOwnConfig(file))).toBe(
-    `nginx config ${file}:2: the next word is too long to be read`,
-  );
-});
-
 test('a config with a name of 250 letters is called by its first ones', () => {
   const side = (letter: string) => ({
     source: {

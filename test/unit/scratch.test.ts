@@ -58,16 +58,15 @@ asRoot('removes only folders that killed processes of this user and namespace le
 });
 
 asRoot('is closed to other users, and its user gets only its files', async () => {
-  const folder = temporary();
-  const key = path.join(folder, 'own.key');
-  writeFileSync(key, 'secret', { mode: 0o600 });
+  temporary();
   const scratch = await makeScratch();
   onTestFinished(scratch.remove);
   const config = scratch.keep('/results/nginx.conf', 'text');
-  const copy = scratch.handOver(key, folder);
-  expect(scratch.handOver(key)).toBe(copy);
+  const copy = scratch.keep('/tls/own.key', 'secret');
   expect(readFileSync(copy, 'utf8')).toBe('secret');
-  expect(scratch.withOwnPaths(`${copy} and ${config}:3`)).toBe(`${key} and /results/nginx.conf:3`);
+  expect(scratch.withOwnPaths(`${copy} and ${config}:3`)).toBe(
+    '/tls/own.key and /results/nginx.conf:3',
+  );
   const top = path.dirname(scratch.temp);
   expect(statSync(top).mode & 0o777).toBe(0o700);
   scratch.giveTo({ name: 'nobody', uid: 65_534, gid: 65_534 });
@@ -83,28 +82,6 @@ asRoot('is closed to other users, and its user gets only its files', async () =>
   expect(existsSync(copy)).toBe(false);
   scratch.remove();
   expect(existsSync(top)).toBe(false);
-});
-
-asRoot('copies only keys, and files beside the config, for the server', async () => {
-  const folder = temporary();
-  const scratch = await makeScratch();
-  onTestFinished(scratch.remove);
-  const own = path.join(folder, 'config');
-  mkdirSync(own);
-  const files = {
-    'key.pem': 'comment\n-----BEGIN RSA PRIVATE KEY-----\n',
-    id_rsa: '-----BEGIN OPENSSH PRIVATE KEY-----\n',
-    shadow: 'root:x:0',
-    'config/password': 'x',
-  };
-  for (const [name, text] of Object.entries(files))
-    writeFileSync(path.join(folder, name), text, { mode: 0o600 });
-  symlinkSync(path.join(folder, 'shadow'), path.join(own, 'link'));
-  expect(
-    [...Object.keys(files), 'config/link'].filter(
-      (name) => scratch.handOver(path.join(folder, name), own) !== path.join(folder, name),
-    ),
-  ).toEqual(['key.pem', 'config/password']);
 });
 
 asRoot("takes /tmp if root's temporary folder is closed to others", async () => {

@@ -1,5 +1,7 @@
 // Changes that knobs make to a person's own config, as lines to paste.
 import { present } from '../../present.ts';
+import type { LaidLines } from '../../scenario/model.ts';
+import type { OwnConfig } from './redirect.ts';
 
 /**
  * Facts of a config that decide which knobs apply to it. `proxied`: requests for the page may be passed on. `logs`: requests are logged;
@@ -9,6 +11,23 @@ export interface Facts {
   proxied: boolean;
   logs: boolean;
   logLine: boolean;
+}
+
+/** The page to load: the port, as the config has it, and its paths. `cores`: the value of `auto`. */
+export interface PageAt {
+  port: number;
+  paths: readonly string[];
+  cores: number;
+}
+
+/** A user's config, as read, over which knobs' lines can be laid. */
+export interface ReadConfig extends Pick<OwnConfig, 'workers' | 'listens'> {
+  facts(page: PageAt): Facts;
+  /** Returns the changes that the lines make, none if the config has them already, and the workers with them. */
+  lay(
+    laid: readonly LaidLines[],
+    page: PageAt,
+  ): { changes: Change[]; workers: OwnConfig['workers'] };
 }
 
 /** The origin of knobs' lines. */

@@ -6,17 +6,41 @@ import {
   bareWord,
   findDirectives,
   parseConfig,
+  readNginxConfig,
   type Directive,
 } from '../nginx-config.ts';
-import { hostOf, insideOf, isQuic, listensOf, parseAddress } from './nginx-listens.ts';
-import { placeOf } from './files.ts';
-import { laidOrigin, type Facts, type Setting } from './changes.ts';
+import {
+  changesBetween,
+  laidOrigin,
+  type Facts,
+  type PageAt,
+  type ReadConfig,
+  type Setting,
+} from './changes.ts';
+import { placeOf, readText } from './files.ts';
+import {
+  hostOf,
+  insideOf,
+  isQuic,
+  listensOf,
+  nginxListens,
+  nginxWorkers,
+  parseAddress,
+} from './nginx-listens.ts';
 
-/** The loaded port, as the config has it, and paths. `cores`: the value of `auto`. */
-export interface PageAt {
-  port: number;
-  paths: readonly string[];
-  cores: number;
+/** Reads a user's config. Throws UserError with file and line. */
+export async function readNginx(file: string): Promise<ReadConfig> {
+  const config = await readNginxConfig(file, await readText(file));
+  return {
+    workers: nginxWorkers(config),
+    listens: nginxListens(config, file),
+    facts: (page) => factsOf(config, page),
+    lay: (laid, page) => {
+      const after = layNginx(config, laid, page);
+      const changes = changesBetween(settingsOf(config, file), settingsOf(after, file));
+      return { changes, workers: nginxWorkers(after) };
+    },
+  };
 }
 
 /** Returns the config with the lines, unless it has them already. Throws UserError for an unknown context. */
@@ -165,7 +189,7 @@ function servesPage({ name, block, ...rest }: Directive, { port }: Pick<PageAt, 
 
 function hasPort(listen: Directive, port: number): boolean {
   const address = parseAddress(listen);
-  return !isQuic(listen) && 'ports' in address && address.ports.includes(port);
+  return !isQuic(listen) && 'port' in address && address.port === port;
 }
 
 /** The paths of requests for the page that locations get; undefined: any, since the config rewrites them. */
@@ -259,11 +283,10 @@ function setListens(
 /** Equal for different forms of one address: 80, *:80 and 0.0.0.0:80. */
 function socketOf(listen: Directive): string {
   const address = parseAddress(listen);
-  return JSON.stringify('ports' in address ? [hostOf(address), address.ports] : address);
+  return JSON.stringify('port' in address ? [hostOf(address), address.port] : address);
 }
 
-/** The facts of a config. */
-export function nginxFacts(config: readonly Directive[], page: PageAt): Facts {
+function factsOf(config: readonly Directive[], page: PageAt): Facts {
   const http = insideOf(config, 'http');
   const serving = http
     .filter((one) => servesPage(one, page))
@@ -283,10 +306,10 @@ function inside(block: readonly Directive[], paths: readonly string[] | undefine
 }
 
 /** The lines of a config. @param block the heading for those that are in no block of it */
-export function nginxSettings(config: readonly Directive[], block: string): Setting[] {
+function settingsOf(config: readonly Directive[], block: string): Setting[] {
   return config.flatMap((one) =>
     one.block === undefined
       ? [{ block, name: one.name, text: `${asWritten(one)};`, place: placeOf(one) }]
-      : nginxSettings(one.block, `${asWritten(one)} { } at ${placeOf(one)}`),
+      : settingsOf(one.block, `${asWritten(one)} { } at ${placeOf(one)}`),
   );
 }

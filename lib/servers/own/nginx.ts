@@ -1,4 +1,4 @@
-// A person's own nginx.conf, made to run here, beside a server that runs already.
+// A user's own nginx.conf: a copy that runs beside a server that runs already.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
@@ -8,24 +8,13 @@ import {
   logArgs,
   printConfig,
   quoted,
+  readNginxConfig,
   tempModules,
   type Directive,
 } from '../nginx-config.ts';
-import { layNginx } from './lay-nginx.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
-import { chooseListen } from './redirect.ts';
-import {
-  adoptedHere,
-  allowCode,
-  beginHere,
-  handOver,
-  pathsIn,
-  runLog,
-  temporary,
-  type Here,
-  type PathFor,
-} from './redirect.ts';
-import { readNginxConfig } from '../nginx-config.ts';
+import { ours, placeOf, readText } from './files.ts';
+import { layNginx } from './lay-nginx.ts';
 import {
   blocksIn,
   httpServers,
@@ -36,9 +25,17 @@ import {
   nginxWorkers,
   parseAddress,
 } from './nginx-listens.ts';
-import { ours, placeOf } from './files.ts';
-import { readText } from './files.ts';
-import { leaving, localTarget } from './redirect.ts';
+import {
+  adoptedHere,
+  beginHere,
+  chooseListen,
+  leaving,
+  localTarget,
+  runLog,
+  temporary,
+  temporaryFile,
+  type Here,
+} from './redirect.ts';
 
 /** ServerKind.adopt. */
 export async function adoptNginx(
@@ -47,70 +44,50 @@ export async function adoptNginx(
   build: Build,
 ): Promise<AdoptedConfig> {
   const written = await readNginxConfig(file, await readText(file));
-  const { port, tls, http2, http2Only, hosts } = chooseListen(
-    { file, listens: nginxListens(written, file) },
-    place.listen,
-  );
+  const listens = nginxListens(written, file);
+  const { port, tls, http2, http2Only, hosts } = chooseListen(file, listens, place.listen);
   const config = layNginx(written, place.laid, { port, paths: place.paths, cores: place.cores });
   const workers = nginxWorkers(config);
   const servers = httpServers(config, file);
-  const users = (config.find(({ name }) => name === 'user')?.args ?? []).map(bareWord);
-  const begun = await beginHere(
-    file,
-    servers.flatMap(listensOf).map(parseAddress),
-    port,
-    place,
-    users,
-  );
+  const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place);
   const here: NginxHere = {
     ...begun,
-    build,
     listens: moveListens(servers, begun),
-    folderFor: pathsIn(place.temp),
     blocks: new Set(
       blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) =>
         bareWord(args[0] ?? '').toLowerCase(),
       ),
     ),
   };
-  const runs = withBuiltIns(change(config, '', here), here);
-  if (
-    findDirectives(config, 'root')
-      .concat(findDirectives(config, 'alias'))
-      .some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? '')))
-  ) {
+  const runs = withDefaults(change(config, '', here), here, build);
+  const roots = [...findDirectives(config, 'root'), ...findDirectives(config, 'alias')];
+  if (roots.some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? ''))))
     here.said.push(
       `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
     );
-  }
   return {
     ...adoptedHere(file, printConfig(runs, ''), workers, here),
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
     hosts,
-    // Without -p: relative paths stay below the build's prefix, those of the config's folder are changed by changeLine.
     args: (configFile) => [...logArgs(build), '-c', configFile],
   };
 }
 
 interface NginxHere extends Here {
-  build: Build;
   listens: ReadonlyMap<Directive, Directive[]>;
-  folderFor: PathFor;
   /** Names of upstream blocks, in lower case. */
   blocks: ReadonlySet<string>;
 }
 
-/** Their lines are data, not directives. */
+/** The lines of these blocks are data, not directives. */
 const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map', 'match']);
-/** Others (stream, mail, rtmp …) listen, or speak to other machines, in their own ways. */
-const topBlocks = new Set(['events', 'http']);
 
 function change(directives: readonly Directive[], parent: string, here: NginxHere): Directive[] {
   return directives.flatMap((directive) => {
     const { name, block } = directive;
-    if (block === undefined) return changeLine(directive, parent, directives, here);
-    if (parent === '' && !topBlocks.has(name)) {
+    if (block === undefined) return changeLine(directive, parent, here);
+    if (parent === '' && name !== 'events' && name !== 'http') {
       here.said.push(`${name} { } at ${placeOf(directive)}: left out, only HTTP is compared`);
       return [];
     }
@@ -126,36 +103,23 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
   });
 }
 
-// Paths relative to the config's folder; all others are relative to the build's prefix.
-/** Read at nginx's start, and never by its workers: these files may be closed to others. */
-const readAtStart =
-  /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$/;
-/** The others. */
-const readLater = /^(?:auth_basic_user_file|auth_jwt_key_file|quic_host_key|js_path)$/;
+/** Directives with a path that begins at the config's folder. All other relative paths begin at the build's prefix. */
+const pathsOfConfig =
+  /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path)$/;
 
-/** Modules, code in other languages, and rules that may start programs. */
-const code =
-  /^load_module$|_by_lua(?:_block|_file)?$|^lua_package_c?path$|^js_(?:import|include|preload_object)$|^perl|^mruby_|^passenger|^wasm|^proxy_wasm$|^modsecurity_rules|^ssl_engine$/;
-/** Keys that a library of the config's own reads. */
-const codeKey = /^(?:engine|store):/;
-
-/** @param beside it in its block */
-function changeLine(
-  directive: Directive,
-  parent: string,
-  beside: readonly Directive[],
-  here: NginxHere,
-): Directive[] {
+function changeLine(directive: Directive, parent: string, here: NginxHere): Directive[] {
   const { name, args } = directive;
   const { place, said } = here;
   const first = bareWord(args[0] ?? '');
   const having = (...changed: string[]): Directive[] => [{ ...directive, args: changed }];
-  const instead = (first: string, where: string): Directive[] => {
-    said.push(`${name} ${args[0]} → ${where}`);
-    return having(first, ...args.slice(1));
+  const instead = (word: string, why: string): Directive[] => {
+    said.push(`${name} ${args[0]} → ${why}`);
+    return having(word, ...args.slice(1));
   };
-  if (code.test(name) || (/ssl_certificate_key$/.test(name) && codeKey.test(first)))
-    allowCode(name, placeOf(directive), here);
+  const leaveOut = (why: string): Directive[] => {
+    said.push(`${name} ${args.join(' ')}: left out, ${why}`);
+    return [];
+  };
   switch (name) {
     case 'daemon':
       return first === 'off' ? [directive] : instead('off', 'off, so that its end is seen');
@@ -163,139 +127,105 @@ function changeLine(
     case 'lock_file':
       return instead(quoted(path.join(place.temp, name)), temporary);
     case 'user':
-      // It runs as that user from its start.
-      if (place.user === undefined)
-        said.push(
-          `user ${args.join(' ')} → whoever starts bakeoff, since it takes root to become another one`,
-        );
+      if (first !== place.user?.name)
+        said.push(`user ${args.join(' ')} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
       return [];
     case 'worker_processes':
       return first === 'auto'
         ? instead(String(place.cores), `${place.cores}, the number of server cores`)
         : [directive];
     case 'worker_cpu_affinity':
-      said.push(`${name} ${args.join(' ')}: left out, the workers run on the server's cores`);
-      return [];
+      return leaveOut("the workers run on the server's cores");
     case 'worker_priority':
-      if (!first.startsWith('-')) return [directive];
-      said.push(`${name} ${first}: left out, since it takes root, and its workers run without`);
-      return [];
+      return first.startsWith('-') ? leaveOut('it takes root') : [directive];
     case 'worker_rlimit_nofile':
-      if (Number(first) <= place.fileLimit) return [directive];
-      return instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
-    case 'error_log':
-      return first === 'stderr' || first === '/dev/null' || first.startsWith('memory:')
+      return Number(first) <= place.fileLimit
         ? [directive]
-        : instead('stderr', runLog);
+        : instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
+    case 'error_log':
+      return first === 'stderr' || first === '/dev/null' ? [directive] : instead('stderr', runLog);
     case 'access_log':
       return first === 'off' || first === '/dev/null'
         ? [directive]
-        : instead(quoted(here.logFor(first, 'access.log')), temporary);
+        : instead(quoted(temporaryFile(first, 'access.log', here)), temporary);
     case 'ssl_stapling':
-      if (first !== 'on' || beside.some(({ name }) => name === 'ssl_stapling_file'))
-        return [directive];
-      return instead('off', 'off, since it would ask another machine');
+    case 'ssl_ocsp':
+      return first === 'off'
+        ? [directive]
+        : instead('off', 'off, since it would ask another machine');
     case 'proxy_store':
     case 'fastcgi_store':
     case 'uwsgi_store':
     case 'scgi_store':
-    case 'ssl_ocsp':
       return first === 'off'
         ? [directive]
-        : instead(
-            'off',
-            `off, since it would ${name === 'ssl_ocsp' ? 'ask another machine' : 'write among the files that are served'}`,
-          );
+        : instead('off', 'off, since it would write among the files that are served');
     case 'state':
       if (parent === 'upstream')
         throw new UserError(`${placeOf(directive)}: state ${first} ${leaving}`);
       return [directive];
-    case 'google_perftools_profiles':
-      said.push(`${name} ${args[0]}: left out`);
-      return [];
     case 'server':
-      return parent === 'upstream' && !args.map(bareWord).includes('down')
-        ? having(targetOf(directive, here), ...args.slice(1))
-        : [directive];
+      if (parent !== 'upstream' || args.map(bareWord).includes('down')) return [directive];
+      return having(targetOf(directive, here), ...args.slice(1));
     case 'endpoint':
-      return parent === 'otel_exporter'
-        ? having(targetOf(directive, here), ...args.slice(1))
-        : [directive];
-    case 'js_import':
-      return having(...importOf(args, here));
+      if (parent !== 'otel_exporter') return [directive];
+      return having(targetOf(directive, here), ...args.slice(1));
+    case 'js_import': {
+      // nginx looks beside the config, then in js_path.
+      const file = path.resolve(here.folder, bareWord(args.at(-1) ?? ''));
+      return existsSync(file) ? having(...args.slice(0, -1), quoted(file)) : [directive];
+    }
   }
-  if (/_pass$/.test(name)) return having(targetOf(directive, here, here.blocks), ...args.slice(1));
+  if (name.endsWith('_pass'))
+    return having(targetOf(directive, here, here.blocks), ...args.slice(1));
   if (/_(?:temp|cache)_path$/.test(name))
-    return instead(quoted(here.folderFor(`${name} ${first}`, name)), temporary);
-  if (
-    !(readAtStart.test(name) || readLater.test(name)) ||
-    /^(?:\$|data:|engine:|store:)/.test(first)
-  )
+    return instead(quoted(temporaryFile(`${name} ${first}`, name, here)), temporary);
+  if (!pathsOfConfig.test(name) || /^(?:\/|\$|data:|engine:|store:)/.test(first))
     return [directive];
-  // A file whose name has a variable is read for each connection.
-  const file =
-    readAtStart.test(name) && !first.includes('$')
-      ? handOver(`${name} ${first}`, first, here)
-      : path.resolve(here.folder, first);
-  return file === first ? [directive] : having(quoted(file), ...args.slice(1));
+  return having(quoted(path.resolve(here.folder, first)), ...args.slice(1));
 }
 
-function targetOf(directive: Directive, here: Here, upstreams?: ReadonlySet<string>): string {
+function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>): string {
   const word = directive.args[0] ?? '';
+  const target = bareWord(word);
   const asksResolver = /\$|^resolve$|^service=/m.test(directive.args.map(bareWord).join('\n'));
-  const text = localTarget(
-    bareWord(word),
-    `${directive.name} ${word}`,
-    placeOf(directive),
-    here,
-    upstreams,
-    asksResolver,
-  );
-  return text === bareWord(word) ? word : quoted(text);
+  const words = `${directive.name} ${word}`;
+  const text = localTarget(target, words, placeOf(directive), here, blocks, asksResolver);
+  return text === target ? word : quoted(text);
 }
 
-/** `js_import FILE` or `js_import NAME from FILE`: nginx looks beside the config, then in js_path. */
-function importOf(args: readonly string[], { folder }: Here): string[] {
-  const beside = path.join(folder, bareWord(args.at(-1) ?? ''));
-  return bareWord(args.at(-1) ?? '/').startsWith('/') || !existsSync(beside)
-    ? [...args]
-    : [...args.slice(0, -1), quoted(beside)];
-}
-
-/** Adds the paths that the config leaves to the build, which a server of that build may use already. */
-function withBuiltIns(config: readonly Directive[], here: NginxHere): Directive[] {
-  const { place, build } = here;
-  const line = (name: string, ...args: string[]): Directive => ({
-    name,
-    args,
-    comments: [],
-    origin: ours,
-    line: 0,
+/** Adds paths that the config leaves to the build: a server of that build may already use those. */
+function withDefaults(config: readonly Directive[], here: NginxHere, build: Build): Directive[] {
+  const temp = (name: string): string => quoted(path.join(here.place.temp, name));
+  const added: string[] = [];
+  const lacking = (
+    block: readonly Directive[],
+    lines: Readonly<Record<string, readonly string[]>>,
+  ): Directive[] =>
+    Object.entries(lines)
+      .filter(([wanted]) => !block.some(({ name }) => name === wanted))
+      .map(([name, args]) => {
+        if (name !== 'daemon') added.push(name);
+        return { name, args, comments: [], origin: ours, line: 0 };
+      });
+  const main = lacking(config, {
+    daemon: ['off'],
+    error_log: ['stderr'],
+    pid: [temp('pid')],
+    lock_file: [temp('lock_file')],
   });
-  const lacks =
-    (block: readonly Directive[]) =>
-    ({ name: wanted }: Directive): boolean =>
-      !block.some(({ name }) => name === wanted);
-  const main = [
-    line('daemon', 'off'),
-    line('error_log', 'stderr'),
-    line('pid', quoted(path.join(place.temp, 'pid'))),
-    line('lock_file', quoted(path.join(place.temp, 'lock_file'))),
-  ].filter(lacks(config));
-  const added: string[] = main.map(({ name }) => name);
-  const withHttp = config.map((directive): Directive => {
-    if (directive.name !== 'http' || directive.block === undefined) return directive;
-    const lines = [
-      ...tempModules(build).map((module) =>
-        line(`${module}_temp_path`, quoted(path.join(place.temp, module))),
+  const all = config.map((directive): Directive => {
+    const { name, block } = directive;
+    if (name !== 'http' || block === undefined) return directive;
+    const lines = lacking(block, {
+      ...Object.fromEntries(
+        tempModules(build).map((module) => [`${module}_temp_path`, [temp(module)]]),
       ),
-      line('access_log', quoted(here.logFor('', 'access.log')), 'combined'),
-    ].filter(lacks(directive.block));
-    added.push(...lines.map(({ name }) => name));
-    return { ...directive, block: [...lines, ...directive.block] };
+      access_log: [quoted(temporaryFile('', 'access.log', here)), 'combined'],
+    });
+    return { ...directive, block: [...lines, ...block] };
   });
-  const files = added.filter((name) => name !== 'daemon');
-  if (files.length > 0)
-    here.said.push(`what it leaves to nginx's build → ${temporary} each: ${files.join(', ')}`);
-  return [...main, ...withHttp];
+  if (added.length > 0)
+    here.said.push(`paths of nginx's build → ${temporary} each: ${added.join(', ')}`);
+  return [...main, ...all];
 }

@@ -1,99 +1,40 @@
-// Reads a person's own config before anything is started, and lays knobs over it.
+// Reads a user's own config before anything is started, for its facts and for knobs.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
-import { changesBetween, type Change, type Facts, type Setting } from './changes.ts';
-import { h2oListens, h2oWorkers } from './h2o.ts';
-import { h2oFacts, h2oSettings, layH2o } from './h2o.ts';
-import { layNginx, nginxFacts, nginxSettings, type PageAt } from './lay-nginx.ts';
-import type { OwnConfig } from './redirect.ts';
-import { nghttpdSettings, nghttpdWorkers, parseNghttpd } from '../nghttpd.ts';
-import { readNginxConfig } from '../nginx-config.ts';
-import { nginxListens, nginxWorkers } from './nginx-listens.ts';
+import { readNghttpd } from '../nghttpd.ts';
+import type { Facts, PageAt, ReadConfig } from './changes.ts';
 import { readText } from './files.ts';
-import { readYaml } from './yaml.ts';
+import { readH2o } from './h2o.ts';
+import { readNginx } from './lay-nginx.ts';
+import type { OwnConfig } from './redirect.ts';
 
-/** Reads a config with its includes. Throws UserError when it cannot be read or is none of these servers'. */
+const readers = { nginx: readNginx, h2o: readH2o, nghttpd: readNghttpd };
+
+/** Reads a config with its includes. Throws UserError if it cannot be read, or is not a config of these servers. */
 export async function readOwnConfig(name: string): Promise<OwnConfig> {
   const file = path.resolve(name);
-  const text = await readText(file);
-  const server = recognise(text, file);
-  const { said } = await readers[server](file, text);
-  return { server, file, ...said() };
+  const server = recognise(await readText(file), file);
+  const { workers, listens } = await readers[server](file);
+  return { server, file, workers, listens };
 }
 
-/** A config over which lines can be laid. */
+/** A config over which lines can be laid, for one page. */
 export interface Layable {
   facts: Facts;
-  /** The changes that the lines make (none: the config says all that already), and the number of workers with them. */
-  lay(laid: readonly LaidLines[]): { changes: Change[]; workers: OwnConfig['workers'] };
+  lay(laid: readonly LaidLines[]): ReturnType<ReadConfig['lay']>;
 }
 
-/** Reads it for knobs. Throws UserError as readOwnConfig does. */
+/** Reads a config for knobs. Throws UserError as readOwnConfig does. */
 export async function layable(
   { server, file }: Pick<OwnConfig, 'server' | 'file'>,
   page: PageAt,
 ): Promise<Layable> {
-  return (await readers[server](file, await readText(file))).layable(page);
+  const config = await readers[server](file);
+  return { facts: config.facts(page), lay: (laid) => config.lay(laid, page) };
 }
 
-/** How a server's configs are read and changed; C is one that is read. */
-interface Language<C> {
-  read(file: string, text: string): Promise<C>;
-  workers(config: C): OwnConfig['workers'];
-  listens(config: C, file: string): OwnConfig['listens'];
-  facts(config: C, page: PageAt): Facts;
-  lay(config: C, laid: readonly LaidLines[], page: PageAt, from: { file: string; text: string }): C;
-  settings(config: C, file: string): Setting[];
-}
-
-function reader<C>({ read, workers, listens, facts, lay, settings }: Language<C>) {
-  return async (file: string, text: string) => {
-    const config = await read(file, text);
-    return {
-      said: () => ({ workers: workers(config), listens: listens(config, file) }),
-      layable: (page: PageAt): Layable => ({
-        facts: facts(config, page),
-        lay(laid) {
-          const after = lay(config, laid, page, { file, text });
-          return {
-            changes: changesBetween(settings(config, file), settings(after, file)),
-            workers: workers(after),
-          };
-        },
-      }),
-    };
-  };
-}
-
-const readers = {
-  nginx: reader({
-    read: readNginxConfig,
-    workers: nginxWorkers,
-    listens: nginxListens,
-    facts: nginxFacts,
-    lay: layNginx,
-    settings: nginxSettings,
-  }),
-  h2o: reader({
-    read: readYaml,
-    workers: h2oWorkers,
-    listens: h2oListens,
-    facts: h2oFacts,
-    lay: layH2o,
-    settings: h2oSettings,
-  }),
-  nghttpd: reader({
-    read: async (file, text) => parseNghttpd(file, text),
-    workers: ({ flags }) => nghttpdWorkers(flags),
-    listens: ({ listen }) => [listen],
-    facts: () => ({ proxied: false, logs: false, logLine: false }),
-    lay: (_, laid, __, { file, text }) => parseNghttpd(file, text, laid),
-    settings: ({ flags }, file) => nghttpdSettings(flags, file),
-  }),
-};
-
-/** Other servers, their commands in the foreground, and a sign of their configs, without comments and indentation. */
+/** Other servers, their commands in the foreground, and what a config of theirs has at the begin of a line. */
 const others: readonly [name: string, command: string, sign: RegExp][] = [
   [
     'Apache',
@@ -113,25 +54,16 @@ const others: readonly [name: string, command: string, sign: RegExp][] = [
   [
     'Caddy',
     'caddy run --config',
-    /^(?:file_server|reverse_proxy|handle_path|encode\s+(?:gzip|zstd)|respond|root\s+\*)(?:\s[^;\n]*)?$/m,
+    /^(?:file_server|reverse_proxy|handle_path|encode\s+(?:gzip|zstd)|respond|root\s+\*)(?:\s[^;\n]*)?$|^\{\s*"(?:apps|admin)"\s*:/m,
   ],
-  ['Caddy', 'caddy run --config', /^\{\s*"(?:apps|admin)"\s*:/],
-  ['Varnish', 'varnishd -F -f', /^vcl\s+4\.\d;/m],
-  ['Envoy', 'envoy -c', /^static_resources:/m],
-  ['Traefik', 'traefik --configfile', /^(?:entryPoints:|\[entryPoints\])/m],
-  ['Squid', 'squid -N -f', /^http_port\s+\d+/m],
 ];
 
-/** The server of a config, by its text. Throws UserError when it is empty, another server's, a part of a config, or unknown. */
+/** The server of a config, by its text. Throws UserError for an empty one, another server's, or a part of one. */
 function recognise(text: string, file: string): OwnConfig['server'] {
   const lines = text
+    .replace(/^\uFEFF/, '')
     .split('\n')
-    .map((line) =>
-      line
-        .replace(/^\uFEFF/, '')
-        .replace(/(?:^|\s)#.*/, '')
-        .trim(),
-    )
+    .map((line) => line.replace(/(?:^|\s)#.*/, '').trim())
     .filter((line) => line !== '');
   const bare = lines.join('\n');
   if (lines.length === 0) throw new UserError(`the config ${file} is empty`);
@@ -151,7 +83,7 @@ function recognise(text: string, file: string): OwnConfig['server'] {
     )
   ) {
     throw new UserError(
-      `${file} is a part of an nginx config, which http { } is not in: name the whole one, e.g. /etc/nginx/nginx.conf`,
+      `${file} is a part of an nginx config, without http { }: name the whole one, e.g. /etc/nginx/nginx.conf`,
     );
   }
   throw new UserError(
