@@ -121,7 +121,7 @@ describe('words that are wrong', () => {
       2,
     ],
     [['a.conf', 'b.conf', '--load', 'b='], /^--load b=: there is nothing behind b=$/, 2],
-    [['a.conf', 'folder'], /folder is a folder: name a file in it$/, 1],
+    [['a.conf', 'folder'], /folder: it is a folder$/, 1],
     [['a.conf', 'empty.conf'], /empty\.conf/, 1],
     [['a.conf', 'apache.conf'], /apache\.conf.*Apache/, 1],
     [['a.conf', 'b.conf', '--lod', 'wrk'], /^there is no flag "--lod": did you mean --load\?$/, 2],
