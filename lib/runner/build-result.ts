@@ -1,4 +1,4 @@
-// What a run knows so far, as its result.
+// Makes the result of a run from its rounds so far.
 import { foundRates, summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
@@ -31,19 +31,18 @@ import type {
 } from '../result/result.ts';
 import type { RunBase, Tried, VariantRound } from './round-types.ts';
 
-/** A round that counts: every variant once. `round` names it. */
+/** A round that counts, with an outcome for every variant. */
 export interface KeptRound {
   round: number;
   outcomes: ReadonlyMap<string, VariantRound>;
 }
 
-/** All that a run has come to. */
-export interface Known {
+interface Known {
   kept: readonly KeptRound[];
   notes: readonly Warning[];
-  /** Of those that were started. */
+  /** Variants that were started. */
   tried: ReadonlyMap<string, Tried>;
-  /** Steps of a search in the round under way; empty without one. */
+  /** Steps of a search in the present round. */
   unfinished: readonly SearchStep[];
 }
 
@@ -55,7 +54,7 @@ export function buildResult(
   state: Result['state'],
 ): Result {
   const { scenario } = plan;
-  const measured = plan.shown.map((variant) => tableVariant(plan, variant, known));
+  const measured = plan.shown.map((variant) => measuredVariant(plan, variant, known));
   const facts = {
     serverCores: plan.cores.serverCpus.length,
     generatorCores: generatorCores(plan.cores),
@@ -103,7 +102,7 @@ export function buildResult(
   };
 }
 
-/** The scenario's knob in words, if the variants shown are its only two; undefined for users' own configs, which may differ in more. */
+/** The scenario's knob, if its only two variants are shown; undefined for users' own configs, which may differ in more. */
 export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
   const variants = findVariants(scenario);
   const own = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
@@ -114,7 +113,6 @@ export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): 
   return isTheStep && !own ? scenario.knob : undefined;
 }
 
-/** What cannot be known of what runs at an address. */
 function addressNotes({ variants }: Plan): string[] {
   return variants.flatMap(({ variant: { name, server } }) =>
     server.name !== 'address'
@@ -125,20 +123,18 @@ function addressNotes({ variants }: Plan): string[] {
   );
 }
 
-/** What the table says of a variant, whether or not it is run. */
-function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): MeasuredVariant {
-  const { scenario } = plan;
-  const against = baselineName(scenario, variant);
+function measuredVariant(plan: Plan, variant: Variant, { kept, tried }: Known): MeasuredVariant {
+  const { scenario, cores, exact, within } = plan;
   const page = pageOf(scenario, variant);
   const network = networkOf(scenario, variant);
   const about = {
     name: variant.name,
-    // What an article published was of another load than rates that are searched for.
-    published: plan.within === undefined ? (variant.published ?? null) : null,
+    // A search has another load than the article.
+    published: within === undefined ? (variant.published ?? null) : null,
     ...present({
       note: variant.note,
       series: variant.series,
-      against,
+      against: baselineName(scenario, variant),
       needsServerCores: variant.needsServerCores,
       network,
     }),
@@ -173,31 +169,27 @@ function tableVariant(plan: Plan, variant: Variant, { kept, tried }: Known): Mea
     round,
     outcome: byName.get(variant.name) as VariantRound,
   }));
+  const workersOn = (serverCores: number): number => workersFor(spec, serverCores, exact);
   const server = outcomes.at(-1)?.outcome.server ??
     tried.get(variant.name)?.server ?? {
       name: programOf(spec),
       version: '',
-      workers: workersFor(spec, plan.cores.serverCpus.length, plan.exact),
+      workers: workersOn(cores.serverCpus.length),
       config: configOf(spec),
       redirections: [],
       ...(spec.name === 'address' ? { atAddress: true as const } : {}),
     };
+  const setupWith = (workers: number): string => setupOf(spec, workers, load, page, network);
   return {
     ...about,
     server,
     load: { ...withoutSecrets(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
-    ...(plan.within === undefined
+    ...(within === undefined
       ? {}
       : { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
-    setup: setupOf(spec, server.workers, load, page, network),
-    setupOnMoreCores: setupOf(
-      spec,
-      workersFor(spec, plan.cores.serverCpus.length + 1, plan.exact),
-      load,
-      page,
-      network,
-    ),
+    setup: setupWith(server.workers),
+    setupOnMoreCores: setupWith(workersOn(cores.serverCpus.length + 1)),
   };
 }
 
@@ -205,11 +197,11 @@ function withoutSecrets<T extends { headers?: Readonly<Record<string, string>> }
   return load.headers === undefined ? load : { ...load, headers: shownHeaders(load.headers) };
 }
 
-/** All that makes a variant what it is here, as text. */
+/** A variant's properties as text: variants with the same text are the same. */
 function setupOf(
   server: ServerSpec,
   workers: number,
-  { command, ...load }: Load,
+  { command: _command, ...load }: Load,
   page: Page,
   network: NetworkSpec | undefined,
 ): string {
@@ -224,7 +216,7 @@ function setupOf(
   });
 }
 
-/** Each setting once, with all variants whose network has it. */
+/** Returns each setting once, with the variants whose network has it. */
 function kernelSettings({ variants }: Plan, tried: Known['tried']): KernelSetting[] {
   const all = variants.flatMap(({ variant: { name } }) =>
     (tried.get(name)?.settings ?? []).map((setting) => ({ setting, variant: name })),

@@ -1,4 +1,4 @@
-// results/<run>/: made before the run, written after every round.
+// The folder results/<run>/.
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
   await requireSpace(out, neededBytes, 'this run', 'name another folder with --out');
 }
 
-/** Makes the run's folder in `out` and returns its path; a name that is taken gets a number. */
+/** Makes the run's folder in `out`, with a number in its name if the name is taken. */
 export async function createRunFolder(
   out: string,
   run: string,
@@ -33,6 +33,11 @@ export async function createRunFolder(
   }
 }
 
+/** The folder of a round, with a folder for each variant's server and each k6. */
+export function roundFolder(runFolder: string, round: number): string {
+  return join(runFolder, `round-${round}`);
+}
+
 /** Why something cannot be written, by the kernel's code. */
 export const writeReasons: Readonly<Record<string, string>> = {
   EACCES: 'you may not write there',
@@ -47,20 +52,20 @@ export const writeReasons: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'its name is too long',
 };
 
-/** A file system with less left than this cannot take the files of another round. */
+/** The files of another round need more. */
 const fullBelowBytes = 250e3;
 
-/** Whether the file system of a folder is; false where that cannot be told. */
+/** Whether the folder's file system is full; false if unknown. */
 export async function isFull(folder: string): Promise<boolean> {
   return (await freeBytes(folder)) < fullBelowBytes;
 }
 
-/** As folderError; if the file system of `folder` is full the line says so, since every part then fails in its own words. */
+/** As folderError. If the file system is full, the line says so: each part fails with other words. */
 export async function explainFailure(folder: string, error: unknown): Promise<unknown> {
   return folderError(folder, (await isFull(folder)) ? { code: 'ENOSPC' } : error);
 }
 
-/** The line for the person when the folder does not take what is written; errors about something else come back as they are. */
+/** Returns a UserError if the folder cannot be written to; other errors unchanged. */
 export function folderError(out: string, error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   const reason = writeReasons[code ?? ''];
@@ -70,9 +75,4 @@ export function folderError(out: string, error: unknown): unknown {
     : new UserError(
         `cannot write results to ${out}: ${reason}; mend that or name another folder with --out`,
       );
-}
-
-/** What a round leaves, below the run's folder: a folder for each variant, with what its server left, and one for each k6. */
-export function roundFolder(runFolder: string, round: number): string {
-  return join(runFolder, `round-${round}`);
 }

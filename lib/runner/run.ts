@@ -35,11 +35,11 @@ import { writeWhole } from '../files.ts';
 import { runGroup } from './round.ts';
 import { countAgain, forgetRound, storeResult } from './store-result.ts';
 
-/** What a person may want to see while it runs. */
+/** Progress of a run. */
 export interface RunEvents {
   /**
-   * `variants` are under load. `rps` of the last second of one of them, null before the first; `comparisons` of the rounds before;
-   * `secondsLeft` until the next look at the verdicts or the end, estimated.
+   * `variants` are under load. `rps`: responses of the last second, null before the first; `comparisons`: of the earlier rounds;
+   * `secondsLeft`: estimated time to the next look at the verdicts, or to the end.
    */
   load(what: {
     round: number;
@@ -48,34 +48,33 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
-  /** A step of a search is over. */
+  /** A search made a step. */
   stepped(what: { round: number; steps: readonly SearchStep[] }): void;
-  /** A variant of a round is over. */
+  /** A variant's part of a round has ended. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
   /** A round is repeated. `whole`: it counts until then. */
   repeated(what: { round: number; why: string; whole?: true }): void;
-  /** A look at the verdicts found some inconclusive, and the run goes on to the next look. */
+  /** Some verdicts are inconclusive, and the run goes on to the next look. */
   undecided(what: { rounds: number; variants: readonly string[]; next: number }): void;
   /** There is no time for another round. */
   timeOver(what: { rounds: number }): void;
 }
 
-/** What a server does by itself it does again; what disturbs it from outside may pass, often after some seconds. */
+/** A server's own failure usually repeats; a disturbance from outside passes, often after some seconds. */
 const triesOfFailing = 2;
 const triesOfDisturbed = 5;
-/** After the first disturbance at a place; twice as long after each one more. */
+/** After the first disturbance of a round; doubled after each further one. */
 const firstPauseMs = 250;
 
 export interface RunOutcome {
   result: Result;
-  /** Why the run ended early; absent when it is complete. Finished rounds are in the result either way. */
+  /** Why the run ended early; absent if it is complete. */
   ended?: unknown;
 }
 
 /**
- * Runs the rounds, until the verdicts are there, the last round is over, or the time is. result.json is written after each. A round
- * that fails is dropped for all variants and repeated under a number of its own, so that its samples do not mix with the dropped ones.
- * Never throws: what ended the run early is in the outcome.
+ * Runs rounds until the verdicts are decided, the last round is done, or the time is up, and writes result.json after each round. A
+ * round that fails is dropped for all variants and repeated under a new number. Never throws.
  */
 export async function runRounds(
   context: RunContext | RunElsewhere,
@@ -94,35 +93,65 @@ export async function runRounds(
   ];
   const tried = new Map<string, Tried>();
   let attempts = 0;
-  /** At the place of the next round. */
+  /** Failed tries at the next round. */
   let failures: RoundFailure[] = [];
   let slowestSeconds = 0;
-  let soFar: readonly Comparison[] = [];
-  /** Of a search: those of the round under way. */
+  let comparisonsSoFar: readonly Comparison[] = [];
+  /** Steps of a search in the present round. */
   let steps: SearchStep[] = [];
 
-  const resultNow = (state: Result['state']): Result =>
-    buildResult(
-      { ...context, plan },
-      environment,
-      { kept, notes, tried, unfinished: steps },
-      startedAt,
-      state,
-    );
-
-  /** Returns whether it is news: a database that stays down says the same after every round. */
-  function note(warning: Warning): boolean {
-    const known = notes.some((one) => warningText(one) === warningText(warning));
-    if (!known) notes.push(warning);
-    return !known;
+  try {
+    await save('partial', false);
+    while (kept.length < plan.rounds) {
+      const failure = await tryRound();
+      if (failure === undefined && (kept.length === plan.rounds || verdictsAreDecided())) {
+        await repeatOutlier();
+        break;
+      }
+      const pauseMs =
+        failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
+      if (timeIsOver(pauseMs)) {
+        if (failure !== undefined) note({ kind: 'dropped', round: attempts, why: failure.message });
+        note({ kind: 'time-over', rounds: kept.length, most: plan.rounds });
+        events.timeOver({ rounds: kept.length });
+        break;
+      }
+      if (failure === undefined) {
+        comparisonsSoFar = (await save('partial', false)).comparisons;
+        continue;
+      }
+      note({ kind: 'repeated', round: attempts, why: failure.message });
+      events.repeated({ round: kept.length + 1, why: failure.message });
+      await delay(pauseMs, undefined, { signal: interrupt.signal });
+    }
+    return {
+      result: await save('complete', true),
+      ...(interrupt.signal.aborted ? { ended: new Interrupted() } : {}),
+    };
+  } catch (error) {
+    const ended = interrupt.signal.aborted ? new Interrupted() : error;
+    // If this fails too, result.json has the last complete round, and the first error is reported.
+    const result = await save('partial', true).catch(() => resultNow('partial'));
+    return { result, ended };
   }
 
-  /** Brings result.json and the database to what is known now: the file first, since the database may hang, and then it in any case. */
+  function resultNow(state: Result['state']): Result {
+    const known = { kept, notes, tried, unfinished: steps };
+    return buildResult({ ...context, plan }, environment, known, startedAt, state);
+  }
+
+  /** Adds a warning, unless it is known: a database that is down fails in every round. */
+  function note(warning: Warning): boolean {
+    const isNew = notes.every((one) => warningText(one) !== warningText(warning));
+    if (isNew) notes.push(warning);
+    return isNew;
+  }
+
+  /** Writes result.json, then the database, which may hang. */
   async function save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(context.folder, 'result.json');
-    if (ended) {
+    if (ended)
       for (const problem of await countAgain(context, kept)) note({ kind: 'not-stored', problem });
-    }
     const result = resultNow(state);
     let problem: string | null = null;
     try {
@@ -136,14 +165,14 @@ export async function runRounds(
     return noted;
   }
 
-  /** Returns why the round has to be dropped, if it has to. */
+  /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */
   async function tryRound(): Promise<RoundFailure | undefined> {
     const place = kept.length + 1;
     const roundBeganAtMs = performance.now();
     attempts++;
+    steps = [];
     try {
-      steps = [];
-      const attempt: Omit<Attempt, 'onLoad'> = {
+      const outcomes = await runRound(place, {
         round: attempts,
         tried,
         ...(plan.within === undefined
@@ -153,23 +182,12 @@ export async function runRounds(
           steps.push(...more);
           events.stepped({ round: place, steps: more });
         },
-      };
-      const outcomes = await runRound({ ...context, plan }, events, place, soFar, attempt);
+      });
       kept.push({ round: attempts, outcomes });
-      steps = [];
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
-      for (const [variant, { integrity, restless, alarm, lastWords, otherBodies }] of outcomes) {
-        if (alarm !== undefined) note({ kind: 'server-alarm', variant, line: alarm });
-        if (
-          lastWords !== undefined &&
-          !notes.some((one) => one.kind === 'log-of-failures' && one.variant === variant)
-        )
-          note({ kind: 'log-of-failures', variant, line: lastWords });
-        if (otherBodies) note({ kind: 'other-bodies', variant });
-        if (restless) note({ kind: 'link-not-at-rest', variant, round: attempts });
-        for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });
-      }
+      for (const [variant, outcome] of outcomes) noteOutcome(variant, outcome);
+      steps = [];
       return undefined;
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
@@ -185,7 +203,53 @@ export async function runRounds(
     }
   }
 
-  /** By variant, what was found in each round. */
+  /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
+  async function runRound(
+    place: number,
+    attempt: Omit<Attempt, 'onLoad'>,
+  ): Promise<Map<string, VariantRound>> {
+    const outcomes = new Map<string, VariantRound>();
+    let laterSeconds = secondsPerRound(plan) * roundsToLook(plan, place);
+    for (const [index, group] of orderOfRound(plan.groups, place, plan.run).entries()) {
+      const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
+      laterSeconds -= seconds;
+      const onLoad = (rps: number | null): void =>
+        events.load({
+          round: place,
+          variants: group.sides.map(({ variant }) => variant.name),
+          rps,
+          comparisons: comparisonsSoFar,
+          secondsLeft:
+            laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000),
+        });
+      onLoad(null);
+      const ofGroup = await ('runGroup' in context
+        ? context.runGroup(group, index + 1, { ...attempt, onLoad })
+        : runGroup({ ...context, plan }, group, index + 1, { ...attempt, onLoad }));
+      for (const [variant, outcome] of ofGroup) {
+        outcomes.set(variant, outcome);
+        events.measured({ round: place, variant, outcome });
+      }
+    }
+    return outcomes;
+  }
+
+  function noteOutcome(
+    variant: string,
+    { integrity, restless, alarm, lastWords, otherBodies }: VariantRound,
+  ): void {
+    if (alarm !== undefined) note({ kind: 'server-alarm', variant, line: alarm });
+    if (
+      lastWords !== undefined &&
+      !notes.some((one) => one.kind === 'log-of-failures' && one.variant === variant)
+    )
+      note({ kind: 'log-of-failures', variant, line: lastWords });
+    if (otherBodies) note({ kind: 'other-bodies', variant });
+    if (restless) note({ kind: 'link-not-at-rest', variant, round: attempts });
+    for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });
+  }
+
+  /** Rates found in the kept rounds, by variant. */
   function ratesSoFar(): Map<string, number[]> {
     return new Map(
       plan.variants.map(({ variant: { name } }) => [
@@ -195,7 +259,7 @@ export async function runRounds(
     );
   }
 
-  /** Whether a round more, after a pause, would probably not end in time. The first one has to be there in any case. */
+  /** Whether another round, after a pause, would probably end too late. There is always a first one. */
   function timeIsOver(pauseMs = 0): boolean {
     const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
     return (
@@ -204,8 +268,8 @@ export async function runRounds(
     );
   }
 
-  /** Looks at the verdicts, when it is time to and more rounds could follow: whether none is left open. */
-  function verdictsAreThere(): boolean {
+  /** Looks at the verdicts, if it is time to. */
+  function verdictsAreDecided(): boolean {
     const next = plan.looks.find((look) => look > kept.length);
     if (next === undefined || !plan.looks.includes(kept.length)) return false;
     const { comparisons } = resultNow('partial');
@@ -216,18 +280,15 @@ export async function runRounds(
     return false;
   }
 
-  /** Once all rounds are over: one more in the place of an outlier on which alone a verdict hangs. Where that fails the outlier stays. */
+  /** After all rounds, repeats an outlier that alone decides a verdict. If the new round fails, the outlier stays. */
   async function repeatOutlier(): Promise<void> {
-    const outlier =
-      kept.length < plan.rounds || timeIsOver()
-        ? undefined
-        : roundToRepeat(resultNow('partial').comparisons);
+    if (kept.length < plan.rounds || timeIsOver()) return;
+    const outlier = roundToRepeat(resultNow('partial').comparisons);
     if (outlier === undefined) return;
     await save('partial', false);
     const index = kept.findIndex(({ round }) => round === outlier.round);
     const replaced = kept.splice(index, 1);
     events.repeated({ round: index + 1, why: outlier.why, whole: true });
-    // The run is whole without it.
     const failure = await tryRound().catch((error: unknown) => error);
     if (failure !== undefined) {
       kept.splice(index, 0, ...replaced);
@@ -239,72 +300,4 @@ export async function runRounds(
     const problem = await forgetRound(context, outlier.round);
     if (problem !== null) note({ kind: 'not-stored', problem });
   }
-
-  try {
-    await save('partial', false);
-    while (kept.length < plan.rounds) {
-      const failure = await tryRound();
-      if (failure === undefined && (kept.length === plan.rounds || verdictsAreThere())) {
-        await repeatOutlier();
-        break;
-      }
-      const pauseMs =
-        failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
-      if (timeIsOver(pauseMs)) {
-        if (failure !== undefined) note({ kind: 'dropped', round: attempts, why: failure.message });
-        note({ kind: 'time-over', rounds: kept.length, most: plan.rounds });
-        events.timeOver({ rounds: kept.length });
-        break;
-      }
-      if (failure === undefined) {
-        soFar = (await save('partial', false)).comparisons;
-        continue;
-      }
-      note({ kind: 'repeated', round: attempts, why: failure.message });
-      events.repeated({ round: kept.length + 1, why: failure.message });
-      await delay(pauseMs, undefined, { signal: interrupt.signal });
-    }
-    return {
-      result: await save('complete', true),
-      ...(interrupt.signal.aborted ? { ended: new Interrupted() } : {}),
-    };
-  } catch (error) {
-    const ended = interrupt.signal.aborted ? new Interrupted() : error;
-    // When this fails as well, the result of the last whole round is on the disk and the first error is the one to show.
-    const result = await save('partial', true).catch(() => resultNow('partial'));
-    return { result, ended };
-  }
-}
-
-/** One round: every group once. `place` counts kept rounds and decides the order. */
-async function runRound(
-  context: RunContext | RunElsewhere,
-  events: RunEvents,
-  place: number,
-  soFar: readonly Comparison[],
-  attempt: Omit<Attempt, 'onLoad'>,
-): Promise<Map<string, VariantRound>> {
-  const { plan } = context;
-  const outcomes = new Map<string, VariantRound>();
-  const order = orderOfRound(plan.groups, place, plan.run);
-  let laterSeconds = secondsPerRound(plan) * roundsToLook(plan, place);
-  for (const [index, group] of order.entries()) {
-    const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
-    laterSeconds -= seconds;
-    const variants = group.sides.map(({ variant }) => variant.name);
-    const onLoad = (rps: number | null): void => {
-      const secondsLeft =
-        laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000);
-      events.load({ round: place, variants, rps, comparisons: soFar, secondsLeft });
-    };
-    onLoad(null);
-    const outcomesOfGroup = await ('runGroup' in context
-      ? context.runGroup(group, index + 1, { ...attempt, onLoad })
-      : runGroup(context, group, index + 1, { ...attempt, onLoad }));
-    for (const [variant, outcome] of outcomesOfGroup) {
-      outcomes.set(variant, outcome);
-      events.measured({ round: place, variant, outcome });
-    }
-  }
-  return outcomes;
 }

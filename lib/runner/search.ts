@@ -1,4 +1,4 @@
-// What a search for the highest rate within a limit came to in one round.
+// A search for the highest rate within a limit: where it begins, and what a round of it found.
 import { type FoundInRound, type SearchRound, Disturbance } from './round-types.ts';
 import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
@@ -13,7 +13,7 @@ import { generatorCores, type Cores } from '../machine/cores.ts';
 import { randomNumbers, type PlannedVariant } from './plan.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 
-/** The steps that a phase was, of those sides that were not done yet. @param names of the sides */
+/** Returns the search's steps in a phase, one for each side that was not done yet. @param names of the sides */
 export function stepsIn(
   { results, step }: PhaseOutcome,
   names: readonly string[],
@@ -25,25 +25,19 @@ export function stepsIn(
     if (rate === undefined || step?.tried[side] !== true) return [];
     const why = whyNotKept(result, rate, within);
     const { p50, p90, p99 } = result.latencyMs;
+    const latencyMs = { p50, p90, p99 };
+    const made = roundRps([result]);
     return [
-      {
-        round,
-        variant: names[side] as string,
-        rate,
-        made: roundRps([result]),
-        latencyMs: { p50, p90, p99 },
-        kept: why === '',
-        why,
-      },
+      { round, variant: names[side] as string, rate, made, latencyMs, kept: why === '', why },
     ];
   });
 }
 
 /**
- * What was found for one side.
+ * Returns what a round found for one side.
  * @param phases of the side, one for each of the outcomes
- * @param known what earlier rounds found, in requests/s
- * @throws UserError where no rate kept the limit; a Disturbance where some did in earlier rounds, and where the steps did not suffice
+ * @param known rates found in earlier rounds, in requests/s
+ * @throws UserError if no rate keeps the limit, Disturbance if one did in earlier rounds or the steps were too few
  */
 export function foundIn(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
@@ -64,8 +58,7 @@ export function foundIn(
     return [{ index, rate, phase, kept: isKept(phase, rate, within) }];
   });
   const kept = tried.filter((one) => one.kept);
-  const broken = tried.filter((one) => !one.kept);
-  const last = broken.at(-1);
+  const last = tried.findLast((one) => !one.kept);
   if (kept.length === 0) {
     const why = last === undefined ? 'none was tried' : whyNotKept(last.phase, last.rate, within);
     const text = `${name}: ${limitText(within)} is not kept at ${whole(last?.rate ?? lowestRate)} requests/s`;
@@ -98,14 +91,14 @@ export function foundIn(
   return { step: nearest.index, rate: found, atLeast: found === highestRate || wasGenerators };
 }
 
-/** Where something is known: below the lowest of all, by another factor in each round. `least` is the part of its own that is tried. */
+/** With known rates: below the lowest of them, by another factor in each round; `least` is the part of its own rate that is tried. */
 const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
-/** Where nothing is known, and how far apart in ln searches begin there. */
+/** Without: `spread` is the range of begins in ln. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
 /**
- * Where each variant's search begins: all at the same rate, below all limits. Where pauses blur the limit a search ends near its begin:
- * if it began at what the variant had found before, one bad round would draw the later ones along.
+ * Returns where each variant's search begins: all at the same rate, below all limits. A search whose limit is blurred by pauses ends near
+ * its begin. If it began at its own earlier rate, one bad round would affect the later ones.
  */
 export function searchStarts(
   variants: readonly string[],
@@ -117,12 +110,10 @@ export function searchStarts(
       found.length === 0 ? [] : [[variant, geometricMean(found)]],
     ),
   );
-  if (middles.size === 0)
-    return variants.map(() => ({
-      rate: unknown.rate * Math.exp(unknown.spread * (drawn - 0.5)),
-      factor: unknown.factor,
-      least: lowestRate,
-    }));
+  if (middles.size === 0) {
+    const rate = unknown.rate * Math.exp(unknown.spread * (drawn - 0.5));
+    return variants.map(() => ({ rate, factor: unknown.factor, least: lowestRate }));
+  }
   const rate = extent(middles.values())[0] * (beneath.from + drawn * (beneath.to - beneath.from));
   return variants.map((variant) => ({
     rate,

@@ -1,4 +1,4 @@
-// What the database gets of a run beside k6's samples: those of its servers, and the wide points that the dashboards select.
+// Writes a run to the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
 import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { isLatency } from '../analysis/latency.ts';
@@ -26,7 +26,7 @@ import type { Comparison, Metric, Phase, Result, VariantResult } from '../result
 import type { RunBase } from './round-types.ts';
 import type { Measurement } from './under-load.ts';
 
-/** Makes sure that the database holds what k6 sent, and gives it the server's usage. */
+/** Checks that the database has k6's samples of a variant's round, and writes its server's samples. */
 export async function storeSamples(
   { store, plan }: RunBase,
   { variant }: PlannedVariant,
@@ -52,7 +52,7 @@ export async function storeSamples(
     round: String(round),
     server: programOf(variant.server),
   };
-  // The clock did not step (clockStepIn): one difference holds for all.
+  // The clock did not step (requireSound).
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   if (variant.server.name === 'address') return integrity;
   const problem = await written(
@@ -71,7 +71,7 @@ export async function storeSamples(
   return integrity;
 }
 
-/** Returns what the database would not take, in one line: the round is whole, and a database that fails only now must not cost it. */
+/** Returns the database's error in one line: it must not cost the round. */
 async function written(work: Promise<unknown>): Promise<string | null> {
   try {
     await work;
@@ -82,7 +82,7 @@ async function written(work: Promise<unknown>): Promise<string | null> {
   }
 }
 
-/** Takes a round that another one has replaced out of those that count. Returns why it stays, in one line. */
+/** Deletes a round that was replaced. Returns the database's error in one line. */
 export async function forgetRound({ plan, store }: RunBase, round: number): Promise<string | null> {
   return store === null
     ? null
@@ -93,10 +93,7 @@ export async function forgetRound({ plan, store }: RunBase, round: number): Prom
       );
 }
 
-/**
- * Counts once more what the database holds of the rounds, and brings their integrity to it. Returns a line each on what was
- * not there any more.
- */
+/** Checks all rounds once more at the end of a run and updates their integrity. Returns a line for what was missing. */
 export async function countAgain(
   { plan, store }: RunBase,
   kept: readonly KeptRound[],
@@ -135,8 +132,8 @@ export async function countAgain(
 }
 
 /**
- * Writes the wide points: those of the newest round, the table's rows, the run's state and at its end what is said of it. Written again they replace
- * the ones before. Returns what the database would not take, in one line; the run goes on without it.
+ * Writes the wide points of the newest round, the table, the run's state, and at its end its sentences. They replace earlier ones. Returns
+ * the database's error in one line.
  */
 export async function storeResult(
   context: RunBase,
@@ -146,7 +143,7 @@ export async function storeResult(
 ): Promise<string | null> {
   const { plan, store } = context;
   if (store === null) return null;
-  // Of a search that was ended in its first round there are steps.
+  // A search that was interrupted in its first round has steps.
   const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
   return written(
     store.writeOrKeep([
@@ -184,7 +181,7 @@ function roundPoints(
         server: programOf(variant.server),
         protocol: load.protocol,
       };
-      // Of a search it is that of the rates that were found: the step that is told of each side has another one.
+      // In a search it is the ratio of the found rates, not of the reported steps.
       const ratio =
         comparison &&
         (search === undefined
