@@ -7,6 +7,9 @@ export class UserError extends Error {
   }
 }
 
+/** A UserError for a wrong command line: exit code 2. */
+export const usageError = (message: string): UserError => new UserError(message, 2);
+
 /** The text without what a terminal would obey instead of showing it: escapes, and letters that turn the direction of writing. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n\t]/gu, ' ');

@@ -11,7 +11,6 @@ import {
   readSides,
   serverOf,
   sidesOf,
-  differences,
   type LaunchOf,
   type Side,
 } from './sides.ts';
@@ -25,6 +24,7 @@ import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
 import { redirectionLines } from '../report/sentences.ts';
+import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 
 const compareFlags = {
@@ -154,57 +154,58 @@ export function comparisonOf(
       ...(isDeepStrictEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
     })),
     ...(isControl ? { control: true } : {}),
-    footnotes: [
-      ...same.map((group) => sameLine(group, isControl)),
-      ...answerLines(sides),
-      ...differences(sides),
-    ],
+    footnotes: [...same.map((group) => sameLine(group, isControl)), ...differenceLines(sides)],
   });
   return { scenario, said: redirectionLines(sides) };
 }
 
-/** Files by their names, where these tell them apart. */
+/** Files by their names, if these differ. */
 function titlesOf(sides: readonly Tried[]): string[] {
   const short = sides.map(({ given }) => path.basename(given));
   return new Set(short).size === short.length ? short : sides.map(({ given }) => given);
 }
 
 function sameLine(group: readonly Side[], isControl: boolean): string {
-  const what = group.length === 2 ? 'Both' : 'All';
-  if (isControl) return `${what} sides are the same: what differs is noise.`;
-  return `${enumeration(group.map(({ given }) => given))} are the same: what differs between them is noise.`;
+  const who = isControl
+    ? `${group.length === 2 ? 'Both' : 'All'} sides`
+    : enumeration(group.map(({ given }) => given));
+  return `${who} are the same: ${isControl ? 'what differs' : 'what differs between them'} is noise.`;
 }
 
-/** What sides answer differently, one line for each such thing. */
-function answerLines(sides: readonly Tried[]): string[] {
+/** A line for each thing in which the sides' answers or loads differ. */
+function differenceLines(sides: readonly Tried[]): string[] {
   const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] => {
     const found = sides.map(of);
     return new Set(found).size === 1
       ? []
       : [line(sides.map(({ given }, index) => `${given} ${found[index]}`).join(', '))];
   };
-  const encodings = differing(
-    ({ answer }) => answer.encoding || 'none',
-    (how) => `The encodings differ: ${how}; part of what is seen is theirs.`,
+  const theirs = (what: string) => (how: string) =>
+    `The ${what} differ: ${how}; part of what is seen is theirs.`;
+  const encodings = differing(({ answer }) => answer.encoding || 'none', theirs('encodings'));
+  const offered = differing(
+    ({ offered: one }) => (one?.encoding ? `${one.encoding} ${whole(one.bytes)} B` : 'none'),
+    (how) =>
+      `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
   );
+  const encrypting = sides.filter(({ listen }) => listen.tls).map(({ given }) => given);
   return [
-    ...differing(
-      ({ answer }) => `${whole(answer.bytes)} B`,
-      (how) => `The bodies differ: ${how}; part of what is seen is theirs.`,
-    ),
+    ...differing(({ answer }) => `${whole(answer.bytes)} B`, theirs('bodies')),
     ...encodings,
-    // Without parameters, such as the character set.
     ...differing(
+      // Without parameters, such as the character set.
       ({ answer }) => (answer.type.split(';')[0] as string).trim().toLowerCase() || 'none',
       (how) => `The types of the answers differ: ${how}.`,
     ),
-    ...(encodings.length > 0
+    ...(encodings.length > 0 ? [] : offered),
+    ...differing(({ page }) => page.path, theirs('pages')),
+    ...(new Set(sides.map(({ load }) => isHttp2(load.protocol))).size === 1
       ? []
-      : differing(
-          ({ offered }) =>
-            offered?.encoding ? `${offered.encoding} ${whole(offered.bytes)} B` : 'none',
-          (how) =>
-            `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
-        )),
+      : differing(({ load }) => protocolNames(load.protocol), theirs('protocols'))),
+    ...(encrypting.length === 0 || encrypting.length === sides.length
+      ? []
+      : [
+          `Only ${enumeration(encrypting)} ${encrypting.length === 1 ? 'encrypts' : 'encrypt'} (TLS): part of what is seen is its cost.`,
+        ]),
   ];
 }

@@ -14,27 +14,27 @@ export interface Command {
 
 const commands: Readonly<Record<string, Command>> = {
   scenario: {
-    help: 'run a comparison, or list them',
+    help: 'run a scenario, or list them',
     run: async (args) => (await import('./scenario.ts')).scenarioCommand(args),
   },
   compare: {
-    help: 'compare two configs of your own',
+    help: 'compare your own configs, commands and addresses',
     run: async (args) => (await import('./compare.ts')).compareCommand(args),
   },
   knobs: {
-    help: 'try the usual advice on a config of your own',
+    help: 'try the usual advice on your config',
     run: async (args) => (await import('./knobs.ts')).knobsCommand(args),
   },
   k6: {
-    help: 'say where the k6 with k6/x/loadgen is',
+    help: 'print the path of the k6 with k6/x/loadgen',
     run: k6Command,
   },
   k8s: {
-    help: 'run a comparison in a Kubernetes cluster, or print what one takes for it',
+    help: 'run a scenario on Kubernetes, or print its manifests',
     run: async (args) => (await import('./k8s.ts')).k8sCommand(args),
   },
   report: {
-    help: 'make the page of a run, or of several',
+    help: 'make the page of one run or of several',
     run: async (args) => (await import('./report.ts')).reportCommand(args),
   },
   grafana: {
@@ -42,12 +42,12 @@ const commands: Readonly<Record<string, Command>> = {
     run: async (args) => (await import('./grafana.ts')).grafanaCommand(args),
   },
   clean: {
-    help: 'remove what is kept between runs',
+    help: 'delete what bakeoff keeps between runs',
     run: async (args) => (await import('./clean.ts')).cleanCommand(args),
   },
 };
 
-/** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. @param more commands beside those here */
+/** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. @param more further commands */
 export async function main(
   argv: readonly string[],
   more: Readonly<Record<string, Command>> = {},
@@ -78,7 +78,7 @@ let outputError: Error | undefined;
 
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // A reader that goes away (`… | head`) must not end a run in the middle, nor need to hear of it.
+    // A reader that goes away (`… | head`) does not end a run in the middle.
     if (error.code !== 'EPIPE' && error.code !== 'EIO') outputError = error;
   });
 }
@@ -88,7 +88,7 @@ async function runCommand(
   all: Readonly<Record<string, Command>>,
 ): Promise<number> {
   const words = argv.filter((word) => word !== '--no-install');
-  // For all that asks what may be installed, processes that a command starts included.
+  // Processes that a command starts inherit it.
   if (words.length < argv.length) process.env[installVariable] = 'no';
   const [name, ...args] = words;
   if (name === '--version') {
@@ -110,7 +110,7 @@ async function runCommand(
   return command.run(args);
 }
 
-/** Prints the path of k6, built first if need be. Returns 0; throws UserError, and Interrupted on Ctrl-C. */
+/** Prints the path of k6, built first if need be, for a person's own scripts: $(npx bakeoff k6) run script.ts */
 async function k6Command(args: readonly string[]): Promise<number> {
   if (args.length > 0)
     throw new UserError(

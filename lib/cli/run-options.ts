@@ -1,4 +1,4 @@
-// The flags of every command that runs a comparison, read and checked before anything is installed or started.
+// The flags of every command that runs a comparison. They are read and checked before anything is installed or started.
 import { isLatency, metrics } from '../analysis/latency.ts';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
@@ -13,7 +13,7 @@ import { parseInfluxUrl } from '../store/client.ts';
 import { readFailIf } from './fail-if.ts';
 import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
-/** A result in files that a person names, beside those in --out. */
+/** Files for the result, beside those in --out. */
 export const exportFlags = {
   'export-markdown': { value: 'FILE', help: 'verdict and table, as a comment on a pull request' },
   'export-json': { value: 'FILE', help: 'the result, as result.json' },
@@ -29,15 +29,12 @@ export const runFlags = {
   },
   precision: {
     value: '1%',
-    help: 'go on until each is decided or known to within this (5 to 80 rounds)',
+    help: 'go on until each comparison is decided or known to within this (5 to 80 rounds)',
   },
-  'max-time': { value: '10m', help: 'begin no round that would not end within this time' },
+  'max-time': { value: '10m', help: 'begin no round that would end after this time' },
   duration: { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
   quick: { help: 'at most 4 short rounds, for a first look' },
-  'same-within': {
-    value: '1%',
-    help: 'how far apart two variants may be and still be the same (1%)',
-  },
+  'same-within': { value: '1%', help: 'the largest difference that counts as the same (1%)' },
   arrivals: {
     value: 'poisson',
     help: 'of a rate: constant, or poisson, where some come together (constant)',
@@ -52,7 +49,7 @@ export const runFlags = {
   },
   metric: {
     value: 'p99',
-    help: 'what the verdict is by: rps, cpu, p50, p90, p99 (rps; at a rate p99 and p50)',
+    help: 'judge by rps, cpu, p50, p90 or p99 (rps; at a rate p99 and p50)',
   },
   'fail-if': {
     value: 'slower>3%',
@@ -70,7 +67,7 @@ export const runFlags = {
     repeated: true,
     help: 'make the load there, over ssh; several make it together (this machine)',
   },
-  install: { help: 'missing servers may be installed on the server host' },
+  install: { help: 'install missing servers on the server host' },
   host: { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
   store: { value: 'influx|none', help: 'where samples go (influx)' },
   influx: {
@@ -87,27 +84,25 @@ export const runFlags = {
 
 const stores = ['influx', 'none'];
 
-/** What every run is told; a command adds its own. It goes to makePlan as it is. */
+/** Pairs that exclude each other, and what to do. */
+const exclusive = [
+  ['rounds', 'precision', 'leave one out'],
+  ['quick', 'precision', 'one ends after 4 rounds, the other goes on until it is known'],
+  ['rates', 'within', 'one is for given rates, the other finds one'],
+] as const;
+
+/** The options of every run; makePlan takes them as they are. */
 export type RunOptions = ReturnType<typeof readRunOptions>;
 
-/** What was not given is absent. Throws UserError (exit code 2) for words that are wrong or do not go together. */
+/** Absent flags give absent options. Throws UserError (exit code 2) for wrong words, and for flags that exclude each other. */
 export function readRunOptions({ flags, lists, read }: Words) {
   const isGiven = (flag: keyof typeof runFlags): true | undefined => flags.has(flag) || undefined;
-  if (flags.has('rounds') && flags.has('precision'))
-    throw new UserError('--rounds and --precision do not go together: leave one out', 2);
-  if (flags.has('quick') && flags.has('precision'))
-    throw new UserError(
-      '--quick and --precision do not go together: one ends after 4 rounds, the other goes on until it is known',
-      2,
-    );
+  for (const [one, other, advice] of exclusive)
+    if (flags.has(one) && flags.has(other))
+      throw new UserError(`--${one} and --${other} do not go together: ${advice}`, 2);
   if (flags.has('install') && !flags.has('server-host'))
     throw new UserError(
       '--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given',
-      2,
-    );
-  if (flags.has('rates') && flags.has('within'))
-    throw new UserError(
-      '--rates and --within do not go together: one is for given rates, the other finds one',
       2,
     );
   return {
@@ -125,7 +120,6 @@ export function readRunOptions({ flags, lists, read }: Words) {
       failIf: read('fail-if', readFailIf),
       waitSeconds: read('wait', (flag, text) => seconds(flag, text, 1)),
       durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
-      // Hosts as ssh takes them; what is absent is on this machine.
       generatorHosts: read('generator-host', (flag) =>
         readGeneratorHosts(flag, lists.get('generator-host') ?? []),
       ),
@@ -140,13 +134,13 @@ export function readRunOptions({ flags, lists, read }: Words) {
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
-    // Beyond this machine, that may be loaded.
+    /** Hosts beyond this machine that may be loaded. */
     hosts: lists.get('host') ?? [],
     exports: readExports(flags),
   };
 }
 
-/** [user@]host: no word that ssh would take for a flag. */
+/** Reads [user@]host. A flag of ssh has another form. */
 const readHost = (flag: string, text: string): string =>
   ofForm(
     flag,
@@ -178,19 +172,14 @@ function readPercent(flag: string, text: string): number {
   );
 }
 
-const millisecondsPerUnit: Readonly<Record<string, number>> = {
-  us: 0.001,
-  µs: 0.001,
-  ms: 1,
-  s: 1000,
-};
+const msPerUnit: Readonly<Record<string, number>> = { us: 0.001, µs: 0.001, ms: 1, s: 1000 };
 
 function readWithin(flag: string, text: string): Within {
-  const wrong = (what: string): UserError =>
-    new UserError(`${flag} ${text}: ${what}, such as p99=5ms`, 2);
+  const wrong = (advice: string): UserError =>
+    new UserError(`${flag} ${text}: ${advice}, such as p99=5ms`, 2);
   const [, metric = '', number = '', unit = ''] = /^([^=]*)=([\d.]*)(.*)$/.exec(text) ?? [];
   if (!isLatency(metric)) throw wrong('give p50, p90 or p99 and a time');
-  const perUnit = millisecondsPerUnit[unit];
+  const perUnit = msPerUnit[unit];
   if (perUnit === undefined) throw wrong('give the time with its unit, us, ms or s');
   const ms = Number(number) * perUnit;
   if (number === '' || !(ms >= 0.001 && ms <= longestLatencyMs))
@@ -198,15 +187,14 @@ function readWithin(flag: string, text: string): Within {
   return { metric, ms };
 }
 
-/** More make no better curve. */
+/** More rates make no better curve. */
 const mostRates = 20;
 
 function readRates(flag: string, text: string): number[] {
   const rates = text.split(',').map((word) => {
     const [, number = '', thousand] = /^(\d+(?:\.\d+)?)(k?)$/.exec(word.trim()) ?? [];
-    const rate = Number(number) * (thousand === 'k' ? 1000 : 1);
     // 1.001 * 1000 is 1000.9999999999999.
-    return Math.abs(rate - Math.round(rate)) < 1e-6 ? Math.round(rate) : rate;
+    return Number((Number(number) * (thousand === 'k' ? 1000 : 1)).toPrecision(12));
   });
   if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate))
     throw new UserError(
@@ -226,7 +214,7 @@ function readWord<Word extends string>(flag: string, text: string, words: readon
   return found;
 }
 
-/** 'local': an influxd of our own. */
+/** Returns 'local' for an influxd that bakeoff starts. */
 function readStore(
   store: string | undefined,
   influx: string | undefined,
@@ -239,10 +227,10 @@ function readStore(
   return { url: influx };
 }
 
-/** What is written where; `file` is absolute. */
+/** `file` is absolute. */
 export type Exports = readonly { flag: ExportFlag; file: string }[];
 
-/** @throws UserError (exit code 2) for what is no file's name, and for one that is named twice */
+/** Throws UserError (exit code 2) for a value that names no file, and for a file that is named twice. */
 export function readExports(flags: ReadonlyMap<string, string>): Exports {
   const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
     const name = flags.get(flag);
@@ -253,7 +241,7 @@ export function readExports(flags: ReadonlyMap<string, string>): Exports {
     return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
   });
   const [one, other] = exports.filter(
-    ({ file }, _, all) => all.filter((some) => some.file === file).length > 1,
+    ({ file }) => exports.filter((some) => some.file === file).length > 1,
   );
   if (one !== undefined && other !== undefined)
     throw new UserError(
@@ -263,7 +251,7 @@ export function readExports(flags: ReadonlyMap<string, string>): Exports {
   return exports;
 }
 
-/** @param configs files that are compared @throws UserError (exit code 2) for one of them, which an export would take the place of */
+/** Throws UserError (exit code 2) if an export would overwrite one of `configs`. */
 export function requireNone(exports: Exports, configs: readonly string[]): void {
   const taken = exports.find(({ file }) => configs.includes(file));
   if (taken !== undefined)

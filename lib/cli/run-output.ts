@@ -1,4 +1,4 @@
-// What a run prints: its heading, its progress, and its report; and its exit code.
+// The output of a run: heading, progress, report and exit code.
 import { join } from 'node:path';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -28,73 +28,66 @@ import { typed } from '../setup/paths.ts';
 import { failIfCode } from './fail-if.ts';
 import type { ExportFlag, Exports, RunOptions } from './run-options.ts';
 
-/** What stands above the table, with the time estimated. */
+/** Makes the lines above the table, with the estimated time. */
 export function headingOf(plan: Plan, environment: Environment): Heading {
   const { scenario, variants } = plan;
   const { fewest, most } = expectedRounds(plan);
-  const named = (atAddress: boolean): string[] => [
-    ...new Set(
-      variants.flatMap(({ variant: { server } }) =>
-        (server.name === 'address') === atAddress
-          ? [
-              isConfigured(server)
-                ? `${server.name} ${environment.versions[server.name] ?? ''}`.trim()
-                : programOf(server),
-            ]
-          : [],
-      ),
-    ),
-  ];
+  const servers = variants.map(({ variant: { server } }) => server);
+  const addresses = servers.filter(({ name }) => name === 'address').map(programOf);
+  const started = servers
+    .filter(({ name }) => name !== 'address')
+    .map((server) =>
+      isConfigured(server)
+        ? `${server.name} ${environment.versions[server.name] ?? ''}`.trim()
+        : programOf(server),
+    );
+  const pages = variants.map(({ variant }) => pageOf(scenario, variant));
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
-    bodyBytes: [...new Set(variants.map(({ variant }) => pageOf(scenario, variant).bodyBytes))],
-    pages: variants.map(
-      ({ variant }) => Object.keys(pageOf(scenario, variant).weights ?? {}).length || 1,
-    ),
+    bodyBytes: [...new Set(pages.map(({ bodyBytes }) => bodyBytes))],
+    pages: pages.map(({ weights = {} }) => Object.keys(weights).length || 1),
     protocol: listed(variants.map(({ load }) => load.protocol)),
     network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),
     rounds: fewest,
     seconds: estimatedSeconds(plan, fewest),
     estimated: true,
     ...(most === fewest ? {} : { atMost: { rounds: most, seconds: estimatedSeconds(plan, most) } }),
-    server: named(false).join(', '),
-    addresses: named(true),
+    server: [...new Set(started)].join(', '),
+    addresses: [...new Set(addresses)],
     ...whereRun(environment),
   };
 }
 
-/** A run longer than this says how to make it shorter. */
+/** A longer run gets advice on how to make it shorter. */
 const longSeconds = 300;
 
-/** How to make a long run shorter; nothing for a short one. `ownWays`: those of the command, in words. */
+/** Says how to make a long run shorter. @param ownWays of the command: "fewer --variants" */
 export function shorterLine(
   plan: PlanDraft,
   options: RunOptions,
   ownWays: readonly string[],
 ): string[] {
-  if (estimatedSeconds(plan) <= longSeconds) return [];
-  // The plan's scenario is at its rates already.
-  const { rates: _, ...others } = options;
-  const quick = makePlan(plan.scenario, plan.shown, plan.cores, {
-    ...others,
-    quick: true,
-    exact: plan.exact,
-  });
-  // With rounds and seconds that the person has set, it is hardly shorter; with two flags it does not go.
-  const isQuickest =
-    plan.quick ||
-    plan.exact ||
-    plan.precision !== undefined ||
-    estimatedSeconds(quick) > 0.9 * estimatedSeconds(plan);
-  const first = isQuickest ? [] : [`--quick (about ${duration(estimatedSeconds(quick))})`];
-  const fewer = plan.precision === undefined ? 'fewer --rounds' : 'a wider --precision';
-  return [
-    `To make it shorter: ${[...first, ...(plan.rounds > 1 ? [fewer, plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time'] : []), ...ownWays].join(', ')}.`,
-  ];
+  const seconds = estimatedSeconds(plan);
+  if (seconds <= longSeconds) return [];
+  const ways = [...ownWays];
+  if (plan.rounds > 1)
+    ways.unshift(
+      plan.precision === undefined ? 'fewer --rounds' : 'a wider --precision',
+      plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time',
+    );
+  if (!plan.quick && !plan.exact && plan.precision === undefined) {
+    // The plan's scenario has the rates already.
+    const { rates: _, ...others } = options;
+    const quickOptions = { ...others, quick: true, exact: plan.exact };
+    const quick = estimatedSeconds(makePlan(plan.scenario, plan.shown, plan.cores, quickOptions));
+    // Set rounds and seconds leave --quick little to save.
+    if (quick <= 0.9 * seconds) ways.unshift(`--quick (about ${duration(quick)})`);
+  }
+  return [`To make it shorter: ${ways.join(', ')}.`];
 }
 
-/** Tells the person what goes on. */
+/** Shows the events of a run to the person. */
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   const roundOf = (round: number): string => {
     const look = plan.looks.find((one) => one >= round) ?? plan.rounds;
@@ -104,30 +97,38 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   let step = '';
   return {
     load({ round, variants, rps, comparisons, secondsLeft }) {
+      const seen = seenSoFar(variants, rps, comparisons);
       progress.running({
         what: roundOf(round),
-        seen: [seenSoFar(variants, rps, comparisons), ...(step === '' ? [] : [step])].join(' · '),
+        seen: step === '' ? seen : `${seen} · ${step}`,
         secondsLeft,
       });
     },
     stepped({ round, steps }) {
       step = steps
-        .map(
-          ({ variant, rate, kept, why, latencyMs }) =>
-            `${variant} ${whole(rate)}/s: ${kept && within !== undefined ? `${within.metric} ${scaledTime(latencyMs[within.metric])}` : `no, ${why}`}`,
-        )
+        .map(({ variant, rate, kept, why, latencyMs }) => {
+          const found =
+            kept && within !== undefined
+              ? `${within.metric} ${scaledTime(latencyMs[within.metric])}`
+              : `no, ${why}`;
+          return `${variant} ${whole(rate)}/s: ${found}`;
+        })
         .join(', ');
       progress.finished(`${roundOf(round)} · ${step}`);
     },
     measured({ round, variant, outcome: { phases, search } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = total(phases, (phase) => phase.hung);
-      const errors = `${counts(
-        total(phases, (phase) => phase.errors.total),
-        'error',
-      )}${hung === 0 ? '' : `, ${whole(hung)} hung`}${ratio === 1 ? '' : `, ${success(ratio)} succeeded`}`;
+      const errors = [
+        counts(
+          total(phases, (phase) => phase.errors.total),
+          'error',
+        ),
+        ...(hung === 0 ? [] : [`${whole(hung)} hung`]),
+        ...(ratio === 1 ? [] : [`${success(ratio)} succeeded`]),
+      ];
       const rate = `${search?.found.atLeast === true ? 'at least ' : ''}${whole(search?.found.rate ?? roundRps(phases))} requests/s`;
-      progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors}`);
+      progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors.join(', ')}`);
       step = '';
     },
     repeated({ round, why, whole }) {
@@ -148,7 +149,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   };
 }
 
-/** The ratios, once there are two rounds; before that, and for who is alone, requests/s. */
+/** The ratios after two rounds; before, and for a lone variant, requests/s. */
 function seenSoFar(
   variants: readonly string[],
   rps: number | null,
@@ -232,7 +233,7 @@ export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions
   };
 }
 
-/** Writes report.html and returns its path; that of the folder when it cannot be written: a run is not lost for its page. */
+/** Writes report.html and returns its path. A run is not lost for its page: after an error, returns the folder. */
 async function htmlPage(folder: string, result: Result): Promise<string> {
   try {
     return await writeHtmlReport(folder, result);
@@ -250,35 +251,25 @@ const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
   'export-csv': csvReport,
 };
 
-/** Makes sure that they can be written, and leaves everything as it was. @throws UserError (exit code 2) */
+/** Makes sure that exports can be written, and changes nothing. Throws UserError (exit code 2). */
 export async function checkExports(exports: Exports): Promise<void> {
   for (const { flag, file } of exports) {
     const why = await whyNoFile(file);
     if (why !== undefined) throw new UserError(`--${flag} ${file}: ${why}`, 2);
-    await explained(flag, file, 2, checkWhole);
+    await checkWhole(await whereItLeads(file)).catch(explained(flag, file, 2));
   }
 }
 
-/** Begins to write them, each whole or not at all. They reject with UserError. */
+/** Writes each export whole or not at all. The promises reject with UserError. */
 export function writeExports(exports: Exports, result: Result): Promise<void>[] {
-  return exports.map(({ flag, file }) =>
-    explained(flag, file, 1, (target) => writeWhole(target, textOf[flag](result))),
+  return exports.map(async ({ flag, file }) =>
+    writeWhole(await whereItLeads(file), textOf[flag](result)).catch(explained(flag, file, 1)),
   );
 }
 
-async function explained(
-  flag: ExportFlag,
-  file: string,
-  exitCode: 1 | 2,
-  write: (target: string) => Promise<void>,
-): Promise<void> {
-  try {
-    await write(await whereItLeads(file));
-  } catch (error) {
-    const { code = '', message } = error as NodeJS.ErrnoException;
-    throw new UserError(
-      `--${flag} ${file} cannot be written: ${code === 'ENOENT' ? 'its folder is not there' : (writeReasons[code] ?? message)}`,
-      exitCode,
-    );
-  }
-}
+const explained =
+  (flag: ExportFlag, file: string, exitCode: 1 | 2) =>
+  ({ code = '', message }: NodeJS.ErrnoException): never => {
+    const why = code === 'ENOENT' ? 'its folder is not there' : (writeReasons[code] ?? message);
+    throw new UserError(`--${flag} ${file} cannot be written: ${why}`, exitCode);
+  };
