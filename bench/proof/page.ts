@@ -1,4 +1,4 @@
-// docs/proof.md and its plots, made from what results/proof has. A part that was measured elsewhere stays as it stands in the page.
+// Makes docs/proof.md and its plots from results/proof. Other sections of the page stay as they are.
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { counts, enumeration } from '../../lib/format.ts';
@@ -34,10 +34,11 @@ export function viewOf<Name extends PartName>(file: PartFile<Name>): View {
   return views[file.part](file);
 }
 
-/** The page of the parts that are there, with the sections of others that `before`, the page until now, has; what neither has is said to be missing. */
+/** The page of these parts. Other sections stay as they are in `before`, the page until now; parts without a section are named. */
 export function proofPage(files: ProofFiles, before = ''): ProofPage {
   const plots = new Map<string, string>();
   const standing = sectionsIn(before);
+  const known = new Set(Object.values(titles));
   const missing = partNames.filter(
     (name) => files[name] === undefined && !standing.has(titles[name]),
   );
@@ -59,30 +60,10 @@ export function proofPage(files: ProofFiles, before = ''): ProofPage {
           '',
         ]),
     ...sections,
-    ...stopped,
+    ...[...standing].flatMap(([title, lines]) => (known.has(title) ? [] : lines)),
   ].join('\n');
   return { markdown, plots };
 }
-
-/** Of the version before, which nothing measures again. */
-const stopped = `## Does anything have to be stopped?
-
-Until commit 05b7fe6 a server was stopped while others had their turns, so that its waiting was divided by the number of sides. Both ways
-in turn on 2026-11-24: 10 rounds of fresh servers with 1 s of load a side, three sides (nginx, the same again, and with
-open_file_cache), 100 connections, turns of 10 ms:
-
-| load | stopped: against itself | open_file_cache | awaited: against itself | open_file_cache |
-| --- | ---: | ---: | ---: | ---: |
-| 612 B | ×1.003 ±0.7 % | ×1.285 ±0.8 % | ×1.002 ±1.0 % | ×1.283 ±1.0 % |
-| 525,304 B | ×0.999 ±0.4 % | ×1.040 ±0.8 % | ×0.999 ±0.6 % | ×1.042 ±0.6 % |
-| 612 B over TLS | ×1.004 ±0.6 % | ×1.266 ±0.8 % | ×1.002 ±1.1 % | ×1.254 ±1.7 % |
-| HTTP/2, 100 streams each | ×1.003 ±0.4 % | ×1.198 ±2.3 % | ×0.999 ±0.8 % | ×1.325 ±1.3 % |
-| the same, turns of two answers (190 ms) after a ramp | ×1.001 ±0.3 % | ×1.206 ±1.6 % | ×1.008 ±1.3 % | ×1.213 ±1.9 % |
-
-So effects are the same, and intervals up to twice as wide, but for a queue that is longer than a turn: what a drain works off came
-in bursts, which open_file_cache gains more from. Such a side has turns of two answers, of which ramp and drain do not count, and pays
-with its precision against itself.
-`.split('\n');
 
 /** A page's sections by their titles, as lines. */
 function sectionsIn(page: string): ReadonlyMap<string, string[]> {
@@ -162,7 +143,7 @@ function minute(time: string): string {
   return time.slice(0, 16).replace('T', ' ');
 }
 
-/** Writes proof.md of the parts into the folder and its plots below it; plots that the page has no more are removed. Throws the file system's error. */
+/** Writes proof.md into the folder and its plots below it, and removes plots that the page no longer shows. Throws the file system's error. */
 export async function writePage(folder: string, files: ProofFiles): Promise<string> {
   const file = join(folder, 'proof.md');
   const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {

@@ -12,13 +12,20 @@ import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../../lib/setup/tools.ts';
 import { toolVersions } from '../versions.ts';
-import { measureAgainstItself } from './aa.ts';
 import { measureAgreement } from './agreement.ts';
-import { measureDisturbed } from './disturbed.ts';
 import { mixed } from './known.ts';
 import type { Lab } from './lab.ts';
-import { measureLatency } from './latency.ts';
 import { partNames, viewOf, writePage } from './page.ts';
+import {
+  loadSeconds,
+  measureAgainstItself,
+  measureDisturbed,
+  measureLatency,
+  measureSearch,
+  measureSlices,
+  measureWidth,
+  searchedWithin,
+} from './parts.ts';
 import { costlyLine, measurePower } from './power.ts';
 import {
   readPart,
@@ -29,10 +36,7 @@ import {
   type ProofData,
   type ProofFiles,
 } from './results.ts';
-import { loadSeconds, measureSearch, searchedWithin } from './search.ts';
-import { measureSlices } from './slices.ts';
 import { measureWaiting } from './waiting.ts';
-import { measureWidth } from './width.ts';
 import os from 'node:os';
 
 interface ProofPart<Name extends PartName> {

@@ -30,7 +30,8 @@ export interface IntervalPlot {
   series: Series;
   y: Axis;
   groups: readonly BarGroup[];
-  /** What names below say. */ x: string;
+  /** The label below. */
+  x: string;
 }
 
 export interface LinePlot {
@@ -57,7 +58,7 @@ const style = `
 `;
 
 /** Round numbers from `low` to `high`, about `count` of them. */
-export function ticksBetween(low: number, high: number, count: number): number[] {
+function ticksBetween(low: number, high: number, count: number): number[] {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10) * power;
@@ -68,7 +69,7 @@ export function ticksBetween(low: number, high: number, count: number): number[]
 }
 
 /** The same where the scale is a log one: 1, 2 and 5 of each power of ten. */
-export function logTicksBetween(low: number, high: number): number[] {
+function logTicksBetween(low: number, high: number): number[] {
   const powers = Array.from(
     { length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 },
     (_, index) => 10 ** (Math.floor(Math.log10(low)) + index),

@@ -8,7 +8,13 @@ import {
 } from '../../lib/analysis/statistics.ts';
 import { limitText } from '../../lib/analysis/within.ts';
 import { change, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
-import { type Column, type Table, tableOf } from '../../lib/report/table.ts';
+import {
+  leftColumn as left,
+  rightColumn as right,
+  tableOf,
+  type Column,
+  type Table,
+} from '../../lib/report/table.ts';
 import { costlyLines } from './agreement.ts';
 import { costlyLine, linesText, preciseFlags } from './power.ts';
 import type { EffectSeen, LatencyRound, PartFile, PartName, Run, TimedRound } from './results.ts';
@@ -22,7 +28,7 @@ import {
   widthWithin,
   widthsByTime,
 } from './statistics.ts';
-import { type Bar, intervalPlot, linePlot } from './svg.ts';
+import { type Bar, intervalPlot, type IntervalPlot, linePlot } from './svg.ts';
 import { waiting } from './waiting-view.ts';
 
 export interface View {
@@ -46,6 +52,12 @@ const ratio = (value: number): string => `×${value.toFixed(4)}`;
 const bounded = ({ ratio: value, interval: [low, high] }: RatioInterval): string =>
   `×${value.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`;
 const ofRuns = (count: number, of: readonly unknown[]): string => `${count} of ${of.length}`;
+const some = <T>(rows: readonly unknown[], of: () => T[]): T[] => (rows.length === 0 ? [] : of());
+const intervals = (
+  name: string,
+  title: string,
+  plot: Omit<IntervalPlot, 'title'>,
+): View['plots'][number] => ({ name, title, svg: intervalPlot({ title, ...plot }) });
 const verdicts = ['not called different', 'called different'] as const;
 const asChange = {
   label: 'ratio of requests/s',
@@ -98,11 +110,9 @@ function search({ data: { within, runs, loads, loadSeconds } }: PartFile<'search
     findings: [
       ...view.findings,
       `Found were ${extent(found).map(whole).join(' to ')} requests/s, with a median of ${whole(median(found))}.`,
-      ...(after.length === 0
-        ? []
-        : [
-            `What a search finds is the rate that half of the loads keep. Right after each, the limit was kept ${enumeration(after)} loads of ${loadSeconds} s.`,
-          ]),
+      ...some(after, () => [
+        `What a search finds is the rate that half of the loads keep. Right after each, the limit was kept ${enumeration(after)} loads of ${loadSeconds} s.`,
+      ]),
     ],
   };
 }
@@ -113,17 +123,13 @@ function againstItself(part: 'aa' | 'search', what: string, runs: readonly Run[]
   return {
     title: titles[part],
     about: `nginx against the same nginx, ${what}: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
-    findings:
-      runs.length === 0
-        ? []
-        : [
-            `${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`,
-          ],
+    findings: some(runs, () => [
+      `${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`,
+    ]),
     tables: [runsTable(rows)],
-    plots:
-      runs.length === 0
-        ? []
-        : [runsPlot(part, `${titles[part]}: ratio and interval of each run`, rows)],
+    plots: some(runs, () => [
+      runsPlot(part, `${titles[part]}: ratio and interval of each run`, rows),
+    ]),
     details: [everyRun(rows)],
   };
 }
@@ -138,13 +144,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
       precise,
     }));
   const found = (runs: readonly Run[]): Run[] => runs.filter(({ verdict }) => verdict === 'slower');
-  type Row = (typeof rows)[number];
-  const right = (title: string, cell: (row: Row) => string, group = ''): Column<Row> => ({
-    group,
-    title,
-    align: 'right',
-    cell,
-  });
+  const [byDefault, precisely] = [{ group: 'default runs:' }, { group: `${preciseFlags}:` }];
   return {
     title: titles.power,
     about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of the plain server and the smallest cost, had \`${preciseFlags}\`, and so ended when the verdict was there, the interval within ±0.5 %, or the time over.`,
@@ -154,26 +154,26 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
     ),
     tables: [
       tableOf(rows, [
-        { group: '', title: 'extra', align: 'left', cell: ({ name }) => name },
+        left('extra', ({ name }) => name),
         right('true ratio', ({ truth }) => bounded(truth)),
         right('cost', ({ truth }) => change(truth.ratio)),
-        right('found', ({ runs }) => ofRuns(found(runs).length, runs), 'default runs:'),
-        right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), 'default runs:'),
+        right('found', ({ runs }) => ofRuns(found(runs).length, runs), byDefault),
+        right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), byDefault),
         right(
           'time',
           ({ runs }) => duration(median(runs.map(({ seconds }) => seconds))),
-          'default runs:',
+          byDefault,
         ),
         right(
           'found',
           ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)),
-          `${preciseFlags}:`,
+          precisely,
         ),
         right(
           'time',
           ({ precise }) =>
             precise.length === 0 ? '' : duration(median(precise.map(({ seconds }) => seconds))),
-          `${preciseFlags}:`,
+          precisely,
         ),
         right(
           'from, to',
@@ -183,24 +183,21 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
               : extent(precise.map(({ seconds }) => seconds))
                   .map(duration)
                   .join(', '),
-          `${preciseFlags}:`,
+          precisely,
         ),
       ]),
     ],
-    plots:
-      rows.length === 0
-        ? []
-        : [
-            runsPlot(
-              'power',
-              'A known extra cost: default runs, and what it truly is (dotted)',
-              rows.map(({ name, truth, runs }) => ({
-                name: `${name} (${change(truth.ratio)})`,
-                runs,
-                reference: truth.ratio,
-              })),
-            ),
-          ],
+    plots: some(rows, () => [
+      runsPlot(
+        'power',
+        'A known extra cost: default runs, and what it truly is (dotted)',
+        rows.map(({ name, truth, runs }) => ({
+          name: `${name} (${change(truth.ratio)})`,
+          runs,
+          reference: truth.ratio,
+        })),
+      ),
+    ]),
     details: [
       everyRun(
         rows.flatMap(({ name, runs, precise }) => [
@@ -236,19 +233,16 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
     title: titles.width,
     about:
       'nginx with open_file_cache against nginx without, in two ways, interleaved in the same minutes: each server alone for 10 s, one after the other, which is a sequential round; and both alive, loaded in turns of about 20 ms for 1 s each, which is an alternating one. Times are whole, with all starts of servers.',
-    findings: ended.length === 0 ? [] : [`The ratio at the end: ${enumeration(ended)}.`],
+    findings: some(ended, () => [`The ratio at the end: ${enumeration(ended)}.`]),
     tables: [
       tableOf(readAfter, [
-        { group: '', title: 'time', align: 'right', cell: (seconds: number) => duration(seconds) },
-        ...known.map((way): Column<number> => ({
-          group: '',
-          title: way.name,
-          align: 'right',
-          cell: (seconds) => {
+        right('time', (seconds: number) => duration(seconds)),
+        ...known.map((way): Column<number> =>
+          right(way.name, (seconds) => {
             const one = widthWithin(way.widths, seconds);
             return one === undefined ? '–' : width(one);
-          },
-        })),
+          }),
+        ),
       ]),
     ],
     plots: known.every((way) => way.widths.length === 0)
@@ -278,32 +272,18 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
       tableOf(
         rounds.map((one, index): { one: TimedRound; index: number } => ({ one, index })),
         [
-          {
-            group: '',
-            title: `${name} round`,
-            align: 'right',
-            cell: ({ index }) => String(index + 1),
-          },
-          { group: '', title: 'ratio', align: 'right', cell: ({ one }) => ratio(one.ratio) },
-          {
-            group: '',
-            title: 'seconds in all',
-            align: 'right',
-            cell: ({ index }) =>
-              rounds
-                .slice(0, index + 1)
-                .reduce((sum, { seconds }) => sum + seconds, 0)
-                .toFixed(1),
-          },
-          {
-            group: '',
-            title: 'half-width',
-            align: 'right',
-            cell: ({ index }) => {
-              const at = all[index - (rounds.length - all.length)];
-              return at === undefined ? '' : width(at.width);
-            },
-          },
+          right(`${name} round`, ({ index }) => String(index + 1)),
+          right('ratio', ({ one }) => ratio(one.ratio)),
+          right('seconds in all', ({ index }) =>
+            rounds
+              .slice(0, index + 1)
+              .reduce((sum, { seconds }) => sum + seconds, 0)
+              .toFixed(1),
+          ),
+          right('half-width', ({ index }) => {
+            const at = all[index - (rounds.length - all.length)];
+            return at === undefined ? '' : width(at.width);
+          }),
         ],
       ),
     ),
@@ -348,28 +328,27 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
     findings: [],
     tables: [
       tableOf(measured, [
-        { group: '', title: 'turn', align: 'left', cell: ({ name }) => name },
-        { group: '', title: 'rounds', align: 'right', cell: ({ effect }) => whole(effect.length) },
-        { group: '', title: 'open_file_cache', align: 'right', cell: cell(({ effect }) => effect) },
-        { group: '', title: 'nothing', align: 'right', cell: cell(({ control }) => control) },
+        left('turn', ({ name }) => name),
+        right('rounds', ({ effect }) => whole(effect.length)),
+        right(
+          'open_file_cache',
+          cell(({ effect }) => effect),
+        ),
+        right(
+          'nothing',
+          cell(({ control }) => control),
+        ),
       ]),
     ],
-    plots:
-      measured.length === 0
-        ? []
-        : [
-            plotOf(
-              'slices-effect',
-              'open_file_cache by the length of a turn',
-              ({ effect }) => effect,
-            ),
-            plotOf(
-              'slices-nothing',
-              'Nothing by the length of a turn: 1 is right',
-              ({ control }) => control,
-              { reference: 1 },
-            ),
-          ],
+    plots: some(measured, () => [
+      plotOf('slices-effect', 'open_file_cache by the length of a turn', ({ effect }) => effect),
+      plotOf(
+        'slices-nothing',
+        'Nothing by the length of a turn: 1 is right',
+        ({ control }) => control,
+        { reference: 1 },
+      ),
+    ]),
     details: [],
   };
 }
@@ -393,70 +372,45 @@ function latency({ data: { rounds } }: PartFile<'latency'>): View {
     title: titles.latency,
     about:
       'nginx at 1,000 requests/s over HTTP/1.1 with 100 connections, in two ways, one right after the other, in the opposite order from round to round: against the same nginx, in the turns that a run at a rate has; and alone, without turns. Ratios are of latency, in turns by alone, with the geometric mean of the two sides.',
-    findings:
-      rows.length === 0
-        ? []
-        : [
-            `Latency in turns by that alone, of ${rounds.length} rounds: ${enumeration(rows.map(({ name, ratios }) => `${name} ${bounded(ratioOf(ratios))}`))}.`,
-          ],
+    findings: some(rows, () => [
+      `Latency in turns by that alone, of ${rounds.length} rounds: ${enumeration(rows.map(({ name, ratios }) => `${name} ${bounded(ratioOf(ratios))}`))}.`,
+    ]),
     tables: [
       tableOf(rows, [
-        { group: '', title: 'latency', align: 'left', cell: ({ name }) => name },
-        { group: '', title: 'alone', align: 'right', cell: ofWay('alone') },
-        { group: '', title: 'in turns', align: 'right', cell: ofWay('inTurns') },
-        {
-          group: '',
-          title: 'ratio',
-          align: 'right',
-          cell: ({ ratios }) => bounded(ratioOf(ratios)),
-        },
+        left('latency', ({ name }) => name),
+        right('alone', ofWay('alone')),
+        right('in turns', ofWay('inTurns')),
+        right('ratio', ({ ratios }) => bounded(ratioOf(ratios))),
       ]),
     ],
-    plots:
-      rows.length === 0
-        ? []
-        : [
-            {
-              name: 'latency',
-              title,
-              svg: intervalPlot({
-                title,
-                series: ['a round', 'all rounds'],
-                y: { ...asChange, label: 'ratio of latency' },
-                x: 'rounds in order of time, and all of them',
-                groups: rows.map(({ name, ratios }) => ({
-                  name,
-                  reference: 1,
-                  bars: [
-                    ...ratios.map((value): Bar => ({ series: 0, value, interval: [value, value] })),
-                    barOf(1, ratios),
-                  ],
-                })),
-              }),
-            },
+    plots: some(rows, () => [
+      intervals('latency', title, {
+        series: ['a round', 'all rounds'],
+        y: { ...asChange, label: 'ratio of latency' },
+        x: 'rounds in order of time, and all of them',
+        groups: rows.map(({ name, ratios }) => ({
+          name,
+          reference: 1,
+          bars: [
+            ...ratios.map((value): Bar => ({ series: 0, value, interval: [value, value] })),
+            barOf(1, ratios),
           ],
+        })),
+      }),
+    ]),
     details: [
       tableOf(rows.length === 0 ? [] : rounds.map((round, index) => ({ round, index })), [
-        { group: '', title: 'round', align: 'right', cell: ({ index }) => String(index + 1) },
+        right('round', ({ index }) => String(index + 1)),
         ...percentiles.flatMap((name): Column<{ round: LatencyRound; index: number }>[] => [
-          {
+          right('alone', ({ round }) => scaledTime(latencyOf(round.alone, name)), {
             group: `${name}:`,
-            title: 'alone',
-            align: 'right',
-            cell: ({ round }) => scaledTime(latencyOf(round.alone, name)),
-          },
-          {
-            group: `${name}:`,
-            title: 'in turns',
-            align: 'right',
-            cell: ({ round }) => round.inTurns.map((side) => scaledTime(side[name])).join(', '),
-          },
-          {
-            group: `${name}:`,
-            title: 'ratio',
-            align: 'right',
-            cell: ({ round }) => ratio(inTurnsByAlone(round, name)),
-          },
+          }),
+          right(
+            'in turns',
+            ({ round }) => round.inTurns.map((side) => scaledTime(side[name])).join(', '),
+            { group: `${name}:` },
+          ),
+          right('ratio', ({ round }) => ratio(inTurnsByAlone(round, name)), { group: `${name}:` }),
         ]),
       ]),
     ],
@@ -486,67 +440,40 @@ function agreement({ data: { cases } }: PartFile<'agreement'>): View {
   return {
     title: titles.agreement,
     about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. Where the pair is nginx with and without open_file_cache, both have ${costlyLines} lines that do nothing but take time (\`${costlyLine}\`), so that the server is what everybody waits for. A generator that uses up its core sees what it can do itself, or lets requests gather, which a server answers in larger batches, for less CPU time each.`,
-    findings:
-      rows.length === 0
-        ? []
-        : [
-            `${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
-            ...(differ.length === 0
-              ? []
-              : [
-                  `The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`,
-                ]),
-          ],
+    findings: some(rows, () => [
+      `${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
+      ...some(differ, () => [
+        `The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`,
+      ]),
+    ]),
     tables: [
       tableOf(rows, [
-        {
-          group: '',
-          title: 'servers',
-          align: 'left',
-          cell: ({ title, ours }) => (ours === undefined ? title : ''),
-        },
-        { group: '', title: 'seen by', align: 'left', cell: ({ generator }) => generator },
-        { group: '', title: 'rounds', align: 'right', cell: ({ ratios }) => whole(ratios.length) },
-        { group: '', title: 'of its core', align: 'right', cell: (row: Row) => shareOf(row) },
-        {
-          group: '',
-          title: 'ratio',
-          align: 'right',
-          cell: ({ ratios }) => bounded(ratioOf(ratios)),
-        },
-        {
-          group: '',
-          title: "bakeoff's by this",
-          align: 'right',
-          cell: ({ title, generator }) =>
-            compared
-              .filter((one) => one.title === title && one.generator === generator)
-              .map(({ of }) => bounded(of))
-              .join(''),
-        },
+        left('servers', ({ title, ours }) => (ours === undefined ? title : '')),
+        left('seen by', ({ generator }) => generator),
+        right('rounds', ({ ratios }) => whole(ratios.length)),
+        right('of its core', (row: Row) => shareOf(row)),
+        right('ratio', ({ ratios }) => bounded(ratioOf(ratios))),
+        right("bakeoff's by this", ({ title, generator }) =>
+          compared
+            .filter((one) => one.title === title && one.generator === generator)
+            .map(({ of }) => bounded(of))
+            .join(''),
+        ),
       ]),
     ],
-    plots:
-      rows.length === 0
-        ? []
-        : [
-            {
-              name: 'agreement',
-              title: plotTitle,
-              svg: intervalPlot({
-                title: plotTitle,
-                series: generators,
-                y: asChange,
-                x: "pairs of servers, in the table's order",
-                groups: measured.map(({ title }, place) => ({
-                  name: String(place + 1),
-                  bars: rows
-                    .filter((row) => row.title === title)
-                    .map(({ generator, ratios }) => barOf(generators.indexOf(generator), ratios)),
-                })),
-              }),
-            },
-          ],
+    plots: some(rows, () => [
+      intervals('agreement', plotTitle, {
+        series: generators,
+        y: asChange,
+        x: "pairs of servers, in the table's order",
+        groups: measured.map(({ title }, place) => ({
+          name: String(place + 1),
+          bars: rows
+            .filter((row) => row.title === title)
+            .map(({ generator, ratios }) => barOf(generators.indexOf(generator), ratios)),
+        })),
+      }),
+    ]),
     details: [],
   };
 }
@@ -586,34 +513,52 @@ interface Runs {
 }
 
 function runsTable(rows: readonly Runs[]): Table {
-  const right = (
-    title: string,
-    cell: (runs: readonly Run[]) => string,
-    group = '',
-  ): Column<Runs> => ({
-    group,
-    title,
-    align: 'right',
-    cell: ({ runs }) => (runs.length === 0 ? '' : cell(runs)),
-  });
+  const ofSome =
+    (cell: (runs: readonly Run[]) => string) =>
+    ({ runs }: Runs) =>
+      runs.length === 0 ? '' : cell(runs);
   const range = (
     runs: readonly Run[],
     of: (run: Run) => number,
     text: (value: number) => string,
   ): string => extent(runs.map(of)).map(text).join(' to ');
   return tableOf(rows, [
-    { group: '', title: 'pair', align: 'left', cell: ({ name }) => name },
-    right('called different', (runs) => ofRuns(runs.filter(isDifferent).length, runs)),
-    right('median ratio', (runs) => ratio(median(runs.map((run) => run.ratio)))),
-    right('ratios', (runs) => range(runs, (run) => run.ratio, ratio)),
-    right('median half-width', (runs) => width(median(runs.map(halfWidthOf)))),
-    right('half-widths', (runs) => range(runs, halfWidthOf, width)),
-    right('median time', (runs) => duration(median(runs.map(({ seconds }) => seconds)))),
-    right('dropped rounds', (runs) => whole(runs.reduce((sum, { dropped }) => sum + dropped, 0))),
-    right("others on the server's core", (runs) => {
-      const shares = runs.flatMap(({ othersShare }) => othersShare ?? []);
-      return shares.length === 0 ? '' : percent(median(shares));
-    }),
+    left('pair', ({ name }) => name),
+    right(
+      'called different',
+      ofSome((runs) => ofRuns(runs.filter(isDifferent).length, runs)),
+    ),
+    right(
+      'median ratio',
+      ofSome((runs) => ratio(median(runs.map((run) => run.ratio)))),
+    ),
+    right(
+      'ratios',
+      ofSome((runs) => range(runs, (run) => run.ratio, ratio)),
+    ),
+    right(
+      'median half-width',
+      ofSome((runs) => width(median(runs.map(halfWidthOf)))),
+    ),
+    right(
+      'half-widths',
+      ofSome((runs) => range(runs, halfWidthOf, width)),
+    ),
+    right(
+      'median time',
+      ofSome((runs) => duration(median(runs.map(({ seconds }) => seconds)))),
+    ),
+    right(
+      'dropped rounds',
+      ofSome((runs) => whole(runs.reduce((sum, { dropped }) => sum + dropped, 0))),
+    ),
+    right(
+      "others on the server's core",
+      ofSome((runs) => {
+        const shares = runs.flatMap(({ othersShare }) => othersShare ?? []);
+        return shares.length === 0 ? '' : percent(median(shares));
+      }),
+    ),
   ]);
 }
 
@@ -621,34 +566,14 @@ function everyRun(groups: readonly Runs[]): Table {
   return tableOf(
     groups.flatMap(({ name, runs }) => runs.map((run, index) => ({ name, run, index }))),
     [
-      { group: '', title: 'run', align: 'left', cell: ({ name, index }) => `${name} ${index + 1}` },
-      {
-        group: '',
-        title: 'requests/s',
-        align: 'right',
-        cell: ({ run }) => run.rps.map(whole).join(' → '),
-      },
-      { group: '', title: 'ratio', align: 'right', cell: ({ run }) => ratio(run.ratio) },
-      {
-        group: '',
-        title: 'interval',
-        align: 'right',
-        cell: ({ run }) => run.ci95.map((end) => end.toFixed(4)).join(', '),
-      },
-      {
-        group: '',
-        title: 'half-width',
-        align: 'right',
-        cell: ({ run }) => width(halfWidthOf(run)),
-      },
-      { group: '', title: 'verdict', align: 'left', cell: ({ run }) => run.verdict },
-      {
-        group: '',
-        title: 'rounds',
-        align: 'right',
-        cell: ({ run }) => whole(run.roundRatios.length),
-      },
-      { group: '', title: 'seconds', align: 'right', cell: ({ run }) => run.seconds.toFixed(1) },
+      left('run', ({ name, index }) => `${name} ${index + 1}`),
+      right('requests/s', ({ run }) => run.rps.map(whole).join(' → ')),
+      right('ratio', ({ run }) => ratio(run.ratio)),
+      right('interval', ({ run }) => run.ci95.map((end) => end.toFixed(4)).join(', ')),
+      right('half-width', ({ run }) => width(halfWidthOf(run))),
+      left('verdict', ({ run }) => run.verdict),
+      right('rounds', ({ run }) => whole(run.roundRatios.length)),
+      right('seconds', ({ run }) => run.seconds.toFixed(1)),
     ],
   );
 }

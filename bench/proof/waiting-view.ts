@@ -1,7 +1,13 @@
 // What servers of known truth made, beside what they should have: with bounds, so that the part is a check as well.
 import { geometricMean, median, total } from '../../lib/analysis/statistics.ts';
 import { enumeration, perSecond, percent, scaledTime, short } from '../../lib/format.ts';
-import { type Column, type Table, tableOf } from '../../lib/report/table.ts';
+import {
+  leftColumn as left,
+  rightColumn as right,
+  tableOf,
+  type Column,
+  type Table,
+} from '../../lib/report/table.ts';
 import type {
   Arrangement,
   Expected,
@@ -177,11 +183,6 @@ export function waiting({ data: { cases, mixed } }: PartFile<'waiting'>): Omit<V
   const measured = cases.filter(({ rounds }) => rounds.length > 0);
   const rows = [...measured.flatMap(rowsOf), ...rowOfMixed(mixed.how, mixed.rounds)];
   const isFirst = (row: Row): boolean => rows.find(({ name }) => name === row.name) === row;
-  const column = (
-    title: string,
-    cell: (row: Row) => string,
-    align: 'left' | 'right' = 'right',
-  ): Column<Row> => ({ group: '', title, align, cell });
   const missing = [
     ...cases.filter(({ rounds }) => rounds.length === 0).map(({ name }) => name),
     ...(mixed.rounds.length === 0 ? [mixedName] : []),
@@ -204,19 +205,19 @@ export function waiting({ data: { cases, mixed } }: PartFile<'waiting'>): Omit<V
           ],
     tables: [
       tableOf(rows, [
-        column('server', (row) => (isFirst(row) ? row.name : ''), 'left'),
-        column('figure', ({ title }) => title, 'left'),
-        column('truth', ({ expected }) => expected),
-        ...[...columns.map(([, title]) => title), together].map((title) =>
-          column(title, (row) => {
+        left('server', (row) => (isFirst(row) ? row.name : '')),
+        left('figure', ({ title }) => title),
+        right('truth', ({ expected }) => expected),
+        ...[...columns.map(([, title]) => title), together].map((title): Column<Row> =>
+          right(title, (row) => {
             const cell = row.cells.get(title);
             return cell === undefined ? '' : cellOf(row, cell);
           }),
         ),
       ]),
       tableOf(rows.filter(isFirst), [
-        column('server', ({ name }) => name, 'left'),
-        column('how its truth is known', ({ how }) => how, 'left'),
+        left('server', ({ name }) => name),
+        left('how its truth is known', ({ how }) => how),
       ]),
     ],
     plots: [],
@@ -256,30 +257,21 @@ function everyRound(cases: readonly KnownCase[], rounds: readonly MixedRound[]):
       ]),
     ),
   ];
-  const right = (title: string, cell: (seen: KnownFigures) => string): Column<Detail> => ({
-    group: '',
-    title,
-    align: 'right',
-    cell: ({ seen }) => cell(seen),
-  });
   return tableOf(details, [
-    {
-      group: '',
-      title: 'server',
-      align: 'left',
-      cell: ({ name, place, round }) => `${name}, ${place}, round ${round}`,
-    },
-    right('requests/s', ({ rps }) => perSecond(rps)),
-    right('mean', ({ meanMs }) => scaledTime(meanMs)),
-    right('p50', ({ p50Ms }) => scaledTime(p50Ms)),
-    right('p99', ({ p99Ms }) => scaledTime(p99Ms)),
-    right('CPU µs per request', ({ cpuMicros }) => (cpuMicros === null ? '' : short(cpuMicros))),
-    right('errors', ({ errors }) => String(errors)),
-    right('new connections', ({ reconnects }) => String(reconnects)),
-    right('CPU while others were loaded', ({ idleCpuShare }) =>
+    left('server', ({ name, place, round }) => `${name}, ${place}, round ${round}`),
+    right('requests/s', ({ seen: { rps } }) => perSecond(rps)),
+    right('mean', ({ seen: { meanMs } }) => scaledTime(meanMs)),
+    right('p50', ({ seen: { p50Ms } }) => scaledTime(p50Ms)),
+    right('p99', ({ seen: { p99Ms } }) => scaledTime(p99Ms)),
+    right('CPU µs per request', ({ seen: { cpuMicros } }) =>
+      cpuMicros === null ? '' : short(cpuMicros),
+    ),
+    right('errors', ({ seen: { errors } }) => String(errors)),
+    right('new connections', ({ seen: { reconnects } }) => String(reconnects)),
+    right('CPU while others were loaded', ({ seen: { idleCpuShare } }) =>
       idleCpuShare === null ? '' : percent(idleCpuShare),
     ),
-    right('turns', ({ turns }) =>
+    right('turns', ({ seen: { turns } }) =>
       turns === null
         ? ''
         : `${turns.count} × ${scaledTime(turns.sliceMs)}${turns.waits ? `, ramps of ${scaledTime(turns.rampMs)}` : ''}`,

@@ -6,7 +6,6 @@ import {
   ab,
   h2load,
   loadgen,
-  loadgenOfTen,
   runContender,
   streamingLoadgen,
   twoLoadgens,
@@ -23,6 +22,7 @@ import {
   cpuMicrosPer,
   judge,
   tableLines,
+  type Limits,
   type Measured,
   type Row,
 } from '../../bench/ratios.ts';
@@ -136,19 +136,9 @@ describe('what the generators print', () => {
 
   test('h2load, several runs: as one', () => {
     // 1000 requests in 2 s, then 1000 in 0.5 s.
-    const run = (rps: string, slowest: string): string =>
-      h2loadOutput
-        .replaceAll('72627', '1000')
-        .replace('24209.00', rps)
-        .replace('44447724', '612000')
-        .replace('232.91', slowest);
-    expect(readH2load(run('500.00', '0.44') + run('2000.00', '0.51'))).toMatchObject({
-      requests: 2000,
-      rps: 800,
-      errors: 0,
-      bodyBytes: 1_224_000,
-      minConnectionRps: 0.44,
-    });
+    const run = (rps: string): string =>
+      h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps);
+    expect(readH2load(run('500.00') + run('2000.00'))).toMatchObject({ requests: 2000, rps: 800 });
   });
 
   test.each([readWrk, readAb, readK6, readH2load])('something else is refused', (read) => {
@@ -166,101 +156,51 @@ const load: BenchLoad = {
 const url = 'https://127.0.0.1:8443/';
 
 describe('the command lines', () => {
-  test('of h2load are for a time, or one for each run', () => {
-    expect(h2load.command(url, load)).toEqual({
-      args: ['-t', '1', '-c', '100', '-m', '10', '-D', '8', url],
-      runs: 1,
+  test.each<[string, Partial<BenchLoad>, string]>([
+    ['over TLS', {}, '-t 1 -c 100 -m 10 -D 8'],
+    ['HTTP/1.1', { protocol: 'http/1.1', streams: 1 }, '-t 1 --h1 -c 100 -m 1 -D 8'],
+    ['a number', { length: { requests: 1000, runs: 8 } }, '-t 1 -c 100 -m 10 -n 1000'],
+  ])('of h2load: %s', (_, changes, args) => {
+    expect(h2load.command(url, { ...load, ...changes })).toEqual({
+      args: [...args.split(' '), url],
+      runs: changes.length === undefined ? 1 : 8,
     });
-    // Over http:// that is with prior knowledge.
-    expect(h2load.command('http://127.0.0.1/', { ...load, protocol: 'h2c' }).args).toEqual([
-      '-t',
-      '1',
-      '-c',
-      '100',
-      '-m',
-      '10',
-      '-D',
-      '8',
-      'http://127.0.0.1/',
-    ]);
-    expect(h2load.command(url, { ...load, protocol: 'http/1.1', streams: 1 }).args).toEqual([
-      '-t',
-      '1',
-      '--h1',
-      '-c',
-      '100',
-      '-m',
-      '1',
-      '-D',
-      '8',
-      url,
-    ]);
-    expect(
-      h2load.command(url, {
-        ...load,
-        connections: 1000,
-        streams: 1,
-        length: { requests: 1000, runs: 8 },
-      }),
-    ).toEqual({ args: ['-t', '1', '-c', '1000', '-m', '1', '-n', '1000', url], runs: 8 });
   });
+
+  const sent = (contender: Contender, at: string, of: BenchLoad): Record<string, unknown> =>
+    JSON.parse(contender.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;
 
   test('of k6 have the load as JSON, and all its runs in one process', () => {
-    const { env, runs } = loadgen.command(url, { ...load, length: { requests: 1000, runs: 8 } });
-    expect(runs).toBeUndefined();
-    expect(JSON.parse(env?.LOAD as string)).toEqual({
+    const counted = { ...load, length: { requests: 1000, runs: 8 } };
+    expect(loadgen.command(url, counted).runs).toBeUndefined();
+    const { protocol, connections, streams, keepAlive } = load;
+    const options = { url, protocol, connections, streams, keepAlive };
+    expect(sent(loadgen, url, counted)).toEqual({
       runs: 8,
-      options: {
-        url,
-        protocol: 'h2',
-        connections: 100,
-        streams: 10,
-        keepAlive: true,
-        requests: 1000,
-        tls: { insecureSkipVerify: true },
-      },
+      options: { ...options, requests: 1000, tls: { insecureSkipVerify: true } },
     });
-    expect(
-      JSON.parse(loadgen.command('http://127.0.0.1/', load).env?.LOAD as string).options,
-    ).toMatchObject({ duration: '8s' });
-    expect(loadgen.command('http://127.0.0.1/', load).env?.LOAD).not.toContain('tls');
-  });
-
-  test('of few connections beside many differ in nothing else', () => {
-    const optionsOf = (contender: Contender): unknown =>
-      JSON.parse(contender.command(url, { ...load, connections: 10_000 }).env?.LOAD as string);
-    expect(optionsOf(loadgenOfTen)).toEqual(
-      JSON.parse(loadgen.command(url, { ...load, connections: 10 }).env?.LOAD as string),
-    );
-    expect(optionsOf(loadgenOfTen)).not.toEqual(optionsOf(loadgen));
+    expect(sent(loadgen, 'http://127.0.0.1/', load)).toEqual({
+      runs: 1,
+      options: { ...options, url: 'http://127.0.0.1/', duration: '8s' },
+    });
   });
 
   test('of two k6 are its segments, to be begun together', () => {
-    const { args, beside, env } = twoLoadgens.command(url, load);
+    const { args, beside } = twoLoadgens.command(url, load);
     expect([args, ...(beside ?? [])].map((words) => words.slice(-4))).toEqual(
       [1, 2].map((instance) => instanceArguments(instance, 2)),
     );
-    const {
-      instances,
-      runs,
-      options: { segmented, startAt, ...options },
-    } = JSON.parse(env?.LOAD as string) as {
-      instances: number;
-      runs: number;
-      options: Record<string, unknown>;
-    };
-    expect({ instances, segmented, soon: (startAt as number) > Date.now() }).toEqual({
+    expect(sent(twoLoadgens, url, load)).toMatchObject({
       instances: 2,
-      segmented: true,
-      soon: true,
+      options: { segmented: true, startAt: expect.any(Number), connections: 100 },
     });
-    expect({ runs, options }).toEqual(JSON.parse(loadgen.command(url, load).env?.LOAD as string));
   });
 
   test('ab makes a number of requests only', () => {
-    expect(
-      ab.command('http://127.0.0.1/', { ...load, keepAlive: false, length: { requests: 60 } }).args,
-    ).toEqual(['-q', '-c', '100', '-n', '60', 'http://127.0.0.1/']);
+    const counted = { ...load, keepAlive: false, length: { requests: 60 } };
+    expect(ab.command('http://127.0.0.1/', counted).args).toEqual(
+      '-q -c 100 -n 60 http://127.0.0.1/'.split(' '),
+    );
     expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
   });
 });
@@ -311,17 +251,11 @@ describe("a contender's run", () => {
     const once = await scripted(busy);
     expect(once).toMatchObject({ requests: 1000, rps: 1000, errors: 0 });
     expect(once.cpuMicrosPerRequest).toBeGreaterThan(150);
-    const twoAtOnce = await scripted(busy, {
-      command: () => ({
-        args: [join(folder, 'script.mjs')],
-        beside: [[join(folder, 'script.mjs')]],
-      }),
-    });
-    expect(twoAtOnce.cpuMicrosPerRequest).toBeGreaterThan(300);
+    const words = [join(folder, 'script.mjs')];
     const thrice = await scripted(busy, {
-      command: () => ({ args: [join(folder, 'script.mjs')], runs: 3 }),
+      command: () => ({ args: words, beside: [words], runs: 3 }),
     });
-    expect(thrice.cpuMicrosPerRequest).toBeGreaterThan(450);
+    expect(thrice.cpuMicrosPerRequest).toBeGreaterThan(900);
   });
 
   test('has the peak of its memory, and not what it has at its end', async () => {
@@ -331,21 +265,6 @@ describe("a contender's run", () => {
     });
     expect(peakRssBytes).toBeGreaterThan(200e6);
     expect(peakRssBytes).toBeLessThan(400e6);
-  });
-
-  test('may open as many files as the hard limit allows', async () => {
-    const printed: string[] = [];
-    const limits =
-      'import { readFileSync } from "node:fs"; console.log(readFileSync("/proc/self/limits", "latin1"));' +
-      wrkLines;
-    await scripted(limits, {
-      read: (output) => {
-        printed.push(output);
-        return readWrk(output);
-      },
-    });
-    const [, soft, hard] = /^Max open files +(\d+) +(\d+)/m.exec(printed[0] as string) ?? [];
-    expect(soft).toBe(hard);
   });
 
   test("gets the store's output where it streams, and nothing that the shell says to k6", async () => {
@@ -396,13 +315,6 @@ describe("a contender's run", () => {
         }),
       }),
     ).rejects.toThrow('scripted ended with code 3: cannot connect');
-  });
-
-  test('that fails is told with its name and last line, at its first run', async () => {
-    const failing = scripted('console.error("CPU? no:\\ncannot connect"); process.exitCode = 3;', {
-      command: () => ({ args: [join(folder, 'script.mjs')], runs: 100 }),
-    });
-    await expect(failing).rejects.toThrow('scripted ended with code 3: cannot connect');
   });
 });
 
@@ -496,24 +408,14 @@ describe('ratios', () => {
       '    limit: CPU × 0.7 at most: NOT HELD',
       '  wrk                        1,000      100,000            10.00        60.0        97 %        50 %',
     ]);
-    // Memory by the peer's is said where it has a limit.
-    const memory = rows.map((each): Row =>
-      each.against === null
-        ? each
-        : { ...each, against: { ...each.against, limits: { memory: 0.7 } } },
-    );
-    expect(tableLines(memory).slice(3, 5)).toEqual([
-      expect.stringMatching(
-        /^ {4}CPU per request × .*; memory × 1\.000 \[1\.000, 1\.000\] \(rounds 1\.000 to 1\.000\)$/,
-      ),
-      '    limit: memory × 0.7 at most: NOT HELD',
-    ]);
-    const absolute = rows.map((each): Row =>
-      each.against === null
-        ? each
-        : { ...each, against: { ...each.against, limits: { cpu: 1.3, memoryBytes: 200e6 } } },
-    );
-    expect(tableLines(absolute)[4]).toBe(
+    const limited = (limits: Limits): string[] =>
+      tableLines(
+        rows.map((each): Row =>
+          each.against === null ? each : { ...each, against: { ...each.against, limits } },
+        ),
+      );
+    expect(limited({ memory: 0.7 })[3]).toContain('; memory × 1.000 [1.000, 1.000]');
+    expect(limited({ cpu: 1.3, memoryBytes: 200e6 })[4]).toBe(
       '    limit: CPU × 1.3 at most, memory 200 MB at most: NOT HELD',
     );
     const tls = 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519';
@@ -534,25 +436,6 @@ describe('ratios', () => {
 });
 
 describe('experiments', () => {
-  const limitsOf = (name: string): unknown[] => {
-    const found = experiments.find((experiment) => experiment.name === name);
-    return (
-      found?.arrangements.map((arrangement) => ({ [arrangement]: found.limits(arrangement) })) ?? []
-    );
-  };
-
-  test.each<[string, unknown[]]>([
-    ['h2-100x100', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 0.5 } }]],
-    ['h2-100x1', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 0.75 } }]],
-    ['tls-http1', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 0.9 } }]],
-    ['tls-handshakes', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 1 } }]],
-    ['h2-body', [{ 'a core each': { cpu: 1 } }, { 'one core': { cpu: 1 } }]],
-    ['h2-memory', [{ 'a core each': { memory: 0.7 } }]],
-    ['http1-many-connections', [{ 'a core each': { cpu: 1.3, memoryBytes: 200e6 } }]],
-  ])('%s has the limits that it was given', (name, limits) => {
-    expect(limitsOf(name)).toEqual(limits);
-  });
-
   test('have names of their own, and a known time', () => {
     const names = experiments.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -579,39 +462,20 @@ describe('experiments', () => {
   });
 
   test('need the same TLS and protocol on both sides, in every round', () => {
-    const h2 = { tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2' };
-    const http1 = { tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 http/1.1' };
-    requireSameTls(
-      'one',
-      new Map([
-        [loadgen, [h2, h2]],
-        [h2load, [h2, h2]],
-      ]),
-    );
-    requireSameTls(
-      'without TLS',
-      new Map([
-        [loadgen, [{}]],
-        [ab, [{}]],
-      ]),
-    );
-    expect(() =>
+    const [h2, http1] = ['h2', 'http/1.1'].map((protocol) => ({ tls: `TLSv1.3 ${protocol}` }));
+    const require = (mine: object[], peers: object[]): void =>
       requireSameTls(
         'one',
         new Map([
-          [loadgen, [h2, h2]],
-          [h2load, [h2, http1]],
+          [loadgen, mine],
+          [h2load, peers],
         ]),
-      ),
-    ).toThrow(`one: not the same TLS on both sides: h2load has ${h2.tls}, h2load has ${http1.tls}`);
-    expect(() =>
-      requireSameTls(
-        'one',
-        new Map([
-          [loadgen, [h2]],
-          [h2load, [{}]],
-        ]),
-      ),
-    ).toThrow('h2load has none');
+      );
+    require([{ ...h2 }, { ...h2 }], [{ ...h2 }]);
+    require([{}], [{}]);
+    expect(() => require([{ ...h2 }], [{ ...h2 }, { ...http1 }])).toThrow(
+      'one: not the same TLS on both sides: h2load has TLSv1.3 h2, h2load has TLSv1.3 http/1.1',
+    );
+    expect(() => require([{ ...h2 }], [{}])).toThrow('h2load has none');
   });
 });

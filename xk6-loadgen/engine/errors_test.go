@@ -272,4 +272,3 @@ func TestHTTP2ByCause(t *testing.T) {
 		})
 	}
 }
-
