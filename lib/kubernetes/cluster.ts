@@ -281,14 +281,11 @@ async function outcomeOf(
   // The right size is not known for requests with headers of their own, or several pages.
   if (page.weights === undefined && load.headers === undefined && load.method === undefined)
     bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
-  const instances = ends.map((end) =>
-    'phases' in end ? total(end.phases, ({ results }) => results[0]?.requests ?? 0) : 0,
-  );
   const requests = total(phases, (phase) => phase.requests);
   const {
     integrity: [integrity = null],
   } = await checkRounds(store, run, [
-    { variant: variant.name, round, recordFile: undefined, requests, instances },
+    { variant: variant.name, round, recordFile: undefined, requests },
   ]);
   return {
     server: {
@@ -304,7 +301,6 @@ async function outcomeOf(
     otherBodies: false,
     restless: false,
     recordFile: undefined,
-    instances,
     integrity,
   };
 }

@@ -80,8 +80,6 @@ export interface VariantRound {
   restless: boolean;
   /** k6's record with the samples of the whole group; undefined: none. */
   recordFile: string | undefined;
-  /** Requests of each of several generators. */
-  instances?: readonly number[];
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
 }

@@ -105,12 +105,11 @@ export async function countAgain(
   const { integrity, uncounted } = await checkRounds(
     store,
     plan.run,
-    outcomes.map(({ variant, round, outcome: { recordFile, requests, instances } }) => ({
+    outcomes.map(({ variant, round, outcome: { recordFile, requests } }) => ({
       variant,
       round,
       recordFile,
       requests,
-      instances,
     })),
     true,
   );

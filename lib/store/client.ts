@@ -1,13 +1,12 @@
-// The HTTP API of InfluxDB 1.x, which 2.x serves too (a bucket stands for a database, the token for the password).
+// The HTTP API of InfluxDB 1.x, which 2.x serves too (with a bucket as database and a token as password), for bakeoff and k6.
 import { UserError } from '../errors.ts';
 import { database } from './schema.ts';
 
-/** Where an InfluxDB is and how to get in. */
 export interface Influx {
   /** Without credentials and without a slash at the end. */
   url: string;
   database: string;
-  /** Null when none were given. For 2.x the password is the token; the user name is then of no account, but not empty. */
+  /** Null when none were given. For 2.x the password is the token, and the user name any text. */
   credentials: { user: string; password: string } | null;
 }
 
@@ -18,7 +17,7 @@ export interface Series {
   values: (string | number | boolean | null)[][];
 }
 
-/** What went wrong, in one line for the person. `status` is null when there was no answer. */
+/** One line for the user. `status` is null when there was no answer. */
 export class InfluxError extends UserError {
   readonly status: number | null;
   constructor(message: string, status: number | null) {
@@ -60,7 +59,6 @@ export function parseInfluxUrl(text: string, token?: string): Influx {
   return { url: url.origin, database, credentials };
 }
 
-/** Throws URIError for a % that begins no code. */
 function credentialsOf(url: URL, token: string | undefined): Influx['credentials'] {
   const user = decodeURIComponent(url.username);
   const password = decodeURIComponent(url.password);
@@ -69,10 +67,10 @@ function credentialsOf(url: URL, token: string | undefined): Influx['credentials
   return token === undefined || token === '' ? null : { user: 'token', password: token };
 }
 
-/** What hangs longer over a mere sign of life would hang over anything else. */
+/** A database that takes longer for a ping hangs. */
 export const pingTimeoutMs = 2000;
 
-/** Asks for a sign of life. Returns the version, e.g. "1.6.7" or "2.7.12". Throws an InfluxError. */
+/** Returns InfluxDB's version, e.g. "1.6.7". Throws an InfluxError. */
 export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promise<string> {
   const { response } = await request(influx, 'GET', '/ping', { timeoutMs });
   const version = response.headers.get('X-Influxdb-Version');
@@ -84,7 +82,7 @@ export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promis
   return version.replace(/^v/, '');
 }
 
-/** Whether it gives a sign of life soon, and answers a query: some that hang over queries answer a ping all the same. */
+/** Whether it answers both a ping and a query within 2 s: a database may hang in queries alone. */
 export function answers(influx: Influx): Promise<boolean> {
   const asked = request(influx, 'POST', '/query', {
     body: new URLSearchParams({ q: 'SHOW DATABASES' }),
@@ -120,9 +118,8 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
 
-/** The id of the organization that a 2.x database's bucket belongs to. Throws an InfluxError, also when it is not clear which. */
+/** The id of the organization that owns a 2.x bucket. Throws an InfluxError unless the token shows exactly one. */
 export async function organizationId(influx: Influx): Promise<string> {
-  // 2.x takes a token as a password only where it speaks as 1.x.
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(
     influx,
@@ -140,7 +137,7 @@ export async function organizationId(influx: Influx): Promise<string> {
   );
 }
 
-/** Writes lines of line protocol, in requests of at most 5000, smaller ones when the server finds them too large. Throws an InfluxError. */
+/** Writes line protocol, in requests of at most 5000 lines, fewer when the server refuses the size. Throws an InfluxError. */
 export async function writeLines(influx: Influx, lines: readonly string[]): Promise<void> {
   for (let from = 0; from < lines.length; from += linesPerRequest) {
     await writeBatch(influx, lines.slice(from, from + linesPerRequest));
@@ -190,7 +187,7 @@ function basicAuthorization({ credentials }: Influx): string | undefined {
     : `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`;
 }
 
-/** fetch hides what happened in the cause, and that in an AggregateError when a name has several addresses. */
+/** fetch hides the reason in the cause, or in an AggregateError when a name has several addresses. */
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `nothing within ${timeoutMs / 1000} s`;
@@ -198,13 +195,13 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
 }
 
-/** Throws an InfluxError for what is no JSON object: a proxy's page, perhaps. */
+/** Throws an InfluxError if it is not a JSON object, such as a proxy's page. */
 function parsed(influx: Influx, response: Response, text: string): object {
   try {
     const answer: unknown = JSON.parse(text);
     if (typeof answer === 'object' && answer !== null) return answer;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new InfluxError(
     `what answers at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`,
@@ -241,43 +238,47 @@ function detail(text: string): string | undefined {
   return first === '' ? undefined : first.slice(0, 200);
 }
 
-// How k6 is told to write to the database: by the output that every k6 has, or by xk6-output-influxdb, which speaks the
-// API of InfluxDB 2.x.
-/** Tags that k6 turns into string fields (the default of its own output, stated so that nothing else changes it). */
+/** Tags that k6 turns into string fields: its default, stated so that nothing else changes it. */
 export const tagsAsFields = ['vu', 'iter', 'url'] as const;
 
+/** k6's options for writing to the database. */
 export interface K6Output {
-  /** Values of k6's --out. */
+  /** Values of --out. */
   out: string[];
   env: Record<string, string>;
 }
 
-/** Names an output that the k6 at hand has; the image sets it for the k6 in it. */
+/** Set by the image, whose k6 has xk6-output-influxdb. */
 const outputVariable = 'BAKEOFF_K6_OUTPUT';
 const outputs = ['influxdb', 'xk6-influxdb'];
 
 /**
- * Chooses the output: xk6-output-influxdb where BAKEOFF_K6_OUTPUT says that k6 has it and the database is 2.x, otherwise
- * k6's own. Returns what makes k6's options; ask it anew for every round, since a local database's port may change.
- * @param version of the database, as ping() says
- * @throws UserError for an output that there is not; InfluxError when the organization cannot be found out
+ * Chooses xk6-output-influxdb if BAKEOFF_K6_OUTPUT names it and the database is 2.x, else k6's own output. Returns a function, because
+ * a local database's port may change between rounds.
+ * @throws UserError for an unknown output; InfluxError when the organization is unclear
  */
-export async function chooseK6Output(
-  influx: Influx,
-  version: string,
-  wanted: string | undefined = process.env[outputVariable],
-): Promise<() => K6Output> {
-  if (wanted !== undefined && wanted !== '' && !outputs.includes(wanted)) {
+export async function chooseK6Output(influx: Influx, version: string): Promise<() => K6Output> {
+  const wanted = process.env[outputVariable] || 'influxdb';
+  if (!outputs.includes(wanted))
     throw new UserError(
       `${outputVariable}=${wanted} is no output of k6 that bakeoff knows: set it to ${outputs.join(' or ')}, or unset it`,
     );
-  }
-  if (wanted !== 'xk6-influxdb' || version.startsWith('1.')) return () => ownOutput(influx);
+  if (wanted === 'influxdb' || version.startsWith('1.')) return () => ownOutput(influx);
   const organization = await organizationId(influx);
-  return () => extensionOutput(influx, organization);
+  return () => ({
+    out: [`xk6-influxdb=${influx.url}/${influx.database}`],
+    env: {
+      K6_INFLUXDB_ORGANIZATION: organization,
+      K6_INFLUXDB_TOKEN: influx.credentials?.password ?? '',
+      K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
+      K6_INFLUXDB_PUSH_INTERVAL: '1s',
+      // A duration, unlike in k6's own output.
+      K6_INFLUXDB_PRECISION: '1ns',
+    },
+  });
 }
 
-/** Settings are in the environment, since every user of the machine may read a command line. */
+/** k6's own output. Its settings are in the environment, because every user of the machine may read a command line. */
 export function ownOutput(influx: Influx): K6Output {
   return {
     out: [`influxdb=${influx.url}/${influx.database}`],
@@ -288,20 +289,6 @@ export function ownOutput(influx: Influx): K6Output {
       K6_INFLUXDB_PUSH_INTERVAL: '1s',
       K6_INFLUXDB_PRECISION: 'ns',
       K6_INFLUXDB_RETENTION: '',
-    },
-  };
-}
-
-function extensionOutput(influx: Influx, organization: string): K6Output {
-  return {
-    out: [`xk6-influxdb=${influx.url}/${influx.database}`],
-    env: {
-      K6_INFLUXDB_ORGANIZATION: organization,
-      K6_INFLUXDB_TOKEN: influx.credentials?.password ?? '',
-      K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
-      K6_INFLUXDB_PUSH_INTERVAL: '1s',
-      // A duration here, unlike that of k6's own.
-      K6_INFLUXDB_PRECISION: '1ns',
     },
   };
 }

@@ -1,10 +1,10 @@
-// InfluxDB's line protocol (https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/) and the
-// quoting of InfluxQL. Written so that a point made here is byte for byte the series that k6's own output makes.
+// InfluxDB's line protocol (https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/), with the same bytes
+// as k6's own output, and the quoting of InfluxQL.
 
 /**
- * One line of line protocol, or '' when no field is left. Tags without a value and fields that are null, undefined or
- * not finite are left out: InfluxDB has no empty tag, no null and no NaN. Numbers are stored as floats, as k6 does.
- * @param timestampNs nanoseconds since 1970; absent: when the database has it
+ * One line of line protocol, or '' without a field. Leaves out empty tags, and fields that are null, undefined or not finite. Numbers
+ * are stored as floats, as k6 does.
+ * @param timestampNs nanoseconds since 1970; default: the time at which the database gets it
  */
 export function line(
   measurement: string,
@@ -40,7 +40,7 @@ export function toNanoseconds(instant: number | string): bigint {
 
 const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 
-/** Nanoseconds since 1970 of a Go time in JSON (RFC 3339 with up to nine digits), exact. Null when it is none. */
+/** Exact nanoseconds since 1970 of a Go time in JSON (RFC 3339 with up to nine digits); null for other text. */
 export function parseGoTime(text: string): bigint | null {
   const match = rfc3339.exec(text);
   if (match === null) return null;
@@ -59,8 +59,7 @@ export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
 }
 
-// A line break ends a point and a trailing backslash would escape the separator that follows; neither can be escaped in
-// names and tag values.
+// Names and tag values cannot contain line breaks, which end a point, or end in a backslash, which would escape the separator.
 function plain(text: string): string {
   return text.replaceAll(/[\r\n]+/g, ' ').replace(/\\+$/, '');
 }

@@ -1,4 +1,4 @@
-// Writes bakeoff's own points by the catalogue in schema.ts.
+// Makes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket, metricNames } from '../analysis/latency.ts';
 import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
 import { curvesOf, streamsOf, streamSweep } from '../analysis/curve.ts';
@@ -27,7 +27,7 @@ import {
 
 type Tags<M extends Measurement> = Readonly<Record<M['tags'][number], string | undefined>>;
 
-/** Type-checks a point against its measurement: every tag of the catalogue, no other, and what its fields are made of. */
+/** A line with the measurement's fields of the row. The types require exactly the tags of the catalogue. */
 function pointOf<M extends Measurement, Row>(
   measurement: M & Written<Row>,
   tags: Tags<NoInfer<M>>,
@@ -35,17 +35,12 @@ function pointOf<M extends Measurement, Row>(
   timestampNs: bigint,
 ): string {
   const fields = Object.entries(measurement.fields as Written<Row>['fields']).map(
-    ([name, { of }]) => [name, of(row)],
+    ([name, { of }]) => [name, of(row)] as const,
   );
-  return line(
-    measurement.measurement,
-    tags,
-    Object.fromEntries(fields) as Record<string, number | string | null | undefined>,
-    timestampNs,
-  );
+  return line(measurement.measurement, tags, Object.fromEntries(fields), timestampNs);
 }
 
-/** A server's usage at an instant; as lib/servers' usage() gives it. */
+/** A server's usage at an instant: `atMs` since 1970, `cpuSeconds` since the server's start. */
 export interface ServerSample {
   atMs: number;
   cpuSeconds: number;
@@ -53,8 +48,8 @@ export interface ServerSample {
 }
 
 /**
- * server_rss for every sample and server_cpu for every one but the first.
- * @param samples of one server, in order of time; `atMs` since 1970, `cpuSeconds` since the server's start
+ * Returns a server_rss point for each sample, and a server_cpu point for each but the first.
+ * @param samples of one server, in order of time
  */
 export function serverSamplePoints(
   tags: Tags<typeof serverCpu>,
@@ -74,7 +69,7 @@ export function serverSamplePoints(
   return lines;
 }
 
-/** The bench_round point of one phase. Written twice (later with the ratio) it stays one point. */
+/** The bench_round point of one phase. Written again with a ratio, it replaces the first one. */
 export function roundPoint(
   {
     tags,
@@ -91,9 +86,8 @@ export function roundPoint(
 }
 
 /**
- * The table's points: a bench_comparison point per variant, a bench_phase point per variant and phase, a bench_bucket point
- * per bucket, a bench_streams point per number of streams, a bench_curve point per rate. At the run's start, and a nanosecond later for each, so that they are
- * in the table's order by time.
+ * The points of the table: bench_comparison, bench_phase, bench_bucket, bench_streams and bench_curve. Their times begin at the
+ * run's start, a nanosecond apart, so that they sort in the table's order.
  */
 export function tablePoints(result: Result): string[] {
   const start = toNanoseconds(result.startedAt);
@@ -115,7 +109,7 @@ export function tablePoints(result: Result): string[] {
         search === undefined || variant.server === null ? undefined : limitText(search.within),
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;
-    // What an earlier round had is not left standing beside a ratio that is none any more.
+    // If there is no ratio any more, NaN would leave an earlier round's interval in the database.
     const interval = measured && (hasRatio(measured) ? intervalOf(measured) : measured.ci95);
     const cpuInterval = variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined;
     const found = search?.found.find((one) => one.variant === variant.name);
@@ -155,7 +149,6 @@ export function tablePoints(result: Result): string[] {
       ),
     ),
     ...phases.flatMap((row) => {
-      // As measured, or as published where nothing was measured.
       const [inArticle, here] = [publishedBuckets(row.published), row.measured?.buckets ?? []];
       return (here.length > 0 ? here : inArticle).map((bucket, position) => {
         const [published, measured] = [inArticle, here].map((buckets) =>
@@ -192,7 +185,7 @@ function streamPoints(result: Result, start: bigint): string[] {
   );
 }
 
-/** A later round adds to some of the curves: a point's time depends on no other curve than its own. */
+/** A point's time depends only on its own curve, because later rounds add to some of the curves. */
 function curvePoints(result: Result, start: bigint): string[] {
   const { run, scenario, variants } = result;
   const names = variants.map(({ name, series }) => series ?? name);
@@ -208,7 +201,7 @@ function curvePoints(result: Result, start: bigint): string[] {
   );
 }
 
-/** The bench_sentence points. A run that goes on has others after each round, so they are written once, at its end. */
+/** The bench_sentence points. They are written once, at the run's end, because each round changes them. */
 export function sentencePoints(
   {
     run,
@@ -232,10 +225,10 @@ export function sentencePoints(
 type RunState = Omit<RunRow, 'ended'> &
   Pick<Result, 'run' | 'scenario' | 'endedAt' | 'comparisons' | 'search'>;
 
-/** The bench_run point of a run that goes on, or has ended. Written again it replaces the fields of the one before: its time is the run's start. */
+/** The bench_run point, at the run's start, so that each one replaces the last. */
 export function runPoint(state: RunState, hasEnded: boolean): string {
   const { run, scenario, comparisons, search, startedAt, endedAt } = state;
-  // It is a band around ratios of requests/s.
+  // The noise floor is of requests/s.
   const noiseFloor =
     search === undefined && comparisons.every(({ metric }) => metric === 'rps')
       ? state.noiseFloor

@@ -1,6 +1,6 @@
-// The catalogue of what bakeoff itself writes to InfluxDB, beside k6's loadgen_* samples: the one place for names, units and what each
-// field holds. points.ts writes by it, and the dashboards read by it. What a figure means is said where it comes from, in lib/result.
-// Numbers are stored as floats; a figure that is not there is left out.
+// The catalogue of bakeoff's points in InfluxDB, beside k6's loadgen_* samples: names, units and contents of all fields.
+// points.ts writes by it, and the dashboards read by it. lib/result defines what a figure means.
+// Numbers are stored as floats. A figure that is missing is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, markedVerdict } from '../analysis/comparisons.ts';
 import type { CurvePoint } from '../analysis/curve.ts';
@@ -36,16 +36,14 @@ export interface Measurement {
   fields: Readonly<Record<string, { unit: string }>>;
 }
 
-/** One that bakeoff writes: `of` says what a field holds of what a point is made of. */
+/** A measurement that bakeoff writes: `of` takes a field's value from the row of a point. */
 export interface Written<Row> extends Measurement {
-  fields: Readonly<
-    Record<string, Figure<Row> | { unit: 'text'; of: (row: Row) => string | null | undefined }>
-  >;
+  fields: Readonly<Record<string, Field<Row>>>;
 }
 
-interface Figure<Row> {
+interface Field<Row> {
   unit: Unit;
-  of: (row: Row) => number | null | undefined;
+  of: (row: Row) => number | string | null | undefined;
 }
 
 type Unit =
@@ -66,9 +64,22 @@ type Unit =
   | 'MHz'
   | 'cores'
   | 'ratio'
-  | 'number';
+  | 'number'
+  | 'text';
 
-/** Tags that every loadgen_* sample carries beside its metric's own ones; `instance_id` where several generators make a load together. */
+/** Returns a function that makes fields of one unit, each by its name from the row of a point. */
+function fieldsOf<Row>() {
+  return <U extends Unit, Name extends string>(
+    unit: U,
+    fields: Record<Name, (row: Row) => (U extends 'text' ? string : number) | null | undefined>,
+  ): Record<Name, Field<Row>> => {
+    const made: Partial<Record<Name, Field<Row>>> = {};
+    for (const name in fields) made[name] = { unit, of: fields[name] };
+    return made as Record<Name, Field<Row>>;
+  };
+}
+
+/** Tags of every loadgen_* sample; `instance_id` only where several generators share a load. */
 const sampleTags = [
   'run',
   'scenario',
@@ -81,7 +92,7 @@ const sampleTags = [
   'instance_id',
 ] as const;
 
-/** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, whose figure is the field `value`. */
+/** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, with the field `value`. */
 export const loadgenMeasurements: readonly Measurement[] = metrics.map((metric) => ({
   measurement: metric.name,
   tags: [...sampleTags, ...metric.tags],
@@ -92,133 +103,134 @@ export const loadgenMeasurements: readonly Measurement[] = metrics.map((metric) 
 export const serverCpu = {
   measurement: 'server_cpu',
   tags: ['run', 'scenario', 'variant', 'round', 'server'],
-  fields: { value: { unit: 'cores', of: ({ cores }) => cores } },
-} as const satisfies Written<{ cores: number }>;
+  fields: fieldsOf<{ cores: number }>()('cores', { value: ({ cores }) => cores }),
+} as const;
 
 /** Resident memory of the server's process tree. */
 export const serverRss = {
   measurement: 'server_rss',
   tags: ['run', 'scenario', 'variant', 'round', 'server'],
-  fields: { value: { unit: 'bytes', of: ({ rssBytes }) => rssBytes } },
-} as const satisfies Written<{ rssBytes: number }>;
+  fields: fieldsOf<{ rssBytes: number }>()('bytes', { value: ({ rssBytes }) => rssBytes }),
+} as const;
 
-/** Of a network of the run's own, so left out on loopback: of one round, or the medians over the rounds. */
-export const networkFields = {
-  packets_to_server_per_request: {
-    unit: 'packets',
-    of: ({ network }) => network?.packetsPerRequest.toServer,
-  },
-  packets_to_client_per_request: {
-    unit: 'packets',
-    of: ({ network }) => network?.packetsPerRequest.toClient,
-  },
-  // Of the packets that came to the link, what the queue's limit dropped.
-  dropped_to_server_share: { unit: 'ratio', of: ({ network }) => network?.droppedShare.toServer },
-  dropped_to_client_share: { unit: 'ratio', of: ({ network }) => network?.droppedShare.toClient },
-  // How late packets left the link, in the direction in which they were later.
-  lateness_p50_ms: { unit: 'ms', of: ({ network }) => network?.latenessMs.p50 },
-  lateness_p99_ms: { unit: 'ms', of: ({ network }) => network?.latenessMs.p99 },
-  retransmits_per_request: { unit: 'packets', of: ({ network }) => network?.retransmitsPerRequest },
-  listen_overflows: { unit: 'connections', of: ({ network }) => network?.listenOverflows },
-  server_idle_share: { unit: 'ratio', of: ({ network }) => network?.serverIdleShare },
-  // Held, or not held and by how much.
-  delay: { unit: 'text', of: ({ network }) => network && (delayText(network) || null) },
-} as const satisfies Written<{ network?: NetworkResult | null | undefined }>['fields'];
+const ofNetwork = fieldsOf<{ network?: NetworkResult | null | undefined }>();
 
-/** Attempts without a response by their cause, over all of the phases; without a phase nothing was counted. */
-function errorsBy(
-  cause: ErrorCause,
-): Figure<{ phases: readonly Pick<LoadResult, 'errorCauses'>[] }> {
-  return {
-    unit: 'errors',
-    of: ({ phases }) =>
-      phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]),
-  };
-}
-
-export const errorCauseFields = {
-  errors_address_not_available: errorsBy('addressNotAvailable'),
-  errors_refused: errorsBy('refused'),
-  errors_reset: errorsBy('reset'),
-  errors_timed_out: errorsBy('timedOut'),
-  errors_short: errorsBy('short'),
-  errors_other: errorsBy('other'),
+/** Of an emulated network in one round, or the medians over the rounds. Absent on loopback. */
+const networkFields = {
+  ...ofNetwork('packets', {
+    packets_to_server_per_request: ({ network }) => network?.packetsPerRequest.toServer,
+    packets_to_client_per_request: ({ network }) => network?.packetsPerRequest.toClient,
+    retransmits_per_request: ({ network }) => network?.retransmitsPerRequest,
+  }),
+  ...ofNetwork('ratio', {
+    // Share of the packets at the link that the queue's limit dropped.
+    dropped_to_server_share: ({ network }) => network?.droppedShare.toServer,
+    dropped_to_client_share: ({ network }) => network?.droppedShare.toClient,
+    server_idle_share: ({ network }) => network?.serverIdleShare,
+  }),
+  ...ofNetwork('ms', {
+    // How late packets left the link, in the worse direction.
+    lateness_p50_ms: ({ network }) => network?.latenessMs.p50,
+    lateness_p99_ms: ({ network }) => network?.latenessMs.p99,
+  }),
+  ...ofNetwork('connections', { listen_overflows: ({ network }) => network?.listenOverflows }),
+  ...ofNetwork('text', { delay: ({ network }) => network && (delayText(network) || null) }),
 };
 
-/** One phase of a round. What it has beside the phase is not known of every one. */
+/** Failed attempts of all phases by cause; without a phase nothing was counted. */
+const errorCauseFields = fieldsOf<{ phases: readonly Pick<LoadResult, 'errorCauses'>[] }>()(
+  'errors',
+  {
+    errors_address_not_available: errorsBy('addressNotAvailable'),
+    errors_refused: errorsBy('refused'),
+    errors_reset: errorsBy('reset'),
+    errors_timed_out: errorsBy('timedOut'),
+    errors_short: errorsBy('short'),
+    errors_other: errorsBy('other'),
+  },
+);
+
+function errorsBy(cause: ErrorCause) {
+  return ({ phases }: { phases: readonly Pick<LoadResult, 'errorCauses'>[] }): number | null =>
+    phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]);
+}
+
+/** One phase of a round; only the phase itself is always known. */
 export interface RoundRow {
   phase: Phase;
-  /** Round and variant in words, for a mark on a time axis. */
+  /** Round and variant, for a mark on a time axis. */
   label: string;
-  /** By what the comparison is by, to the baseline's of the same round and phase: known once that is there. */
+  /** Of the comparison's metric, to the baseline's in the same round and phase. */
   ratio?: number | undefined;
   /** Over the rounds up to this one. */
   soFar?: Pick<Comparison, 'ratio' | 'ci95' | 'roundRatios'> | undefined;
-  /** Of the cores that the generator can use, as generatorShareOf. */
+  /** As generatorShareOf returns it. */
   generatorShare?: number | undefined;
-  /** What the run's own network did in this round; none on loopback. */
   network?: NetworkResult | null | undefined;
   /** The phase alone. */
   phases: readonly [Phase];
 }
+
+const ofRound = fieldsOf<RoundRow>();
 
 /** One point per variant, round and phase, at the phase's start. */
 export const benchRound = {
   measurement: 'bench_round',
   tags: ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol'],
   fields: {
-    measured_rps: { unit: 'requests/s', of: ({ phase }) => phase.rps },
-    ratio: { unit: 'ratio', of: ({ ratio }) => ratio },
-    ratio_so_far: {
-      unit: 'ratio',
-      of: ({ soFar }) => (soFar && hasRatio(soFar) ? soFar.ratio : undefined),
-    },
-    ci_low: { unit: 'ratio', of: ({ soFar }) => soFar && intervalOf(soFar)?.[0] },
-    ci_high: { unit: 'ratio', of: ({ soFar }) => soFar && intervalOf(soFar)?.[1] },
-    label: { unit: 'text', of: ({ label }) => label },
-    requests: { unit: 'requests', of: ({ phase }) => phase.requests },
-    seconds: { unit: 's', of: ({ phase }) => phase.seconds },
-    errors: { unit: 'errors', of: ({ phase }) => phase.errors.total },
+    ...ofRound('text', { label: ({ label }) => label }),
+    ...ofRound('requests/s', { measured_rps: ({ phase }) => phase.rps }),
+    ...ofRound('ratio', {
+      ratio: ({ ratio }) => ratio,
+      ratio_so_far: ({ soFar }) => (soFar && hasRatio(soFar) ? soFar.ratio : undefined),
+      ci_low: ({ soFar }) => soFar && intervalOf(soFar)?.[0],
+      ci_high: ({ soFar }) => soFar && intervalOf(soFar)?.[1],
+      success_ratio: ({ phases }) => successRatioOf(phases),
+      header_savings: ({ phase }) => asShare(headerSavingsPercent(phase.bytes)),
+      generator_share: ({ generatorShare }) => generatorShare,
+      server_steal_share: ({ phase }) => phase.noise?.serverStealShare,
+      generator_steal_share: ({ phase }) => phase.noise?.generatorStealShare,
+      server_others_share: ({ phase }) => phase.noise?.serverOthersShare,
+      generator_others_share: ({ phase }) => phase.noise?.generatorOthersShare,
+    }),
+    ...ofRound('requests', {
+      requests: ({ phase }) => phase.requests,
+      unsent: ({ phase }) => phase.unsent,
+    }),
+    ...ofRound('s', { seconds: ({ phase }) => phase.seconds }),
+    ...ofRound('errors', { errors: ({ phase }) => phase.errors.total }),
     ...errorCauseFields,
-    success_ratio: { unit: 'ratio', of: ({ phases }) => successRatioOf(phases) },
-    server_cpu_micros_per_request: {
-      unit: 'µs',
-      of: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6,
-    },
-    generator_cpu_micros_per_request: {
-      unit: 'µs',
-      of: ({ phase }) => (phase.generatorCpuSeconds / responsesOf(phase)) * 1e6,
-    },
-    p50_ms: { unit: 'ms', of: ({ phase }) => phase.latencyMs.p50 },
-    p99_ms: { unit: 'ms', of: ({ phase }) => phase.latencyMs.p99 },
-    max_ms: { unit: 'ms', of: ({ phase }) => phase.latencyMs.max },
-    connect_mean_ms: { unit: 'ms', of: ({ phase }) => phase.connectMs.mean },
-    connect_max_ms: { unit: 'ms', of: ({ phase }) => phase.connectMs.max },
-    first_byte_mean_ms: { unit: 'ms', of: ({ phase }) => phase.firstByteMs.mean },
-    first_byte_max_ms: { unit: 'ms', of: ({ phase }) => phase.firstByteMs.max },
-    send_delay_p99_ms: { unit: 'ms', of: ({ phase }) => phase.sendDelayMs.p99 },
-    unsent: { unit: 'requests', of: ({ phase }) => phase.unsent },
-    header_bytes: { unit: 'bytes', of: ({ phase }) => phase.bytes.headers },
-    header_savings: {
-      unit: 'ratio',
-      of: ({ phase }) => asShare(headerSavingsPercent(phase.bytes)),
-    },
-    body_bytes: { unit: 'bytes', of: ({ phase }) => phase.bytes.body },
-    total_bytes: { unit: 'bytes', of: ({ phase }) => phase.bytes.received },
-    server_rss_bytes: { unit: 'bytes', of: ({ phase }) => phase.serverRssBytes },
-    generator_share: { unit: 'ratio', of: ({ generatorShare }) => generatorShare },
-    server_steal_share: { unit: 'ratio', of: ({ phase }) => phase.noise?.serverStealShare },
-    generator_steal_share: { unit: 'ratio', of: ({ phase }) => phase.noise?.generatorStealShare },
-    server_others_share: { unit: 'ratio', of: ({ phase }) => phase.noise?.serverOthersShare },
-    generator_others_share: { unit: 'ratio', of: ({ phase }) => phase.noise?.generatorOthersShare },
-    load_average: { unit: 'number', of: ({ phase }) => phase.noise?.loadAverage },
-    server_mhz_begin: { unit: 'MHz', of: ({ phase }) => phase.noise?.serverMhz?.[0] },
-    server_mhz_end: { unit: 'MHz', of: ({ phase }) => phase.noise?.serverMhz?.[1] },
+    ...ofRound('µs', {
+      server_cpu_micros_per_request: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6,
+      generator_cpu_micros_per_request: ({ phase }) =>
+        (phase.generatorCpuSeconds / responsesOf(phase)) * 1e6,
+    }),
+    ...ofRound('ms', {
+      p50_ms: ({ phase }) => phase.latencyMs.p50,
+      p99_ms: ({ phase }) => phase.latencyMs.p99,
+      max_ms: ({ phase }) => phase.latencyMs.max,
+      connect_mean_ms: ({ phase }) => phase.connectMs.mean,
+      connect_max_ms: ({ phase }) => phase.connectMs.max,
+      first_byte_mean_ms: ({ phase }) => phase.firstByteMs.mean,
+      first_byte_max_ms: ({ phase }) => phase.firstByteMs.max,
+      send_delay_p99_ms: ({ phase }) => phase.sendDelayMs.p99,
+    }),
+    ...ofRound('bytes', {
+      header_bytes: ({ phase }) => phase.bytes.headers,
+      body_bytes: ({ phase }) => phase.bytes.body,
+      total_bytes: ({ phase }) => phase.bytes.received,
+      server_rss_bytes: ({ phase }) => phase.serverRssBytes,
+    }),
+    ...ofRound('number', { load_average: ({ phase }) => phase.noise?.loadAverage }),
+    ...ofRound('MHz', {
+      server_mhz_begin: ({ phase }) => phase.noise?.serverMhz?.[0],
+      server_mhz_end: ({ phase }) => phase.noise?.serverMhz?.[1],
+    }),
     ...networkFields,
   },
-} as const satisfies Written<RoundRow>;
+} as const;
 
-/** One round has no interval: what stands there has no width, and says nothing of how sure the ratio is. */
+/** The interval of a ratio; one round has none. */
 export function intervalOf({
   roundRatios,
   ci95,
@@ -233,9 +245,9 @@ interface ComparisonRow {
   result: Pick<Result, 'state' | 'looks'>;
   variant: VariantResult;
   comparison: Comparison | undefined;
-  /** The same where it was measured here. */
+  /** The comparison if both sides were measured here. */
   measured: Comparison | undefined;
-  /** Of its ratio, and of that of CPU time; one round has none. */
+  /** Intervals of the ratio and of CPU time's ratio; one round has none. */
   interval: [number, number] | undefined;
   cpuInterval: [number, number] | undefined;
   found: FoundRate | undefined;
@@ -244,186 +256,172 @@ interface ComparisonRow {
   phases: readonly Phase[];
 }
 
-/**
- * One point per variant and run: a row of the article's table, with whole rounds' figures; bytes stand in bench_phase. A variant that is
- * published only has no measured_rps, a baseline no ratio.
- */
+const ofComparison = fieldsOf<ComparisonRow>();
+
+/** One point per variant and run: a row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = {
   measurement: 'bench_comparison',
-  // `version` is the server's: a line over runs ends where another version begins.
-  // `metric` is there where the ratio and the verdict are not by requests/s, `within` (the limit in words) where requests/s are the
-  // highest rate within a limit, as a search found it: their points are lines of their own.
+  // `version` is the server's. `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if requests/s are
+  // the rate that a search found.
   tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline', 'metric', 'within'],
   fields: {
-    position: { unit: 'number', of: ({ position }) => position },
-    published_rps: { unit: 'requests/s', of: ({ variant }) => variant.published?.rps },
-    published_ratio: { unit: 'ratio', of: ({ comparison }) => comparison?.publishedRatio },
-    // Of a search the rate that it found.
-    measured_rps: { unit: 'requests/s', of: ({ variant }) => variant.rps?.median },
-    found_low: { unit: 'requests/s', of: ({ found }) => found?.ci95?.[0] },
-    found_high: { unit: 'requests/s', of: ({ found }) => found?.ci95?.[1] },
-    // 1 or 0.
-    found_at_least: { unit: 'number', of: ({ found }) => found && Number(found.atLeast) },
-    ratio: { unit: 'ratio', of: ({ measured }) => measured?.ratio },
-    ci_low: { unit: 'ratio', of: ({ interval }) => interval?.[0] },
-    ci_high: { unit: 'ratio', of: ({ interval }) => interval?.[1] },
-    // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
-    effect: {
-      unit: 'text',
-      of: ({ measured, interval }) =>
+    ...ofComparison('number', {
+      position: ({ position }) => position,
+      // 1 or 0.
+      found_at_least: ({ found }) => found && Number(found.atLeast),
+    }),
+    ...ofComparison('requests/s', {
+      published_rps: ({ variant }) => variant.published?.rps,
+      // For a search, the rate that it found.
+      measured_rps: ({ variant }) => variant.rps?.median,
+      found_low: ({ found }) => found?.ci95?.[0],
+      found_high: ({ found }) => found?.ci95?.[1],
+    }),
+    ...ofComparison('ratio', {
+      published_ratio: ({ comparison }) => comparison?.publishedRatio,
+      ratio: ({ measured }) => measured?.ratio,
+      ci_low: ({ interval }) => interval?.[0],
+      ci_high: ({ interval }) => interval?.[1],
+      cpu_ratio: ({ comparison }) => comparison?.cpu?.ratio,
+      cpu_ci_low: ({ cpuInterval }) => cpuInterval?.[0],
+      cpu_ci_high: ({ cpuInterval }) => cpuInterval?.[1],
+      success_ratio: ({ variant }) => variant.successRatio,
+      server_share: ({ variant }) => variant.serverShare,
+      generator_share: ({ variant }) => variant.generatorShare,
+    }),
+    ...ofComparison('text', {
+      // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
+      effect: ({ measured, interval }) =>
         measured && (hasRatio(measured) ? times(measured.ratio, interval) : '–'),
-    },
-    verdict: {
-      unit: 'text',
-      of: ({ comparison, result }) => comparison && markedVerdict(comparison, result),
-    },
-    why: {
-      unit: 'text',
-      of: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
-    },
-    // Written anew after each round: what a later round takes back must not be left out, or the database would keep it.
-    rounds_needed: {
-      unit: 'rounds',
-      of: ({ measured }) => measured && (measured.roundsNeeded ?? 0),
-    },
-    looks: { unit: 'text', of: ({ result }) => result.looks.join(', ') },
-    outliers: { unit: 'text', of: ({ measured }) => measured?.outliers.join(', ') },
-    cpu_ratio: { unit: 'ratio', of: ({ comparison }) => comparison?.cpu?.ratio },
-    cpu_ci_low: { unit: 'ratio', of: ({ cpuInterval }) => cpuInterval?.[0] },
-    cpu_ci_high: { unit: 'ratio', of: ({ cpuInterval }) => cpuInterval?.[1] },
-    disagreement: { unit: 'text', of: ({ measured }) => measured?.disagreement },
-    note: { unit: 'text', of: ({ variant }) => variant.note },
-    rounds: { unit: 'rounds', of: ({ variant }) => variant.rounds.length },
-    requests: { unit: 'requests', of: ({ phases }) => total(phases, (phase) => phase.requests) },
-    published_errors_per_million: {
-      unit: 'errors/million',
-      of: ({ variant }) => variant.published?.errorsPerMillion,
-    },
-    errors_per_million: { unit: 'errors/million', of: ({ variant }) => variant.errorsPerMillion },
+      verdict: ({ comparison, result }) => comparison && markedVerdict(comparison, result),
+      why: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
+      looks: ({ result }) => result.looks.join(', '),
+      outliers: ({ measured }) => measured?.outliers.join(', '),
+      disagreement: ({ measured }) => measured?.disagreement,
+      note: ({ variant }) => variant.note,
+    }),
+    ...ofComparison('rounds', {
+      rounds: ({ variant }) => variant.rounds.length,
+      // The point is written again after each round. 0 replaces an earlier figure, which would stay if the field were left out.
+      rounds_needed: ({ measured }) => measured && (measured.roundsNeeded ?? 0),
+    }),
+    ...ofComparison('requests', {
+      requests: ({ phases }) => total(phases, (phase) => phase.requests),
+    }),
+    ...ofComparison('errors/million', {
+      published_errors_per_million: ({ variant }) => variant.published?.errorsPerMillion,
+      errors_per_million: ({ variant }) => variant.errorsPerMillion,
+    }),
     ...errorCauseFields,
-    success_ratio: { unit: 'ratio', of: ({ variant }) => variant.successRatio },
-    server_cpu_micros_per_request: {
-      unit: 'µs',
-      of: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
-    },
-    p50_ms: { unit: 'ms', of: ({ variant }) => variant.latencyMs?.p50 },
-    p99_ms: { unit: 'ms', of: ({ variant }) => variant.latencyMs?.p99 },
-    max_ms: { unit: 'ms', of: ({ variant }) => variant.latencyMs?.max },
-    header_bytes_per_request: {
-      unit: 'bytes',
-      of: ({ phases }) => total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf),
-    },
-    total_bytes_per_request: {
-      unit: 'bytes',
-      of: ({ phases }) => total(phases, ({ bytes }) => bytes.received) / total(phases, responsesOf),
-    },
-    server_share: { unit: 'ratio', of: ({ variant }) => variant.serverShare },
-    generator_share: { unit: 'ratio', of: ({ variant }) => variant.generatorShare },
-    published_packets_per_request: {
-      unit: 'packets',
-      of: ({ variant }) => variant.published?.packetsPerRequest,
-    },
+    ...ofComparison('µs', {
+      server_cpu_micros_per_request: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
+    }),
+    ...ofComparison('ms', {
+      p50_ms: ({ variant }) => variant.latencyMs?.p50,
+      p99_ms: ({ variant }) => variant.latencyMs?.p99,
+      max_ms: ({ variant }) => variant.latencyMs?.max,
+    }),
+    ...ofComparison('bytes', {
+      header_bytes_per_request: ({ phases }) =>
+        total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf),
+      total_bytes_per_request: ({ phases }) =>
+        total(phases, ({ bytes }) => bytes.received) / total(phases, responsesOf),
+    }),
+    ...ofComparison('packets', {
+      published_packets_per_request: ({ variant }) => variant.published?.packetsPerRequest,
+    }),
     ...networkFields,
   },
-} as const satisfies Written<ComparisonRow>;
+} as const;
 
-/** A load phase of a variant: what the article has of it, and what was measured here. */
+/** A load phase of a variant, as published and as measured here. */
 interface PhaseRow {
   position: number;
   published: Published | undefined;
   measured: PhaseResult | undefined;
 }
 
-/** The parts of a distribution as h2load prints them. */
-const distributionParts = ['min', 'max', 'mean', 'sd', 'within_sd'] as const;
-export type DistributionPart = (typeof distributionParts)[number];
+const ofPhase = fieldsOf<PhaseRow>();
 
-/** The fields of one line of h2load's table, e.g. connect_ms_mean, and what the article printed, published_connect_ms_mean. */
+/** The parts of a distribution in h2load's table. */
+export type DistributionPart = 'min' | 'max' | 'mean' | 'sd' | 'within_sd';
+
+/** The fields of one line of h2load's table, such as connect_ms_mean, and the published ones, such as published_connect_ms_mean. */
 function distributionFields<Prefix extends string>(
   prefix: Prefix,
   unit: Unit,
   figures: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps' | 'perThreadRps',
-): Readonly<
-  Record<
-    `${Prefix}_${DistributionPart}` | `published_${Prefix}_${DistributionPart}`,
-    Figure<PhaseRow>
-  >
-> {
-  const entries = distributionParts.flatMap((part): [string, Figure<PhaseRow>][] =>
-    part === 'within_sd'
-      ? [
-          [
-            `${prefix}_${part}`,
-            { unit: 'ratio', of: ({ measured }) => measured?.[figures].withinSd },
-          ],
-          [
-            `published_${prefix}_${part}`,
-            {
-              unit: 'ratio',
-              of: ({ published }) => asShare(published?.[figures]?.withinSdPercent),
-            },
-          ],
-        ]
-      : [
-          [`${prefix}_${part}`, { unit, of: ({ measured }) => measured?.[figures][part] }],
-          [
-            `published_${prefix}_${part}`,
-            { unit, of: ({ published }) => published?.[figures]?.[part] },
-          ],
-        ],
+): Record<`${'' | 'published_'}${Prefix}_${DistributionPart}`, Field<PhaseRow>> {
+  const fields = (['min', 'max', 'mean', 'sd'] as const).map((part) =>
+    ofPhase(unit as 'ms', {
+      [`${prefix}_${part}`]: ({ measured }: PhaseRow) => measured?.[figures][part],
+      [`published_${prefix}_${part}`]: ({ published }: PhaseRow) => published?.[figures]?.[part],
+    }),
   );
-  return Object.fromEntries(entries) as ReturnType<typeof distributionFields<Prefix>>;
+  const shares = ofPhase('ratio', {
+    [`${prefix}_within_sd`]: ({ measured }: PhaseRow) => measured?.[figures].withinSd,
+    [`published_${prefix}_within_sd`]: ({ published }: PhaseRow) =>
+      asShare(published?.[figures]?.withinSdPercent),
+  });
+  return Object.assign({}, ...fields, shares) as ReturnType<typeof distributionFields<Prefix>>;
 }
 
-/** One point per variant and load phase of a run, most runs have one phase: all that h2load and wrk print, published beside measured. */
+/** One point per variant and load phase of a run: the figures of h2load and wrk, published beside measured. */
 export const benchPhase = {
   measurement: 'bench_phase',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'protocol'],
   fields: {
-    position: { unit: 'number', of: ({ position }) => position },
-    published_seconds: { unit: 's', of: ({ published }) => published?.seconds },
-    seconds: { unit: 's', of: ({ measured }) => measured?.seconds },
-    published_rps: { unit: 'requests/s', of: ({ published }) => published?.rps },
-    measured_rps: { unit: 'requests/s', of: ({ measured }) => measured?.rps.median },
-    published_success_ratio: { unit: 'ratio', of: ({ published }) => published?.successRatio },
-    success_ratio: { unit: 'ratio', of: ({ measured }) => measured?.successRatio },
-    requests: { unit: 'requests', of: ({ measured }) => measured?.requests },
-    responses_4xx: { unit: 'responses', of: ({ measured }) => measured?.responses['4xx'] },
-    errors: { unit: 'errors', of: ({ measured }) => measured?.errors.total },
-    unsent: { unit: 'requests', of: ({ measured }) => measured?.unsent },
-    published_bytes_per_second: {
-      unit: 'bytes/s',
-      of: ({ published }) => published?.transferBytesPerSecond,
-    },
-    bytes_per_second: { unit: 'bytes/s', of: ({ measured }) => measured?.receivedBytesPerSecond },
-    published_total_bytes: { unit: 'bytes', of: ({ published }) => published?.receivedBytes },
-    total_bytes: { unit: 'bytes', of: ({ measured }) => measured?.bytes.received },
-    published_header_bytes: { unit: 'bytes', of: ({ published }) => published?.headerBytes },
-    header_bytes: { unit: 'bytes', of: ({ measured }) => measured?.bytes.headers },
-    published_header_savings: {
-      unit: 'ratio',
-      of: ({ published }) => asShare(published?.headerSavingsPercent),
-    },
-    header_savings: {
-      unit: 'ratio',
-      of: ({ measured }) => asShare(measured?.headerSavingsPercent),
-    },
-    published_body_bytes: { unit: 'bytes', of: ({ published }) => published?.bodyBytes },
-    body_bytes: { unit: 'bytes', of: ({ measured }) => measured?.bytes.body },
+    ...ofPhase('number', { position: ({ position }) => position }),
+    ...ofPhase('s', {
+      published_seconds: ({ published }) => published?.seconds,
+      seconds: ({ measured }) => measured?.seconds,
+    }),
+    ...ofPhase('requests/s', {
+      published_rps: ({ published }) => published?.rps,
+      measured_rps: ({ measured }) => measured?.rps.median,
+    }),
+    ...ofPhase('ratio', {
+      published_success_ratio: ({ published }) => published?.successRatio,
+      success_ratio: ({ measured }) => measured?.successRatio,
+      published_header_savings: ({ published }) => asShare(published?.headerSavingsPercent),
+      header_savings: ({ measured }) => asShare(measured?.headerSavingsPercent),
+    }),
+    ...ofPhase('requests', {
+      requests: ({ measured }) => measured?.requests,
+      unsent: ({ measured }) => measured?.unsent,
+    }),
+    ...ofPhase('responses', { responses_4xx: ({ measured }) => measured?.responses['4xx'] }),
+    ...ofPhase('errors', { errors: ({ measured }) => measured?.errors.total }),
+    ...ofPhase('bytes/s', {
+      published_bytes_per_second: ({ published }) => published?.transferBytesPerSecond,
+      bytes_per_second: ({ measured }) => measured?.receivedBytesPerSecond,
+    }),
+    ...ofPhase('bytes', {
+      published_total_bytes: ({ published }) => published?.receivedBytes,
+      total_bytes: ({ measured }) => measured?.bytes.received,
+      published_header_bytes: ({ published }) => published?.headerBytes,
+      header_bytes: ({ measured }) => measured?.bytes.headers,
+      published_body_bytes: ({ published }) => published?.bodyBytes,
+      body_bytes: ({ measured }) => measured?.bytes.body,
+    }),
     ...distributionFields('request_ms', 'ms', 'latencyMs'),
     ...distributionFields('connect_ms', 'ms', 'connectMs'),
     ...distributionFields('first_byte_ms', 'ms', 'firstByteMs'),
     ...distributionFields('client_rps', 'requests/s', 'perConnectionRps'),
     ...distributionFields('thread_rps', 'requests/s', 'perThreadRps'),
-    p50_ms: { unit: 'ms', of: ({ measured }) => measured?.latencyMs.p50 },
-    p99_ms: { unit: 'ms', of: ({ measured }) => measured?.latencyMs.p99 },
-    send_delay_p99_ms: { unit: 'ms', of: ({ measured }) => measured?.sendDelayMs.p99 },
-    published_tls: { unit: 'text', of: ({ published }) => tlsText(published?.tls) },
-    tls: { unit: 'text', of: ({ measured }) => tlsText(measured?.tls) },
+    ...ofPhase('ms', {
+      p50_ms: ({ measured }) => measured?.latencyMs.p50,
+      p99_ms: ({ measured }) => measured?.latencyMs.p99,
+      send_delay_p99_ms: ({ measured }) => measured?.sendDelayMs.p99,
+    }),
+    ...ofPhase('text', {
+      published_tls: ({ published }) => tlsText(published?.tls),
+      tls: ({ measured }) => tlsText(measured?.tls),
+    }),
   },
-} as const satisfies Written<PhaseRow>;
+} as const;
 
-/** Percent as a share of one. */
+/** Percent as a share of 1. */
 function asShare(percent: number | null | undefined): number | null {
   return percent === null || percent === undefined ? null : percent / 100;
 }
@@ -432,7 +430,7 @@ function tlsText(tls: LoadResult['tls'] | undefined): string | null {
   return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : null;
 }
 
-/** A latency bucket: its ends, and what the article and this run have of it. */
+/** A latency bucket, as published and as measured. */
 interface BucketRow {
   position: number;
   bucket: BucketShare;
@@ -440,58 +438,65 @@ interface BucketRow {
   measured: BucketShare | undefined;
 }
 
-/** One point per variant, load phase and latency bucket of a run, in the buckets' order; only where the load asks for buckets. */
+const ofBucket = fieldsOf<BucketRow>();
+
+/** One point per variant, load phase and latency bucket, in the buckets' order, if the load asks for buckets. */
 export const benchBucket = {
   measurement: 'bench_bucket',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'bucket'],
   fields: {
-    position: { unit: 'number', of: ({ position }) => position },
-    from_ms: { unit: 'ms', of: ({ bucket }) => bucket.fromMs },
-    to_ms: { unit: 'ms', of: ({ bucket }) => bucket.toMs },
-    published_count: { unit: 'responses', of: ({ published }) => published?.count },
-    published_share: { unit: 'ratio', of: ({ published }) => published?.share },
-    count: { unit: 'responses', of: ({ measured }) => measured?.count },
-    share: { unit: 'ratio', of: ({ measured }) => measured?.share },
+    ...ofBucket('number', { position: ({ position }) => position }),
+    ...ofBucket('ms', {
+      from_ms: ({ bucket }) => bucket.fromMs,
+      to_ms: ({ bucket }) => bucket.toMs,
+    }),
+    ...ofBucket('responses', {
+      published_count: ({ published }) => published?.count,
+      count: ({ measured }) => measured?.count,
+    }),
+    ...ofBucket('ratio', {
+      published_share: ({ published }) => published?.share,
+      share: ({ measured }) => measured?.share,
+    }),
   },
-} as const satisfies Written<BucketRow>;
+} as const;
 
-/** One point per number of streams of a sweep, most streams first; only where a run has such a sweep beside HTTP/1.1. */
+/** One point per number of streams of a sweep, most streams first, if the run has such a sweep beside HTTP/1.1. */
 export const benchStreams = {
   measurement: 'bench_streams',
   tags: ['run', 'scenario', 'variant', 'server', 'streams'],
-  fields: {
-    measured_rps: { unit: 'requests/s', of: ({ rps }) => rps },
-    // That of HTTP/1.1 in the same run.
-    http1_rps: { unit: 'requests/s', of: ({ http1Rps }) => http1Rps },
-  },
-} as const satisfies Written<{ rps: number; http1Rps: number | undefined }>;
+  fields: fieldsOf<{ rps: number; http1Rps: number | undefined }>()('requests/s', {
+    measured_rps: ({ rps }) => rps,
+    http1_rps: ({ http1Rps }) => http1Rps,
+  }),
+} as const;
 
-/** One point per rate at which latency was measured: a step of a search, or a rate of a sweep, whose `variant` is what was swept. The lowest rates of all variants come first. */
+const ofCurve = fieldsOf<CurvePoint & { position: number }>();
+
+/** One point per rate with a latency: a step of a search, or a rate of a sweep, whose `variant` is the swept one. Lowest rates first. */
 export const benchCurve = {
   measurement: 'bench_curve',
   tags: ['run', 'scenario', 'variant'],
   fields: {
-    // Among those of the variant, by rate.
-    position: { unit: 'number', of: ({ position }) => position },
-    rate: { unit: 'requests/s', of: ({ rate }) => rate },
-    p50_ms: { unit: 'ms', of: ({ p50 }) => p50 },
-    p99_ms: { unit: 'ms', of: ({ p99 }) => p99 },
-    // 1 or 0; left out of a sweep.
-    kept: { unit: 'number', of: ({ kept }) => (kept === undefined ? null : Number(kept)) },
+    ...ofCurve('number', {
+      // Among the points of the variant, by rate.
+      position: ({ position }) => position,
+      // 1 or 0; absent for a sweep.
+      kept: ({ kept }) => (kept === undefined ? null : Number(kept)),
+    }),
+    ...ofCurve('requests/s', { rate: ({ rate }) => rate }),
+    ...ofCurve('ms', { p50_ms: ({ p50 }) => p50, p99_ms: ({ p99 }) => p99 }),
   },
-} as const satisfies Written<CurvePoint & { position: number }>;
+} as const;
 
-/**
- * One point per sentence on a run that has ended, in their order: what was found, then what warns. Its kind is the verdict that it
- * tells of, as in bench_comparison, or found, or warning.
- */
+/** One point per sentence about a finished run, findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
 export const benchSentence = {
   measurement: 'bench_sentence',
   tags: ['run', 'scenario', 'kind'],
-  fields: { text: { unit: 'text', of: ({ text }) => text } },
-} as const satisfies Written<{ text: string }>;
+  fields: fieldsOf<{ text: string }>()('text', { text: ({ text }) => text }),
+} as const;
 
-/** A run as it is now. `ended` in milliseconds since 1970; null while it goes on, and for ever when the runner was killed. */
+/** A run as it is now. `ended` in ms since 1970; null while it goes on, and for good if bakeoff was killed. */
 export interface RunRow extends Pick<
   Result,
   'title' | 'startedAt' | 'state' | 'integrity' | 'noiseFloor'
@@ -500,37 +505,46 @@ export interface RunRow extends Pick<
   ended: number | null;
 }
 
+const ofRun = fieldsOf<RunRow>();
+
 /** One point per run, at its start; written again when the run ends. */
 export const benchRun = {
   measurement: 'bench_run',
   tags: ['run', 'scenario'],
   fields: {
-    title: { unit: 'text', of: ({ title }) => title },
-    state: { unit: 'text', of: ({ ended, state }) => (ended === null ? 'running' : state) },
-    started: { unit: 'ms since 1970', of: ({ startedAt }) => Date.parse(startedAt) },
-    ended: { unit: 'ms since 1970', of: ({ ended }) => ended },
-    // End of the time range that shows the run.
-    shown_to: { unit: 'text', of: ({ ended }) => String(ended ?? 'now') },
-    rounds: { unit: 'rounds', of: ({ variants }) => wholeRounds(variants) },
-    requests: { unit: 'requests', of: ({ integrity }) => integrity?.requests },
-    stored: { unit: 'requests', of: ({ integrity }) => integrity?.stored },
-    backfilled: { unit: 'requests', of: ({ integrity }) => integrity?.backfilled },
-    lost: { unit: 'requests', of: ({ integrity }) => integrity?.lost },
-    // The smallest effect that is told from noise, as a share of requests/s; ratios within the band cannot be told from 1.
-    noise_floor: { unit: 'ratio', of: ({ noiseFloor }) => noiseFloor && noiseFloor.ratio - 1 },
-    noise_floor_rounds: { unit: 'rounds', of: ({ noiseFloor }) => noiseFloor?.rounds },
-    noise_low: { unit: 'ratio', of: ({ noiseFloor }) => noiseFloor && 1 / noiseFloor.ratio },
-    noise_high: { unit: 'ratio', of: ({ noiseFloor }) => noiseFloor?.ratio },
-    // Where no article has figures of the run: tables leave out the columns whose names begin so.
-    unpublished: {
-      unit: 'text',
-      of: ({ variants }) =>
+    ...ofRun('text', {
+      title: ({ title }) => title,
+      state: ({ ended, state }) => (ended === null ? 'running' : state),
+      // End of the time range that shows the run.
+      shown_to: ({ ended }) => String(ended ?? 'now'),
+      // If no article has figures of the run: tables leave out the columns whose names begin with this.
+      unpublished: ({ variants }) =>
         variants.every(({ published }) => published === null) ? 'published' : null,
-    },
+    }),
+    ...ofRun('ms since 1970', {
+      started: ({ startedAt }) => Date.parse(startedAt),
+      ended: ({ ended }) => ended,
+    }),
+    ...ofRun('requests', {
+      requests: ({ integrity }) => integrity?.requests,
+      stored: ({ integrity }) => integrity?.stored,
+      backfilled: ({ integrity }) => integrity?.backfilled,
+      lost: ({ integrity }) => integrity?.lost,
+    }),
+    ...ofRun('rounds', {
+      rounds: ({ variants }) => wholeRounds(variants),
+      noise_floor_rounds: ({ noiseFloor }) => noiseFloor?.rounds,
+    }),
+    ...ofRun('ratio', {
+      // The smallest detectable effect, as a share of requests/s. Ratios within the band may be noise.
+      noise_floor: ({ noiseFloor }) => noiseFloor && noiseFloor.ratio - 1,
+      noise_low: ({ noiseFloor }) => noiseFloor && 1 / noiseFloor.ratio,
+      noise_high: ({ noiseFloor }) => noiseFloor?.ratio,
+    }),
   },
-} as const satisfies Written<RunRow>;
+} as const;
 
-/** All that bakeoff's dashboards may ask for. */
+/** Everything that bakeoff's dashboards may ask for. */
 export const measurements: readonly Measurement[] = [
   ...loadgenMeasurements,
   serverCpu,

@@ -9,6 +9,7 @@ import { halt } from '../fixtures/processes.ts';
 import {
   firstSample,
   inEachTry,
+  keptRounds,
   loadBegins,
   makeHome,
   newOut,
@@ -51,6 +52,23 @@ test('a database that hangs when a round is over does not cost that round', asyn
     state: 'partial',
     variants: [{ rounds: [{}] }, { rounds: [{}] }],
   });
+});
+
+test('a database that hangs in queries costs the run none of its figures, and is named once', async () => {
+  let hangs = false;
+  const url = await influxProxy((await storeOf(home)).influx, (_, path) => {
+    hangs ||= path.startsWith('/write');
+    return hangs && path.startsWith('/query') ? 'hang' : 'pass';
+  });
+  const out = newOut();
+  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(out);
+  expect(result.state).toBe('complete');
+  expect(keptRounds(result)).toHaveLength(2);
+  expect(result.warnings.filter((warning) => warning.includes(url))).toEqual([
+    `InfluxDB at ${url} does not answer: it hangs`,
+  ]);
 });
 
 test('a database that is away when a round is over has that round in the end', async () => {

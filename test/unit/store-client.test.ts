@@ -2,6 +2,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
+import { checkRounds } from '../../lib/store/integrity.ts';
 import { openStore } from '../../lib/store/store.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -28,8 +29,9 @@ const databases = (...names: string[]): string =>
 /** An HTTP server that answers as told; what is not told is answered as InfluxDB 2.7 with a bucket bakeoff does. */
 async function fakeInflux(
   answer: (asked: Asked, count: number) => Answer | undefined = () => undefined,
-): Promise<{ host: string; asked: Asked[] }> {
+): Promise<{ host: string; asked: Asked[]; hang: () => void }> {
   const asked: Asked[] = [];
+  let queriesHang = false;
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
@@ -40,6 +42,7 @@ async function fakeInflux(
       body,
     };
     asked.push(one);
+    if (queriesHang && one.path === '/query') return;
     const fallback: Answer =
       one.path === '/query' ? { status: 200, body: databases('bakeoff') } : { status: 204 };
     const {
@@ -49,10 +52,27 @@ async function fakeInflux(
     } = answer(one, asked.length) ?? fallback;
     response.writeHead(status, version === '' ? {} : { 'X-Influxdb-Version': version }).end(text);
   });
-  return { host: `127.0.0.1:${await listening(server)}`, asked };
+  return {
+    host: `127.0.0.1:${await listening(server)}`,
+    asked,
+    hang: () => {
+      queriesHang = true;
+    },
+  };
 }
 
-const open = (url: string, retryForMs = 500) => openStore({ url, folder: '/nowhere', retryForMs });
+/** As fakeInflux; this one answers queries only. */
+const answering = (query: (body: string) => Answer | undefined, version = 'v2.7.12') =>
+  fakeInflux(({ path, body }) =>
+    path === '/query' ? { version, ...query(body) } : { status: 204, version },
+  );
+
+/** One that refuses all writes in this way. */
+const refusing = (answer: Answer) =>
+  fakeInflux(({ path }) => (path.startsWith('/write') ? answer : undefined));
+
+const open = (host: string) =>
+  openStore({ url: `http://${host}`, folder: '/nowhere', retryForMs: 500 });
 
 describe('--influx', () => {
   it.each([
@@ -103,7 +123,7 @@ describe('--influx', () => {
 
 it('speaks to InfluxDB 2.x in the forms of 1.x, with the token as password', async () => {
   const { host, asked } = await fakeInflux();
-  const store = await open(`http://s3cret@${host}`);
+  const store = await open(`s3cret@${host}`);
   await store.write(['m v=1 1', '', 'm v=2 2']);
   await store.query('SELECT "v" FROM m');
   expect(store.version).toBe('2.7.12');
@@ -141,7 +161,7 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
 
   it('k6 writes to 2.x by that output, as the organization of the bucket', async () => {
     const { host, asked } = await withBuckets({ name: 'bakeoff', orgID: '0123456789abcdef' });
-    const store = await open(`http://s3cret@${host}`);
+    const store = await open(`s3cret@${host}`);
     expect(store.k6Output()).toEqual({
       out: [`xk6-influxdb=http://${host}/bakeoff`],
       env: {
@@ -160,14 +180,8 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
   });
 
   it('k6 writes to 1.x by its own', async () => {
-    const { host } = await fakeInflux(({ path }) =>
-      path === '/query'
-        ? { version: '1.8.10', body: databases('bakeoff') }
-        : { status: 204, version: '1.8.10' },
-    );
-    expect((await open(`http://${host}`)).k6Output().out).toEqual([
-      `influxdb=http://${host}/bakeoff`,
-    ]);
+    const { host } = await answering(() => ({ body: databases('bakeoff') }), '1.8.10');
+    expect((await open(host)).k6Output().out).toEqual([`influxdb=http://${host}/bakeoff`]);
   });
 
   it.each([
@@ -175,7 +189,7 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
     [[{ orgID: 'a' }, { orgID: 'b' }], '2 buckets'],
   ])('says so when it is not clear which organization that is: %j', async (buckets, shown) => {
     const { host } = await withBuckets(...buckets);
-    await expect(open(`http://t@${host}`)).rejects.toThrow(
+    await expect(open(`t@${host}`)).rejects.toThrow(
       `InfluxDB at http://${host} shows this token ${shown} bakeoff`,
     );
   });
@@ -186,87 +200,74 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
         ? { status: 401, body: '{"message":"unauthorized access"}' }
         : undefined,
     );
-    await expect(open(`http://me:pw@${host}`)).rejects.toThrow(
+    await expect(open(`me:pw@${host}`)).rejects.toThrow(
       `InfluxDB at http://${host} refuses the user name and password, or the token`,
     );
   });
 });
 
-it('refuses an output that there is not', async () => {
+it('refuses an unknown output, and takes the token from INFLUX_TOKEN', async () => {
+  vi.stubEnv('INFLUX_TOKEN', 'from-env');
   vi.stubEnv('BAKEOFF_K6_OUTPUT', 'influx2');
   onTestFinished(() => {
     vi.unstubAllEnvs();
   });
-  const { host } = await fakeInflux();
-  await expect(open(`http://t@${host}`)).rejects.toThrow(
-    'BAKEOFF_K6_OUTPUT=influx2 is no output of k6 that bakeoff knows: set it to influxdb or xk6-influxdb, or unset it',
-  );
-});
-
-it('takes the token from INFLUX_TOKEN', async () => {
-  vi.stubEnv('INFLUX_TOKEN', 'from-env');
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-  });
   const { host, asked } = await fakeInflux();
-  await open(`http://${host}`);
+  await expect(open(host)).rejects.toThrow(
+    'BAKEOFF_K6_OUTPUT=influx2 is no output of k6 that bakeoff knows: set it to influxdb or xk6-influxdb',
+  );
   expect(asked[0]?.headers.authorization).toBe(`Basic ${btoa('token:from-env')}`);
 });
 
-it('makes the database on 1.x and leaves it to the person on 2.x', async () => {
-  const one = await fakeInflux(({ body, path }) =>
-    path === '/query'
-      ? {
-          version: '1.8.10',
-          body: body.includes('SHOW') ? databases('_internal') : '{"results":[{}]}',
-        }
-      : { status: 204, version: '1.8.10' },
+it('makes the database on 1.x, unless it only views, and leaves it to the user on 2.x', async () => {
+  const one = await answering(
+    (body) => ({ body: body.includes('SHOW') ? databases('_internal') : '{"results":[{}]}' }),
+    '1.8.10',
   );
-  await open(`http://${one.host}`);
-  expect(one.asked.at(-1)?.body).toBe('db=bakeoff&q=CREATE+DATABASE+%22bakeoff%22');
+  await expect(
+    openStore({ url: `http://${one.host}`, folder: '/nowhere', purpose: 'view' }),
+  ).rejects.toThrow('has no database bakeoff yet: run a scenario into it first');
+  await open(one.host);
+  expect(one.asked.map(({ body }) => body).filter((body) => body.includes('CREATE'))).toEqual([
+    'db=bakeoff&q=CREATE+DATABASE+%22bakeoff%22',
+  ]);
 
-  const two = await fakeInflux(({ path }) =>
-    path === '/query' ? { body: databases('other') } : undefined,
-  );
-  await expect(open(`http://t@${two.host}`)).rejects.toThrow(
-    `InfluxDB 2.7.12 at http://${two.host} shows this token no bucket bakeoff: make it (influx bucket create --name bakeoff)`,
+  const two = await answering(() => ({ body: databases('other') }));
+  await expect(open(`t@${two.host}`)).rejects.toThrow(
+    `InfluxDB 2.7.12 at http://${two.host} shows this token no bucket bakeoff: make it`,
   );
 
-  const denied = await fakeInflux(({ body, path }) =>
-    path === '/query'
-      ? {
-          version: '1.8.10',
-          ...(body.includes('SHOW')
-            ? { body: databases() }
-            : { status: 403, body: '{"error":"needs admin"}' }),
-        }
-      : { status: 204, version: '1.8.10' },
+  const denied = await answering(
+    (body) =>
+      body.includes('SHOW')
+        ? { body: databases() }
+        : { status: 403, body: '{"error":"needs admin"}' },
+    '1.8.10',
   );
-  await expect(open(`http://me:pw@${denied.host}`)).rejects.toThrow(
-    `InfluxDB at http://${denied.host}: needs admin (status 403); somebody who may has to run: CREATE DATABASE bakeoff`,
+  await expect(open(`me:pw@${denied.host}`)).rejects.toThrow(
+    'needs admin (status 403); an administrator must run: CREATE DATABASE bakeoff',
   );
 });
 
 it('says in one line what is wrong with the address or the credentials', async () => {
-  const locked = await fakeInflux(({ path }) =>
-    path === '/query'
-      ? { status: 401, body: '{"code":"unauthorized","message":"unauthorized access"}' }
-      : undefined,
-  );
-  await expect(open(`http://${locked.host}`)).rejects.toThrow(
+  const locked = await answering(() => ({
+    status: 401,
+    body: '{"code":"unauthorized","message":"unauthorized access"}',
+  }));
+  await expect(open(locked.host)).rejects.toThrow(
     /wants a user name and password, or a token: give them in --influx .* or in INFLUX_TOKEN$/,
   );
-  await expect(open(`http://wrong@${locked.host}`)).rejects.toThrow(
+  await expect(open(`wrong@${locked.host}`)).rejects.toThrow(
     /refuses the user name and password, or the token: give them in/,
   );
 
   const other = await fakeInflux(() => ({ status: 404, version: '' }));
-  await expect(open(`http://${other.host}`)).rejects.toThrow(
+  await expect(open(other.host)).rejects.toThrow(
     `what answers at http://${other.host} is not InfluxDB: check --influx`,
   );
 
   const port = await closedPort();
-  await expect(open(`http://127.0.0.1:${port}`)).rejects.toThrow(
+  await expect(open(`127.0.0.1:${port}`)).rejects.toThrow(
     `InfluxDB at http://127.0.0.1:${port} does not answer (connect ECONNREFUSED 127.0.0.1:${port})`,
   );
 });
@@ -280,7 +281,7 @@ describe('writing', () => {
     const { host, asked } = await fakeInflux(({ path, body }) =>
       path.startsWith('/write') && body.split('\n').length > 1300 ? { status: 413 } : undefined,
     );
-    await (await open(`http://${host}`)).write(lines);
+    await (await open(host)).write(lines);
     const accepted = writes(asked)
       .map(({ body }) => body.split('\n'))
       .filter((batch) => batch.length <= 1300);
@@ -288,23 +289,12 @@ describe('writing', () => {
     expect(Math.max(...writes(asked).map(({ body }) => body.split('\n').length))).toBe(5000);
   });
 
-  it('gives up on one line that is too large', async () => {
-    const { host } = await fakeInflux(({ path }) =>
-      path.startsWith('/write')
-        ? { status: 413, body: '{"error":"Request Entity Too Large"}' }
-        : undefined,
-    );
-    await expect((await open(`http://${host}`)).write(['m v=1 1', 'm v=2 2'])).rejects.toThrow(
-      'Request Entity Too Large (status 413)',
-    );
-  });
-
   it('tries again while the database is busy or broken, for a bounded time', async () => {
     let refusals = 2;
     const { host, asked } = await fakeInflux(({ path }) =>
       path.startsWith('/write') && refusals-- > 0 ? { status: 503, body: 'busy\nvery' } : undefined,
     );
-    const store = await open(`http://${host}`);
+    const store = await open(host);
     await store.write(['m v=1 1']);
     expect(writes(asked).map(({ body }) => body)).toEqual(['m v=1 1', 'm v=1 1', 'm v=1 1']);
     refusals = Infinity;
@@ -313,46 +303,71 @@ describe('writing', () => {
     );
   });
 
-  it('does not repeat what can never be taken', async () => {
-    const { host, asked } = await fakeInflux(({ path }) =>
-      path.startsWith('/write')
-        ? { status: 400, body: '{"error":"partial write: field type conflict"}' }
-        : undefined,
-    );
-    await expect((await open(`http://${host}`)).write(['m v=1 1'])).rejects.toThrow(
-      'partial write: field type conflict (status 400)',
+  it.each([
+    [400, '{"error":"partial write: field type conflict"}', 'partial write: field type conflict'],
+    [413, '{"error":"Request Entity Too Large"}', 'Request Entity Too Large'],
+  ])('does not repeat a line that is refused with %i', async (status, body, message) => {
+    const { host, asked } = await refusing({ status, body });
+    await expect((await open(host)).write(['m v=1 1'])).rejects.toThrow(
+      `${message} (status ${status})`,
     );
     expect(writes(asked)).toHaveLength(1);
   });
 });
 
-it.each(['<html>\n<p>log in</p>', '', '"text"', 'null'])(
-  "says in a line that an answer is not InfluxDB's, though its status is 200: %j",
-  async (body) => {
-    const { host } = await fakeInflux(({ body: asked }) =>
-      asked.includes('SELECT') ? { body } : undefined,
-    );
-    expect(await refusalOf((await open(`http://${host}`)).query('SELECT 1'))).toMatch(
-      new RegExp(
-        `^what answers at http://${host} is not InfluxDB, or something changes its answers: check --influx \\(status 200, it says: .*\\)$`,
-      ),
-    );
-  },
-);
+it.each([
+  ['<html>\n<p>log in</p>', 'is not InfluxDB, or something changes its answers'],
+  ['', 'is not InfluxDB'],
+  ['"text"', 'is not InfluxDB'],
+  ['null', 'is not InfluxDB'],
+  ['{"results":[{"error":"database not found: bakeoff"}]}', 'database not found: bakeoff'],
+  ['{"results":[{"partial":true,"series":[]}]}', 'max-row-limit'],
+])('names in a line what is wrong with an answer of status 200: %j', async (body, message) => {
+  const { host } = await answering((asked) => ({
+    body: asked.includes('SELECT') ? body : databases('bakeoff'),
+  }));
+  const refusal = await refusalOf((await open(host)).query('SELECT 1'));
+  expect(refusal).toContain(message);
+  expect(refusal).not.toContain('\n');
+});
 
-it('reports errors that come with status 200', async () => {
-  const { host } = await fakeInflux(({ body }) =>
-    body.includes('SELECT')
-      ? { body: '{"results":[{"error":"database not found: bakeoff"}]}' }
-      : undefined,
-  );
-  await expect((await open(`http://${host}`)).query('SELECT 1')).rejects.toThrow(
-    'database not found: bakeoff',
-  );
-  const cut = await fakeInflux(({ body }) =>
-    body.includes('SELECT') ? { body: '{"results":[{"partial":true,"series":[]}]}' } : undefined,
-  );
-  await expect((await open(`http://${cut.host}`)).query('SELECT 1')).rejects.toThrow(
-    'max-row-limit',
-  );
+const rounds = [1, 2].map((round) => ({
+  variant: 'v',
+  round,
+  recordFile: undefined,
+  requests: 10,
+}));
+
+it('asks a database that hangs in queries once, and all rounds say the same of it', async () => {
+  const { host, asked, hang } = await fakeInflux();
+  const store = await open(host);
+  hang();
+  const queries = (): number => asked.filter(({ path }) => path === '/query').length;
+  const before = queries();
+  expect(await store.revive()).toBe(false);
+  const hangs = `InfluxDB at http://${host} does not answer: it hangs`;
+  await expect(store.query('SELECT 1')).rejects.toThrow(hangs);
+  const { integrity, uncounted } = await checkRounds(store, 'run', rounds);
+  expect([uncounted, ...integrity.map(({ lost, problems }) => [lost, problems])]).toEqual([
+    hangs,
+    [10, [hangs]],
+    [10, [hangs]],
+  ]);
+  expect(queries()).toBe(before + 1);
+});
+
+it('counts nothing in sums that are no numbers', async () => {
+  const sums = {
+    name: 'loadgen_requests',
+    tags: { variant: 'v', round: '1' },
+    columns: ['time', 'sum'],
+    values: [['1970-01-01T00:00:00Z', 'many']],
+  };
+  const { host } = await answering((asked) => ({
+    body: asked.includes('SELECT')
+      ? JSON.stringify({ results: [{ series: [sums] }] })
+      : databases('bakeoff'),
+  }));
+  const { integrity } = await checkRounds(await open(host), 'run', rounds.slice(0, 1));
+  expect(integrity).toMatchObject([{ stored: 0, backfilled: 0, lost: 10 }]);
 });

@@ -1,25 +1,13 @@
 import { expect, it } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import type {
-  NetworkResult,
-  Comparison,
-  Metric,
-  Noise,
-  Result,
-  VariantResult,
-} from '../../lib/result/result.ts';
+import type { Comparison, Metric, Noise, Phase, Result } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import {
-  benchBucket,
-  benchComparison,
-  benchCurve,
   benchPhase,
   benchRound,
-  errorCauseFields,
   loadgenMeasurements,
   measurements,
-  networkFields,
 } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/link.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
@@ -70,11 +58,25 @@ const tags = {
   protocol: 'h2',
 };
 
-/** Field names of a line. */
-function fieldsOf(line: string): string[] {
-  const fields = /^(?:\\ |\S)+ (.*) \d+$/.exec(line.replaceAll(/"[^"]*"/g, '""'))?.[1] ?? '';
-  return fields.split(',').map((field) => field.slice(0, field.indexOf('=')));
+/** A line of line protocol in its parts. */
+function parsed(line: string) {
+  const [, head = '', fields = '', time] =
+    /^((?:\\.|[^ ])+) (.*) (\d+)$/s.exec(line) ?? expect.fail(line);
+  const pairs = (text: string): [string, string][] =>
+    [...text.matchAll(/((?:\\.|[^=,])+)=("[^"]*"|(?:\\.|[^,])*)/g)].map(([, name, value]) => [
+      name as string,
+      (value as string).replaceAll('\\', ''),
+    ]);
+  return {
+    tags: Object.fromEntries(pairs(head)),
+    fields: Object.fromEntries(
+      pairs(fields).map(([name, value]) => [name, JSON.parse(value) as string | number]),
+    ),
+    time: BigInt(time as string) - 1767323045678000000n,
+  };
 }
+
+const fieldsOf = (line: string): Record<string, string | number> => parsed(line).fields;
 
 it('names every measurement once', () => {
   const names = measurements.map(({ measurement }) => measurement);
@@ -85,126 +87,138 @@ it('names every measurement once', () => {
 });
 
 it('writes a phase as one wide point', () => {
-  const point = roundPoint(
-    {
-      tags: {
-        run: 'r 1',
-        scenario: 's',
-        variant: 'v',
-        round: '2',
-        phase: '1',
-        server: 'nginx',
-        protocol: 'http/1.1',
-      },
-      ratio: 1.25,
-      soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] },
-      generatorShare: 0.005,
-      network: networkResult(),
-    },
-    phase,
-  );
-  expect(point).toBe(
-    'bench_round,phase=1,protocol=http/1.1,round=2,run=r\\ 1,scenario=s,server=nginx,variant=v ' +
-      'measured_rps=500,ratio=1.25,ratio_so_far=1.2,ci_low=1.1,ci_high=1.3,label="round 2: v",requests=1000,seconds=2,errors=5,' +
-      'errors_address_not_available=1,errors_refused=2,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=2,success_ratio=0.99,' +
-      `server_cpu_micros_per_request=${(0.01 / 995) * 1e6},generator_cpu_micros_per_request=${(0.02 / 995) * 1e6},` +
-      'p50_ms=1.5,p99_ms=2.5,max_ms=9,' +
-      'connect_mean_ms=5,connect_max_ms=7,first_byte_mean_ms=8,first_byte_max_ms=10,send_delay_p99_ms=0.2,unsent=4,' +
-      'header_bytes=60000,header_savings=0.75,body_bytes=610000,total_bytes=850000,server_rss_bytes=4096,' +
-      'generator_share=0.005,server_steal_share=0.01,generator_steal_share=0.02,server_others_share=0.03,generator_others_share=0.04,load_average=1.5,' +
-      'server_mhz_begin=2000,server_mhz_end=2500,' +
-      'packets_to_server_per_request=6,packets_to_client_per_request=5,dropped_to_server_share=0.25,dropped_to_client_share=0,' +
-      'lateness_p50_ms=0.125,lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" 1767323045678000000',
-  );
-  expect(fieldsOf(point)).toEqual(Object.keys(benchRound.fields));
-});
-
-it('has nothing of a network on loopback', () => {
-  const of = (network: NetworkResult | null | undefined): string[] =>
-    fieldsOf(roundPoint({ tags, network }, phase)).filter((field) => field in networkFields);
-  expect([of(null), of(undefined)]).toEqual([[], []]);
-  expect(of(networkResult())).toEqual(Object.keys(networkFields));
-});
-
-it('leaves out what a network has no figure for: nothing was answered, no packet came', () => {
-  const network = networkResult({
-    packetsPerRequest: { toServer: NaN, toClient: NaN },
-    droppedShare: { toServer: NaN, toClient: 0 },
-    retransmitsPerRequest: NaN,
-  });
-  const fields = fieldsOf(roundPoint({ tags, network }, phase)).filter(
-    (field) => field in networkFields,
-  );
-  expect(fields).toEqual([
-    'dropped_to_client_share',
-    'lateness_p50_ms',
-    'lateness_p99_ms',
-    'listen_overflows',
-    'server_idle_share',
-    'delay',
-  ]);
-});
-
-it('shows no ratio where nothing could be compared, and leaves none of an earlier round standing', () => {
-  const whole = result([workers, openFileCache]);
-  const none = {
-    ...whole,
-    comparisons: whole.comparisons.map((one) => ({
-      ...one,
-      ratio: 0,
-      ci95: [0, 0] as [number, number],
-      roundRatios: [],
-      verdict: 'none' as const,
-    })),
-  };
-  const point =
-    tablePoints(none).find(
-      (one) => one.startsWith('bench_comparison') && one.includes('variant=open-file-cache'),
-    ) ?? '';
-  expect(point).toContain('effect="–"');
-  expect(point).toContain('ci_low=0,ci_high=0');
-  // CPU time has its own.
-  expect(point).toMatch(/,cpu_ratio=0\.742\d*,cpu_ci_low=0\.74\d*,cpu_ci_high=0\.74\d*,/);
-  expect(
-    fieldsOf(roundPoint({ tags, soFar: { ratio: 0, ci95: [0, 0], roundRatios: [] } }, phase)),
-  ).not.toContain('ratio_so_far');
-});
-
-it('has no interval after one round', () => {
-  const fields = fieldsOf(
-    roundPoint({ tags, soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } }, phase),
-  );
-  expect(fields).toContain('ratio_so_far');
-  expect(fields).not.toContain('ci_low');
-});
-
-it('leaves out what a phase without requests has no figure for', () => {
-  const fields = fieldsOf(
+  const point = parsed(
     roundPoint(
-      { tags },
-      { ...phase, requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } },
+      {
+        tags: { ...tags, run: 'r 1', round: '2' },
+        ratio: 1.25,
+        soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] },
+        generatorShare: 0.005,
+        network: networkResult(),
+      },
+      phase,
     ),
   );
-  expect(fields).toContain('measured_rps');
-  expect(fields).not.toContain('success_ratio');
-  expect(fields).not.toContain('server_cpu_micros_per_request');
+  expect(point.tags).toEqual({ ...tags, run: 'r 1', round: '2' });
+  expect(point.time).toBe(0n);
+  expect(point.fields).toEqual({
+    label: 'round 2: v',
+    measured_rps: 500,
+    ratio: 1.25,
+    ratio_so_far: 1.2,
+    ci_low: 1.1,
+    ci_high: 1.3,
+    requests: 1000,
+    seconds: 2,
+    errors: 5,
+    errors_address_not_available: 1,
+    errors_refused: 2,
+    errors_reset: 0,
+    errors_timed_out: 0,
+    errors_short: 0,
+    errors_other: 2,
+    success_ratio: 0.99,
+    server_cpu_micros_per_request: (0.01 / 995) * 1e6,
+    generator_cpu_micros_per_request: (0.02 / 995) * 1e6,
+    p50_ms: 1.5,
+    p99_ms: 2.5,
+    max_ms: 9,
+    connect_mean_ms: 5,
+    connect_max_ms: 7,
+    first_byte_mean_ms: 8,
+    first_byte_max_ms: 10,
+    send_delay_p99_ms: 0.2,
+    unsent: 4,
+    header_bytes: 60000,
+    header_savings: 0.75,
+    body_bytes: 610000,
+    total_bytes: 850000,
+    server_rss_bytes: 4096,
+    generator_share: 0.005,
+    server_steal_share: 0.01,
+    generator_steal_share: 0.02,
+    server_others_share: 0.03,
+    generator_others_share: 0.04,
+    load_average: 1.5,
+    server_mhz_begin: 2000,
+    server_mhz_end: 2500,
+    ...linkFields,
+  });
+  expect(Object.keys(point.fields)).toEqual(Object.keys(benchRound.fields));
 });
 
-it('leaves out the noise of a phase where the kernel tells nothing of it', () => {
-  const withoutNoise = fieldsOf(roundPoint({ tags }, { ...phase, noise: null }));
-  expect(
-    withoutNoise.filter((field) => /steal|others|load_average|mhz|generator_share/.test(field)),
-  ).toEqual([]);
-  const withoutClock = fieldsOf(
-    roundPoint({ tags }, { ...phase, noise: { ...(phase.noise as Noise), serverMhz: null } }),
+/** What networkResult() comes to. */
+const linkFields = {
+  packets_to_server_per_request: 6,
+  packets_to_client_per_request: 5,
+  dropped_to_server_share: 0.25,
+  dropped_to_client_share: 0,
+  lateness_p50_ms: 0.125,
+  lateness_p99_ms: 1.5,
+  retransmits_per_request: 0.75,
+  listen_overflows: 12,
+  server_idle_share: 0.9,
+  delay: 'held',
+};
+
+it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegExp]>([
+  ['a network', { network: null }, {}, /packets|dropped|lateness|^delay/],
+  [
+    'packets, where none came',
+    { network: networkResult({ packetsPerRequest: { toServer: NaN, toClient: NaN } }) },
+    {},
+    /packets/,
+  ],
+  [
+    'an interval, after one round',
+    { soFar: { ratio: 1.2, ci95: [1.2, 1.2], roundRatios: [1.2] } },
+    {},
+    /^ci_/,
+  ],
+  [
+    'a ratio, without rounds',
+    { soFar: { ratio: 0, ci95: [0, 0], roundRatios: [] } },
+    {},
+    /ratio_so_far/,
+  ],
+  [
+    'figures of responses, without responses',
+    {},
+    { requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } },
+    /success_ratio|server_cpu_micros/,
+  ],
+  [
+    'noise, where the kernel does not report it',
+    {},
+    { noise: null },
+    /steal|others|load_average|mhz/,
+  ],
+  ['the clock alone', {}, { noise: { ...(phase.noise as Noise), serverMhz: null } }, /mhz/],
+])('leaves out %s', (_what, row, changes, absent) => {
+  const fields = Object.keys(fieldsOf(roundPoint({ tags, ...row }, { ...phase, ...changes })));
+  expect(fields.filter((name) => absent.test(name))).toEqual([]);
+  expect(fields).toContain('measured_rps');
+});
+
+it('shows no ratio where nothing could be compared, and replaces that of an earlier round', () => {
+  const whole = result([workers, openFileCache]);
+  const comparisons = whole.comparisons.map((one) => ({
+    ...one,
+    ratio: 0,
+    ci95: [0, 0] as [number, number],
+    roundRatios: [],
+    verdict: 'none' as const,
+  }));
+  const point = tablePoints({ ...whole, comparisons }).find(
+    (one) => one.startsWith('bench_comparison') && one.includes('variant=open-file-cache'),
   );
-  expect(withoutClock.filter((field) => /steal|others|load_average|mhz/.test(field))).toEqual([
-    'server_steal_share',
-    'generator_steal_share',
-    'server_others_share',
-    'generator_others_share',
-    'load_average',
-  ]);
+  // CPU time has its own ratio.
+  expect(fieldsOf(point as string)).toMatchObject({
+    effect: '–',
+    ci_low: 0,
+    ci_high: 0,
+    cpu_ratio: expect.closeTo(0.742, 2) as number,
+  });
 });
 
 const facts = {
@@ -238,11 +252,6 @@ function linesOf(measurement: string, ...variants: MeasuredVariant[]): string[] 
 function linesIn(measurement: string, result: Result): string[] {
   return tablePoints(result).filter((line) => line.startsWith(`${measurement},`));
 }
-
-/** The fields of a row of a run that searched for no rate. */
-const ofALoad = Object.keys(benchComparison.fields).filter((name) => !name.startsWith('found_'));
-/** The same without those of a network. */
-const onLoopback = ofALoad.filter((name) => !(name in networkFields));
 
 const server = { name: 'nginx', version: '1.22.1', workers: 1, config: ['base'], redirections: [] };
 const load = { protocol: 'h2', threads: 1 } as const;
@@ -280,109 +289,114 @@ const tuned: MeasuredVariant = {
   setup: 'b',
 };
 
-it('writes one row of the table per variant, a nanosecond apart, with what is there', () => {
-  const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned) as [
-    string,
-    string,
-    string,
-  ];
-  expect(first).toBe(
-    'bench_comparison,baseline=initial,run=r,scenario=s,variant=spdy ' +
-      'position=1,published_rps=600,published_ratio=2,verdict="none",why="published only",looks="5, 10, 20",rounds=0,requests=0,' +
-      'published_errors_per_million=363,published_packets_per_request=11 1767323045678000001',
-  );
-  expect(second).toBe(
-    'bench_comparison,baseline=initial,run=r,scenario=s,server=nginx,variant=tuned,version=1.22.1 ' +
-      'position=2,published_rps=900,published_ratio=3,measured_rps=497.5,ratio=1,ci_low=1,ci_high=1,effect="×1.000 [1.000, 1.000]",verdict="none",why="1.0 % of the requests of initial failed",' +
-      'rounds_needed=0,looks="5, 10, 20",outliers="",cpu_ratio=1,cpu_ci_low=1,cpu_ci_high=1,disagreement="",note="ours",rounds=2,requests=2000,published_errors_per_million=363,errors_per_million=5000,' +
-      'errors_address_not_available=2,errors_refused=4,errors_reset=0,errors_timed_out=0,errors_short=0,errors_other=4,success_ratio=0.99,server_cpu_micros_per_request=10.050251256281408,p50_ms=1.5,p99_ms=2.5,max_ms=9,' +
-      `header_bytes_per_request=${60_000 / 995},total_bytes_per_request=${850_000 / 995},` +
-      // Of what was left of the time.
-      `server_share=${0.005 / (1 - 0.04)},generator_share=${0.01 / (1 - 0.06)},` +
-      'published_packets_per_request=11 1767323045678000002',
-  );
-  expect(fieldsOf(second)).toEqual(onLoopback);
-});
-
-it('writes what went over the link of a variant, and marks verdicts of rows whose delay was not held', () => {
-  const { variants, comparisons, ...result } = resultOf(initial, tuned);
-  const networks = [
-    networkResult(),
-    networkResult({ delayHeld: false, latenessMs: { p50: 0.5, p99: 138.4 } }),
-  ];
-  const linked = variants.map((variant, index): VariantResult => ({
-    ...variant,
-    network: networks[index] ?? null,
-  }));
-  const marked = (delayNotHeld: string[]): Comparison[] =>
-    comparisons.map((comparison) => ({ ...comparison, verdict: 'faster', delayNotHeld }));
-  const [first, second] = linesIn('bench_comparison', {
-    ...result,
-    variants: linked,
-    comparisons: marked(['tuned']),
-  }) as [string, string];
-  expect(fieldsOf(second)).toEqual(ofALoad);
-  expect(first).toContain(
-    ',lateness_p99_ms=1.5,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="held" ',
-  );
-  expect(second).toContain(
-    ',lateness_p50_ms=0.5,lateness_p99_ms=138.4,retransmits_per_request=0.75,listen_overflows=12,server_idle_share=0.9,delay="not held: p99 +138 ms" ',
-  );
-  expect(first).not.toContain('verdict=');
-  expect(second).toContain(',verdict="faster, delay not held",');
-  expect(
-    linesIn('bench_comparison', { ...result, variants: linked, comparisons: marked([]) })[1],
-  ).toContain(',verdict="faster",');
-});
-
-it('counts every cause of an error in all rounds and phases', () => {
-  const counts = { addressNotAvailable: 1, refused: 2, reset: 3, timedOut: 4, short: 5, other: 6 };
-  const failing = { ...phase, errorCauses: counts };
-  const [line] = linesOf('bench_comparison', {
-    ...initial,
-    rounds: [1, 2, 3].map((round) => ({ round, phases: [failing, failing] })),
+it('writes one row of the table per variant, a nanosecond apart', () => {
+  const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned).map(parsed);
+  expect(first).toEqual({
+    tags: { baseline: 'initial', run: 'r', scenario: 's', variant: 'spdy' },
+    fields: {
+      position: 1,
+      published_rps: 600,
+      published_ratio: 2,
+      verdict: 'none',
+      why: 'published only',
+      looks: '5, 10, 20',
+      rounds: 0,
+      requests: 0,
+      published_errors_per_million: 363,
+      published_packets_per_request: 11,
+    },
+    time: 1n,
   });
-  const written = [...(line ?? '').matchAll(/(errors_[a-z_]+)=(\d+)/g)]
-    .map(([, name, value]) => [name, Number(value)])
-    .filter(([name]) => String(name) in errorCauseFields);
-  expect(written).toEqual([
-    ['errors_address_not_available', 6],
-    ['errors_refused', 12],
-    ['errors_reset', 18],
-    ['errors_timed_out', 24],
-    ['errors_short', 30],
-    ['errors_other', 36],
-  ]);
+  expect(second).toEqual({
+    tags: {
+      baseline: 'initial',
+      run: 'r',
+      scenario: 's',
+      server: 'nginx',
+      variant: 'tuned',
+      version: '1.22.1',
+    },
+    fields: {
+      position: 2,
+      published_rps: 900,
+      published_ratio: 3,
+      measured_rps: 497.5,
+      ratio: 1,
+      ci_low: 1,
+      ci_high: 1,
+      effect: '×1.000 [1.000, 1.000]',
+      verdict: 'none',
+      why: '1.0 % of the requests of initial failed',
+      rounds_needed: 0,
+      looks: '5, 10, 20',
+      outliers: '',
+      cpu_ratio: 1,
+      cpu_ci_low: 1,
+      cpu_ci_high: 1,
+      disagreement: '',
+      note: 'ours',
+      rounds: 2,
+      requests: 2000,
+      published_errors_per_million: 363,
+      errors_per_million: 5000,
+      errors_address_not_available: 2,
+      errors_refused: 4,
+      errors_reset: 0,
+      errors_timed_out: 0,
+      errors_short: 0,
+      errors_other: 4,
+      success_ratio: 0.99,
+      server_cpu_micros_per_request: (0.01 / 995) * 1e6,
+      p50_ms: 1.5,
+      p99_ms: 2.5,
+      max_ms: 9,
+      header_bytes_per_request: 60_000 / 995,
+      total_bytes_per_request: 850_000 / 995,
+      // Of the time that stolen and other processes' shares leave.
+      server_share: 0.005 / (1 - 0.04),
+      generator_share: 0.01 / (1 - 0.06),
+      published_packets_per_request: 11,
+    },
+    time: 2n,
+  });
 });
 
-it('marks verdicts of a run that goes on, or was ended early, as not final', () => {
-  const { comparisons, ...result } = resultOf(initial, tuned);
-  const verdictOf = (changes: Partial<Comparison>): string | undefined => {
-    const marked = comparisons.map((comparison) => ({ ...comparison, ...changes }));
-    return /,verdict="([^"]*)"/.exec(
-      linesIn('bench_comparison', { ...result, state: 'partial', comparisons: marked })[1] ?? '',
-    )?.[1];
-  };
-  expect(verdictOf({ verdict: 'faster' })).toBe('faster, not final');
-  expect(verdictOf({ verdict: 'same', delayNotHeld: ['tuned'] })).toBe(
+it('writes the link of a variant, and marks verdicts that are not final or whose delay was not held', () => {
+  const { variants, comparisons, ...rest } = resultOf(initial, tuned);
+  const row = (state: Result['state'], changes: Partial<Comparison>) =>
+    fieldsOf(
+      linesIn('bench_comparison', {
+        ...rest,
+        state,
+        variants: variants.map((variant) => ({ ...variant, network: networkResult() })),
+        comparisons: comparisons.map((one) => ({ ...one, ...changes })),
+      })[1] as string,
+    );
+  expect(row('complete', { verdict: 'faster' })).toMatchObject({
+    ...linkFields,
+    verdict: 'faster',
+  });
+  expect(row('complete', { verdict: 'faster', delayNotHeld: ['tuned'] }).verdict).toBe(
+    'faster, delay not held',
+  );
+  expect(row('partial', { verdict: 'same', delayNotHeld: ['tuned'] }).verdict).toBe(
     'same, delay not held, not final',
   );
-  // There is no verdict that could change.
-  expect(verdictOf({ verdict: 'none' })).toBe('none');
+  expect(row('partial', { verdict: 'none' }).verdict).toBe('none');
 });
 
-it('stores no interval of one round, which has none', () => {
-  const once = (variant: MeasuredVariant): MeasuredVariant => ({
-    ...variant,
-    rounds: variant.rounds.slice(0, 1),
-  });
-  const [, row = ''] = linesOf('bench_comparison', once(initial), once(tuned));
-  expect(fieldsOf(row)).toEqual(expect.arrayContaining(['ratio', 'cpu_ratio']));
-  expect(fieldsOf(row).filter((field) => field.includes('ci_'))).toEqual([]);
+it('stores no interval of one round', () => {
+  const [, row] = linesOf(
+    'bench_comparison',
+    ...[initial, tuned].map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 1) })),
+  );
+  const fields = Object.keys(fieldsOf(row as string));
+  expect(fields).toEqual(expect.arrayContaining(['ratio', 'cpu_ratio']));
+  expect(fields.filter((field) => field.includes('ci_'))).toEqual([]);
 });
 
-it('takes back what a later round has decided: a field that is left out would stay in the database', () => {
-  const at = (rps: readonly number[]): MeasuredVariant['rounds'] =>
+it('replaces a figure that a later round has made void', () => {
+  const at = (...rps: number[]): MeasuredVariant['rounds'] =>
     rps.map((one, index) => ({
       round: index + 1,
       phases: [
@@ -395,17 +409,18 @@ it('takes back what a later round has decided: a field that is left out would st
         },
       ],
     }));
-  const steady = { ...initial, rounds: at([1000, 1000, 1000, 1000]) };
-  const [, open] = linesOf('bench_comparison', steady, {
-    ...tuned,
-    rounds: at([1000, 1010, 1020, 1030]),
+  const steady = { ...initial, rounds: at(1000, 1000, 1000, 1000) };
+  const row = (rounds: MeasuredVariant['rounds']) =>
+    fieldsOf(linesOf('bench_comparison', steady, { ...tuned, rounds })[1] as string);
+  const open = row(at(1000, 1010, 1020, 1030));
+  expect(open.verdict).toBe('inconclusive');
+  expect(open.rounds_needed).toBeGreaterThan(0);
+  expect(row(at(1100, 1101, 1102, 1103))).toMatchObject({
+    verdict: 'faster',
+    rounds_needed: 0,
+    outliers: '',
+    disagreement: '',
   });
-  expect(open).toMatch(/verdict="inconclusive".*,rounds_needed=[1-9]/);
-  const [, decided] = linesOf('bench_comparison', steady, {
-    ...tuned,
-    rounds: at([1100, 1101, 1102, 1103]),
-  });
-  expect(decided).toMatch(/verdict="faster".*,rounds_needed=0,.*,outliers="",.*,disagreement="/);
 });
 
 it('has the ratio of latencies where the load sets requests/s, and says so', () => {
@@ -413,11 +428,10 @@ it('has the ratio of latencies where the load sets requests/s, and says so', () 
     ...variant,
     load: { ...load, rate: 1000 },
   });
-  const [, second] = linesOf('bench_comparison', atRate(initial), atRate(tuned));
-  expect(fieldsOf(second as string)).toEqual(
-    onLoopback.filter((name) => name !== 'published_ratio'),
-  );
-  expect(second).toMatch(/^bench_comparison,baseline=initial,metric=p99,run=.*,ratio=1,/);
+  const [, second] = linesOf('bench_comparison', atRate(initial), atRate(tuned)).map(parsed);
+  expect(second?.tags).toMatchObject({ metric: 'p99' });
+  expect(second?.fields).toMatchObject({ ratio: 1 });
+  expect(second?.fields).not.toHaveProperty('published_ratio');
 });
 
 it('writes what h2load prints of each phase, published beside measured', () => {
@@ -450,41 +464,47 @@ it('writes what h2load prints of each phase, published beside measured', () => {
     publishedOnly,
   ) as [string, string, string];
   expect(others).toEqual([]);
-  expect(fieldsOf(first).toSorted()).toEqual(Object.keys(benchPhase.fields).toSorted());
-  expect(first).toMatch(
-    /^bench_phase,phase=1,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_seconds=2,seconds=2,published_rps=1,measured_rps=497.5,/,
+  expect(Object.keys(fieldsOf(first)).toSorted()).toEqual(
+    Object.keys(benchPhase.fields).toSorted(),
   );
-  for (const field of [
-    'published_success_ratio=0.15',
-    'success_ratio=0.99',
-    'responses_4xx=2',
-    'errors=5',
-    'unsent=4',
-    'header_savings=0.75',
-    'published_header_savings=0.6',
-    'request_ms_mean=1.5',
-    'published_request_ms_mean=11',
-    'connect_ms_max=7',
-    'published_connect_ms_mean=12',
-    'first_byte_ms_min=0.1',
-    'published_first_byte_ms_mean=13',
-    'client_rps_mean=1',
-    'published_client_rps_mean=14',
-    'client_rps_within_sd=1',
-    'published_client_rps_within_sd=0.5',
-    'thread_rps_mean=1',
-    'published_thread_rps_mean=15',
-    'tls="TLSv1.2 AES P-256"',
-    'published_tls="TLSv1.2 AES P-256"',
-  ])
-    expect(first.split(/[ ,](?=[a-z]|\d+$)/)).toContain(field);
-  expect(second).toBe(
-    'bench_phase,phase=2,protocol=h2,run=r,scenario=s,server=nginx,variant=initial position=0,published_rps=8 1767323045678000001',
-  );
-  expect(third).toBe(
-    'bench_phase,phase=1,protocol=h2,run=r,scenario=s,variant=spdy ' +
-      'position=1,published_rps=600,published_total_bytes=90,published_header_bytes=10,published_header_savings=0.4 1767323045678000002',
-  );
+  expect(fieldsOf(first)).toMatchObject({
+    position: 0,
+    published_seconds: 2,
+    seconds: 2,
+    published_rps: 1,
+    measured_rps: 497.5,
+    published_success_ratio: 0.15,
+    success_ratio: 0.99,
+    responses_4xx: 2,
+    errors: 5,
+    unsent: 4,
+    header_savings: 0.75,
+    published_header_savings: 0.6,
+    request_ms_mean: 1.5,
+    published_request_ms_mean: 11,
+    connect_ms_max: 7,
+    published_connect_ms_mean: 12,
+    first_byte_ms_min: 0.1,
+    published_first_byte_ms_mean: 13,
+    client_rps_mean: 1,
+    published_client_rps_mean: 14,
+    client_rps_within_sd: 1,
+    published_client_rps_within_sd: 0.5,
+    thread_rps_mean: 1,
+    published_thread_rps_mean: 15,
+    tls: 'TLSv1.2 AES P-256',
+    published_tls: 'TLSv1.2 AES P-256',
+  });
+  expect(parsed(second)).toMatchObject({
+    tags: { phase: '2', protocol: 'h2', variant: 'initial' },
+    fields: { position: 0, published_rps: 8 },
+    time: 1n,
+  });
+  expect(parsed(third)).toMatchObject({
+    tags: { phase: '1', variant: 'spdy' },
+    fields: { position: 1, published_header_savings: 0.4 },
+    time: 2n,
+  });
 });
 
 it('writes a point per bucket, in their order, published beside measured', () => {
@@ -503,22 +523,44 @@ it('writes a point per bucket, in their order, published beside measured', () =>
     published: { buckets: published },
     rounds: [1, 2].map((round) => ({ round, phases: [{ ...phase, buckets }] })),
   });
-  expect(lines).toEqual([
-    'bench_bucket,bucket=0–150\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial ' +
-      'position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0,count=20,share=0.25 1767323045678000000',
-    'bench_bucket,bucket=150–300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial ' +
-      'position=1,from_ms=0.15,to_ms=0.3,published_count=1,published_share=0.25,count=40,share=0.5 1767323045678000001',
-    'bench_bucket,bucket=over\\ 300\\ µs,phase=1,run=r,scenario=s,server=nginx,variant=initial ' +
-      'position=2,from_ms=0.3,published_count=3,published_share=0.75,count=20,share=0.25 1767323045678000002',
-  ]);
-  expect(fieldsOf(lines[0] as string)).toEqual(Object.keys(benchBucket.fields));
+  expect(lines.map(parsed)).toEqual(
+    [
+      [
+        '0–150 µs',
+        { from_ms: 0, to_ms: 0.15, published_count: 0, published_share: 0, count: 20, share: 0.25 },
+      ],
+      [
+        '150–300 µs',
+        {
+          from_ms: 0.15,
+          to_ms: 0.3,
+          published_count: 1,
+          published_share: 0.25,
+          count: 40,
+          share: 0.5,
+        },
+      ],
+      [
+        'over 300 µs',
+        { from_ms: 0.3, published_count: 3, published_share: 0.75, count: 20, share: 0.25 },
+      ],
+    ].map(([bucket, fields], position) => ({
+      tags: { bucket, phase: '1', run: 'r', scenario: 's', server: 'nginx', variant: 'initial' },
+      fields: { position, ...(fields as object) },
+      time: BigInt(position),
+    })),
+  );
   const [unmeasured] = linesOf('bench_bucket', {
     ...publishedOnly,
     published: { buckets: published },
   });
-  expect(unmeasured).toMatch(
-    / position=0,from_ms=0,to_ms=0.15,published_count=0,published_share=0 \d+$/,
-  );
+  expect(fieldsOf(unmeasured as string)).toEqual({
+    position: 0,
+    from_ms: 0,
+    to_ms: 0.15,
+    published_count: 0,
+    published_share: 0,
+  });
 });
 
 it('never gives two points of a table the same measurement, tags and time', () => {
@@ -569,10 +611,12 @@ it('writes a point per number of streams, most first, beside HTTP/1.1, and none 
     at('most', 100, 300),
     at('some', 10, 200),
   );
-  expect(points).toEqual([
-    'bench_streams,run=r,scenario=s,server=nginx,streams=100,variant=most measured_rps=300,http1_rps=100 1767323045678000000',
-    'bench_streams,run=r,scenario=s,server=nginx,streams=10,variant=some measured_rps=200,http1_rps=100 1767323045678000001',
-    'bench_streams,run=r,scenario=s,server=nginx,streams=1,variant=few measured_rps=90,http1_rps=100 1767323045678000002',
+  expect(
+    points.map(parsed).map(({ tags: { streams }, fields, time }) => [streams, fields, time]),
+  ).toEqual([
+    ['100', { measured_rps: 300, http1_rps: 100 }, 0n],
+    ['10', { measured_rps: 200, http1_rps: 100 }, 1n],
+    ['1', { measured_rps: 90, http1_rps: 100 }, 2n],
   ]);
   expect(linesOf('bench_streams', line, at('few', 1, 90), at('most', 100, 300))).toEqual([]);
 });
@@ -583,58 +627,49 @@ it('writes the rates that a search found, within which limit, and its steps by r
     Result,
     Result,
   ];
-  const rows = linesIn('bench_comparison', last);
-  expect(
-    rows.map(
-      (row) =>
-        /^\S*?variant=([^,]+),version=1.22.1,within=p99\\ within\\ 5.00\\ ms /.exec(row)?.[1],
-    ),
-  ).toEqual(['workers', 'open-file-cache']);
-  for (const [index, { rate, ci95 }] of last.search?.found.entries() ?? []) {
-    expect(rows[index]).toContain(
-      ` position=${index},measured_rps=${rate},found_low=${ci95?.[0]},found_high=${ci95?.[1]},found_at_least=${index},`,
-    );
-  }
+  const rows = linesIn('bench_comparison', last).map(parsed);
+  expect(rows.map(({ tags: { within } }) => within)).toEqual(rows.map(() => 'p99 within 5.00 ms'));
+  for (const [index, { rate, ci95 }] of last.search?.found.entries() ?? [])
+    expect(rows[index]?.fields).toMatchObject({
+      measured_rps: rate,
+      found_low: ci95?.[0],
+      found_high: ci95?.[1],
+      found_at_least: index,
+    });
   // The articles' figures are of another load.
   expect(tablePoints(last).filter((point) => point.includes('published_'))).toEqual([]);
   // One round has no interval.
-  expect(
-    linesIn('bench_comparison', first)
-      .flatMap(fieldsOf)
-      .filter((field) => field.startsWith('found_')),
-  ).toEqual(['found_at_least', 'found_at_least']);
+  for (const row of linesIn('bench_comparison', first).map(fieldsOf))
+    expect(row).not.toHaveProperty('found_low');
 
-  const curve = linesIn('bench_curve', first);
-  expect(
-    curve.map((line) => line.replace(`run=${first.run},scenario=${first.scenario}`, '')),
-  ).toEqual([
-    'bench_curve,,variant=workers position=0,rate=10010,p50_ms=1,p99_ms=4,kept=1 1767323045678000000',
-    'bench_curve,,variant=workers position=1,rate=10410,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000002',
-    'bench_curve,,variant=open-file-cache position=0,rate=12510,p50_ms=1,p99_ms=4,kept=1 1767323045678000001',
-    'bench_curve,,variant=open-file-cache position=1,rate=12910,p50_ms=2.25,p99_ms=9,kept=0 1767323045678000003',
+  expect(curvesIn(first)).toEqual([
+    ['workers', { position: 0, rate: 10010, p50_ms: 1, p99_ms: 4, kept: 1 }, 0n],
+    ['workers', { position: 1, rate: 10410, p50_ms: 2.25, p99_ms: 9, kept: 0 }, 2n],
+    ['open-file-cache', { position: 0, rate: 12510, p50_ms: 1, p99_ms: 4, kept: 1 }, 1n],
+    ['open-file-cache', { position: 1, rate: 12910, p50_ms: 2.25, p99_ms: 9, kept: 0 }, 3n],
   ]);
-  expect(fieldsOf(curve[0] as string)).toEqual(Object.keys(benchCurve.fields));
-  // Written again, with more, each point takes the place of the one before, whoever has more of them.
+  // Each point of a later round replaces the one before.
   const places = (result: Result): string[] =>
     linesIn('bench_curve', result).map((line) => line.replace(/ .* /, ' '));
   expect(places(last)).toHaveLength(2 * 4 + 3 * 4 - 1);
   expect(places(last)).toEqual(expect.arrayContaining(places(first)));
 });
 
-it('writes a sweep as a curve of each config, of which nothing was to be kept', async () => {
-  const { written } = await sweepRun(0, [1000, 2000]);
+/** The points of the curves: variant, fields and nanoseconds after the run's start. */
+const curvesIn = (result: Result): unknown[] =>
+  linesIn('bench_curve', result)
+    .map(parsed)
+    .map(({ tags: { variant }, fields, time }) => [variant, fields, time]);
+
+it('writes a sweep as a curve of each config, without a limit', async () => {
+  const { written } = await sweepRun(Date.parse('2026-01-02T03:04:05.678Z'), [1000, 2000]);
   const { result } = written.at(-1) as Written;
-  expect(
-    linesIn('bench_curve', result).map((line) =>
-      line.replace(`run=${result.run},scenario=${result.scenario}`, ''),
-    ),
-  ).toEqual([
-    'bench_curve,,variant=workers position=0,rate=1000,p50_ms=0.25,p99_ms=1 0',
-    'bench_curve,,variant=workers position=1,rate=2000,p50_ms=0.5,p99_ms=2 4',
-    'bench_curve,,variant=open-file-cache position=0,rate=1000,p50_ms=0.2,p99_ms=0.8 1',
-    'bench_curve,,variant=open-file-cache position=1,rate=2000,p50_ms=0.4,p99_ms=1.6 5',
+  expect(curvesIn(result)).toEqual([
+    ['workers', { position: 0, rate: 1000, p50_ms: 0.25, p99_ms: 1 }, 0n],
+    ['workers', { position: 1, rate: 2000, p50_ms: 0.5, p99_ms: 2 }, 4n],
+    ['open-file-cache', { position: 0, rate: 1000, p50_ms: 0.2, p99_ms: 0.8 }, 1n],
+    ['open-file-cache', { position: 1, rate: 2000, p50_ms: 0.4, p99_ms: 1.6 }, 5n],
   ]);
-  expect(linesIn('bench_comparison', result).join()).not.toMatch(/within=|found_/);
   expect(linesOf('bench_curve', initial, tuned)).toEqual([]);
 });
 
@@ -659,8 +694,8 @@ const newRun = {
   run: 'r',
   scenario: 's',
   title: 'Is it faster?',
-  startedAt: '1970-01-01T00:00:01.000Z',
-  endedAt: '1970-01-01T00:00:02.000Z',
+  startedAt: '2026-01-02T03:04:05.678Z',
+  endedAt: '2026-01-02T03:04:07.678Z',
   state: 'complete' as const,
   variants: [{ published: {}, rounds: [] }],
   integrity: null,
@@ -669,45 +704,46 @@ const newRun = {
 };
 
 it('keeps a run at the same point from start to end', () => {
-  expect(runPoint(newRun, false)).toBe(
-    'bench_run,run=r,scenario=s title="Is it faster?",state="running",started=1000,shown_to="now",rounds=0 1000000000',
-  );
+  const started = Date.parse(newRun.startedAt);
+  const begun = { tags: { run: 'r', scenario: 's' }, time: 0n };
+  expect(parsed(runPoint(newRun, false))).toEqual({
+    ...begun,
+    fields: { title: 'Is it faster?', state: 'running', started, shown_to: 'now', rounds: 0 },
+  });
   const rounds = Array.from({ length: 6 }, (_, index) => ({ round: index + 1, phases: [] }));
   const run = {
     ...newRun,
-    variants: [{ published: {}, rounds }],
+    variants: [{ published: null, rounds }],
     integrity: { requests: 5, stored: 4, backfilled: 3, lost: 1 },
     noiseFloor: { rounds: 6, ratio: 1.25 },
   };
-  expect(runPoint(run, true)).toBe(
-    'bench_run,run=r,scenario=s title="Is it faster?",state="complete",started=1000,ended=2000,shown_to="2000",rounds=6,requests=5,stored=4,backfilled=3,lost=1,noise_floor=0.25,noise_floor_rounds=6,noise_low=0.8,noise_high=1.25 1000000000',
-  );
+  expect(parsed(runPoint(run, true))).toEqual({
+    ...begun,
+    fields: {
+      title: 'Is it faster?',
+      state: 'complete',
+      started,
+      ended: started + 2000,
+      shown_to: String(started + 2000),
+      rounds: 6,
+      ...run.integrity,
+      noise_floor: 0.25,
+      noise_floor_rounds: 6,
+      noise_low: 0.8,
+      noise_high: 1.25,
+      // No article has figures of it.
+      unpublished: 'published',
+    },
+  });
 });
 
-it('has no band of noise around requests/s where that is of something else', () => {
+it('has a noise floor of requests/s only', () => {
   const noiseFloor = { rounds: 6, ratio: 1.25 };
-  const [comparison] = result([workers, openFileCache]).comparisons;
+  const [comparison] = result([workers, openFileCache]).comparisons as [Comparison];
   const by = (metric: Metric): string =>
-    runPoint(
-      { ...newRun, noiseFloor, comparisons: [{ ...(comparison as Comparison), metric }] },
-      true,
-    );
+    runPoint({ ...newRun, noiseFloor, comparisons: [{ ...comparison, metric }] }, true);
+  const search = { within: { metric: 'p99' as const, ms: 5 }, found: [], steps: [] };
   expect(by('rps')).toContain('noise_low=0.8');
   expect(by('p99')).not.toContain('noise_');
-  expect(
-    runPoint(
-      { ...newRun, noiseFloor, search: { within: { metric: 'p99', ms: 5 }, found: [], steps: [] } },
-      true,
-    ),
-  ).not.toContain('noise_');
-});
-
-it('says of a run that no article has figures of it', () => {
-  const fields = (...published: VariantResult['published'][]): string =>
-    runPoint(
-      { ...newRun, variants: published.map((one) => ({ published: one, rounds: [] })) },
-      false,
-    );
-  expect(fields(null)).toMatch(/,unpublished="published" 1000000000$/);
-  expect(fields(null, {})).not.toContain('unpublished');
+  expect(runPoint({ ...newRun, noiseFloor, search }, true)).not.toContain('noise_');
 });
