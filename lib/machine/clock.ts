@@ -2,11 +2,11 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { ifThere } from '../files.ts';
 
-/** In milliseconds. Tests have their own. */
+/** Milliseconds. */
 export interface Clock {
-  /** CLOCK_MONOTONIC, as the engine's `monotonicMs`: no step of the wall clock moves it, and it stands still while the machine is suspended. */
+  /** CLOCK_MONOTONIC, as `monotonicMs` of the engine. It ignores steps of the wall clock, and stops while the machine is suspended. */
   monotonicMs(): number;
-  /** Since 1970: what samples in the database are stamped with. */
+  /** Since 1970: the time of samples in the database. */
   wallMs(): number;
 }
 
@@ -16,14 +16,13 @@ export const machineClock: Clock = {
 };
 
 /**
- * Keeps this machine's idle cores from sleeping until the returned function is called, or this process ends: waking one takes
- * microseconds, on a virtual machine milliseconds. A limit of 0 µs holds as long as the device is open (cpu_latency_qos). Without
- * the device, or the right to open it (root), all stays as it was.
+ * Keeps idle cores awake until the returned function is called, since waking a core takes microseconds, on a virtual machine
+ * milliseconds. The latency limit of 0 µs (cpu_latency_qos) applies while the device is open. Does nothing without root.
  */
 export function keepCoresAwake(device = '/dev/cpu_dma_latency'): () => void {
   const file = ifThere(() => openSync(device, 'r+'));
   if (file === undefined) return () => undefined;
-  // Microseconds, as a 32-bit number.
+  // The limit in microseconds, as a 32-bit number.
   ifThere(() => writeSync(file, Buffer.alloc(4)));
   return () => closeSync(file);
 }

@@ -1,4 +1,4 @@
-// The cores of server and generator, and the facts about the machine in a result.
+// The cores of server and generator, and the machine's facts in a result.
 import os from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
 import { UserError } from '../errors.ts';
@@ -11,22 +11,22 @@ import { cpusOf, formatCpuList, type PhysicalCore, type Processors } from './pro
 export interface Cores {
   serverCpus: number[];
   generatorCpus: number[];
-  /** Whose cores the server's are, as the person named it; absent: this machine's. */
+  /** The host of the server's cores, as the user named it; absent: this machine. */
   serverHost?: string;
-  /** Hosts that make the load, as the person named them; absent: `generatorCpus` do. `overheadSeconds`: of each load, if not as usual. */
+  /** Hosts that make the load, as the user named them; absent: `generatorCpus` do. `overheadSeconds` of each load; absent: the usual. */
   generatorHosts?: { names: readonly string[]; coresEach: number; overheadSeconds?: number };
-  /** The hard limit of open files where the server is, and where the load is made; absent: as here. */
+  /** The hard limits of open files on other hosts; absent: this machine's. */
   serverFiles?: FilesThere;
   generatorFiles?: FilesThere;
 }
 
-/** On a host, as the person named it. */
+/** The limit of a host, as the user named it. */
 export interface FilesThere {
   host: string;
   most: number;
 }
 
-/** How many CPUs the load is made on. */
+/** The number of CPUs that make the load. */
 export function generatorCores({
   generatorCpus,
   generatorHosts,
@@ -36,7 +36,7 @@ export function generatorCores({
     : generatorHosts.names.length * generatorHosts.coresEach;
 }
 
-/** Whether server and generator run on the same cores; if on some of them, then on all. */
+/** Whether server and generator run on the same cores. They share all cores or none. */
 export function sharesCores({
   serverCpus,
   generatorCpus,
@@ -49,15 +49,13 @@ export function sharesCores({
   return serverHost === undefined && serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
-/** Cores whose capacities are within this share of each other are of one type: the best ones of a type are a little faster. */
+/** Cores of one type may differ by this share: the best ones are a little faster. */
 const sameType = 0.9;
 
 /**
- * The cores of each side unless asked otherwise; undefined where there are no two CPUs, or not the time of two.
- *
- * Each side gets half of the physical cores of one NUMA node and one type, the fastest with two or more: threads of one core slow each
- * other down, the time from node to node depends on where memory is, and a worker's figures would depend on its core's type. The
- * generator has the lower half with the odd one: most interrupts go to CPU 0. With a quota of CPU time a side gets fewer CPUs.
+ * Returns the default cores of each side; undefined without two CPUs, or a quota of two. Each side gets half of the physical cores of
+ * one NUMA node and one type, the fastest with two or more. The generator has the lower half and an odd core, because most interrupts go
+ * to CPU 0. A quota of CPU time gives both sides fewer CPUs.
  */
 export function defaultCores(processors: Processors): Cores | undefined {
   const most = Math.floor(Math.min(processors.quota, cpusOf(processors.cores).length));
@@ -71,7 +69,7 @@ export function defaultCores(processors: Processors): Cores | undefined {
   };
 }
 
-/** Of the largest group of like cores; without one, of all; and of a single core its threads, each as one. */
+/** The first group with two or more like cores; without one, all cores; of a single core, its threads as cores. */
 function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
   const group = likeCores(cores).find(({ length }) => length > 1);
   if (group !== undefined) return group;
@@ -80,7 +78,7 @@ function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
     : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
 }
 
-/** The cores by node and type: the fastest type first, then the largest group, then the order of CPUs. @param cores in that order */
+/** Groups the cores by node and type: the fastest type first, then the largest group, then in the order of CPUs. */
 function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   const types: PhysicalCore[][] = [];
   let fastest = Infinity;
@@ -100,7 +98,7 @@ function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   });
 }
 
-/** At most so many CPUs of the cores, ascending: one of each core before the second of any. */
+/** At most `most` CPUs of the cores, ascending. Takes one of each core before the second of any. */
 function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   const threads = Math.max(...cores.map(({ cpus }) => cpus.length));
   const inTurn = Array.from({ length: threads }, (_, thread) =>
@@ -109,17 +107,16 @@ function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
-/** CPUs that the person named for a side. */
+/** CPUs that the user named for each side. */
 interface Asked {
   server?: readonly number[] | undefined;
   generator?: readonly number[] | undefined;
 }
 
 /**
- * Divides the cores: as asked, or as defaultCores. When one side is asked for, the other gets like cores of the same node, if there
- * are any. With `sharedCores` both get all of them unless asked otherwise, and both may ask for the same ones.
- * @throws UserError on an overlap (with `sharedCores`: on a partial one), on cores that are not there or not allowed, and where not
- *   two can run at once
+ * Divides the cores as asked, or as defaultCores. If one side is asked for, the other gets like cores of the same node if possible. With
+ * `sharedCores`, both sides get all cores unless asked otherwise, and may ask for the same ones. Throws UserError for sides that overlap
+ * (with `sharedCores`: in part), missing cores, or fewer than two CPUs.
  */
 export function divideCores(
   processors: Processors,
@@ -158,10 +155,7 @@ export function divideCores(
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
 }
 
-/**
- * The cores of a run whose servers are on another host: as asked, or all that may be used.
- * @throws UserError for cores that are not there or not allowed
- */
+/** Returns the cores of a run with servers on another host: as asked, or all. Throws UserError for missing cores. */
 export function coresOfTwo(
   here: Processors,
   there: { name: string; processors: Processors; files: number },
@@ -192,7 +186,7 @@ function requireCpus(
     );
 }
 
-/** The cores left for one side when the other has `taken`: threads of the other's cores only where nothing else is left. */
+/** The cores for one side if the other has `taken`. Takes threads of the other side's cores only if nothing else is left. */
 function besides({ cores, quota }: Processors, taken: readonly number[]): number[] {
   const has = ({ cpus }: PhysicalCore): boolean => cpus.some((cpu) => taken.includes(cpu));
   const near = new Set(cores.filter(has).map(({ node }) => node));
@@ -219,7 +213,7 @@ function tooLittle({ cores, quota }: Processors, needed: number): UserError {
   );
 }
 
-/** What a person has to know of these cores, a line each: what makes figures depend on more than what is compared. */
+/** Returns a line for each property of the cores that affects the figures. */
 export function coreNotes(
   { cores, quota }: Processors,
   { serverCpus: given, generatorCpus, serverHost }: Cores,
@@ -254,7 +248,7 @@ export function coreNotes(
   return notes;
 }
 
-/** Facts about this machine now. `processors`: those that may be used, of which `cores` are; `versions`: of the tools, by name. */
+/** Returns the facts about this machine now. `versions`: of the tools, by name. */
 export function readEnvironment(
   processors: Processors,
   cores: Cores,

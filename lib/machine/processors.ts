@@ -5,8 +5,8 @@ import { namesIn, textOf } from '../files.ts';
 import { limitedGroups } from './usage.ts';
 
 /**
- * A physical core. `cpus`: its hardware threads that this process may run on, ascending, at least one; they slow each other down.
- * `node`: NUMA. `capacity`: its speed beside the others', in any unit; 0 where the kernel does not tell.
+ * A physical core. `cpus`: its hardware threads that this process may use, ascending. `node`: NUMA. `capacity`: relative speed in any
+ * unit; 0 if unknown.
  */
 export interface PhysicalCore {
   cpus: readonly number[];
@@ -15,15 +15,15 @@ export interface PhysicalCore {
 }
 
 export interface Processors {
-  /** In the order of their first CPUs. */
+  /** Ordered by their first CPUs. */
   cores: readonly PhysicalCore[];
-  /** CPU seconds per second that this process's control groups allow it and all that it starts; Infinity without a limit. */
+  /** CPU seconds per second that the control groups allow this process and its children; Infinity without a limit. */
   quota: number;
 }
 
 /**
- * The processors that this process may use: online, and allowed by taskset and cpusets. Without /sys, as in some containers, each CPU
- * counts as a core. `root`: where /proc and /sys are.
+ * Reads the processors that this process may use: online, and allowed by taskset and cpusets. Without /sys, as in some containers, each
+ * CPU counts as a core. @param root the folder with /proc and /sys
  */
 export function readProcessors(root = '/'): Processors {
   const cpuFolder = join(root, 'sys/devices/system/cpu');
@@ -32,11 +32,11 @@ export function readProcessors(root = '/'): Processors {
   const cores = new Map<string, PhysicalCore>();
   for (const cpu of allowed) {
     const folder = join(cpuFolder, `cpu${cpu}`);
-    // The second is the first one's name before Linux 5.3.
-    const told =
+    // Before Linux 5.3 the file had the second name.
+    const list =
       read(join(folder, 'topology/core_cpus_list')) ??
       read(join(folder, 'topology/thread_siblings_list'));
-    const siblings = told === undefined ? [cpu] : parseCpuList(told, 'core_cpus_list');
+    const siblings = list === undefined ? [cpu] : parseCpuList(list, 'core_cpus_list');
     const key = siblings.join();
     const cpus = [...(cores.get(key)?.cpus ?? []), cpu];
     const node =
@@ -51,12 +51,12 @@ export function readProcessors(root = '/'): Processors {
   };
 }
 
-/** In all, ascending. */
+/** All CPUs of the cores, ascending. */
 export function cpusOf(cores: readonly PhysicalCore[]): number[] {
   return cores.flatMap(({ cpus }) => cpus).sort((a, b) => a - b);
 }
 
-/** The kernel's list of allowed ones names some that are offline, or that could be plugged in. */
+/** The kernel's list of allowed CPUs includes some that are offline or not plugged in. */
 function allowedCpus(root: string, cpuFolder: string): number[] {
   const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(
     read(join(root, 'proc/self/status')) ?? '',
@@ -70,7 +70,7 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
   return parseCpuList(list, 'Cpus_allowed_list').filter((cpu) => there?.has(cpu) ?? true);
 }
 
-/** By cpu_capacity where CPUs differ in it; otherwise by their highest clock. */
+/** Uses cpu_capacity if the CPUs differ in it, otherwise their highest clock. */
 function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) => number {
   for (const file of ['cpu_capacity', 'cpufreq/cpuinfo_max_freq']) {
     const values = new Map(
@@ -82,15 +82,12 @@ function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) =
   return () => 0;
 }
 
-/** A file's text without the line's end; undefined where it cannot be read, or says nothing. */
+/** A file's trimmed text; undefined if it is empty or cannot be read. */
 function read(file: string): string | undefined {
   return textOf(file).trim() || undefined;
 }
 
-/**
- * Parses "0-3,5". Sorted, each once.
- * @throws UserError (exit code 2) that names the flag
- */
+/** Parses "0-3,5"; returns each CPU once, ascending. Throws UserError (exit code 2) that names the flag. */
 export function parseCpuList(text: string, flag: string): number[] {
   const cpus = new Set<number>();
   for (const part of text.split(',')) {
@@ -104,7 +101,7 @@ export function parseCpuList(text: string, flag: string): number[] {
   return [...cpus].sort((a, b) => a - b);
 }
 
-/** Writes CPUs as a list of ranges: [0, 1, 2, 5] is "0-2,5". */
+/** Writes [0, 1, 2, 5] as "0-2,5". */
 export function formatCpuList(cpus: readonly number[]): string {
   const ranges: string[] = [];
   for (let from = 0; from < cpus.length;) {

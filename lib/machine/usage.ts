@@ -1,37 +1,36 @@
-// Use of the machine's cores, their clock, and throttling by CPU quotas.
+// Use and clock of the machine's cores, and throttling by CPU quotas.
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
-import path from 'node:path';
-import { join } from 'node:path';
+import path, { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { coreCount } from '../format.ts';
 import { ifThere, readIfThere, textOf } from '../files.ts';
 
-/** Seconds of some cores together, since the machine was started. */
+/** Sums over some cores since the machine started, in seconds. */
 export interface CoreSeconds {
-  /** Processes, whoever's. */
+  /** All processes. */
   processes: number;
-  /** Interrupts and what follows from them, such as received packets. */
+  /** Interrupts and their follow-up work, such as received packets. */
   interrupts: number;
-  /** Taken by the hypervisor for others. */
+  /** Taken by the hypervisor for other guests. */
   steal: number;
   idle: number;
 }
 
-/** An instant of the machine; null where the kernel does not tell. */
+/** The machine at one instant; null if unknown. */
 export interface MachineReading {
   server: CoreSeconds | null;
   generator: CoreSeconds | null;
-  /** One minute's. */
+  /** Of the last minute. */
   loadAverage: number;
-  /** The mean clock of the server's cores; undefined when it was not looked up this time. */
+  /** The mean clock of the server's cores; undefined if not read this time. */
   serverMhz: number | null | undefined;
 }
 
-/** The clock is looked up at most this often: /proc/cpuinfo takes long to read where there are many cores. */
+/** Reading /proc/cpuinfo takes long on a machine with many cores. */
 const clockEveryMs = 500;
 
-/** Returns a function that reads the machine now; it never throws. @param root where /proc and /sys are */
+/** Returns a function that reads the machine now and never throws. @param root the folder with /proc and /sys */
 export function watchMachine(
   serverCpus: readonly number[],
   generatorCpus: readonly number[],
@@ -52,12 +51,12 @@ export function watchMachine(
   };
 }
 
-/** /proc/stat counts in USER_HZ, which is 100 on every Linux that Node runs on. */
+/** USER_HZ is 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100;
 
 /**
- * Whether the kernel keeps interrupts out of the CPU time of the process that they interrupt (CONFIG_IRQ_TIME_ACCOUNTING);
- * undefined where it does not say how it was built. @param root where /proc and /boot are
+ * Whether the CPU time of a process excludes the interrupts during it (CONFIG_IRQ_TIME_ACCOUNTING); undefined if the kernel's
+ * config cannot be read.
  */
 export function interruptsApart(root = '/'): boolean | undefined {
   const config =
@@ -70,7 +69,7 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
   const sum: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
   for (const cpu of cpus) {
     const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1];
-    // proc(5). Time of guests, behind these, is in user and nice already.
+    // proc(5). The later columns, guests' time, are part of user and nice.
     const [
       user = NaN,
       nice = NaN,
@@ -108,7 +107,7 @@ function meanMhz(cpus: readonly number[], root: string): number | null {
     : null;
 }
 
-/** NaN for a core that has none there. */
+/** NaN for a core without a clock. */
 function clocksOfCpuinfo(cpus: readonly number[], text: string): number[] {
   const byCpu = new Map(
     text
@@ -121,36 +120,41 @@ function clocksOfCpuinfo(cpus: readonly number[], text: string): number[] {
   return cpus.map((cpu) => byCpu.get(cpu) ?? NaN);
 }
 
-/** Since the groups were made, over those with a quota. */
+/** Sums over the control groups with a quota, since the groups were made. */
 export interface Throttling {
   times: number;
   ms: number;
 }
 
-/** `quotas`: each with its file, "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' where there is none. */
+/** `quotas`: such as "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' without a quota. */
 export interface ThrottlingWatch {
   quotas: string;
   read(): Throttling;
 }
 
-/** Watches the quotas that hold now; never throws. @param root as in limitedGroups */
+/** Watches the present quotas; never throws. @param root as in limitedGroups */
 export function watchThrottling(root = '/'): ThrottlingWatch {
   const groups = limitedGroups(root);
   return {
     quotas: groups.map(({ file, cores }) => `${file}: ${coreCount(cores)}`).join(', '),
-    read: () =>
-      groups
-        .map(({ folder }) => throttlingOf(folder))
-        .reduce((sum, { times, ms }) => ({ times: sum.times + times, ms: sum.ms + ms }), {
-          times: 0,
-          ms: 0,
-        }),
+    read() {
+      const sum = { times: 0, ms: 0 };
+      for (const { folder } of groups) {
+        const stat = textOf(path.join(folder, 'cpu.stat'));
+        const count = (name: string): number =>
+          Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
+        sum.times += count('nr_throttled');
+        // Version 2 counts microseconds, version 1 nanoseconds.
+        sum.ms += count('throttled_usec') / 1e3 + count('throttled_time') / 1e6;
+      }
+      return sum;
+    },
   };
 }
 
 /**
- * The control groups whose quotas hold for this process and all that it starts: its own and those above it, of cgroup v2 (cpu.max) and
- * v1 (cpu.cfs_quota_us). `file` has the quota, `cores` is CPU seconds per second. @param root where /proc and /sys are
+ * Returns the control groups that limit this process and its children: its own and those above it, of cgroup v2 (cpu.max) and v1
+ * (cpu.cfs_quota_us). `file` has the quota, `cores` is CPU seconds per second. @param root the folder with /proc and /sys
  */
 export function limitedGroups(root = '/'): { folder: string; file: string; cores: number }[] {
   return groupsOf(root).flatMap((folder) => {
@@ -163,7 +167,7 @@ export function limitedGroups(root = '/'): { folder: string; file: string; cores
       .trim()
       .split(/\s+/)
       .map(Number);
-    // No quota is "max" in version 2, and -1 in version 1.
+    // Without a quota, version 2 has "max" and version 1 has -1.
     if (quota === undefined || period === undefined || !(quota > 0) || !(period > 0)) return [];
     return [
       {
@@ -175,18 +179,7 @@ export function limitedGroups(root = '/'): { folder: string; file: string; cores
   });
 }
 
-/** Version 2 counts microseconds, version 1 nanoseconds. */
-function throttlingOf(folder: string): Throttling {
-  const stat = textOf(path.join(folder, 'cpu.stat'));
-  const count = (name: string): number =>
-    Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
-  return {
-    times: count('nr_throttled'),
-    ms: count('throttled_usec') / 1e3 + count('throttled_time') / 1e6,
-  };
-}
-
-/** The folders of this process's own group and of those above it, of each hierarchy that may limit the CPU. */
+/** The folders of this process's group and those above it, in each hierarchy that may limit the CPU. */
 function groupsOf(root: string): string[] {
   const own = textOf(path.join(root, 'proc/self/cgroup'))
     .split('\n')
@@ -194,7 +187,7 @@ function groupsOf(root: string): string[] {
   return textOf(path.join(root, 'proc/self/mountinfo'))
     .split('\n')
     .flatMap((line) => {
-      // proc(5): id, parent, device, root, mount point, options, optional fields, a dash, type, source, options.
+      // proc(5): id, parent, device, root, mount point, options, optional fields, -, type, source, options.
       const [, mounted = '', mount = '', type = '', options = ''] =
         /^\d+ \d+ \S+ (\S+) (\S+) \S+ .*- (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
       const controllers = options.split(',');
