@@ -1,10 +1,10 @@
-// Makes and enters namespaces, without root in a user namespace, and checks whether this machine allows it.
+// Makes and enters network namespaces, without root in a user namespace, and checks that this machine allows it.
 import { open } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { find, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';
 
-/** The user who starts bakeoff. */
+/** The user that runs bakeoff. */
 export interface Caller {
   uid: number;
   gid: number;
@@ -14,36 +14,36 @@ export function thisCaller(): Caller {
   return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }
 
-/** Goes before the program that makes network namespaces, which keeps its process id. */
+/** Goes before the program that makes network namespaces; keeps its process id. */
 export function makeNamespaces({ uid }: Caller): readonly string[] {
   return uid === 0 ? [] : ['unshare', '--user', '--map-root-user', '--'];
 }
 
-/** Goes before a command to start it in the network namespace at `netns`, which process `maker` made. It keeps its process id and user. */
+/** Goes before a command to run it in the namespace at `netns` that process `maker` made; keeps its process id and user. */
 export function enterNetwork(
   { uid, gid }: Caller,
   maker: number,
   netns: string,
 ): readonly string[] {
   if (uid === 0) return ['nsenter', `--net=${netns}`, '--'];
-  // Not as root of the user namespace: a server that is started by root becomes nobody, and cannot there.
+  // As root of the user namespace, the server would try to become nobody, and cannot.
   const asItself = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'];
   return ['nsenter', ...userNamespaceOf(maker), `--net=${netns}`, '--', ...asItself];
 }
 
-/** Goes before a command that stays in the machine's network and opens sockets in the maker's namespaces. Empty for root. */
+/** Goes before a command that stays in the machine's network and opens sockets in the maker's namespaces; empty for root. */
 export function enterAsMaker({ uid }: Caller, maker: number): readonly string[] {
   return uid === 0 ? [] : ['nsenter', ...userNamespaceOf(maker), '--'];
 }
 
-/** Groups cannot be changed there, which nsenter would want to do. */
+/** Without --preserve-credentials, nsenter changes the groups, which fails in this user namespace. */
 function userNamespaceOf(maker: number): string[] {
   return ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];
 }
 
 const tunDevice = '/dev/net/tun';
 
-/** Throws UserError when this machine allows no networks, or the signal's reason. */
+/** Throws UserError if this machine does not allow networks, or the signal's reason. */
 export async function requireNetworks(
   machine: Machine,
   caller: Caller,
@@ -58,12 +58,10 @@ export async function requireNetworks(
 }
 
 async function missingCommand(machine: Machine): Promise<string | undefined> {
-  const commands = ['unshare', 'nsenter'] as const;
-  const paths = await Promise.all(commands.map((command) => find(command, machine)));
-  const missing = commands.filter((_, index) => paths[index] === undefined);
-  return missing.length === 0
-    ? undefined
-    : `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing: install util-linux`;
+  for (const command of ['unshare', 'nsenter'])
+    if ((await find(command, machine)) === undefined)
+      return `${command} is missing: install util-linux`;
+  return undefined;
 }
 
 async function noNamespaces(

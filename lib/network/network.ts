@@ -1,10 +1,11 @@
-// A network of the run's own: two namespaces joined by a link, held by one process (delaylink).
+// An emulated network: two namespaces joined by a link, which one process (delaylink) makes, holds and ends with.
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { startChild, weighSession, type Interrupt } from '../process.ts';
 import type { Cores } from '../machine/cores.ts';
+import { startChild, weighSession, type Interrupt } from '../process.ts';
 import type { KernelSetting, NetworkUse } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { readLayers, type ConfigLayer } from '../servers/config-layers.ts';
@@ -12,41 +13,79 @@ import type { ServerSide } from '../servers/server.ts';
 import { lastLine } from '../setup/run.ts';
 import { enterAsMaker, enterNetwork, makeNamespaces, thisCaller } from './namespaces.ts';
 
-export interface Network {
-  pid: number;
+/**
+ * delaylink (xk6-loadgen/cmd/delaylink) reads and writes JSON documents, one a line: LinkReady answers LinkOrder, LinkCounts answers the
+ * words "counts" and "mark" (which also restarts the lateness), LinkReport answers "report". It ends with its input.
+ */
+interface LinkOrder {
+  toServer: LinkDirection;
+  toClient: LinkDirection;
+  /** The cores that carry each direction's packets. */
+  cpus: { toServer: readonly number[]; toClient: readonly number[] };
+  /** Written in this order, before anything else runs in the namespaces. */
+  settings: SettingOrder[];
+}
+
+/** A kernel setting of one side's namespace, in sysctl's notation. */
+type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
+
+interface LinkReady {
+  server: SideReady;
+  client: SideReady;
+  /** One per order, in order. */
+  settings: Omit<KernelSetting, 'variants'>[];
   /** The thread of the packets to the server. */
   toServerThread: number;
+}
+
+/** `netns`: the path of the network namespace, for setns and nsenter, as long as delaylink runs. `address`: IPv4. */
+interface SideReady {
+  netns: string;
+  address: string;
+}
+
+/** The use since the last report or the start. Some packets may still be on their way. */
+export interface LinkCounts extends NetworkUse {
+  /** Milliseconds of CLOCK_MONOTONIC, as the engine's `monotonicMs`. */
+  atMs: number;
+}
+
+/** The use since the last report or the start, once the link has been empty for a round trip; `quiet` is false if it was not within 10 s. */
+export interface LinkReport extends NetworkUse {
+  quiet: boolean;
+  /** Packets that the devices of both sides dropped; should be 0. */
+  deviceDrops: number;
+}
+
+export interface Network extends Pick<LinkReady, 'settings' | 'toServerThread'> {
+  pid: number;
   server: ServerSide;
-  /** `netns`: the path of its namespace; `enter` goes before a command that is to enter it. */
+  /** `netns`: the path of its namespace; `enter` goes before a command that opens sockets there. */
   client: { netns: string; enter: readonly string[] };
-  /** All settings, with their problems. */
-  settings: LinkReady['settings'];
-  /** Settles when the link ends before stop() was called, with one line that says how. */
+  /** Settles if the link ends before stop() is called, with one line that says how. */
   died: Promise<string>;
-  /** One question at a time. Throws as report(). */
+  /** Returns the use now. Like mark() and report(), takes one question at a time and throws UserError, or Interrupted after a signal. */
   counts(): Promise<LinkCounts>;
-  /** The same, and lateness begins anew. */
+  /** The same, and the lateness restarts. */
   mark(): Promise<LinkCounts>;
-  /** Throws UserError, or Interrupted after a signal. */
   report(): Promise<LinkReport>;
-  /** Ends the link, and with it devices and namespaces. Never throws; may be called twice. */
+  /** Ends the link with its devices and namespaces. Never throws; may be called twice. */
   stop(): Promise<void>;
 }
 
-/** Free: nothing else is in the server's namespace. */
+/** Free, because nothing else is in the server's namespace. */
 const port = 8080;
-
 const answerSeconds = 10;
-/** The link itself gives up waiting for its rest after 10 s. */
+/** The link itself waits 10 s at most to be empty. */
 const reportSeconds = 30;
-
-/** So that packets leave on time. Takes root; where root may not, nice says so and goes on without. */
-const firstNice = -15;
+/** So that packets leave on time. Needs root; otherwise nice prints a warning and starts the link as it is. */
+const linkNice = -15;
 
 /**
- * Starts the link and returns once both namespaces have their settings. A setting that does not hold is in `settings`, and no error.
- * @param given `binary`: delaylink's path; `cores`: each direction's packets are carried on the cores of the side that receives them
- * @throws UserError when the link cannot be started or a file of settings not be read, Interrupted after a signal
+ * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed. The packets of each direction
+ * are carried on the cores of the receiving side.
+ * @param binary delaylink's path
+ * @throws UserError if the link cannot start or a settings file cannot be read, Interrupted after a signal
  */
 export async function openNetwork({
   binary,
@@ -67,82 +106,69 @@ export async function openNetwork({
   };
   signal.throwIfAborted();
   const caller = thisCaller();
-  const before = [
-    ...(caller.uid === 0 ? ['nice', '-n', String(firstNice)] : []),
-    ...makeNamespaces(caller),
-  ];
+  const nice = caller.uid === 0 ? ['nice', '-n', String(linkNice)] : [];
   const child = await startChild({
-    before,
+    before: [...nice, ...makeNamespaces(caller)],
     command: binary,
     args: [],
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const unguard = guard(child.pid);
-  const { stdin, stdout, stderr } = child.process;
-  if (stdin === null || stdout === null || stderr === null)
-    throw new Error('the link has no pipes');
-  let said = '';
+  const { stdin, stdout, stderr } = child.process as ChildProcessWithoutNullStreams;
+  let errors = '';
   stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-2000);
+    errors = (errors + text).slice(-2000);
   });
-  // Its end is told by `ended`.
+  // `ended` reports the end of the link.
   stdin.on('error', () => undefined);
   const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
-  let stopping: Promise<void> | undefined;
   const ended = once(child.process, 'close').then(([code, by]) => {
-    const last = lastLine(said);
+    const last = lastLine(errors);
     return `the link (${binary}, pid ${child.pid}) ended ${by === null ? `with code ${code}` : `by ${by}`}${last === '' ? '' : `: ${last}`}`;
   });
+  let stopping: Promise<void> | undefined;
   const died = new Promise<string>((resolve) => {
     void ended.then((line) => {
       if (stopping === undefined) resolve(line);
     });
   });
 
-  /** Says a line to the link and returns its answer. */
   async function ask<T>(line: string, limitSeconds: number): Promise<T> {
     signal.throwIfAborted();
     const over = new AbortController();
-    stdin?.write(`${line}\n`);
+    stdin.write(`${line}\n`);
     try {
-      return parsed<T>(
-        await Promise.race([
-          answers
-            .next()
-            .then(({ done, value }): string | Promise<never> =>
-              done === true ? failed(ended) : value,
-            ),
-          failed(ended),
-          once(signal, 'abort', { signal: over.signal }).then(
-            () => signal.throwIfAborted() as never,
-          ),
-          failed(
-            delay(limitSeconds * 1000, `the link did not answer within ${limitSeconds} s`, {
-              signal: over.signal,
-            }),
-          ),
-        ]),
-      );
+      const answer = await Promise.race([
+        answers.next().then(({ done, value }) => (done === true ? failed(ended) : value)),
+        failed(ended),
+        once(signal, 'abort', { signal: over.signal }),
+        failed(
+          delay(limitSeconds * 1000, `the link did not answer within ${limitSeconds} s`, {
+            signal: over.signal,
+          }),
+        ),
+      ]);
+      signal.throwIfAborted();
+      return parsed<T>(String(answer));
     } finally {
       over.abort();
     }
   }
 
   async function end(): Promise<void> {
-    stdin?.end();
-    await child.stop().catch(() => undefined); // It ended between the look and the signal.
+    stdin.end();
+    // The link may end just before the signal.
+    await child.stop().catch(() => undefined);
     await ended;
     unguard();
   }
   const stop = (): Promise<void> => (stopping ??= end());
 
   try {
-    // Where the kernel weighs sessions, the nice value counts only within the link's own.
-    if (caller.uid === 0) await weighSession(child.pid, firstNice);
-    const { server, client, settings, toServerThread } = await ask<LinkReady>(
-      JSON.stringify(order),
-      answerSeconds,
-    );
+    // If the kernel weighs sessions, a nice value counts only within the link's own session.
+    if (caller.uid === 0) await weighSession(child.pid, linkNice);
+    const ready = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
+    const { server, client, settings, toServerThread } = ready;
     return {
       pid: child.pid,
       toServerThread,
@@ -165,7 +191,7 @@ export async function openNetwork({
   }
 }
 
-/** Rejects with a UserError once the line is there. */
+/** Rejects with the line as a UserError once there is one. */
 async function failed(line: Promise<string>): Promise<never> {
   throw new UserError(await line);
 }
@@ -178,28 +204,19 @@ function parsed<T>(line: string): T {
   }
 }
 
-/** The settings of both sides, each once: the last of several lines or files holds. Throws UserError for a wrong file or line. */
-export async function settingsOf({
-  serverSettings,
-  clientSettings,
-}: NetworkSpec): Promise<SettingOrder[]> {
-  return [
-    ...(await settingsOfSide('server', serverSettings)),
-    ...(await settingsOfSide('client', clientSettings)),
-  ];
-}
-
-async function settingsOfSide(
-  side: SettingOrder['side'],
-  files: readonly string[],
-): Promise<SettingOrder[]> {
-  const layers = await readLayers('sysctl', files);
-  const values = new Map(layers.flatMap((layer) => readSettings(layer)));
-  return [...values].map(([name, value]) => ({ side, name, value }));
+/** Reads the settings of both sides; the last value of a name applies. Throws UserError for a wrong file or line. */
+export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
+  const orders: SettingOrder[] = [];
+  for (const side of ['server', 'client'] as const) {
+    const layers = await readLayers('sysctl', spec[`${side}Settings`]);
+    const values = new Map(layers.flatMap((layer) => readSettings(layer)));
+    for (const [name, value] of values) orders.push({ side, name, value });
+  }
+  return orders;
 }
 
 /**
- * Name and value of each line of sysctl.conf(5). A `-` before a name is ignored: settings may fail, and are named then. Throws UserError
+ * Returns name and value of each line of sysctl.conf(5). Ignores a `-` before a name, since a setting may always fail. Throws UserError
  * for any other line.
  */
 export function readSettings({ origin, text }: ConfigLayer): [name: string, value: string][] {
@@ -215,54 +232,11 @@ export function readSettings({ origin, text }: ConfigLayer): [name: string, valu
   });
 }
 
-/** At least two parts, none of them empty: the link makes a path below /proc/sys of it. */
+/** At least two parts, none of them empty: the link makes a path below /proc/sys of the name. */
 const settingName = /^[\w-]+(\/[\w-]+)*(\.[\w-]+(\/[\w-]+)*)+$/;
 
-/** After a first slash, dots are parts of names, such as eth0.1. */
+/** In a name with slashes first, dots belong to the parts, such as eth0.1. */
 function dotted(name: string): string {
   if (/[./]/.exec(name)?.[0] !== '/') return name;
   return name.replaceAll(/[./]/g, (separator) => (separator === '/' ? '.' : '/'));
-}
-
-export interface LinkOrder {
-  toServer: LinkDirection;
-  toClient: LinkDirection;
-  /** The cores of each direction's packets; absent: all that the process may use. */
-  cpus?: { toServer: readonly number[]; toClient: readonly number[] };
-  settings: SettingOrder[];
-}
-
-/** A kernel setting of one side's namespace, in sysctl's notation. They are written in order, before anything else runs there. */
-export type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
-
-export interface LinkReady {
-  server: SideReady;
-  client: SideReady;
-  /** One per order, in order. */
-  settings: Omit<KernelSetting, 'variants'>[];
-  /** The thread of the packets to the server. */
-  toServerThread: number;
-}
-
-export interface SideReady {
-  /** The path of its network namespace, for setns and nsenter; it is there as long as delaylink runs. */
-  netns: string;
-  /** IPv4. */
-  address: string;
-}
-
-/** The use since the last report, or the start, while packets may be on their way. */
-export interface LinkCounts extends NetworkUse {
-  /** Milliseconds of CLOCK_MONOTONIC, as the engine's `monotonicMs`. */
-  atMs: number;
-}
-
-/**
- * The use since the last report, or the start, once the link is empty and nothing has come for a round trip, or after 10 s without that
- * (then `quiet` is false).
- */
-export interface LinkReport extends NetworkUse {
-  quiet: boolean;
-  /** Packets that the devices themselves dropped, on both sides: 0 unless something is wrong here. */
-  deviceDrops: number;
 }
