@@ -207,9 +207,9 @@ async function startOn(
     };
     answer = await whileItRuns(died, signal, async (until) => {
       const answered = await (network === undefined
-        ? waitUntilReady(check, until)
+        ? waitUntilReady(check, until, options.readyLimitMs)
         : waitUntilReadyInside(network.enter, check, until));
-      await untilItHasThePort(pid, at, binary, until);
+      await untilItHasThePort(pid, at, binary, until, options.readyLimitMs);
       // A config may include files that bakeoff has not read.
       requireLoopback(
         listeningOf(pid).filter(({ address }) => address !== at.address),

@@ -72,7 +72,7 @@ export interface StartOptions {
   address?: string;
   /** For tests. Default: a free port. */
   port?: number;
-  /** For tests: how long a command may take until it answers. Default: a minute. */
+  /** For tests: how long a server may take to answer. Default: 10 s; for a command 60 s. */
   readyLimitMs?: number;
   /** The server's side of an emulated network, instead of `address`. */
   network?: ServerSide;
