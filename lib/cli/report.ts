@@ -10,7 +10,7 @@ import {
   whyNoFile,
   writeWhole,
 } from '../files.ts';
-import { htmlReport, pageMode, readRunFiles } from '../report/html/run-page.ts';
+import { runPage } from '../report/html/run-page.ts';
 import { checkResult, type Result } from '../result/result.ts';
 import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
@@ -49,19 +49,14 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
     files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })),
   );
   const page = read('out', (_, file) => fromCallersFolder(file)) ?? defaultPage(runs, results);
-  const { text, mode } = await pageOf(runs);
+  const [first, ...others] = runs as [Run, ...Run[]];
+  const { text, mode } =
+    others.length === 0
+      ? await runPage(path.dirname(first.file), first.result)
+      : { text: await severalPage(runs.map(({ result }) => result)), mode: undefined };
   await write(page, text, mode);
   console.log(page);
   return 0;
-}
-
-async function pageOf(runs: readonly Run[]): Promise<{ text: string; mode: number | undefined }> {
-  const [{ file, result }, ...others] = runs as [Run, ...Run[]];
-  // It has no configs.
-  if (others.length > 0)
-    return { text: await severalPage(runs.map((run) => run.result)), mode: undefined };
-  const files = await readRunFiles(path.dirname(file), result);
-  return { text: await htmlReport(result, files), mode: pageMode(result, files) };
 }
 
 async function help(results: string): Promise<string[]> {

@@ -4,7 +4,7 @@ import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
-import { listed, loadText, whereRun, type Heading } from '../report/heading.ts';
+import { listed, loadText, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
 import { csvReport } from '../report/csv.ts';
 import { markdownReport } from '../report/markdown.ts';
@@ -55,7 +55,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     ...(most === fewest ? {} : { atMost: { rounds: most, seconds: estimatedSeconds(plan, most) } }),
     server: [...new Set(started)].join(', '),
     addresses: [...new Set(addresses)],
-    ...whereRun(environment),
+    environment,
   };
 }
 

@@ -1,8 +1,8 @@
-// A result as a flat table for other programs: RFC 4180, one row per variant, units in the columns' names.
+// A result as CSV for other programs (RFC 4180): a row per variant, units in the titles.
 import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
-import { mergedLatency } from '../analysis/latency.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import { mergedLatency } from '../analysis/latency.ts';
 
 type Value = string | number | null | undefined;
 
@@ -11,9 +11,11 @@ interface Row {
   variant: VariantResult;
   p90: number | null;
   comparison: Comparison | undefined;
+  /** The comparison, if it has a ratio. */
+  measured: Comparison | undefined;
 }
 
-/** In their order; new ones are added behind the last. docs/ci.md says what they are. */
+/** In this order; new columns go to the end. docs/ci.md explains them. */
 const columns: Readonly<Record<string, (row: Row) => Value>> = {
   variant: ({ variant }) => variant.name,
   server: ({ variant }) => variant.server?.name,
@@ -32,9 +34,9 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   success_ratio: ({ variant }) => exact(variant.successRatio),
   baseline: ({ comparison }) => comparison?.baseline,
   metric: ({ comparison }) => comparison?.metric,
-  ratio: ({ comparison }) => measured(comparison, ({ ratio }) => ratio),
-  ratio_low: ({ comparison }) => measured(comparison, ({ ci95 }) => ci95[0]),
-  ratio_high: ({ comparison }) => measured(comparison, ({ ci95 }) => ci95[1]),
+  ratio: ({ measured }) => measured?.ratio,
+  ratio_low: ({ measured }) => measured?.ci95[0],
+  ratio_high: ({ measured }) => measured?.ci95[1],
   verdict: ({ comparison }) => comparison?.verdict,
   why: ({ comparison }) => comparison?.why,
   cpu_ratio: ({ comparison }) => comparison?.cpu?.ratio,
@@ -47,20 +49,23 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
 };
 
-/** A line of titles and one per variant that was run, each ended by CRLF. A figure that is not there is an empty cell. */
+/** A line of titles and a line per variant that ran, each ended by CRLF; unknown figures are empty cells. */
 export function csvReport(result: Result): string {
   const rows = result.variants
     .filter(({ rounds }) => rounds.length > 0)
     .map((variant): Row => {
       const found = comparisonOf(result, variant.name);
-      const latencies = variant.rounds.flatMap(({ phases }) =>
-        phases.map(({ latencyMs }) => latencyMs),
-      );
+      const comparison = comparable(variant, found) ? found : undefined;
+      const phases = variant.rounds.flatMap((round) => round.phases);
       return {
         result,
         variant,
-        p90: variant.latencyMs === null ? null : mergedLatency(latencies).p90,
-        comparison: comparable(variant, found) ? found : undefined,
+        p90:
+          variant.latencyMs === null
+            ? null
+            : mergedLatency(phases.map(({ latencyMs }) => latencyMs)).p90,
+        comparison,
+        measured: comparison !== undefined && hasRatio(comparison) ? comparison : undefined,
       };
     });
   return [
@@ -71,19 +76,12 @@ export function csvReport(result: Result): string {
     .join('');
 }
 
-function measured(
-  comparison: Comparison | undefined,
-  valueOf: (comparison: Comparison) => number,
-): Value {
-  return comparison === undefined || !hasRatio(comparison) ? null : valueOf(comparison);
-}
-
-/** What was asked for and what was counted: one failure of ten million is none in six digits. */
+/** All digits: one failure of ten million would be none in six. */
 function exact(value: number | null | undefined): Value {
   return value?.toString();
 }
 
-/** No figure that was measured is known to more than six digits. */
+/** Numbers with six digits. */
 function cellOf(value: Value): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return String(Number(value.toPrecision(6)));

@@ -1,17 +1,11 @@
-// What a network of the run's own was, and what went over its link.
+// Networks of the run's own: in words, and as a table of the traffic on the link.
 import { delayText } from '../analysis/network.ts';
 import { hundredths, percent, short, tolerance, whole } from '../format.ts';
 import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
-import {
-  type Cell,
-  type Column,
-  type Part,
-  figure,
-  leftColumn,
-  rightColumn,
-  tableOf,
-} from './table.ts';
+import { figure, leftColumn, rightColumn, tableOf, type Cell, type Part } from './table.ts';
+
+const loopback = 'loopback';
 
 /** A link in words: "100 ms to the server, queue of 1,000 packets". */
 export function linkText({ toServer, toClient }: NetworkSpec): string {
@@ -22,130 +16,110 @@ export function linkText({ toServer, toClient }: NetworkSpec): string {
     .join('; ');
 }
 
-/** '' where it does nothing to the packets. */
-function directionText(
-  { delayMs, queuePackets, bytesPerSecond, lossShare }: LinkDirection,
-  where: string,
-): string {
-  const queue =
-    queuePackets === undefined
-      ? delayMs > 0
-        ? ['no queue limit']
-        : []
-      : [`queue of ${whole(queuePackets)} packets`];
+/** '' for a direction without delay or limits. */
+function directionText(direction: LinkDirection, where: string): string {
+  const { delayMs, queuePackets, bytesPerSecond, lossShare = 0 } = direction;
+  const unlimited = delayMs > 0 ? ['no queue limit'] : [];
   const limits = [
-    ...queue,
+    ...(queuePackets === undefined ? unlimited : [`queue of ${whole(queuePackets)} packets`]),
     ...(bytesPerSecond === undefined
       ? []
       : [`${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`]),
-    ...(lossShare === undefined || lossShare === 0 ? [] : [`${tolerance(lossShare)} lost`]),
+    ...(lossShare === 0 ? [] : [`${tolerance(lossShare)} lost`]),
   ];
-  return delayMs === 0 && limits.length === 0
-    ? ''
-    : [`${delayMs === 0 ? 'no delay' : `${delayMs} ms`}${where}`, ...limits].join(', ');
+  const delay = `${delayMs === 0 ? 'no delay' : `${delayMs} ms`}${where}`;
+  return delayMs === 0 && limits.length === 0 ? '' : [delay, ...limits].join(', ');
 }
 
-/** The networks of a run's variants for its heading, undefined being loopback; '' where all are that. */
+/** The networks of a run's variants, undefined for loopback; '' if all are loopback. */
 export function networksText(specs: readonly (NetworkSpec | undefined)[]): string {
-  const [first, ...others] = new Set(
-    specs.map((spec) => (spec === undefined ? loopback : linkText(spec))),
-  );
-  if (first === undefined || (first === loopback && others.length === 0)) return '';
-  return others.length === 0 ? first : `${others.length + 1} different networks`;
+  const texts = new Set(specs.map((spec) => (spec === undefined ? loopback : linkText(spec))));
+  const [first = loopback] = texts;
+  if (texts.size > 1) return `${texts.size} different networks`;
+  return first === loopback ? '' : first;
 }
 
-const loopback = 'loopback';
-
-/** One row per variant, in the order of the article's table; nothing where all went over loopback. */
+/** The traffic on the link, a row per variant; empty if all variants used loopback. */
 export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
   if (variants.every(({ network }) => network === null)) return [];
   const links = new Set(variants.filter(({ rounds }) => rounds.length > 0).map(linkOf));
-  const count =
-    (value: (network: NetworkResult) => number, format = hundredths) =>
-    (variant: VariantResult): string =>
-      // Without an answer there is nothing to count by.
-      variant.serverCpuMicrosPerRequest === null
-        ? ''
-        : figure(variant.network === null ? null : value(variant.network), format);
   const column = (
     group: string,
     title: string,
-    cell: (variant: VariantResult) => Cell,
-  ): Column<VariantResult> => rightColumn(title, cell, { group });
-  const joined = (
+    cell: (network: NetworkResult) => string,
+    joined = false,
+  ) =>
+    rightColumn(title, ({ network }: VariantResult) => (network === null ? '' : cell(network)), {
+      group,
+      ...(joined ? { joined } : {}),
+    });
+  const perRequest = (
     group: string,
     title: string,
-    cell: (variant: VariantResult) => Cell,
-  ): Column<VariantResult> => rightColumn(title, cell, { group, joined: true });
+    value: (network: NetworkResult) => number,
+    joined = false,
+  ) =>
+    rightColumn(
+      title,
+      ({ network, serverCpuMicrosPerRequest }: VariantResult) =>
+        network === null || serverCpuMicrosPerRequest === null ? '' : hundredths(value(network)),
+      { group, ...(joined ? { joined } : {}) },
+    );
+  const packets = 'packets/request';
+  const table = tableOf(variants, [
+    leftColumn('variant', ({ name }) => name),
+    perRequest(packets, 'to server', (one) => one.packetsPerRequest.toServer),
+    perRequest(packets, 'to client', (one) => one.packetsPerRequest.toClient, true),
+    perRequest(
+      packets,
+      'in all',
+      ({ packetsPerRequest: { toServer, toClient } }) => toServer + toClient,
+      true,
+    ),
+    rightColumn('published', (one) => figure(one.published?.packetsPerRequest, whole), {
+      group: packets,
+      joined: true,
+    }),
+    column('dropped', 'to server', (one) => droppedText(one, 'toServer')),
+    column('dropped', 'to client', (one) => droppedText(one, 'toClient'), true),
+    column('late', 'p50 ms', ({ latenessMs }) => short(latenessMs.p50)),
+    column('late', 'p99 ms', ({ latenessMs }) => short(latenessMs.p99), true),
+    leftColumn('delay', delayCell, { joined: true }),
+    perRequest('', 'sent again/req', (one) => one.retransmitsPerRequest),
+    column('', 'listen overflows', ({ listenOverflows }) => figure(listenOverflows, whole)),
+    column('', 'server idle', ({ serverIdleShare }) => figure(serverIdleShare, percent)),
+    leftColumn('link', (one) => (links.size < 2 || one.rounds.length === 0 ? '' : linkOf(one))),
+  ]);
   return [
     {
       title: 'What went over the link:',
-      tables: [
-        tableOf(variants, [
-          leftColumn('variant', ({ name }) => name),
-          column(
-            packets,
-            'to server',
-            count(({ packetsPerRequest }) => packetsPerRequest.toServer),
-          ),
-          joined(
-            packets,
-            'to client',
-            count(({ packetsPerRequest }) => packetsPerRequest.toClient),
-          ),
-          joined(
-            packets,
-            'in all',
-            count(({ packetsPerRequest: { toServer, toClient } }) => toServer + toClient),
-          ),
-          joined(packets, 'published', ({ published }) =>
-            figure(published?.packetsPerRequest, whole),
-          ),
-          column('dropped', 'to server', droppedCell('toServer')),
-          joined('dropped', 'to client', droppedCell('toClient')),
-          column('late', 'p50 ms', ({ network }) => figure(network?.latenessMs.p50, short)),
-          joined('late', 'p99 ms', ({ network }) => figure(network?.latenessMs.p99, short)),
-          leftColumn('delay', delayCell, { joined: true }),
-          rightColumn(
-            'sent again/req',
-            count(({ retransmitsPerRequest }) => retransmitsPerRequest),
-          ),
-          rightColumn('listen overflows', ({ network }) => figure(network?.listenOverflows, whole)),
-          rightColumn('server idle', ({ network }) => figure(network?.serverIdleShare, percent)),
-          ...(links.size < 2
-            ? []
-            : [
-                leftColumn('link', (variant: VariantResult) =>
-                  variant.rounds.length === 0 ? '' : linkOf(variant),
-                ),
-              ]),
-        ]),
-      ],
+      tables: [table],
       below: [
-        'Packets as they came to the link, those that its queue dropped and what was sent again for them included; late is how much after the asked delay they left it, in the later direction.',
+        'Packets count at the entry of the link, with those that its queue dropped and their retransmissions. Late is the time beyond the asked delay, in the later direction.',
       ],
     },
   ];
 }
 
-const packets = 'packets/request';
-
 function linkOf({ network }: VariantResult): string {
   return network === null ? loopback : linkText(network.spec);
 }
 
-/** A queue without a limit drops nothing. */
-function droppedCell(direction: 'toServer' | 'toClient'): (variant: VariantResult) => string {
-  return ({ network }) => {
-    if (network === null || network.spec[direction].queuePackets === undefined) return '';
-    const share = network.droppedShare[direction];
-    return share === 0 ? '0 %' : share < 0.0005 ? '<0.1 %' : percent(share);
-  };
+/** '' for a queue without a limit, which drops nothing. */
+function droppedText(
+  { spec, droppedShare }: NetworkResult,
+  direction: 'toServer' | 'toClient',
+): string {
+  if (spec[direction].queuePackets === undefined) return '';
+  const share = droppedShare[direction];
+  if (share === 0) return '0 %';
+  return share < 0.0005 ? '<0.1 %' : percent(share);
 }
 
 function delayCell({ network }: VariantResult): Cell {
-  const text = network === null ? '' : delayText(network);
-  if (network === null || network.delayHeld) return text;
+  if (network === null) return '';
+  const text = delayText(network);
+  if (network.delayHeld) return text;
   const part = `delay ${text}`;
   return { text: part, part, verdict: 'inconclusive' };
 }

@@ -1,4 +1,4 @@
-// What a report shows beside sentences, in the terminal and in Markdown alike.
+// The tables of a run: the article's table, the link, and each load in detail, published beside measured.
 import {
   comparisonOf,
   measuredComparisons,
@@ -7,7 +7,6 @@ import {
 } from '../analysis/comparisons.ts';
 import { curvesOf } from '../analysis/curve.ts';
 import { phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
-import { rateOf } from '../analysis/limit.ts';
 import { total } from '../analysis/statistics.ts';
 import {
   exactPercent,
@@ -23,28 +22,6 @@ import {
   whole,
 } from '../format.ts';
 import { byName } from '../present.ts';
-import {
-  curvePart,
-  foundText,
-  histogramPart,
-  ladderOf,
-  ladderPart,
-  publishedQuantile,
-  streamsPart,
-  timesFrom,
-} from './charts.ts';
-import { linkPart } from './network.ts';
-import {
-  type Column,
-  type Part,
-  type Table,
-  countCell,
-  figure,
-  leftColumn,
-  rightColumn,
-  tableOf,
-} from './table.ts';
-import { cpuCell, verdictCell } from './verdict-words.ts';
 import type {
   Comparison,
   Distribution,
@@ -53,112 +30,115 @@ import type {
   VariantResult,
 } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
+import { chartsOf, ladderOf, publishedQuantile, timesFrom } from './charts.ts';
+import { linkPart } from './network.ts';
+import {
+  figure,
+  leftColumn,
+  rightColumn,
+  tableOf,
+  type Column,
+  type Part,
+  type Table,
+} from './table.ts';
+import { cpuCell, verdictCell } from './verdict-words.ts';
+import { rateOf } from '../analysis/limit.ts';
 
-/** The article's table and what belongs to it: phases, the link, histogram, the ladder, requests/s by streams. */
+/** All tables of the terminal and of Markdown: the article's, then those with bars. */
 export function tableParts(result: Result): Part[] {
-  return [
-    ...articleParts(result),
-    ...curvePart(result),
-    ...histogramPart(result),
-    ...ladderPart(result),
-    ...streamsPart(result),
-  ];
+  return [...articleParts(result), ...chartsOf(result)];
 }
 
-/** The article's table, with several load phases one of them above it, and what went over the link below it. */
+/** The article's table; above it a table of the load phases if there are several, below it the link. */
 export function articleParts(result: Result): Part[] {
-  const variants = { tables: [variantTable(result)], below: rowLines(result) };
   const phases = hasPhases(result)
     ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }]
     : [];
   return [
     ...phases,
-    { title: phases.length === 0 ? '' : 'All phases together:', ...variants },
+    {
+      title: phases.length === 0 ? '' : 'All phases together:',
+      tables: [variantTable(result)],
+      below: [...disagreementLines(result), ...roundLines(result)],
+    },
     ...linkPart(result),
   ];
 }
 
-/** What a row's figures leave open: why requests/s and CPU time say different things, and its rounds where they are apart. */
-function rowLines(result: Result): string[] {
-  const measured = measuredComparisons(result);
-  const shown = measured.filter(
-    ({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive',
+function disagreementLines(result: Result): string[] {
+  return measuredComparisons(result).flatMap((one) =>
+    one.cpu === null || one.disagreement === ''
+      ? []
+      : [
+          `${nameOf(one, result)}: requests/s (${times(one.ratio)}) and CPU per request (${times(one.cpu.ratio)}) disagree, since ${one.disagreement}.`,
+        ],
   );
-  return [
-    ...measured.flatMap((one) =>
-      one.cpu === null || one.disagreement === ''
-        ? []
-        : [
-            `${nameOf(one)}: requests/s (${times(one.ratio)}) and CPU per request (${times(one.cpu.ratio)}) disagree, since ${one.disagreement}.`,
-          ],
-    ),
-    ...shown.map(
-      (one) =>
-        `${nameOf(one)}, rounds${one.outliers.length > 0 ? ' (! lies apart)' : ''}: ${roundsText(one)}`,
-    ),
-  ];
-
-  /** A comparison that is not its row's own needs both names. */
-  function nameOf({ variant, baseline }: Comparison): string {
-    return comparisonOf(result, variant)?.baseline === baseline
-      ? variant
-      : `${variant} against ${baseline}`;
-  }
-
-  /** "×1.40 ×1.44 ×1.80! ×1.42"; with three decimals where all of them are near to 1. */
-  function roundsText(comparison: Comparison): string {
-    const rounds = roundRatiosOf(comparison, result);
-    const decimals = rounds.every(({ ratio }) => Math.abs(ratio - 1) < 0.1) ? 3 : 2;
-    return rounds
-      .map(({ ratio, apart }) => `×${ratio.toFixed(decimals)}${apart ? '!' : ''}`)
-      .join(' ');
-  }
 }
 
-// The article's table, published beside measured.
+/** The ratios of all rounds of a comparison that is undecided or has outliers: "×1.40 ×1.44 ×1.80! ×1.42". */
+function roundLines(result: Result): string[] {
+  return measuredComparisons(result)
+    .filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive')
+    .map((one) => {
+      const rounds = roundRatiosOf(one, result);
+      const decimals = rounds.every(({ ratio }) => Math.abs(ratio - 1) < 0.1) ? 3 : 2;
+      const ratios = rounds.map(
+        ({ ratio, apart }) => `×${ratio.toFixed(decimals)}${apart ? '!' : ''}`,
+      );
+      return `${nameOf(one, result)}, rounds${one.outliers.length > 0 ? ' (! lies apart)' : ''}: ${ratios.join(' ')}`;
+    });
+}
+
+/** The variant's name; with the baseline's if the table's row shows another comparison. */
+function nameOf({ variant, baseline }: Comparison, result: Result): string {
+  return comparisonOf(result, variant)?.baseline === baseline
+    ? variant
+    : `${variant} against ${baseline}`;
+}
 
 interface Row {
   variant: VariantResult;
   comparison: Comparison | undefined;
 }
 
-/** The group of what was measured, beside "published". */
+/** The columns' group of measured figures, beside "published". */
 export const here = 'here';
 
-/** One row per variant, in the order of the result. Columns with nothing in them (no published figures, no comparison) are left out. */
+/** The article's table: a row per variant, in the result's order. Empty columns are left out. */
 export function variantTable(result: Result): Table {
   const rows = result.variants.map((variant): Row => ({
     variant,
     comparison: comparisonOf(result, variant.name),
   }));
+  const measured = (
+    title: string,
+    cell: (variant: VariantResult) => string,
+    joined = false,
+  ): Column<Row> =>
+    rightColumn(title, ({ variant }) => cell(variant), {
+      group: here,
+      ...(joined ? { joined } : {}),
+    });
+  const successColumn = (joined: boolean): Column<Row> =>
+    measured('success', ({ successRatio }) => figure(successRatio, success), joined);
+  const count = (key: 'hung' | 'unsent'): Column<Row> =>
+    measured(key, ({ phases }) => figure(total(phases, (one) => one[key]) || null, whole), true);
   const phases = hasPhases(result);
-  const hasCpu = result.variants.some(
-    ({ serverCpuMicrosPerRequest }) => serverCpuMicrosPerRequest !== null,
-  );
+  // If requests failed, no terminal may part success from requests/s.
+  const failed = phases || result.variants.some(({ successRatio }) => (successRatio ?? 1) < 1);
+  const hasCpu = result.variants.some((one) => one.serverCpuMicrosPerRequest !== null);
   const withHeaders = comparesProtocols(result);
-  const successBeside =
-    phases || result.variants.some(({ successRatio }) => (successRatio ?? 1) < 1);
-  const successColumn = measuredColumn('success', ({ successRatio }) =>
-    figure(successRatio, success),
-  );
   return tableOf(rows, [
     leftColumn('variant', ({ variant }) => variant.name),
-    // With several load phases published figures are those of one of them, the measured ones here of all.
-    ...(phases
-      ? []
-      : publishedColumns({
-          withHeaders,
-          withErrors: rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0),
-        })),
-    measuredColumn('requests/s', (variant) => rateText(variant, result)),
-    // Where some fail, or it may differ from phase to phase, it stands beside requests/s on any terminal.
-    ...(successBeside ? [successColumn] : []),
+    // An article's figures are those of one phase.
+    ...(phases ? [] : publishedColumns(rows, withHeaders)),
+    measured('requests/s', (variant) => rateText(variant, result)),
+    ...(failed ? [successColumn(false)] : []),
     againstColumn(result, rows),
     ...(withHeaders
-      ? [measuredColumn('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))]
+      ? [measured('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))]
       : []),
-    // A dash for what runs at an address, where others have a figure.
-    measuredColumn('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) =>
+    measured('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) =>
       hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1)),
     ),
     leftColumn(
@@ -166,50 +146,34 @@ export function variantTable(result: Result): Table {
       ({ variant, comparison }) => (comparison === undefined ? '' : cpuCell(comparison, variant)),
       { group: here, joined: true },
     ),
-    measuredColumn('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
-    measuredColumn('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short), { joined: true }),
-    measuredColumn('max ms', ({ latencyMs }) => figure(latencyMs?.max, short), { joined: true }),
-    measuredColumn('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
-    // None is the rule.
-    measuredColumn('hung', (variant) => countCell(total(variant.phases, (phase) => phase.hung)), {
-      joined: true,
-    }),
-    measuredColumn(
-      'unsent',
-      (variant) => countCell(total(variant.phases, (phase) => phase.unsent)),
-      { joined: true },
-    ),
-    ...(successBeside ? [] : [{ ...successColumn, joined: true as const }]),
+    measured('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
+    measured('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short), true),
+    measured('max ms', ({ latencyMs }) => figure(latencyMs?.max, short), true),
+    measured('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
+    count('hung'),
+    count('unsent'),
+    ...(failed ? [] : [successColumn(true)]),
   ]);
 }
 
 /**
- * The cell of requests/s: the median round's, of a rate that was not reached with "of 300,000", or what a search found. Where most
- * answers were errors, the successful ones "of" all: failing fast is no achievement.
+ * requests/s: the median round's, or the rate that a search found. A rate that was not reached reads "95,000 of 300,000"; if most
+ * responses were errors, the successful ones stand before "of".
  */
 export function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
-  if (variant.server === null) return 'published only';
-  const found = search?.found.find((one) => one.variant === variant.name);
-  if (found !== undefined) return foundText(found);
+  const { server, rps, phases, name } = variant;
+  if (server === null) return 'published only';
+  const found = search?.found.find((one) => one.variant === name);
+  if (found !== undefined) return `${found.atLeast ? 'at least ' : ''}${whole(found.rate)}`;
   const rate = rateOf(variant);
-  const { rps, phases } = variant;
   const share = total(phases, succeeded) / total(phases, responsesOf);
   if (rps !== null && share < 0.5)
     return `${perSecond(rps.median * share)} of ${perSecond(rps.median)}`;
-  return (
-    figure(variant.rps?.median, perSecond) +
-    (rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`)
-  );
+  const asked = rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`;
+  return `${figure(rps?.median, perSecond)}${asked}`;
 }
 
-/** Where an article had no errors there is nothing to stand beside. */
-function publishedColumns({
-  withHeaders,
-  withErrors,
-}: {
-  withHeaders: boolean;
-  withErrors: boolean;
-}): Column<Row>[] {
+function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Row>[] {
   const group = 'published';
   const column = (title: string, cell: (published: Published) => string): Column<Row> =>
     rightColumn(
@@ -217,74 +181,60 @@ function publishedColumns({
       ({ variant: { published } }) => (published === null ? '' : cell(published)),
       { group },
     );
+  const hasErrors = rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0);
   return [
     column('requests/s', ({ rps }) => figure(rps, perSecond)),
     leftColumn('ratio', ({ comparison }) => figure(comparison?.publishedRatio, times), { group }),
     ...(withHeaders
       ? [column('headers kB', ({ headerBytes }) => figure(headerBytes, kilobytes))]
       : []),
-    // Of a histogram it is known between which two latencies they lie.
     column('p50', (published) => publishedQuantile(published, 0.5)),
     column('p99', (published) => publishedQuantile(published, 0.99)),
-    ...(withErrors
+    ...(hasErrors
       ? [column('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion))]
       : []),
   ];
 }
 
-function measuredColumn(
-  title: string,
-  cell: (variant: VariantResult) => string,
-  more: { joined?: true } = {},
-): Column<Row> {
-  return rightColumn(title, ({ variant }) => cell(variant), { group: here, ...more });
-}
-
-/** Each row's comparison. The title says with what, or the cell where that is not the same for all. */
+/** Each row's comparison. The baseline stands in the title, or in the cells if the rows have several. */
 function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
   const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
   const steps = new Set(ladderOf(result).map(({ step }) => step));
   const isLadder = steps.size > 0;
-  const title = isLadder
-    ? 'against the row before'
-    : others.length === 0
-      ? `against ${first}`
-      : 'against its baseline';
+  const single = others.length === 0 ? `against ${first}` : 'against its baseline';
   return leftColumn(
-    title,
+    isLadder ? 'against the row before' : single,
     ({ variant, comparison }) => {
       if (!comparable(variant, comparison)) return '';
       const cell = verdictCell(comparison, result);
-      const isTold = isLadder ? steps.has(comparison) : others.length === 0;
-      return isTold ? cell : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
+      const inTitle = isLadder ? steps.has(comparison) : others.length === 0;
+      return inTitle ? cell : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
     },
     { group: here },
   );
 }
 
-/** Header bytes are what differs between protocols: they stand in the article's table where it compares these. */
+/** Whether the variants have different protocols; then their header bytes matter. */
 export function comparesProtocols({ variants }: Result): boolean {
   return new Set(variants.map(({ load }) => load.protocol)).size > 1;
 }
 
-/** Whether a round has, or the article had, several load phases. */
+/** Whether a round, or the article's run, had several load phases. */
 export function hasPhases({ variants }: Result): boolean {
   return variants.some(
     ({ phases, published }) => phases.length > 1 || published?.phases !== undefined,
   );
 }
 
-// What the articles' tools printed of a load, for every variant and load phase, published above measured.
+/** The figures of a load, published or measured, in the units of Published. */
+type Load = { name: string } & { [Name in keyof Published]?: Published[Name] | undefined };
 
-/** What an article printed of a load, or what was measured, in the same units. */
-type Run = { name: string } & { [Name in keyof Published]?: Published[Name] | undefined };
-
-/** One row per variant, phase and source; what was not published, or not measured, has none. */
-function runTable({ variants }: Result, title: string, columns: readonly Column<Run>[]): Table {
+/** A row per variant, phase and source ("published", "here"). */
+function loadTable({ variants }: Result, title: string, columns: readonly Column<Load>[]): Table {
   const width = Math.max(...variants.map(({ name }) => name.length));
   const several = variants.some((variant) => phasePairs(variant).length > 1);
-  const runs = variants.flatMap((variant) =>
-    phasePairs(variant).flatMap(({ phase, published, measured }): Run[] => {
+  const loads = variants.flatMap((variant) =>
+    phasePairs(variant).flatMap(({ phase, published, measured }): Load[] => {
       const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
       return [
         ...(published === undefined ? [] : [{ ...published, name: `${name}published` }]),
@@ -292,10 +242,10 @@ function runTable({ variants }: Result, title: string, columns: readonly Column<
       ];
     }),
   );
-  return tableOf(runs, [leftColumn(title, ({ name }) => name), ...columns]);
+  return tableOf(loads, [leftColumn(title, ({ name }) => name), ...columns]);
 }
 
-function measuredFigures(phase: PhaseResult): Omit<Run, 'name'> {
+function measuredFigures(phase: PhaseResult): Omit<Load, 'name'> {
   const { requests, seconds, rps, bytes } = phase;
   return {
     requests,
@@ -308,32 +258,25 @@ function measuredFigures(phase: PhaseResult): Omit<Run, 'name'> {
     headerSavingsPercent: phase.headerSavingsPercent ?? undefined,
     bodyBytes: bytes.body,
     ...byName(
-      ['latencyMs', 'connectMs', 'firstByteMs', 'perConnectionRps', 'perThreadRps'],
+      distributions.map(([, key]) => key),
       (name) => asPublished(phase[name]),
     ),
   };
 }
 
-/** A measured distribution as articles print one; of nothing it is all zeros, and none then. */
-function asPublished({
-  min,
-  mean,
-  sd,
-  max,
-  withinSd,
-}: Distribution): PublishedDistribution | undefined {
+/** A measured distribution as articles print one; undefined if nothing was measured. */
+function asPublished(measured: Distribution): PublishedDistribution | undefined {
+  const { min, mean, sd, max, withinSd } = measured;
   return max === 0 ? undefined : { min, mean, sd, max, withinSdPercent: withinSd * 100 };
 }
 
-/** How long a load took, requests/s, and beside them the share that succeeded. */
+/** Time, requests/s, success and bytes/s of each load. */
 export function finishTable(result: Result, title: string): Table {
-  return runTable(result, title, [
+  return loadTable(result, title, [
     rightColumn('time', ({ seconds }) => figure(seconds, (value) => scaledTime(value * 1000))),
     rightColumn('requests/s', ({ rps }) => figure(rps, hundredths)),
     rightColumn('success', ({ successRatio }) => figure(successRatio, success)),
-    rightColumn('bytes/s', ({ transferBytesPerSecond }) =>
-      figure(transferBytesPerSecond, scaledBytesPerSecond),
-    ),
+    rightColumn('bytes/s', (load) => figure(load.transferBytesPerSecond, scaledBytesPerSecond)),
   ]);
 }
 
@@ -345,26 +288,24 @@ const distributions = [
   ['requests/s of a thread', 'perThreadRps', hundredths],
 ] as const;
 
-/** Time, traffic and five distributions, a table each; those with nothing in them are left out. Nothing for a curve, which is of many loads. */
+/** Time, traffic and five distributions as wrk and h2load print them, a table each. Empty for a curve of many loads. */
 export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
   const tables = [
     ...(hasPhases(result) ? [] : [finishTable(result, 'load')]),
-    runTable(result, 'traffic', [
+    loadTable(result, 'traffic', [
       rightColumn('requests', ({ requests }) => figure(requests, whole)),
       rightColumn('total B', ({ receivedBytes }) => figure(receivedBytes, whole)),
       rightColumn('headers B', ({ headerBytes }) => figure(headerBytes, whole)),
-      rightColumn('savings', ({ headerSavingsPercent }) =>
-        figure(headerSavingsPercent, exactPercent),
-      ),
+      rightColumn('savings', (load) => figure(load.headerSavingsPercent, exactPercent)),
       rightColumn('data B', ({ bodyBytes }) => figure(bodyBytes, whole)),
     ]),
     ...distributions.map(([title, key, format]) =>
-      runTable(result, title, [
+      loadTable(result, title, [
         ...(['min', 'max', 'mean', 'sd'] as const).map((part) =>
-          rightColumn(part, (run: Run) => figure(run[key]?.[part], format)),
+          rightColumn(part, (load: Load) => figure(load[key]?.[part], format)),
         ),
-        rightColumn('±sd', (run) => figure(run[key]?.withinSdPercent, exactPercent)),
+        rightColumn('±sd', (load) => figure(load[key]?.withinSdPercent, exactPercent)),
       ]),
     ),
   ].filter(({ rows }) => rows.length > 0);

@@ -1,16 +1,15 @@
-// A table as text, before it is known where it is shown: the terminal and Markdown write the same cells.
-import { whole } from '../format.ts';
+// Tables as data, and as lines of text. The terminal, Markdown and HTML show the same cells.
 import type { Verdict } from '../result/result.ts';
 
-/** Text; where a part of it is a verdict or stands for one, a terminal colours that. */
+/** Text; `part` of it has the colour of a verdict. */
 export type Cell = string | { text: string; part: string; verdict: Verdict };
 
 export interface Heading {
-  /** Stands above the titles of neighbouring columns, e.g. "published". */
+  /** A title above neighbouring columns, e.g. "published"; '' without one. */
   group: string;
   title: string;
   align: 'left' | 'right';
-  /** Says little without the column before it, and is not parted from that where a table goes on below. */
+  /** Stays beside the column before it if a table goes on below. */
   joined?: true;
 }
 
@@ -18,7 +17,20 @@ export interface Column<Row> extends Heading {
   cell(row: Row): Cell;
 }
 
-/** A column of texts, without a group unless told. */
+/** The first column names the rows. */
+export interface Table {
+  columns: Heading[];
+  rows: Cell[][];
+}
+
+/** Tables with a line above and lines below. */
+export interface Part {
+  title: string;
+  tables: readonly Table[];
+  below: readonly string[];
+}
+
+/** A column of texts. */
 export function leftColumn<Row>(
   title: string,
   cell: (row: Row) => Cell,
@@ -27,7 +39,7 @@ export function leftColumn<Row>(
   return { group: '', title, align: 'left', cell, ...more };
 }
 
-/** The same, of figures. */
+/** A column of figures. */
 export function rightColumn<Row>(
   title: string,
   cell: (row: Row) => Cell,
@@ -36,7 +48,33 @@ export function rightColumn<Row>(
   return { ...leftColumn(title, cell, more), align: 'right' };
 }
 
-/** Neighbouring columns together, as far as each of them belongs to the one before it. */
+/** A table without its empty columns and rows. */
+export function tableOf<Row>(
+  rows: readonly Row[],
+  [name, ...others]: readonly [Column<Row>, ...Column<Row>[]],
+): Table {
+  const hasText = (column: Column<Row>, row: Row): boolean => textOf(column.cell(row)) !== '';
+  const filled = rows.filter((row) => others.some((column) => hasText(column, row)));
+  const shown = [name, ...others.filter((column) => filled.some((row) => hasText(column, row)))];
+  return {
+    columns: shown.map(({ cell: _, ...heading }) => heading),
+    rows: filled.map((row) => shown.map((column) => column.cell(row))),
+  };
+}
+
+export function textOf(cell: Cell): string {
+  return typeof cell === 'string' ? cell : cell.text;
+}
+
+/** A figure as text; '' if there is none. */
+export function figure(
+  value: number | null | undefined,
+  format: (value: number) => string,
+): string {
+  return value === null || value === undefined ? '' : format(value);
+}
+
+/** Groups neighbouring columns that belong together. */
 export function neighbours<C extends Heading>(
   columns: readonly C[],
   belongs: (column: C, before: C) => boolean,
@@ -50,55 +88,8 @@ export function neighbours<C extends Heading>(
   return groups;
 }
 
-/** The first column names the rows; a table that is too wide goes on below with it. */
-export interface Table {
-  columns: Heading[];
-  rows: Cell[][];
-}
-
-/** Columns and rows with nothing in them, but for the name of the row, are left out. */
-export function tableOf<Row>(
-  rows: readonly Row[],
-  [name, ...others]: readonly [Column<Row>, ...Column<Row>[]],
-): Table {
-  const told = rows.filter((row) => others.some((column) => textOf(column.cell(row)) !== ''));
-  const shown = [
-    name,
-    ...others.filter((column) => told.some((row) => textOf(column.cell(row)) !== '')),
-  ];
-  return {
-    columns: shown.map(({ cell: _, ...heading }) => heading),
-    rows: told.map((row) => shown.map((column) => column.cell(row))),
-  };
-}
-
-export function textOf(cell: Cell): string {
-  return typeof cell === 'string' ? cell : cell.text;
-}
-
-/** The cell of a figure that may not be there. */
-export function figure(
-  value: number | null | undefined,
-  format: (value: number) => string,
-): string {
-  return value === null || value === undefined ? '' : format(value);
-}
-
-/** The cell of a count that as a rule is none. */
-export function countCell(count = 0): string {
-  return count === 0 ? '' : whole(count);
-}
-
-/** Tables with a line above and lines below them; the title is '' where they speak for themselves. */
-export interface Part {
-  title: string;
-  tables: readonly Table[];
-  below: readonly string[];
-}
-
 /**
- * Breaks lines that are too long at their spaces and indents what follows. A longer word (a path) stays whole.
- * @param indent of what follows, in spaces
+ * Breaks lines at spaces; longer words (paths) stay whole. The default indent of continued lines is 2 spaces.
  */
 export function wrapLines(
   lines: readonly string[],
@@ -118,7 +109,7 @@ export function wrapLines(
   });
 }
 
-/** Foreground colours of ECMA-48: green, red, cyan, yellow; 39 is the default one. */
+/** SGR colours: green, red, cyan, yellow. */
 const verdictColours: Readonly<Record<Verdict, number>> = {
   faster: 32,
   slower: 31,
@@ -126,53 +117,50 @@ const verdictColours: Readonly<Record<Verdict, number>> = {
   inconclusive: 33,
   none: 33,
 };
-
 const gap = '  ';
-
 const narrowest = 80;
 
 export interface TerminalOptions {
-  /** Characters per line; Infinity in a pipe. For tables, narrower than 80 counts as 80. */
+  /** Characters per line; Infinity in a pipe. Tables take at least 80. */
   width: number;
   colour: boolean;
 }
 
+interface Measured extends Heading {
+  index: number;
+  width: number;
+}
+
 /**
- * A table as lines. Columns that do not fit the width go into a second (third …) table below, which repeats the first
- * column: no figure is left out. Joined columns go together. Words that do not fit beside the first column take several lines.
+ * A table as lines. Columns that do not fit go into further tables below, which repeat the first column; joined columns stay together.
+ * A text that does not fit beside the first column is wrapped.
  */
-export function terminalTable(table: Table, { width, colour }: TerminalOptions): string[] {
-  const [name, ...columns] = table.columns.map((heading, index): Measured => ({
+export function terminalTable(
+  { columns, rows }: Table,
+  { width, colour }: TerminalOptions,
+): string[] {
+  const [name, ...others] = columns.map((heading, index): Measured => ({
     ...heading,
     index,
-    width: Math.max(
-      heading.title.length,
-      ...table.rows.map((row) => textOf(row[index] ?? '').length),
-    ),
+    width: Math.max(heading.title.length, ...rows.map((row) => textOf(row[index] ?? '').length)),
   }));
   if (name === undefined) return [];
   const available = Math.max(narrowest, width);
-  const beside = available - lineWidth([name]) - gap.length;
-  const others = columns.map((column) =>
-    column.align === 'left'
-      ? { ...column, width: Math.min(column.width, Math.max(column.title.length, beside)) }
-      : column,
-  );
+  const beside = available - name.width - gap.length;
+  const fitted = others.map((column) => {
+    const most = column.align === 'left' ? Math.max(column.title.length, beside) : Infinity;
+    return { ...column, width: Math.min(column.width, most) };
+  });
   const tables: Measured[][] = [[]];
-  for (const block of neighbours(others, ({ joined }) => joined === true)) {
+  for (const block of neighbours(fitted, ({ joined }) => joined === true)) {
     const last = tables.at(-1) as Measured[];
     if (last.length === 0 || lineWidth([name, ...last, ...block]) <= available) last.push(...block);
     else tables.push(block);
   }
   return tables.flatMap((shown, index) => [
     ...(index === 0 ? [] : ['']),
-    ...tableLines([name, ...shown], table.rows, colour),
+    ...tableLines([name, ...shown], rows, colour),
   ]);
-}
-
-interface Measured extends Heading {
-  index: number;
-  width: number;
 }
 
 function lineWidth(columns: readonly Measured[]): number {
@@ -184,36 +172,32 @@ function tableLines(
   rows: readonly Cell[][],
   colour: boolean,
 ): string[] {
+  const titles = columns.map((column) => pad(column.title, column));
   return [
     ...(columns.every(({ group }) => group === '') ? [] : [groupLine(columns)]),
-    join(columns.map((column) => pad(column.title, column))),
+    titles.join(gap).trimEnd(),
     ...rows.flatMap((row) => rowLines(columns, row, colour)),
   ];
 }
 
 function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: boolean): string[] {
-  const cells = columns.map((column) => row[column.index] ?? '');
-  const texts = columns.map(({ width }, index) => {
-    const text = textOf(cells[index] as Cell);
-    return text.length > width ? wrapLines([text], width) : [text];
+  const cells = columns.map((column) => {
+    const cell = row[column.index] ?? '';
+    return { column, cell, lines: wrapLines([textOf(cell)], column.width) };
   });
-  return Array.from({ length: Math.max(...texts.map((lines) => lines.length)) }, (_, line) =>
-    join(
-      columns.map((column, index) => {
-        const text = pad(texts[index]?.[line] ?? '', column);
-        const cell = cells[index] as Cell;
-        return !colour || typeof cell === 'string'
-          ? text
-          : text.replace(
-              cell.part,
-              `\u001b[${verdictColours[cell.verdict]}m${cell.part}\u001b[39m`,
-            );
-      }),
-    ),
-  );
+  const height = Math.max(...cells.map(({ lines }) => lines.length));
+  return Array.from({ length: height }, (_, line) => {
+    const texts = cells.map(({ column, cell, lines }) => {
+      const text = pad(lines[line] ?? '', column);
+      if (!colour || typeof cell === 'string') return text;
+      const { part, verdict } = cell;
+      return text.replace(part, `\u001b[${verdictColours[verdict]}m${part}\u001b[39m`);
+    });
+    return texts.join(gap).trimEnd();
+  });
 }
 
-/** A group's name stands over the first of its columns. It may be longer than that, and reaches over the others then. */
+/** The groups' names over their first columns; a longer name reaches over the others. */
 function groupLine(columns: readonly Measured[]): string {
   let [line, at] = ['', 0];
   for (const group of neighbours(columns, (column, before) => column.group === before.group)) {
@@ -223,10 +207,6 @@ function groupLine(columns: readonly Measured[]): string {
     at += lineWidth(group) + gap.length;
   }
   return line;
-}
-
-function join(cells: readonly string[]): string {
-  return cells.join(gap).trimEnd();
 }
 
 function pad(text: string, column: Measured): string {

@@ -1,46 +1,34 @@
-// The report for a terminal.
-import { terminalTable } from './table.ts';
+// A run on a terminal: its report, and its progress.
+import type { Result } from '../result/result.ts';
 import { loadPart, tableParts } from './run-tables.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
-import { type Part, type TerminalOptions, wrapLines } from './table.ts';
-import type { Result } from '../result/result.ts';
+import { terminalTable, wrapLines, type Part, type TerminalOptions } from './table.ts';
 
 export interface TerminalReportOptions extends TerminalOptions {
-  /** With each load in detail, and all footnotes. */
+  /** Adds each load in detail, and all footnotes. */
   verbose?: boolean;
 }
 
-/**
- * What was found, in as few lines as it takes: the tables, the verdicts right below them, warnings, and how far that goes. The rest is in
- * report.html, and here where it is asked for.
- * @param ends the last lines
- */
+/** The tables, the verdicts, warnings and circumstances, and the last lines `ends`. */
 export function terminalReport(
   result: Result,
   ends: readonly string[],
   options: TerminalReportOptions,
 ): string[] {
-  // Of an article they are for who reads it; of a comparison of one's own they say what else differs.
-  const footnotes =
-    options.verbose === true
-      ? footnoteLines(result)
-      : result.variants.some(({ published }) => published !== null)
-        ? []
-        : result.footnotes;
+  // An article's footnotes are for its readers; in a comparison of one's own they say what else differs.
+  const isArticle = result.variants.some(({ published }) => published !== null);
+  const short = isArticle ? [] : result.footnotes;
+  const parts = [...(options.verbose === true ? loadPart(result) : []), ...tableParts(result)];
+  const lines = [
+    ...verdictLines(result),
+    ...warningLines(result),
+    ...(options.verbose === true ? footnoteLines(result) : short),
+    ...circumstanceLines(result),
+    ...ends,
+  ];
   return [
-    ...(options.verbose === true ? loadPart(result) : [])
-      .concat(tableParts(result))
-      .flatMap((part) => [...partLines(part, options), '']),
-    ...wrapLines(
-      [
-        ...verdictLines(result),
-        ...warningLines(result),
-        ...footnotes,
-        ...circumstanceLines(result),
-        ...ends,
-      ],
-      options.width,
-    ),
+    ...parts.flatMap((part) => [...partLines(part, options), '']),
+    ...wrapLines(lines, options.width),
   ];
 }
 
@@ -56,12 +44,10 @@ function partLines({ title, tables, below }: Part, options: TerminalOptions): st
   ];
 }
 
-// Live progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe.
-
 export interface Running {
-  /** e.g. "round 2 of 10". */
+  /** "round 2 of 10". */
   what: string;
-  /** What is seen so far: requests/s now, or ratios. What does not fit into the line is cut. */
+  /** requests/s now, or ratios; cut to the width. */
   seen: string;
   /** Until the run ends, or verdicts may end it. */
   secondsLeft: number;
@@ -71,7 +57,7 @@ export type RunProgress = ReturnType<typeof createRunProgress>;
 
 const clearLine = '\r\u001b[2K';
 
-/** Progress for a stream: `columns` is its width when it is a terminal, undefined otherwise. */
+/** Progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. */
 export function createRunProgress(stream: {
   write(text: string): unknown;
   columns?: number | undefined;
@@ -80,20 +66,20 @@ export function createRunProgress(stream: {
   const terminal = stream.isTTY === true;
   let shown = false;
 
-  /** Takes the rewritten line away, before other output. */
+  /** Clears the rewritten line, before other output. */
   function clear(): void {
     if (shown) stream.write(clearLine);
     shown = false;
   }
 
-  /** A line that stays on either. */
+  /** Prints a line that stays. */
   function say(line: string): void {
     clear();
     stream.write(`${line}\n`);
   }
 
   return {
-    /** Shows what goes on now; nothing in a pipe. */
+    /** Rewrites the line on a terminal. */
     running({ what, seen, secondsLeft }: Running): void {
       if (!terminal) return;
       const seconds = Math.max(0, Math.round(secondsLeft));
@@ -101,7 +87,7 @@ export function createRunProgress(stream: {
       stream.write(clearLine + line.slice(0, (stream.columns || 80) - 1));
       shown = true;
     },
-    /** Something is done; a line of its own in a pipe. */
+    /** Prints a line in a pipe. */
     finished(line: string): void {
       if (!terminal) say(line);
     },

@@ -137,7 +137,7 @@ test('a footnote says that an address has cores of its own', async () => {
       colour: false,
       verbose: true,
     }).join('\n');
-    const page = await htmlReport(found, { configs: [] });
+    const page = await htmlReport(found, []);
     for (const line of lines)
       expect([markdown.includes(line), terminal.includes(line), page.includes(line)]).toEqual([
         true,

@@ -389,7 +389,7 @@ test('a result that lacks anything is refused, or its page is made without it', 
         continue;
       }
       await expect(
-        htmlReport(checked, { configs: [] }),
+        htmlReport(checked, []),
         `${place.join('.')} = ${String(change)}`,
       ).resolves.toContain('</html>');
     }
@@ -437,7 +437,7 @@ test('a result of a newer bakeoff, and one of an older: what is not known is lef
     requests: 604_300,
   });
   expect(read).not.toHaveProperty('settling');
-  await expect(htmlReport(checked, { configs: [] })).resolves.toContain('</html>');
+  await expect(htmlReport(checked, [])).resolves.toContain('</html>');
 });
 
 test('a result has its histograms in a line each, and is read as it was', () => {

@@ -624,7 +624,9 @@ describe('a curve', () => {
     const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
     expect(foundLines({ search: { within, found, steps: below } })).toEqual([
       'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',
-      'a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5.00 ms, too: pauses, of the machine or of the server, are as long as that. A wider limit tells more.',
+      expect.stringMatching(
+        /^a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5\.00 ms/,
+      ),
     ]);
     expect(
       foundLines({

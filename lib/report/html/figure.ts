@@ -1,8 +1,6 @@
-// The plots of a page as data: what the page's script draws, and what stands beside it for those who do not see it.
-import type { CurvePoint } from '../../analysis/curve.ts';
-import type { Table } from '../table.ts';
+// The plots of a page as data, for its script. No imports: the script is compiled for browsers alone.
 
-/** One bar; bars of a group stand together. `label` is its figure as text. */
+/** One bar; the bars of a group stand together. `label` is the figure as text. */
 export interface Bar {
   group: string;
   published: boolean;
@@ -10,7 +8,7 @@ export interface Bar {
   label: string;
 }
 
-/** Bars from 0, published beside measured; panels share their scale. `reference` is a line across, e.g. at the ratio 1. */
+/** Bars from 0, published beside measured; panels share a scale. `reference` is a line across, e.g. at the ratio 1. */
 export interface Bars {
   kind: 'bars';
   axis: string;
@@ -26,14 +24,14 @@ export interface Percentile {
   ms: number;
 }
 
-/** Latency over percentiles; a line for each variant, and for each of its rounds. `round` null: of all of them. */
+/** Latency over percentiles; a line for each variant (`round` null), and for each of its rounds. */
 export interface Percentiles {
   kind: 'percentiles';
   names: string[];
   lines: { name: string; round: number | null; points: Percentile[] }[];
 }
 
-/** What each side came to in each round. */
+/** Each variant in each round. */
 export interface Rounds {
   kind: 'rounds';
   axis: string;
@@ -41,7 +39,7 @@ export interface Rounds {
   points: { name: string; round: number; value: number }[];
 }
 
-/** requests/s by concurrent streams per connection, as ratios to those over HTTP/1.1. */
+/** Ratios of requests/s to HTTP/1.1, by concurrent streams per connection. */
 export interface Streams {
   kind: 'streams';
   line: string;
@@ -54,23 +52,21 @@ export interface Streams {
   }[];
 }
 
-/** Latency by rate: what was measured, and lines through it. `kept` of a search's steps: whether that was within the limit; `limit` null: of a sweep. */
+interface RatePoint {
+  name: string;
+  rate: number;
+  p50: number;
+  p99: number;
+  kept?: boolean;
+}
+
+/** Latencies in ms by rate: points measured, and lines through them. `kept`: the step of a search was within the limit. */
 export interface CurveData {
   kind: 'curve';
   names: string[];
   limit: { ms: number; text: string } | null;
-  points: (CurvePoint & { name: string })[];
-  lines: (CurvePoint & { name: string })[];
+  points: RatePoint[];
+  lines: RatePoint[];
 }
 
 export type PlotData = Bars | Percentiles | Rounds | Streams | CurveData;
-
-/** A plot with its words. */
-export interface Figure {
-  title: string;
-  /** What is to be seen in it and how to read it, a sentence or two. */
-  text: string;
-  data: PlotData;
-  /** The same figures. */
-  tables: readonly Table[];
-}

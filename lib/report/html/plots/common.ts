@@ -1,7 +1,15 @@
-// What all plots have in common.
-import { dot, plot, type Plot, type PlotOptions } from '@observablehq/plot';
+// What all plots share: sizes, axes, the look of series, the key.
+import {
+  axisX,
+  axisY,
+  dot,
+  plot,
+  type AxisXOptions,
+  type AxisYOptions,
+  type Plot,
+  type PlotOptions,
+} from '@observablehq/plot';
 
-/** Series are told apart by their symbols, too. */
 const symbols = [
   'circle',
   'square',
@@ -13,14 +21,19 @@ const symbols = [
   'times',
 ] as const;
 
-/** The style sheet has as many colours. */
+/** The number of colours in the style sheet. */
 const colours = 8;
 
 interface Named {
   name: string;
 }
 
-/** How the marks of each series look, by its name, and a key to them. */
+interface Entry extends Named {
+  fill: string;
+  symbol: (typeof symbols)[number];
+}
+
+/** The key of some series, and the colour and symbol of each by its name. After the last colour the symbols change. */
 export function seriesOf(names: readonly string[]): {
   key: HTMLElement;
   colour: (one: Named) => string;
@@ -28,7 +41,6 @@ export function seriesOf(names: readonly string[]): {
 } {
   const at = ({ name }: Named): number => names.indexOf(name);
   const colour = (one: Named): string => `var(--series-${at(one) % colours})`;
-  // After the last colour the symbols are others for each of them.
   const symbol = (one: Named): Entry['symbol'] =>
     symbols[(at(one) + Math.floor(at(one) / colours) * 3) % symbols.length] ?? 'circle';
   return {
@@ -38,7 +50,7 @@ export function seriesOf(names: readonly string[]): {
   };
 }
 
-/** How wide a text is, bold or not, in pixels of the plots' font; a little more than most fonts take. */
+/** The width of a text in pixels, for bold type too: a little more than most fonts need. */
 export function textWidth(text: string): number {
   return text.length * 7.6;
 }
@@ -50,35 +62,45 @@ export function drawn(options: PlotOptions): (SVGSVGElement | HTMLElement) & Plo
   });
 }
 
-interface Margins {
-  left: number;
-  right: number;
-  top: number;
-  bottom: number;
-}
-
-/** How large a plot is: as wide as its place, its height that part of the width, between the least and the most. All in pixels. */
-export function frame(
+/** Size and margins in pixels: the height is a `part` of the width, within bounds. */
+export function sizeOf(
   width: number,
   { least, most, part }: { least: number; most: number; part: number },
-  { left, right, top, bottom }: Margins,
+  { left, right }: { left: number; right: number },
 ): PlotOptions {
   return {
     width,
     height: Math.round(Math.min(most, Math.max(least, width * part))),
     marginLeft: left,
     marginRight: right,
-    marginTop: top,
-    marginBottom: bottom,
+    marginTop: 24,
+    marginBottom: 42,
   };
 }
 
-interface Entry extends Named {
-  fill: string;
-  symbol: (typeof symbols)[number];
+/** The horizontal axis, at `ticks` if given. */
+export function bottomAxis(label: string, options: AxisXOptions, ticks?: readonly number[]) {
+  const all: AxisXOptions = {
+    label,
+    labelAnchor: 'left',
+    labelArrow: 'none',
+    labelOffset: 38,
+    ...options,
+  };
+  return ticks === undefined ? axisX(all) : axisX(ticks, all);
 }
 
-/** What the marks mean. */
+export function leftAxis(label: string, options: AxisYOptions) {
+  return axisY({ label, labelArrow: 'none', ...options });
+}
+
+/** Text that stays readable over lines. */
+export const outlined = {
+  fill: 'currentColor',
+  stroke: 'var(--ground)',
+  strokeWidth: 4,
+} as const;
+
 export function keyOf(entries: readonly Entry[]): HTMLElement {
   const key = document.createElement('div');
   key.className = 'key';
