@@ -123,7 +123,7 @@ function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
 }
 
 /** Returns the engine's options for a load of the page at the target's `url`. */
-export function loadOptions(
+function loadOptions(
   load: Load,
   { url, netns }: Pick<Target, 'url' | 'netns'>,
   page: Pick<Page, 'host'>,
@@ -177,7 +177,7 @@ const goUnits = [
 ] as const;
 
 /** Seconds in the notation of Go's time.ParseDuration: a whole number of the largest possible unit. */
-export function goDuration(seconds: number): string {
+function goDuration(seconds: number): string {
   const nanoseconds = Math.round(seconds * 1e9);
   const [unit, size] = goUnits.find(
     ([, size]) => nanoseconds % size === 0,

@@ -1,0 +1,177 @@
+// What k6 writes while it runs, and the folder that it writes to.
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { requireSpace, writeWhole } from '../../lib/files.ts';
+import { phaseLinePrefix } from '../../lib/k6/load-plan.ts';
+import {
+  compileScript,
+  followPhases,
+  followRate,
+  readPhases,
+  startK6,
+} from '../../lib/runner/k6.ts';
+import {
+  checkResultsFolder,
+  createRunFolder,
+  folderError,
+} from '../../lib/runner/results-folder.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = newFolder();
+});
+
+test.each([
+  [
+    'the error of a phase, which does not fail it',
+    'GoError: loadgen.run: no such cipher\\n\\tat runPhases\\n\\n  TOTAL\\n    data_sent: 0 B',
+    0,
+    'loadgen.run: no such cipher',
+  ],
+  ['its last line', 'starting\\nno space left\\n', 107, 'no space left'],
+  ['nothing', '', 3, 'it said nothing'],
+  [
+    'a panic',
+    'starting\\npanic: no luck\\n\\ngoroutine 1 [running]:\\nmain.main()\\n\\t/main.go:3 +0x1d\\nexit status 2\\n',
+    2,
+    'panic: no luck',
+  ],
+  [
+    'its signal',
+    'SIGSEGV: segmentation violation\\nPC=0x46f3c1 m=0\\n\\nrax    0x0\\ngs     0x0\\n',
+    2,
+    'SIGSEGV: segmentation violation',
+  ],
+  [
+    'a lack of memory',
+    'fatal error: runtime: cannot allocate memory\\n\\nruntime stack:\\nruntime.throw(...)\\n\\truntime/proc.go:302 +0xad\\n',
+    2,
+    'fatal error: runtime: cannot allocate memory',
+  ],
+])('a k6 without phases fails with its reason: %s', async (_, said, code, reason) => {
+  const binary = join(folder, 'k6');
+  writeFileSync(binary, `#!/bin/sh\nprintf '${said}' >&2\nexit ${code}\n`, { mode: 0o755 });
+  const sides = [{ protocol: 'h2' as const, connections: 1 }];
+  const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides }] };
+  const script = 'script.js';
+  const k6 = await startK6({ binary, script, folder, cpus: [0], loadPlan, output: null });
+  await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
+});
+
+test('the rate in a record is followed while it grows, half lines included', () => {
+  const point = (metric: string, value: number): string =>
+    `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
+  const second = (seconds: number, ...responses: number[]): string =>
+    point('loadgen_seconds', seconds) +
+    point('loadgen_requests', 99_999) +
+    responses.map((count) => point('loadgen_responses', count)).join('') +
+    point('loadgen_bytes', 7);
+  const last = point('loadgen_connections', 10);
+  const file = join(folder, 'record.ndjson');
+  const rate = followRate(file);
+  expect(rate()).toBeNull();
+  writeFileSync(file, '{"metric":"loadgen_seconds","type":"Metric","data":{}}\n');
+  expect(rate()).toBeNull();
+  appendFileSync(file, second(1, 1) + last + second(0.5, 617, 3) + last.slice(0, 40));
+  expect(rate()).toBe(1);
+  appendFileSync(file, last.slice(40) + point('loadgen_latency_ms', 9).repeat(5000));
+  expect(rate()).toBe(1240);
+  appendFileSync(file, second(1e-9, 1) + last);
+  expect(rate()).toBe(1240);
+  appendFileSync(file, second(1) + last);
+  expect(rate()).toBe(0);
+});
+
+describe("the phases in the script's output", () => {
+  const phases = [
+    { results: [{ requests: 5 }] },
+    { results: [{ requests: 7 }], step: { rates: [100], tried: [true] } },
+  ];
+  const [first, second] = phases.map((one) => `${phaseLinePrefix}${JSON.stringify(one)}\n`) as [
+    string,
+    string,
+  ];
+
+  test('are read among other lines', () => {
+    const file = join(folder, 'phases.log');
+    expect(readPhases(file)).toEqual({ phases: [], over: false });
+    writeFileSync(file, `hello\nbakeoff-phase-begins\n${first}${second}`);
+    expect(readPhases(file)).toEqual({ phases, over: false });
+    appendFileSync(file, 'bakeoff-load-over\n');
+    expect(readPhases(file)).toEqual({ phases, over: true });
+  });
+
+  test('are followed, each once; a line that a full disk has cut is skipped', () => {
+    const file = join(folder, 'phases.log');
+    const follow = followPhases(file);
+    expect(follow()).toEqual([]);
+    writeFileSync(file, first.slice(0, 30));
+    expect(follow()).toEqual([]);
+    appendFileSync(file, first.slice(30));
+    expect(follow()).toEqual([phases[0]]);
+    appendFileSync(file, `${first.slice(0, 30)}\n${second}`);
+    expect(follow()).toEqual([phases[1]]);
+  });
+});
+
+describe('the results folder', () => {
+  test('is made, and left without a trace of the check', async () => {
+    const out = join(folder, 'a', 'b');
+    await checkResultsFolder(out, 1);
+    expect(readdirSync(out)).toEqual([]);
+  });
+
+  test('is refused if it cannot be made or has too little space', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    await expect(checkResultsFolder(join(folder, 'file'), 1)).rejects.toThrow(
+      /^cannot write results to .*\/file: there is a file of that name/,
+    );
+    await expect(checkResultsFolder(join(folder, 'file', 'deeper'), 1)).rejects.toThrow(
+      'there is a file of that name in its path',
+    );
+    await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow(
+      'too little space, this run needs 1000000000000 MB',
+    );
+    await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
+  });
+
+  test('has another name for a second run in the same second', async () => {
+    for (const run of ['run', 'run-2']) {
+      expect(await createRunFolder(folder, 'run')).toEqual({ run, folder: join(folder, run) });
+      expect(existsSync(join(folder, run))).toBe(true);
+    }
+  });
+
+  test('keeps the file that is there if a new one cannot be written', async () => {
+    const file = join(folder, 'result.json');
+    await writeWhole(file, 'one');
+    mkdirSync(`${file}.unfinished`);
+    await expect(writeWhole(file, 'two')).rejects.toThrow('EISDIR');
+    expect(readFileSync(file, 'utf8')).toBe('one');
+  });
+
+  test('gets the compiled script, or the error of the file system', async () => {
+    const file = join(folder, 'script.js');
+    await compileScript(file);
+    expect(readFileSync(file, 'utf8')).toContain('from "k6/x/loadgen"');
+    await expect(compileScript(folder)).rejects.toMatchObject({ code: 'EISDIR', path: folder });
+  });
+
+  test('explains errors of its own files only', () => {
+    const error = (code: string, path?: string) => Object.assign(new Error(code), { code, path });
+    const messageOf = (one: unknown): string => (folderError('/results', one) as Error).message;
+    expect(messageOf(error('ENOSPC'))).toContain('its file system is full');
+    expect(messageOf(error('EACCES', '/results/run'))).toContain('you may not write there');
+    const other = error('EACCES', '/usr/bin/k6');
+    expect(folderError('/results', other)).toBe(other);
+  });
+});

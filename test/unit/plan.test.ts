@@ -1,0 +1,497 @@
+// What a run is going to do: rounds, groups, the load plan of k6, and how long it takes.
+import { beforeAll, describe, expect, test } from 'vitest';
+import { UserError } from '../../lib/errors.ts';
+import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
+import type { Cores } from '../../lib/machine/cores.ts';
+import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
+import { makePlan, runName, serversOf, type PlanOptions } from '../../lib/runner/make-plan.ts';
+import {
+  estimatedSeconds,
+  expectedRounds,
+  expectedSeconds,
+  orderOfRound,
+  roundsToLook,
+  type Group,
+  type GroupLimits,
+  type PlanDraft,
+  type PlannedVariant,
+} from '../../lib/runner/plan.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { address, command, defineScenario } from '../../lib/scenario/index.ts';
+import type { ConfiguredServer, LoadProfile, Scenario, Variant } from '../../lib/scenario/model.ts';
+
+const cores = { serverCpus: [1], generatorCpus: [0] };
+let cached: Scenario;
+let atRate: Scenario;
+beforeAll(async () => {
+  cached = await findScenario('nginx-open-file-cache');
+  atRate = await findScenario('h2o-vs-nginx-h2-rate');
+});
+
+interface Given {
+  scenario?: Scenario;
+  variants?: readonly Variant[];
+  cores?: Cores;
+  limits?: GroupLimits;
+}
+
+/** The plan of the first two variants of nginx-open-file-cache, unless others are given. */
+function planOf(options: Partial<PlanOptions> = {}, given: Given = {}): PlanDraft {
+  const { scenario = cached } = given;
+  return makePlan(
+    scenario,
+    given.variants ?? scenario.variants.slice(0, 2),
+    given.cores ?? cores,
+    { quick: false, exact: false, ...options },
+    given.limits,
+  );
+}
+
+function loadPlanOf(
+  plan: PlanDraft,
+  targets: readonly Target[],
+  group = plan.groups[0] as Group,
+  from: Parameters<typeof loadPlanFor>[4] = [],
+): LoadPlan {
+  return loadPlanFor({ ...plan, run: 'run' }, group, 3, targets, from);
+}
+
+const refusal = (message: string): UserError => new UserError(message, 2);
+
+describe('the order of a round', () => {
+  test('alternates two variants', () => {
+    const orders = [1, 2, 3, 4].map((round) => orderOfRound(['a', 'b'], round, 'run').join(''));
+    expect(orders).toEqual(['ab', 'ba', 'ab', 'ba']);
+  });
+
+  test('permutes more, the same way for the same seed', () => {
+    const variants = ['a', 'b', 'c'];
+    const orders = (seed: string): string[] =>
+      Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, seed).join(''));
+    expect(orders('run')).toEqual(orders('run'));
+    expect(orders('run')).not.toEqual(orders('other'));
+    // 100 each on average; 60 is more than 4 standard deviations away.
+    for (const order of ['abc', 'acb', 'bac', 'bca', 'cab', 'cba'])
+      expect(orders('run').filter((one) => one === order).length).toBeGreaterThan(60);
+    expect(variants).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a plan', () => {
+  test("has a readable name and the article's load", () => {
+    const plan = planOf();
+    expect(runName(cached.name, new Date('2026-11-20T08:15:30.123Z'))).toBe(
+      '2026-11-20T08-15-30-nginx-open-file-cache',
+    );
+    expect(plan.variants.map(({ load }) => load)).toMatchObject(
+      Array(2).fill({ connections: 100, threads: 1, durationSeconds: 1, keepAlive: true }),
+    );
+    expect(plan.groups).toEqual([{ sides: plan.variants }]);
+    // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
+    expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
+    expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
+  });
+
+  test("gives k6 the engine's options, tags and a longest duration", () => {
+    const plan = planOf({ durationSeconds: 1.5 });
+    const targets = [8080, 8081].map((port) => ({
+      url: `http://127.0.0.1:${port}/`,
+      processes: [port, port + 1],
+    }));
+    const side = (index: number, variant: string): SideOptions => ({
+      url: targets[index]?.url as string,
+      cpuOf: targets[index]?.processes as number[],
+      protocol: 'http/1.1',
+      connections: 100,
+      threads: 1,
+      keepAlive: true,
+      duration: '1500ms',
+      warmup: '410ms',
+      timeout: '5s',
+      spin: true,
+      tags: { phase: '1', variant, server: 'nginx', protocol: 'http/1.1' },
+    });
+    expect(loadPlanOf(plan, targets)).toEqual({
+      scenario: 'nginx-open-file-cache',
+      tags: { run: 'run', round: '3' },
+      // Ten times the warm-up, five times the window and the time-out of each side; and 10 s.
+      maxDurationSeconds: 44,
+      phases: [{ sides: [side(0, 'workers'), side(1, 'open-file-cache')], seed: 3 }],
+    });
+    const group = { ...(plan.groups[0] as Group), sliceSeconds: 0.02 };
+    expect(loadPlanOf(plan, targets, group).phases).toMatchObject([{ slice: '20ms' }]);
+  });
+
+  test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
+    ['cores of its own', {}, {}, true],
+    ['the cores of the server', { generatorCpus: [1] }, {}, false],
+    ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false],
+    ['fewer cores than threads', {}, {}, false],
+  ])('lets the generator spin on cores of its own: on %s', (title, other, target, spins) => {
+    const plan = planOf({ exact: title.startsWith('fewer') }, { cores: { ...cores, ...other } });
+    const targets = [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, ...target }));
+    const [phase] = loadPlanOf(plan, targets).phases;
+    expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([spins, spins]);
+  });
+
+  test.each([
+    [{}, {}, 10],
+    [{}, { quick: true }, 4],
+    [{ rounds: 1 }, {}, 1],
+    [{ rounds: 1 }, { quick: true }, 1],
+    [{ rounds: 8 }, { quick: true }, 4],
+    [{ rounds: 1 }, { quick: true, rounds: 3 }, 3],
+  ])(
+    'has the rounds that are asked for, else of the scenario, else 10: %j %j',
+    (own, options, rounds) => {
+      expect(planOf(options, { scenario: { ...cached, ...own } }).rounds).toBe(rounds);
+    },
+  );
+
+  test.each<[Partial<PlanOptions>, number[]]>([
+    [{}, [10]],
+    [{ rounds: 3 }, [3]],
+    [{ precision: 0.01 }, [5, 10, 20, 40, 80]],
+  ])(
+    'looks at the verdicts at the end, or with --precision several times: %j',
+    (options, looks) => {
+      const plan = planOf(options);
+      expect(plan).toMatchObject({ looks, rounds: looks.at(-1), sameWithin: 0.01 });
+      expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
+    },
+  );
+
+  // 20 s a round.
+  const slow = { durationSeconds: 9.24 };
+
+  test('has as many rounds as the time allows, at least one', () => {
+    const rounds = [150, 20].map((maxTimeSeconds) =>
+      expectedRounds(planOf({ ...slow, precision: 0.01, maxTimeSeconds })),
+    );
+    expect(rounds).toEqual([
+      { fewest: 5, most: 7 },
+      { fewest: 1, most: 1 },
+    ]);
+    expect(() => planOf({ ...slow, maxTimeSeconds: 19 })).toThrow(
+      refusal(
+        '--max-time 19 s is shorter than one round, which takes about 20 s: give more, or a shorter --duration',
+      ),
+    );
+  });
+
+  test.each<[Partial<PlanOptions>, number, number]>([
+    [{ rounds: 12 }, 1, 12],
+    [{ rounds: 12 }, 12, 1],
+    [{ precision: 0.01 }, 5, 1],
+    [{ precision: 0.01 }, 6, 5],
+    // 7 rounds in 150 s, and later ones only if they were faster.
+    [{ rounds: 100, maxTimeSeconds: 150 }, 1, 7],
+    [{ precision: 0.01, maxTimeSeconds: 150 }, 6, 2],
+    [{ rounds: 100, maxTimeSeconds: 150 }, 9, 1],
+  ])('with %j has from round %i on %i rounds to the next look', (options, place, rounds) => {
+    expect(roundsToLook(planOf({ ...slow, ...options }), place)).toBe(rounds);
+  });
+
+  test.each<[Partial<PlanOptions>, string | null]>([
+    [{ rounds: 4 }, null],
+    [{ precision: 0.01 }, null],
+    [{ quick: true }, null],
+    [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
+    [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
+    [
+      { precision: 0.01, maxTimeSeconds: 14 },
+      'takes 4 rounds, about 14 s: give a --max-time above',
+    ],
+  ])('with --fail-if has rounds for a verdict: %j', (options, message) => {
+    const make = (): PlanDraft => planOf({ failIf: {}, ...options });
+    if (message === null) expect(make().variants).toHaveLength(2);
+    else expect(make).toThrow(message);
+  });
+
+  test('with --fail-if compares something', async () => {
+    const failIf = {};
+    expect(() => planOf({ failIf }, { variants: cached.variants.slice(1, 2) })).toThrow(
+      '--fail-if asks for a verdict, and nothing is compared',
+    );
+    const ladder = await findScenario('h2o-vs-nginx');
+    const [beside] = ladder.alsoCompare ?? [];
+    const variants = ladder.variants.filter(
+      ({ name }) => name === beside?.variant || name === beside?.against,
+    );
+    expect(planOf({ failIf }, { scenario: ladder, variants }).variants).toHaveLength(2);
+  });
+
+  test('has a metric that is measured', () => {
+    const given = { scenario: atRate, variants: atRate.variants };
+    expect(planOf({}, given).metric).toBeUndefined();
+    expect(planOf({ metric: 'p50' }, given).metric).toBe('p50');
+    expect(() => planOf({ metric: 'rps' }, given)).toThrow(
+      /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu/,
+    );
+    const scenario = defineScenario({
+      ...cached,
+      page: { path: '/', bodyBytes: 5 },
+      variants: [
+        { name: 'here', server: command('node a.js') },
+        { name: 'there', server: address('http://127.0.0.1:8080') },
+      ],
+    });
+    expect(() => planOf({ metric: 'cpu' }, { scenario })).toThrow(
+      /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: take rps, p50, p90 or p99$/,
+    );
+    const variants = scenario.variants.slice(0, 1);
+    expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
+  });
+
+  test('is short enough for k6: it has a body for each side', () => {
+    const posting = (bytes: number): Given => ({
+      scenario: { ...cached, load: { ...cached.load, method: 'POST', body: 'x'.repeat(bytes) } },
+    });
+    expect(planOf({}, posting(60_000)).variants).toHaveLength(2);
+    expect(() => planOf({}, posting(64_000))).toThrow(
+      /^the requests of 2 variants that take turns come to 12\d,\d{3} bytes .*, and k6 takes 126,000: /,
+    );
+  });
+
+  test("has each variant's page, host, headers, method and body; a Host of the load is stronger", () => {
+    const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
+    const post = { method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
+    const load = { ...cached.load, ...post };
+    const [plain] = cached.variants as [Variant];
+    const own = { ...plain, page };
+    const sideOf = (variant: Variant): SideOptions | undefined => {
+      const plan = planOf({}, { scenario: { ...cached, load }, variants: [variant] });
+      return loadPlanOf(plan, [{ url: 'http://127.0.0.1:8080/' }]).phases[0]?.sides[0];
+    };
+    expect(sideOf(own)).toMatchObject({
+      ...post,
+      headers: { Host: 'example.org', Accept: 'text/html' },
+    });
+    expect(sideOf(plain)).toMatchObject({ headers: { Accept: 'text/html' } });
+    const named = { ...own, load: { ...load, headers: { hOST: 'other' } } };
+    expect(sideOf(named)?.headers).toEqual({ hOST: 'other' });
+  });
+
+  test('needs open files for its connections', () => {
+    const limited = (files: number, variants = cached.variants.slice(0, 2)): PlanDraft =>
+      planOf({}, { variants, limits: { files, memoryBytes: Infinity } });
+    expect(() => limited(355)).toThrow(
+      /^workers: nginx needs 356 open files for 100 connections, but the hard limit here is 355: raise it as root with "prlimit --nofile=356:356 --pid \$\$" in this shell$/,
+    );
+    expect(limited(356).variants).toHaveLength(2);
+    // A server may have too few; the generator still needs its own.
+    const few = cached.variants.slice(0, 2).map((variant): Variant => ({
+      ...variant,
+      server: { ...(variant.server as ConfiguredServer), fileLimit: 50 },
+    }));
+    expect(() => limited(163, few)).toThrow(
+      'workers: 100 connections of the load generator need 164 open files, but the hard limit here is 163: ',
+    );
+    expect(limited(164, few).variants).toHaveLength(2);
+  });
+
+  test('needs open files on other hosts', () => {
+    const planOn = (server: number, generator: number): PlanDraft =>
+      planOf(
+        {},
+        {
+          cores: {
+            ...cores,
+            serverHost: 'web1',
+            serverFiles: { host: 'web1', most: server },
+            generatorHosts: { names: ['gen1'], coresEach: 1 },
+            generatorFiles: { host: 'gen1', most: generator },
+          },
+        },
+      );
+    expect(() => planOn(355, 1e6)).toThrow('hard limit on web1 is 355: raise it there');
+    expect(() => planOn(1e6, 163)).toThrow('hard limit on gen1 is 163: raise it there');
+    // In two groups, since one k6 loads both sides of a group.
+    expect(planOn(356, 164)).toMatchObject({ groups: [{ sides: [{}] }, { sides: [{}] }] });
+  });
+});
+
+describe('a plan over HTTP/2', () => {
+  const spec: ConfiguredServer = { name: 'nghttpd', config: ['h2'], workers: 1, articleWorkers: 1 };
+  const h2: LoadProfile = {
+    command: 'h2load',
+    protocol: 'h2',
+    connections: 1020,
+    streams: 1020,
+    requests: 100_000,
+    threads: 1,
+    keepAlive: true,
+    timeoutSeconds: 600,
+  };
+  const scenario: Scenario = {
+    name: 'img',
+    title: 'img',
+    knob: '',
+    load: h2,
+    page: { docroot: 'images', path: '/img.html', bodyBytes: 525_304 },
+    phases: { count: 3, pauseSeconds: 5 },
+    rounds: 1,
+    variants: [
+      { name: 'nghttpd', server: spec },
+      { name: 'spdy', server: 'SPDY is gone', published: { rps: 1 } },
+      {
+        name: 'nginx',
+        server: { ...spec, name: 'nginx' },
+        load: { ...h2, protocol: 'http/1.1', streams: 1, connections: 100, timeoutSeconds: 5 },
+      },
+    ],
+  };
+  const plan = planOf(
+    {},
+    { scenario, variants: scenario.variants, limits: { files: 4096, memoryBytes: Infinity } },
+  );
+  const [nghttpd, nginx] = plan.variants as [PlannedVariant, PlannedVariant];
+
+  test('runs what can be run, each with its own load, and shows the rest', () => {
+    expect(plan.shown.map(({ name }) => name)).toEqual(['nghttpd', 'spdy', 'nginx']);
+    expect(
+      plan.variants.map(({ variant, load }) => [variant.name, load.protocol, load.connections]),
+    ).toEqual([
+      ['nghttpd', 'h2', 1020],
+      ['nginx', 'http/1.1', 100],
+    ]);
+    const servers = plan.variants.map(({ variant }) => variant.server);
+    expect(serversOf(servers)).toEqual(['nghttpd', 'nginx']);
+  });
+
+  test('asks for all phases, apart by a tag, on one server', () => {
+    const url = 'https://127.0.0.1:8443/img.html';
+    const loadPlan = loadPlanOf(plan, [{ url, processes: [7] }], { sides: [nghttpd] });
+    expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { run: 'run', round: '3' } });
+    expect(loadPlan.phases.map(({ sides }) => sides)).toEqual(
+      ['1', '2', '3'].map((phase) => [
+        {
+          url,
+          protocol: 'h2',
+          connections: 1020,
+          streams: 1020,
+          threads: 1,
+          keepAlive: true,
+          timeout: '600s',
+          requests: 100_000,
+          spin: true,
+          cpuOf: [7],
+          tls: { insecureSkipVerify: true },
+          tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
+        },
+      ]),
+    );
+    // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
+    expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
+  });
+
+  test('offers no TLS to a plain address, and to others that of the load and the host', () => {
+    const sideOf = (planned: PlannedVariant, url: string, host?: string): SideOptions => {
+      const page = { ...scenario.page, ...(host === undefined ? {} : { host }) };
+      const own = { ...planned, variant: { ...planned.variant, page } };
+      return loadPlanOf(plan, [{ url }], { sides: [own] }).phases[0]?.sides[0] as SideOptions;
+    };
+    const plain = sideOf(nginx, 'http://127.0.0.1:8080/');
+    expect(plain).not.toHaveProperty('tls');
+    expect(plain).not.toHaveProperty('streams');
+    const tls = { maxVersion: 'TLSv1.2' as const, curves: ['P-384'] };
+    const offered = { ...nginx, load: { ...nginx.load, tls } };
+    const tlsAt = (host?: string): unknown => sideOf(offered, 'https://127.0.0.1:8443/', host).tls;
+    expect(tlsAt()).toEqual({ insecureSkipVerify: true, ...tls });
+    expect(tlsAt('a.example:8443')).toMatchObject({ ...tls, serverName: 'a.example' });
+    for (const number of ['10.0.0.1', '10.0.0.1:8443', '[::1]:8443'])
+      expect(tlsAt(number)).not.toHaveProperty('serverName');
+  });
+
+  test('at a rate gives it and the buckets to the nanosecond', () => {
+    const load = {
+      ...h2,
+      connections: 1,
+      streams: 250,
+      requests: 10_000,
+      rate: 1000,
+      bucketSeconds: [1e-9, 150e-6, 0.1 + 0.2, 0.0123456, 10],
+    };
+    const one = { ...scenario, load, phases: { count: 1, pauseSeconds: 0 } };
+    const open = planOf({}, { scenario: one, variants: one.variants.slice(0, 1) });
+    const loadPlan = loadPlanOf(open, [{ url: 'https://127.0.0.1:8443/' }]);
+    expect(loadPlan.phases[0]?.sides[0]).toMatchObject({
+      rate: 1000,
+      requests: 10_000,
+      buckets: ['1ns', '150us', '300ms', '12345600ns', '10s'],
+      streams: 250,
+    });
+    expect(loadPlan).not.toHaveProperty('pauseSeconds');
+    expect(estimatedSeconds(open)).toBeCloseTo(0.402 + 10 + 0.1 + 0.5, 9);
+  });
+
+  test('takes as long as the bytes do, the phases and the pauses', () => {
+    const phase = expectedSeconds(nghttpd.load, scenario.page);
+    expect(phase).toBeGreaterThan(60);
+    expect(phase).toBeLessThan(450);
+    expect(expectedSeconds(nghttpd.load, { bodyBytes: 612 })).toBeLessThan(20);
+    expect(estimatedSeconds(plan)).toBeCloseTo(
+      3 * phase + 3 * expectedSeconds(nginx.load, scenario.page) + 2 * (10 + 0.1 + 0.5),
+      6,
+    );
+  });
+});
+
+test('a plan searches for rates within a limit: of the flag, or the scenario', () => {
+  const within = { metric: 'p99', ms: 5 } as const;
+  const scenario = { ...cached, within };
+  const plan = planOf({ within });
+  expect(plan).toMatchObject({
+    within,
+    rounds: 6,
+    variants: [{ load: { searched: true, durationSeconds: 0.5, warmupSeconds: 0.1 } }, {}],
+  });
+  const other = { metric: 'p50', ms: 1 } as const;
+  expect(planOf({ within: other }, { scenario }).within).toEqual(other);
+  expect(planOf({ quick: true }, { scenario })).toMatchObject({
+    within,
+    rounds: 4,
+    variants: [{ load: { durationSeconds: 0.5 } }, {}],
+  });
+  // The load's own rate does not count.
+  const given = { scenario: atRate, variants: atRate.variants };
+  for (const { load } of planOf({ within, arrivals: 'poisson' }, given).variants) {
+    expect(load).toMatchObject({ searched: true, arrivals: 'poisson', durationSeconds: 0.5 });
+    expect(load).not.toHaveProperty('rate');
+    expect(load).not.toHaveProperty('requests');
+  }
+  const target = { url: 'http://127.0.0.1:1/', processes: [7] };
+  const from = [
+    { rate: 900, factor: 1.06, least: 250 },
+    { rate: 1000, factor: 2, least: 100 },
+  ];
+  const { search, phases } = loadPlanOf(plan, [target, target], undefined, from);
+  expect(search).toEqual({ within, from, expected: [{}, {}], stepSeconds: 0.5 });
+  expect(phases).toMatchObject([
+    { seed: 3, sides: [{ duration: '500ms', warmup: '100ms', cpuOf: [7] }, {}] },
+  ]);
+  expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
+});
+
+test('a plan sweeps over rates: each variant at each rate, against its baseline there', () => {
+  const scenario: Scenario = { ...cached, within: { metric: 'p99', ms: 5 } };
+  const plan = planOf({ rates: [500, 2000] }, { scenario });
+  expect(plan).not.toHaveProperty('within');
+  expect(
+    plan.variants.map(({ variant: { name, series, against }, load: { rate, requests } }) => [
+      name,
+      series,
+      against,
+      rate,
+      requests,
+    ]),
+  ).toEqual([
+    ['workers-at-500', 'workers', null, 500, 1000],
+    ['open-file-cache-at-500', 'open-file-cache', 'workers-at-500', 500, 1000],
+    ['workers-at-2000', 'workers', null, 2000, 4000],
+    ['open-file-cache-at-2000', 'open-file-cache', 'workers-at-2000', 2000, 4000],
+  ]);
+  expect(plan.variants[0]?.load.command).toBe('wrk -c 100 -t 10 -d 10 at 500 requests/s');
+  expect(plan.variants.some(({ variant }) => 'published' in variant)).toBe(false);
+  expect(plan.groups.map(({ sides }) => sides.length)).toEqual([4]);
+});
