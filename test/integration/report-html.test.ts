@@ -1,0 +1,210 @@
+// Pages in a real browser: the plots draw what the result says, in both colour schemes, at any width.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { htmlReport } from '../../lib/report/html/run-page.ts';
+import type { Result } from '../../lib/result/result.ts';
+import { findChromium, startChromium } from '../browser.ts';
+import { h2Result } from '../fixtures/h2-result.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const chromium = await findChromium();
+if (chromium === undefined)
+  console.warn('SKIPPED: no chromium on PATH and none in CHROMIUM_BIN: pages are not opened');
+
+let browser: Browser | undefined;
+beforeAll(async () => {
+  if (chromium !== undefined) browser = await startChromium(chromium);
+});
+afterAll(() => browser?.close());
+
+/** Opens the page of a result. Console output and requests fail the test. */
+async function open(of: Result, options: BrowserContextOptions = {}): Promise<Page> {
+  if (browser === undefined) throw new Error('there is no browser');
+  const file = join(newFolder(), 'report.html');
+  writeFileSync(file, await htmlReport(of, []));
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const said: string[] = [];
+  const page = await context.newPage();
+  page.on('console', (message) => said.push(message.text()));
+  page.on('pageerror', (error) => said.push(error.message));
+  page.on('request', (request) => {
+    if (request.url() !== pathToFileURL(file).href && !request.url().startsWith('data:'))
+      said.push(request.url());
+  });
+  onTestFinished(async () => {
+    await context.close();
+    expect(said).toEqual([]);
+  });
+  await page.goto(pathToFileURL(file).href, { waitUntil: 'load' });
+  return page;
+}
+
+/** The marks of a class in a plot: their titles, and one of their attributes. */
+function marks(
+  page: Page,
+  plot: string | RegExp,
+  name: string,
+  attribute = 'd',
+): Promise<{ title: string; attribute: string }[]> {
+  const found = page
+    .locator('figure', { has: page.getByRole('heading', { name: plot }) })
+    .locator(`svg [class~="${name}"] > *`);
+  return found.evaluateAll(
+    (elements, wanted) =>
+      elements.map((element) => ({
+        title: element.querySelector('title')?.textContent ?? '',
+        attribute: element.getAttribute(wanted) ?? '',
+      })),
+    attribute,
+  );
+}
+
+const widthsOf = (bars: readonly { attribute: string }[]): number[] =>
+  bars.map(({ attribute }) => Number(attribute));
+/** In the page: labels of horizontal axes that touch the ones before them. */
+const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]')].flatMap((axis) => {
+  const labels = [...axis.querySelectorAll('text')].map((label) => ({ text: label.textContent, ...label.getBoundingClientRect().toJSON() }));
+  return labels.filter(({ left }, index) => index > 0 && left < labels[index - 1].right + 2).map(({ text }) => text);
+})`;
+
+async function narrow(page: Page): Promise<void> {
+  await page.setViewportSize({ width: 400, height: 800 });
+  await expect
+    .poll(() => page.locator('.plot > svg').last().getAttribute('width').then(Number))
+    .toBeLessThan(400);
+  const sideways = 'document.documentElement.scrollWidth > document.documentElement.clientWidth';
+  expect(await page.evaluate(sideways)).toBe(false);
+  expect(await page.evaluate(crowded)).toEqual([]);
+}
+
+const about = (rps: number): { rps: number[] } => ({
+  rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off),
+});
+
+describe.skipIf(chromium === undefined)('in a browser', () => {
+  test('a comparison: the headline’s bar, ratios, rounds and percentiles', async () => {
+    const both = result([workers, openFileCache]);
+    const { ratio, publishedRatio, roundRatios } = both.comparisons[0] ?? {};
+    const page = await open(both);
+
+    const bars = await marks(page, /^requests\/s against workers/, 'bar', 'width');
+    expect(bars.map(({ title }) => title)).toEqual([
+      `open-file-cache, published: ×${publishedRatio?.toFixed(2)}`,
+      `open-file-cache, here: ×${ratio?.toFixed(2)}`,
+    ]);
+    const [published = NaN, here = NaN] = widthsOf(bars);
+    expect(here / published).toBeCloseTo((ratio ?? NaN) / (publishedRatio ?? NaN), 2);
+
+    const [effect, interval, same] = await page.evaluate<{ left: number; right: number }[]>(
+      "['i', 'b', 's'].map((name) => document.querySelector(`.bar ${name}`).getBoundingClientRect().toJSON())",
+    );
+    if (effect === undefined || interval === undefined || same === undefined)
+      throw new Error('no bar');
+    expect(effect.right).toBeGreaterThan(same.right);
+    expect(effect.right).toBeGreaterThan(interval.left);
+    expect(effect.right).toBeLessThan(interval.right);
+
+    const sides = await marks(page, 'Round by round', 'side', 'transform');
+    const figure = (name: string, round: number): number => {
+      const side = sides.find(({ title }) => title.startsWith(`${name}, round ${round}: `));
+      return Number(side?.title.split(': ')[1]?.replaceAll(',', ''));
+    };
+    expect(sides).toHaveLength(12);
+    for (const [index, one] of roundRatios?.entries() ?? [])
+      expect(figure('open-file-cache', index + 1) / figure('workers', index + 1)).toBeCloseTo(
+        one,
+        3,
+      );
+    // Larger values stand higher.
+    const places = sides
+      .map(({ title, attribute }) => ({
+        value: Number(title.split(': ')[1]?.replaceAll(',', '')),
+        y: Number(/,([\d.]+)\)/.exec(attribute)?.[1]),
+      }))
+      .sort((a, b) => b.value - a.value)
+      .map(({ y }) => y);
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+
+    const titles = (await marks(page, 'Latency by percentile', 'percentile')).map(
+      (one) => one.title,
+    );
+    for (const text of ['50 %: 1.6 ms', '99 %: 2.13 ms', 'max: 8.4 ms'])
+      expect(titles).toContain(`workers, ${text}`);
+    await narrow(page);
+  });
+
+  test('a histogram: in both colour schemes, narrow and wide, by keyboard and without its script', async () => {
+    const ends = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5, null];
+    const buckets = ends.map((toMs, index) => ({
+      fromMs: ends[index - 1] ?? 0,
+      toMs,
+      count: index,
+    }));
+    const rate = await h2Result('h2o-vs-nginx-h2-rate', {
+      nginx: { rps: [1000], phases: [{ buckets }] },
+      h2o: { rps: [1000] },
+    });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const page = await open(rate, { colorScheme });
+      const bars = await marks(page, /^Answers by latency/, 'bar', 'width');
+      const shown = bars.filter(({ title }) => title.includes(', here: '));
+      const shares = rate.variants[0]?.phases[0]?.buckets?.map(({ share }) => share) ?? [];
+      expect(shown.slice(0, 10).map(({ title }) => title.split(': ')[1])).toEqual(
+        shares.map((share) => `${(share * 100).toFixed(2)} %`),
+      );
+      const widths = widthsOf(shown);
+      expect((widths[9] ?? NaN) / (widths[3] ?? NaN)).toBeCloseTo(3, 1);
+      const [ground = '', ink = ''] = await page.evaluate<string[]>(
+        '[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]',
+      );
+      const light = (colour: string): number => Number(/\d+/.exec(colour)?.[0]);
+      expect(light(ground) > light(ink)).toBe(colorScheme === 'light');
+      await narrow(page);
+      for (const plot of await page.locator('.plot').all())
+        expect((await plot.getAttribute('aria-label'))?.length).toBeGreaterThan(20);
+      await page.locator('summary').first().focus();
+      await page.keyboard.press('Enter');
+      expect(await page.locator('details').first().getAttribute('open')).toBe('');
+    }
+    const plain = await open(rate, { javaScriptEnabled: false });
+    expect(await plain.locator('noscript').isVisible()).toBe(true);
+    expect(await plain.locator('table').first().innerText()).toContain('nginx');
+  });
+
+  test('a curve over streams, and latency by rate', async () => {
+    const sweep = await h2Result('h2-stream-sweep', {
+      'nginx-http1': about(60_000),
+      'streams-100': about(150_000),
+      'streams-10': about(110_000),
+      'streams-1': about(54_000),
+    });
+    const page = await open(sweep);
+    const points = await marks(page, /^requests\/s by streams/, 'streams');
+    expect(points.map(({ title }) => title.split(',')[0])).toEqual([
+      'streams-100: ×2.50',
+      'streams-10: ×1.83',
+      'streams-1: ×0.90',
+    ]);
+    await narrow(page);
+
+    const step = { round: 1, made: 1, kept: true, why: '', latencyMs: { p50: 1, p90: 2, p99: 4 } };
+    const steps = [1000, 2000].flatMap((rate) =>
+      ['workers', 'open-file-cache'].map((variant) => ({ ...step, rate, variant })),
+    );
+    const searched = {
+      ...result([workers, openFileCache]),
+      search: { within: { metric: 'p99' as const, ms: 5 }, found: [], steps },
+    };
+    const curve = await open(searched);
+    const shown = await marks(curve, 'Latency by rate', 'step');
+    expect(shown.map(({ title }) => title)).toContain(
+      'workers, 1,000 requests/s: p50 1 ms, p99 4 ms',
+    );
+    expect(shown).toHaveLength(4);
+    await narrow(curve);
+  });
+});
