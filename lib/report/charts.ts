@@ -66,7 +66,7 @@ export interface Figure {
 }
 
 /** A chart as a table with bars, and as a plot. */
-export type Chart = Part & { plot: Omit<Figure, 'tables'> };
+type Chart = Part & { plot: Omit<Figure, 'tables'> };
 
 /** The longest bar of each chart, in characters. */
 const barWidths = { curve: 16, histogram: 12, ladder: 24, streams: 40 };

@@ -105,7 +105,7 @@ interface Row {
 export const here = 'here';
 
 /** The article's table: a row per variant, in the result's order. Empty columns are left out. */
-export function variantTable(result: Result): Table {
+function variantTable(result: Result): Table {
   const rows = result.variants.map((variant): Row => ({
     variant,
     comparison: comparisonOf(result, variant.name),
@@ -271,7 +271,7 @@ function asPublished(measured: Distribution): PublishedDistribution | undefined 
 }
 
 /** Time, requests/s, success and bytes/s of each load. */
-export function finishTable(result: Result, title: string): Table {
+function finishTable(result: Result, title: string): Table {
   return loadTable(result, title, [
     rightColumn('time', ({ seconds }) => figure(seconds, (value) => scaledTime(value * 1000))),
     rightColumn('requests/s', ({ rps }) => figure(rps, hundredths)),

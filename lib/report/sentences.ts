@@ -49,7 +49,7 @@ export function verdictLines(result: Result): string[] {
 }
 
 /** `kind` is the verdict with its marks, as markedVerdict; "found" if the sentence is not on one comparison. */
-export interface Sentence {
+interface Sentence {
   text: string;
   kind: string;
 }

@@ -44,7 +44,7 @@ function partLines({ title, tables, below }: Part, options: TerminalOptions): st
   ];
 }
 
-export interface Running {
+interface Running {
   /** "round 2 of 10". */
   what: string;
   /** requests/s now, or ratios; cut to the width. */

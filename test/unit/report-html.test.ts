@@ -5,23 +5,19 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { figuresOf } from '../../lib/report/charts.ts';
-import {
-  configDifferences,
-  configsHtml,
-  differencesHtml,
-} from '../../lib/report/html/differences.ts';
+import { configsHtml, differencesHtml } from '../../lib/report/html/differences.ts';
 import type { Bars, PlotData } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { Html, html, scriptJson, tableHtml } from '../../lib/report/html/markup.ts';
 import { htmlReport, writeHtmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
-import { variantTable } from '../../lib/report/run-tables.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { variantTable } from '../fixtures/table.ts';
 
 const both = result([workers, openFileCache]);
 const about = (rps: number): { rps: number[] } => ({
@@ -244,10 +240,10 @@ describe('configs', () => {
     { variant: 'workers', file, text: before },
     { variant: 'open-file-cache', file, text: after },
   ];
+  const differencesOf = (before: string, after: string): Html =>
+    differencesHtml(both, configsOf(before, after), new Html(''));
   const differences = (before: string, after: string): (string | undefined)[] =>
-    [
-      ...configDifferences(both, configsOf(before, after)).text.matchAll(/<(?:ins|del)>(.*?)</g),
-    ].map(([, line]) => line);
+    [...differencesOf(before, after).text.matchAll(/<(?:ins|del)>(.*?)</g)].map(([, line]) => line);
   const config = (port: number, folder: string, line: string): string =>
     `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\nssl_certificate_key "/tmp/bakeoff-server-${folder}/${randomUUID()}/0-a.key";\n${line}\nkeep <this>;\n`;
   const nginx = (server: string): string =>
@@ -299,16 +295,15 @@ describe('configs', () => {
   test('are folded if many lines differ', () => {
     const isOpen = (count: number): boolean => {
       const text = Array.from({ length: count }, (_, index) => `a${index};\n`).join('');
-      return configDifferences(both, configsOf(text, '')).text.includes('<details open>');
+      return differencesOf(text, '').text.includes('<details open>');
     };
     expect([isOpen(12), isOpen(13)]).toEqual([true, false]);
   });
 
   test("that are the same say so; a person's own are pointed out", () => {
-    const same = (after: string): string =>
-      plain(configDifferences(both, configsOf('a;\nb;\n', after)));
-    expect(same('a;\nb;\n')).toMatch(/the same settings\.$/);
-    expect(same('b;\na;\n')).toMatch(/the same settings, in another order\.$/);
+    const same = (after: string): string => plain(differencesOf('a;\nb;\n', after));
+    expect(same('a;\nb;\n')).toMatch(/the same settings\. /);
+    expect(same('b;\na;\n')).toMatch(/the same settings, in another order\. /);
     const theirs = structuredClone(both);
     Object.assign(theirs.variants[0]?.server ?? {}, { config: ['/home/anna/nginx.conf'] });
     const configs = configsOf('keep <this>;', '');

@@ -7,7 +7,6 @@ import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
-import { variantTable } from '../../lib/report/run-tables.ts';
 import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
@@ -24,7 +23,7 @@ import { roundsOf } from '../fixtures/comparison.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { phase } from '../fixtures/phase.ts';
 import { result } from '../fixtures/result.ts';
-import { columnOf } from '../fixtures/table.ts';
+import { columnOf, variantTable } from '../fixtures/table.ts';
 
 const offs = [0, 0.004, -0.003, 0.002];
 const plain = { width: Infinity, colour: false };

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import { finishTable, loadPart } from '../../lib/report/run-tables.ts';
+import { articleParts, loadPart } from '../../lib/report/run-tables.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 
@@ -17,7 +17,7 @@ const wrkResult = await h2Result(
 );
 /** The published row of a table, by how it begins. */
 function publishedRow(of: Result, title: string, label: string): string[] {
-  const tables = [finishTable(of, 'load'), ...loadPart(of).flatMap((part) => part.tables)];
+  const tables = [...articleParts(of), ...loadPart(of)].flatMap((part) => part.tables);
   const rows =
     tables.find(({ columns }) => columns[0]?.title === title)?.rows.map((row) => row.map(textOf)) ??
     [];
@@ -69,7 +69,7 @@ describe('published figures of h2load', () => {
 
     const [, seconds = '', rps = '', bytes = ''] =
       /finished in (\S+), (\S+) req\/s, (\S+)$/.exec(line('finished in')) ?? [];
-    expect(row('load')).toEqual([
+    expect(row(phase === undefined ? 'load' : 'variant, phase')).toEqual([
       asWeWrite(seconds),
       asWeWrite(rps),
       expect.stringMatching(/ %$/),

@@ -3,14 +3,13 @@ import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText } from '../../lib/report/heading.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
-import { variantTable } from '../../lib/report/run-tables.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress, terminalReport } from '../../lib/report/terminal.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { columnOf } from '../fixtures/table.ts';
+import { columnOf, variantTable } from '../fixtures/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 

@@ -100,7 +100,7 @@ ${hasOwnConfigs(result, configs) ? warning : nothing}${each}</section>`;
 const mostOpen = 24;
 
 /** For each config, the settings that only it or only its baseline has, in any order. */
-export function configDifferences(
+function configDifferences(
   result: Pick<Result, 'variants' | 'comparisons'>,
   configs: readonly ComposedConfig[],
 ): Html {

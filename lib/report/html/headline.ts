@@ -9,7 +9,7 @@ import { html, nothing, paragraphs, unbroken, type Html } from './markup.ts';
 import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 
 /** A comparison of a run. */
-export interface Shown {
+interface Shown {
   one: Comparison;
   result: Result;
 }
