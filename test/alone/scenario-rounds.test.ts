@@ -5,13 +5,24 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { makeHome, newOut, readResult, startScenario, type Home } from '../scenario-run.ts';
+import {
+  makeHome,
+  newOut,
+  readResult,
+  startScenario,
+  type Home,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 let home: Home;
 beforeAll(async () => {
   home = await makeHome(['k6', 'nginx']);
 }, 300_000);
 afterAll(() => home.remove());
+
+/** @param words arguments, parted by spaces */
+const start = (out: string, words: string): ScenarioRun =>
+  startScenario([...words.split(' '), '--store', 'none', '--out', out], home.env);
 
 /**
  * Writes a scenario of short rounds beside the results: one variant keeps its connections, the other one is far slower, with a
@@ -35,10 +46,7 @@ function shortRounds(out: string, more = ''): string {
 
 test('--precision ends at the look that decides, and --fail-if tells by the exit code', async () => {
   const out = newOut();
-  const run = startScenario(
-    [shortRounds(out), '--precision', '1%', '--fail-if', 'slower', '--store', 'none', '--out', out],
-    home.env,
-  );
+  const run = start(out, `${shortRounds(out)} --precision 1% --fail-if slower`);
   expect(await run.ended, run.stderr()).toBe(3);
   const { state, looks, precision, variants, comparisons } = readResult(out);
   expect({ state, looks, precision }).toEqual({
@@ -57,10 +65,7 @@ test('--precision ends at the look that decides, and --fail-if tells by the exit
 
 test('--max-time begins no round that would not end in time, and the run is complete', async () => {
   const out = newOut();
-  const run = startScenario(
-    [shortRounds(out), '--precision', '1%', '--max-time', '4s', '--store', 'none', '--out', out],
-    home.env,
-  );
+  const run = start(out, `${shortRounds(out)} --precision 1% --max-time 4s`);
   expect(await run.ended, run.stderr()).toBe(0);
   const { state, variants, warnings } = readResult(out);
   const rounds = variants[0]?.rounds.length as number;
@@ -76,20 +81,7 @@ test('--max-time begins no round that would not end in time, and the run is comp
 
 test('a scenario that shares the cores gives them all to both sides; --fail-if that does not hold is 0', async () => {
   const out = newOut();
-  const run = startScenario(
-    [
-      shortRounds(out, 'sharedCores: true,'),
-      '--rounds',
-      '4',
-      '--fail-if',
-      'faster',
-      '--store',
-      'none',
-      '--out',
-      out,
-    ],
-    home.env,
-  );
+  const run = start(out, `${shortRounds(out, 'sharedCores: true,')} --rounds 4 --fail-if faster`);
   expect(await run.ended, run.stderr()).toBe(0);
   const { environment, variants, comparisons } = readResult(out);
   expect(environment).toMatchObject({
@@ -113,21 +105,9 @@ test("another program on the generator's core is told", async () => {
     other.kill();
   });
   const out = newOut();
-  const run = startScenario(
-    [
-      shortRounds(out),
-      '--rounds',
-      '1',
-      '--server-cpus',
-      String(serverCpu),
-      '--generator-cpus',
-      String(generatorCpu),
-      '--store',
-      'none',
-      '--out',
-      out,
-    ],
-    home.env,
+  const run = start(
+    out,
+    `${shortRounds(out)} --rounds 1 --server-cpus ${String(serverCpu)} --generator-cpus ${String(generatorCpu)}`,
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const { variants, warnings } = readResult(out);

@@ -22,11 +22,13 @@ const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
 const home = useHome(['k6', 'nginx', 'influxd']);
 
+/** @param words arguments, parted by spaces */
 function start(
-  args: readonly string[],
+  out: string,
+  words: string,
   variables: Readonly<Record<string, string>> = {},
 ): ScenarioRun {
-  return startScenario(args, { ...home.env, ...variables });
+  return startScenario([...words.split(' '), '--out', out], { ...home.env, ...variables });
 }
 
 async function allGone(processes: readonly Seen[]): Promise<void> {
@@ -42,7 +44,7 @@ const sum = (values: readonly number[]): number =>
 describe('a whole run', () => {
   test("stores what it says: result.json, k6's summary and InfluxDB agree", async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '2', '--duration', '1s', '--out', out, '--json']);
+    const run = start(out, `${name} --rounds 2 --duration 1s --json`);
     expect(await run.ended, run.stderr()).toBe(0);
 
     const result = JSON.parse(run.stdout()) as Result;
@@ -170,15 +172,7 @@ describe('a whole run', () => {
         variants: [{ name: 'logged', server: nginx(['base', ${JSON.stringify(join(folder, 'logged.conf'))}], { workers: 1, articleWorkers: 1 }) }],
       });`,
     );
-    const run = start([
-      join(folder, 'logged.mts'),
-      '--rounds',
-      '1',
-      '--store',
-      'none',
-      '--out',
-      out,
-    ]);
+    const run = start(out, `${join(folder, 'logged.mts')} --rounds 1 --store none`);
     expect(await run.ended, run.stderr()).toBe(0);
     const result = readResult(out);
     expect(result.integrity).toBeNull();
@@ -202,17 +196,7 @@ describe('when it is ended early', () => {
   test('Ctrl-C keeps the finished rounds, marks them partial, ends everything and exits with 130', async () => {
     const out = newOut();
     const csv = `${out}.csv`;
-    const run = start([
-      name,
-      '--rounds',
-      '3',
-      '--duration',
-      '1500ms',
-      '--out',
-      out,
-      '--export-csv',
-      csv,
-    ]);
+    const run = start(out, `${name} --rounds 3 --duration 1500ms --export-csv ${csv}`);
     await underLoad(run, out, 2);
     const started = descendants(run.pid);
     run.kill('SIGINT');
@@ -233,7 +217,7 @@ describe('when it is ended early', () => {
 
   test('a second Ctrl-C ends everything at once, of a long run that says how to make it shorter', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '3', '--duration', '60s', '--out', out]);
+    const run = start(out, `${name} --rounds 3 --duration 60s`);
     await underLoad(run, out, 1);
     expect(run.stdout()).toMatch(
       /^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m,
@@ -257,7 +241,7 @@ describe('when it is ended early', () => {
 
   test('a killed runner leaves nothing running, and its finished rounds', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '3', '--duration', '1500ms', '--out', out]);
+    const run = start(out, `${name} --rounds 3 --duration 1500ms`);
     await underLoad(run, out, 2);
     const started = descendants(run.pid);
     run.kill('SIGKILL');
@@ -271,9 +255,9 @@ describe('when it is ended early', () => {
 
 test('a second run at the same time is refused, whatever its store and its BAKEOFF_HOME: they would measure each other', async () => {
   const out = newOut();
-  const first = start([name, '--rounds', '1', '--duration', '60s', '--out', out]);
+  const first = start(out, `${name} --rounds 1 --duration 60s`);
   await underLoad(first, out, 1);
-  const second = start([name, '--store', 'none', '--out', newOut()], { BAKEOFF_HOME: newOut() });
+  const second = start(newOut(), `${name} --store none`, { BAKEOFF_HOME: newOut() });
   expect(await second.ended).toBe(1);
   expect(second.stderr()).toMatch(
     new RegExp(
@@ -287,7 +271,7 @@ test('a second run at the same time is refused, whatever its store and its BAKEO
 describe('when a part fails', () => {
   test('a server that dies costs its round, which is repeated', async () => {
     const out = newOut();
-    const run = start([name, '--rounds', '1', '--duration', '1500ms', '--out', out]);
+    const run = start(out, `${name} --rounds 1 --duration 1500ms`);
     const { round, master } = await underLoad(run, out, 1);
     process.kill(master, 'SIGKILL');
     expect(await run.ended, run.stderr()).toBe(0);
@@ -308,17 +292,7 @@ describe('when a part fails', () => {
 
   test('one that dies again ends the run with what is there, and one line why', async () => {
     const out = newOut();
-    const run = start([
-      name,
-      '--rounds',
-      '3',
-      '--duration',
-      '1500ms',
-      '--out',
-      out,
-      '--store',
-      'none',
-    ]);
+    const run = start(out, `${name} --rounds 3 --duration 1500ms --store none`);
     const first = await underLoad(run, out, 2);
     process.kill(first.master, 'SIGKILL');
     process.kill((await underLoad(run, out, 2, { after: first.round })).master, 'SIGKILL');
@@ -345,10 +319,9 @@ describe('when a part fails', () => {
       `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${home.env['NGINX_BIN']} "$@"\n`,
       { mode: 0o755 },
     );
-    const run = start(
-      [name, '--rounds', '2', '--duration', '500ms', '--store', 'none', '--out', out],
-      { NGINX_BIN: flaky },
-    );
+    const run = start(out, `${name} --rounds 2 --duration 500ms --store none`, {
+      NGINX_BIN: flaky,
+    });
     await underLoad(run, out, 1);
     writeFileSync(broken, '');
     expect(await run.ended, run.stderr()).toBe(0);
@@ -377,7 +350,7 @@ describe('when a part fails', () => {
         variants: [{ name: 'good', server: nginx(['base'], { workers: 1 }) }, { name: 'broken', server: nginx(['base', ${JSON.stringify(join(folder, 'broken.conf'))}], { workers: 1, articleWorkers: 1 }) }],
       });`,
     );
-    const run = start([join(folder, 'broken.mts'), '--store', 'none', '--out', out]);
+    const run = start(out, `${join(folder, 'broken.mts')} --store none`);
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toContain('invalid value "perhaps" in "sendfile" directive');
     expect(run.stderr()).not.toContain(' at ');

@@ -24,7 +24,9 @@ const testLimitMs = 240_000;
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-const start = (...args: string[]): ScenarioRun => startScenario([name, ...args], home.env);
+/** @param words arguments, parted by spaces */
+const start = (out: string, words: string, variables = {}): ScenarioRun =>
+  startScenario([...words.split(' '), '--out', out], { ...home.env, ...variables });
 
 /** What nginx lets through, in requests/s; what comes beyond it is answered with 503, but for as many at once. */
 const limits = { low: 2000, high: 3000 };
@@ -57,10 +59,7 @@ describe('a search', () => {
     'ends among rates that each variant keeps and those that it does not, and stores what all steps sent',
     async () => {
       const out = newOut();
-      const run = startScenario(
-        [limited(join(out, '..')), '--rounds', '1', '--duration', '1s', '--out', out],
-        home.env,
-      );
+      const run = start(out, `${limited(join(out, '..'))} --rounds 1 --duration 1s`);
       expect(await run.ended, run.stderr()).toBe(0);
       const result = readResult(out);
       const { search } = result;
@@ -123,7 +122,7 @@ describe('a search', () => {
     'that is ended keeps and stores its finished steps, and leaves nothing running',
     async () => {
       const out = newOut();
-      const run = start('--within', 'p99=200ms', '--out', out);
+      const run = start(out, `${name} --within p99=200ms`);
       await vi.waitFor(
         () => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /),
         { timeout: 30_000, interval: 20 },
@@ -169,16 +168,7 @@ describe('a search', () => {
     'whose limit no rate keeps ends with what to do',
     async () => {
       const out = newOut();
-      const run = start(
-        '--within',
-        'p50=1us',
-        '--duration',
-        '0.1s',
-        '--store',
-        'none',
-        '--out',
-        out,
-      );
+      const run = start(out, `${name} --within p50=1us --duration 0.1s --store none`);
       expect(await run.ended).toBe(1);
       expect(run.stderr().trim().split('\n').at(-1)).toMatch(
         /^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/,
@@ -203,29 +193,15 @@ const mayKeepAwake =
     return true;
   }) ?? false;
 
+const oneRound = '--variants workers --rounds 1 --duration 3s --store none';
+
 test.skipIf(!mayKeepAwake).each([
-  ['at a rate', ['--rates', '100'], true],
-  ['in a search', ['--within', 'p99=1s'], true],
-  ['without a rate', [], false],
-])('idle cores wait awake while time is what is measured: %s', async (_, args, isHeld) => {
+  ['at a rate', '--rates 100', true],
+  ['in a search', '--within p99=1s', true],
+  ['without a rate', '--quick', false],
+])('idle cores wait awake while time is what is measured: %s', async (_, words, isHeld) => {
   const out = newOut();
-  const run = startScenario(
-    [
-      name,
-      '--variants',
-      'workers',
-      ...args,
-      '--rounds',
-      '1',
-      '--duration',
-      '3s',
-      '--store',
-      'none',
-      '--out',
-      out,
-    ],
-    home.env,
-  );
+  const run = start(out, `${name} ${oneRound} ${words}`);
   await underLoad(run, out, 1, loadBegins);
   const holders = [run.pid, ...descendants(run.pid).map(({ pid }) => pid)].filter((pid) =>
     namesIn(`/proc/${pid}/fd`).some((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === awakeDevice),
@@ -236,24 +212,20 @@ test.skipIf(!mayKeepAwake).each([
 });
 
 test.skipIf(!mayGoFirst).each([
-  ['at a rate, on cores of its own', name, ['--variants', 'workers', '--rates', '100'], -10],
-  ["at a rate, on the server's", 'nginx-workers', ['--variants', 'workers-1', '--rates', '100'], 0],
+  ['at a rate, on cores of its own', `${name} ${oneRound} --rates 100`, -10],
   [
-    'at one at which it is awake all the time',
-    name,
-    ['--variants', 'workers', '--rates', '20k'],
+    "at a rate, on the server's",
+    `nginx-workers ${oneRound.replace('workers', 'workers-1')} --rates 100`,
     0,
   ],
-  ['in a search', name, ['--variants', 'workers', '--within', 'p99=1s'], 0],
-  ['without a rate', name, ['--variants', 'workers'], 0],
+  ['at a rate at which it is awake all the time', `${name} ${oneRound} --rates 20k`, 0],
+  ['in a search', `${name} ${oneRound} --within p99=1s`, 0],
+  ['without a rate', `${name} ${oneRound}`, 0],
 ])(
   'k6 goes before all else on its cores only where that takes little from a server and from the runner: %s',
-  async (_, scenario, args, nice) => {
+  async (_, words, nice) => {
     const out = newOut();
-    const run = startScenario(
-      [scenario, ...args, '--rounds', '1', '--duration', '3s', '--store', 'none', '--out', out],
-      home.env,
-    );
+    const run = start(out, words);
     await underLoad(run, out, 1, loadBegins);
     const k6 = descendants(run.pid).find(({ command }) => command === 'k6');
     expect(readFileSync(`/proc/${k6?.pid}/autogroup`, 'utf8')).toMatch(
@@ -268,7 +240,7 @@ test(
   'a sweep has each variant at each rate, and a curve',
   async () => {
     const out = newOut();
-    const run = start('--rates', '600,1.2k', '--rounds', '1', '--store', 'none', '--out', out);
+    const run = start(out, `${name} --rates 600,1.2k --rounds 1 --store none`);
     expect(await run.ended, run.stderr()).toBe(0);
     const { variants, comparisons } = readResult(out);
     expect(

@@ -17,7 +17,7 @@ import {
 import { UserError } from '../../lib/errors.ts';
 import { foundLines } from '../../lib/report/sentences.ts';
 import { Disturbance } from '../../lib/runner/round-types.ts';
-import type { Phase } from '../../lib/result/result.ts';
+import type { Phase, SearchStep } from '../../lib/result/result.ts';
 import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 import { one, variant } from '../fixtures/comparison.ts';
@@ -287,30 +287,17 @@ describe('searches of two sides, of which none keeps the limit,', () => {
   }
 
   test.each([
-    [707, 140],
-    [1000, 125],
-    [1414, 115],
+    ['pauses break it', 707, 1, 12, 140],
+    ['pauses break it', 1000, 1, 12, 125],
+    ['pauses break it', 1414, 1, 12, 115],
+    ['even half of the answers take longer', 707, 6, 4, 47],
+    ['even half of the answers take longer', 1000, 6, 4, 42],
+    ['even half of the answers take longer', 1414, 6, 4, 38],
   ])(
-    'end after four rates of three steps where pauses break it: from %i after %i s',
-    (rate, seconds) => {
-      expect(costs(rate, 1, 19)).toEqual({
-        steps: 12,
-        seconds: expect.closeTo(seconds, -1) as number,
-      });
-    },
-  );
-
-  test.each([
-    [707, 47],
-    [1000, 42],
-    [1414, 38],
-  ])(
-    'end after four steps where even half of the answers take longer: from %i after %i s',
-    (rate, seconds) => {
-      expect(costs(rate, 6, 19)).toEqual({
-        steps: 4,
-        seconds: expect.closeTo(seconds, -1) as number,
-      });
+    'end soon if %s: from %i with p50 %i ms after %i steps and %i s',
+    (_, rate, p50, steps, seconds) => {
+      const spent = costs(rate, p50, 19);
+      expect(spent).toEqual({ steps, seconds: expect.closeTo(seconds, -1) as number });
     },
   );
 });
@@ -551,18 +538,7 @@ describe('rates that were found', () => {
 });
 
 describe('a curve', () => {
-  const steps = (
-    name: string,
-    rates: readonly number[],
-  ): {
-    round: number;
-    variant: string;
-    rate: number;
-    made: number;
-    latencyMs: { p50: number; p90: number; p99: number };
-    kept: boolean;
-    why: string;
-  }[] =>
+  const steps = (name: string, rates: readonly number[]): SearchStep[] =>
     rates.map((rate) => ({
       round: 1,
       variant: name,
@@ -619,34 +595,22 @@ describe('a curve', () => {
     expect(rows[0]?.seen.get('a')?.kept).toBe(true);
   });
 
-  test('of which much is broken far below what was found says so', () => {
+  test('that is broken far below the rate found is reported', () => {
     const found = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
     const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
-    expect(foundLines({ search: { within, found, steps: below } })).toEqual([
+    const linesFor = (some: readonly SearchStep[]): string[] =>
+      foundLines({ search: { within, found, steps: [...some] } });
+    expect(linesFor(below)).toEqual([
       'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',
-      expect.stringMatching(
-        /^a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5\.00 ms/,
-      ),
+      expect.stringMatching(/^a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5/),
     ]);
-    expect(
-      foundLines({
-        search: { within, found, steps: below.map((one) => ({ ...one, kept: one.rate < 5700 })) },
-      }),
-    ).toHaveLength(1);
-    expect(
-      foundLines({
-        search: {
-          within,
-          found,
-          steps: below.map((one) => ({ ...one, latencyMs: { p50: 1, p90: 2, p99: 4 } })),
-        },
-      }),
-    ).toHaveLength(1);
-    expect(
-      foundLines({
-        search: { within, found, steps: below.slice(0, 4).map((one) => ({ ...one, kept: false })) },
-      }),
-    ).toHaveLength(1);
+    const fast = { p50: 1, p90: 2, p99: 4 };
+    for (const few of [
+      below.map((step) => ({ ...step, kept: step.rate < 5700 })),
+      below.map((step) => ({ ...step, latencyMs: fast })),
+      below.slice(0, 4).map((step) => ({ ...step, kept: false })),
+    ])
+      expect(linesFor(few)).toHaveLength(1);
   });
 
   test('is none of a run at one rate', () => {
