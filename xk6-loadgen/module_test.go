@@ -223,7 +223,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		`loadgen.run('http://127.0.0.1/')`:                                       "the options must be an object",
 		`loadgen.run({})`:                                                        "url: give the address",
 		`loadgen.run({ urls: [], requests: 1 })`:                                 "url: give the address",
-		`loadgen.run({ urls: 'x', requests: 1 })`:                                "urls: must be a list of strings",
+		`loadgen.run({ urls: 'x', requests: 1 })`:                                "urls: must be a list",
 		`loadgen.run({ pages: '/', requests: 1 })`:                               "pages: are those of one url",
 		`loadgen.run({ url: 'http://127.0.0.1/', pages: '/ 1\nx 2' })`:           `pages: line 2 must be a path and its weight, 1 to 1000000000, as in /index.html 3, got "x 2"`,
 		`loadgen.run({ url: 'http://127.0.0.1/', pages: '/ 0' })`:                `pages: line 1 must be a path and its weight, 1 to 1000000000, as in /index.html 3, got "/ 0"`,
@@ -258,7 +258,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		`loadgen.run({ tls: true })`:                                             "tls: must be an object",
 		`loadgen.run({ tls: { verify: false } })`:                                `tls: there is no option "verify"; there are: insecureSkipVerify`,
 		`loadgen.run({ tls: { insecureSkipVerify: 1 } })`:                        "tls: insecureSkipVerify: must be true or false, got 1",
-		`loadgen.run({ tls: { ciphers: 'a' } })`:                                 "tls: ciphers: must be a list of strings",
+		`loadgen.run({ tls: { ciphers: 'a' } })`:                                 "tls: ciphers: must be a list",
 	} {
 		_, samples, err := script(t, context.Background(), code)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -377,10 +377,10 @@ func TestAlternateReturnsTheSidesInTheirOrder(t *testing.T) {
 func TestOptionsOfAlternateThatAreWrong(t *testing.T) {
 	for code, want := range map[string]string{
 		`{}`:           "sides: give the options of one load or more",
-		`{ sides: 7 }`: "sides: must be a list of options, got 7",
+		`{ sides: 7 }`: "sides: must be a list, got 7",
 		`{ side: [] }`: `there is no option "side"; there are: sides, slice, seed`,
 		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }, { urll: 'x' }] }`: `sides[1]: there is no option "urll"`,
-		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, cpuOf: 7 }] }`:      "cpuOf: must be a list of whole numbers, got 7",
+		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, cpuOf: 7 }] }`:      "cpuOf: must be a list, got 7",
 		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }], slice: '1us' }`:  "slice: must be 1ms to 10s, got 1µs",
 	} {
 		if _, _, err := script(t, context.Background(), "loadgen.alternate("+code+")"); err == nil || !strings.Contains(err.Error(), want) {

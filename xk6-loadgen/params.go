@@ -163,38 +163,23 @@ func readObject(object *sobek.Object, to reflect.Value) error {
 // setField sets a field to a script's value. Its errors go on after the option's name.
 func setField(field reflect.Value, v sobek.Value) (err error) {
 	switch to := field.Addr().Interface().(type) {
-	case *bool:
-		*to, err = as[bool](v, "true or false")
-	case *int:
-		*to, err = count[int](v)
-	case *int64:
-		*to, err = count[int64](v)
-	case *uint64:
-		*to, err = count[uint64](v)
-	case *float64:
-		if *to = number(v); !(*to > 0) || math.IsInf(*to, 0) {
-			err = fmt.Errorf("must be a number of requests/s greater than 0, got %s", shown(v))
-		}
 	case *time.Duration:
 		*to, err = duration(v)
+		return err
 	case *time.Time:
-		var milliseconds int64
-		milliseconds, err = count[int64](v)
+		milliseconds, err := count(v)
 		*to = time.UnixMilli(milliseconds)
+		return err
 	case *[]byte:
-		var text string
-		text, err = as[string](v, "a string")
+		text, err := as[string](v, "a string")
 		*to = []byte(text)
-	case *[]string:
-		*to, err = list(v, "strings", func(v sobek.Value) (string, error) { return as[string](v, "a string") })
-	case *[]time.Duration:
-		*to, err = list(v, "strings", duration)
-	case *[]int:
-		*to, err = list(v, "whole numbers", count[int])
-	case *[]sobek.Value:
-		*to, err = list(v, "options", func(v sobek.Value) (sobek.Value, error) { return v, nil })
+		return err
+	case *sobek.Value:
+		*to = v
+		return nil
 	case *[]engine.Header:
 		*to, err = texts(v)
+		return err
 	case *tagList:
 		*to, err = texts(v)
 		for _, tag := range *to {
@@ -202,16 +187,45 @@ func setField(field reflect.Value, v sobek.Value) (err error) {
 				return fmt.Errorf("%s is set by the module or k6; choose another name", tag.Name)
 			}
 		}
-	case *engine.TLSOptions:
-		var object *sobek.Object
-		if object, err = objectOf(v); err == nil {
+		return err
+	}
+	switch field.Kind() {
+	case reflect.Bool:
+		is, err := as[bool](v, "true or false")
+		field.SetBool(is)
+		return err
+	case reflect.String:
+		text, err := as[string](v, "a string")
+		field.SetString(text)
+		return err
+	case reflect.Float64:
+		n := number(v)
+		if !(n > 0) || math.IsInf(n, 0) {
+			return fmt.Errorf("must be a number of requests/s greater than 0, got %s", shown(v))
+		}
+		field.SetFloat(n)
+		return nil
+	case reflect.Slice:
+		if _, err := as[[]any](v, "a list"); err != nil {
+			return err
+		}
+		object := v.(*sobek.Object)
+		for _, index := range object.Keys() {
+			field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))
+			if err := setField(field.Index(field.Len()-1), object.Get(index)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Struct:
+		object, err := objectOf(v)
+		if err == nil {
 			err = readObject(object, field)
 		}
-	default: // a kind of string
-		var text string
-		text, err = as[string](v, "a string")
-		field.SetString(text)
+		return err
 	}
+	n, err := count(v)
+	field.Set(reflect.ValueOf(n).Convert(field.Type()))
 	return err
 }
 
@@ -248,12 +262,12 @@ func number(v sobek.Value) float64 {
 }
 
 // count reads a whole number of at least 1.
-func count[T ~int | ~int64 | ~uint64](v sobek.Value) (T, error) {
+func count(v sobek.Value) (int64, error) {
 	n := number(v)
 	if !(n >= 1 && n <= 1<<53) || n != math.Trunc(n) {
 		return 0, fmt.Errorf("must be a whole number of at least 1, got %s", shown(v))
 	}
-	return T(n), nil
+	return int64(n), nil
 }
 
 func objectOf(v sobek.Value) (*sobek.Object, error) {
@@ -283,23 +297,6 @@ func texts(v sobek.Value) (texts []engine.Header, err error) {
 
 // reserved tags distinguish the module's own series, or are fields in k6's outputs: series that differ only in fields lose points.
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
-
-// list reads each value of a list.
-func list[T any](v sobek.Value, what string, read func(sobek.Value) (T, error)) ([]T, error) {
-	if _, err := as[[]any](v, "a list of "+what); err != nil {
-		return nil, err
-	}
-	var all []T
-	object := v.(*sobek.Object)
-	for _, index := range object.Keys() {
-		entry, err := read(object.Get(index))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, entry)
-	}
-	return all, nil
-}
 
 // shown writes a value as in a script.
 func shown(v sobek.Value) string {

@@ -71,8 +71,6 @@ type h2 struct {
 	// goneAway: the server takes no more streams, for this reason.
 	goneAway   bool
 	goAwayCode http2.ErrCode
-	// lastWord is the code of our own GOAWAY.
-	lastWord http2.ErrCode
 	// tolerant: we have given up streams without the server's knowledge, so late frames are no fault.
 	tolerant bool
 	// uploading streams have not sent their whole request.
@@ -290,14 +288,13 @@ func (s *h2) upload() {
 	}
 }
 
-// goodbye is GOAWAY, except on a connection for one request that ends in order: there it would cost a measurable part of the work.
+// goodbye is GOAWAY, except on a connection for one request: there it would cost a measurable part of the work.
 func (s *h2) goodbye(dst []byte) []byte {
-	if !s.conn.loop.plan.KeepAlive && s.lastWord == http2.ErrCodeNo {
+	if !s.conn.loop.plan.KeepAlive {
 		return dst
 	}
-	// The last stream of the server's is 0: it opened none.
-	dst = append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0)
-	return binary.BigEndian.AppendUint32(dst, uint32(s.lastWord))
+	// The last stream of the server's is 0, the code NO_ERROR.
+	return append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
 func (s *h2) closedByPeer() {

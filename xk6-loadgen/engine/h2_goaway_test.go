@@ -249,3 +249,26 @@ func TestASilentServer(t *testing.T) {
 	o.Requests, o.Timeout = 10, 80*time.Millisecond
 	wantErrors(t, load(t, context.Background(), o), ErrTimeout, 10)
 }
+
+func TestAServerThatRefusesEveryFirstStreamIsNotAskedAtFullSpeed(t *testing.T) {
+	t.Parallel()
+	s := serveH2(t, func(p *h2peer) {
+		r := p.next()
+		p.settings()
+		p.rst(r, http2.ErrCodeRefusedStream)
+	})
+	o := h2Options(s)
+	o.Connections, o.Streams, o.KeepAlive = 1, 1, false
+	o.Requests, o.Duration, o.Timeout = 0, 600*time.Millisecond, 10*time.Second
+	r := load(t, context.Background(), o)
+	// At once, then after 0, 10, 20, 40, 80, 160 and 320 ms.
+	if n := s.connections.Load(); n < 2 || n > 8 {
+		t.Errorf("%d connections in %f s", n, r.Seconds)
+	}
+	if r.Requests != 0 || r.InFlight != 1 {
+		t.Errorf("%d requests, %d in flight: %s", r.Requests, r.InFlight, r.ErrorExample)
+	}
+	// A wait for the next connection counts towards the time-out.
+	o.Requests, o.Duration, o.Timeout = 2, 0, 100*time.Millisecond
+	wantErrors(t, load(t, context.Background(), o), ErrTimeout, 2)
+}

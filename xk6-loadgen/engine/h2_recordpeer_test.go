@@ -2,13 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"crypto/hkdf"
 	"crypto/tls"
 	"encoding/hex"
 	"io"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
 
@@ -25,8 +23,6 @@ type recordConn struct {
 	before func() []byte
 	// pieces, when set, is the number of bytes that are sent at a time.
 	pieces int
-	// updates are the key updates that the client has sent, on all connections that share it.
-	updates *atomic.Int64
 }
 
 // keysOf notes the secrets of a handshake, as crypto/tls logs them.
@@ -121,11 +117,6 @@ func (c *recordConn) Read(p []byte) (int, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case kind == recordHandshake && bytes.Equal(plain, []byte{24, 0, 0, 1, 0}):
-			if c.updates != nil {
-				c.updates.Add(1)
-			}
-			c.in = nextKeys(c.in)
 		case kind == recordApplicationData:
 			c.plain = plain
 		default:
@@ -140,28 +131,6 @@ func (c *recordConn) Read(p []byte) (int, error) {
 // record seals one record.
 func (c *recordConn) record(kind recordType, content ...byte) []byte {
 	return c.out.sealOne(nil, kind, content)
-}
-
-// update is a KeyUpdate, which changes the keys for what follows.
-func (c *recordConn) update(asksForOne byte) []byte {
-	record := c.record(recordHandshake, 24, 0, 0, 1, asksForOne)
-	c.out = nextKeys(c.out)
-	return record
-}
-
-// nextKeys are those after a KeyUpdate (RFC 8446, section 7.2), derived without the engine's means.
-func nextKeys(h half) half {
-	size := h.suite.hash.Size()
-	label := "\x00" + string(rune(size)) + "\x11tls13 traffic upd\x00"
-	secret, err := hkdf.Expand(h.suite.hash.New, h.secret, label, size)
-	if err != nil {
-		panic(err)
-	}
-	next, err := newHalf13(h.suite, secret)
-	if err != nil {
-		panic(err)
-	}
-	return next
 }
 
 func (c *recordConn) Write(p []byte) (int, error) {

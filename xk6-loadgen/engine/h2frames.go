@@ -99,8 +99,8 @@ func (s *h2) received(p []byte) {
 				return
 			}
 			p = rest
-			if fault := s.take(&f); fault.text != "" {
-				s.end(fault)
+			if fault := s.take(&f); fault != "" {
+				c.fail(ErrProtocol, CauseOther, fault)
 				return
 			}
 		}
@@ -113,63 +113,44 @@ func (s *h2) received(p []byte) {
 	}
 }
 
-// fault ends a connection (RFC 9113, section 5.4.1); without a text there is none. Its code goes to the server, except code 0: such a
-// server does not speak HTTP/2.
-type fault struct {
-	code http2.ErrCode
-	text string
-}
-
-func protocolFault(text string) fault { return fault{http2.ErrCodeProtocol, text} }
-
-// end tells the server what is wrong, if that can be sent at once, and fails the connection.
-func (s *h2) end(f fault) {
-	if s.lastWord = f.code; f.code != http2.ErrCodeNo {
-		s.conn.sayGoodbye()
-	}
-	s.conn.fail(ErrProtocol, CauseOther, f.text)
-}
-
-// check returns the fault of a frame with a wrong length or stream.
-func (f *frame) check() fault {
-	wrongLength, wrongStream := false, false
+// check returns the fault of a frame with a wrong length or stream. A fault, here and below, ends the connection (RFC 9113, section 5.4.1).
+func (f *frame) check() (fault string) {
+	isWrong := false
 	switch f.kind {
 	case http2.FrameData, http2.FrameHeaders:
-		wrongStream = f.id == 0
+		isWrong = f.id == 0
 	case http2.FramePriority:
-		wrongLength, wrongStream = f.length != 5, f.id == 0
+		isWrong = f.length != 5 || f.id == 0
 	case http2.FrameRSTStream:
-		wrongLength, wrongStream = f.length != 4, f.id == 0
+		isWrong = f.length != 4 || f.id == 0
 	case http2.FrameSettings:
-		wrongLength, wrongStream = f.length%6 != 0 || f.flags.Has(http2.FlagSettingsAck) && f.length != 0, f.id != 0
+		isWrong = f.length%6 != 0 || f.flags.Has(http2.FlagSettingsAck) && f.length != 0 || f.id != 0
 	case http2.FramePing:
-		wrongLength, wrongStream = f.length != 8, f.id != 0
+		isWrong = f.length != 8 || f.id != 0
 	case http2.FrameGoAway:
-		wrongLength, wrongStream = f.length < 8, f.id != 0
+		isWrong = f.length < 8 || f.id != 0
 	case http2.FrameWindowUpdate:
-		wrongLength = f.length != 4
+		isWrong = f.length != 4
 	}
-	if wrongLength {
-		return fault{http2.ErrCodeFrameSize, "a " + f.kind.String() + " frame has a wrong length"}
-	} else if wrongStream {
-		return protocolFault("a " + f.kind.String() + " frame is on a wrong stream")
+	if isWrong {
+		return "a malformed " + f.kind.String() + " frame"
 	}
-	return fault{}
+	return ""
 }
 
-func (s *h2) take(f *frame) fault {
+func (s *h2) take(f *frame) (fault string) {
 	if !s.greeted {
-		if fault := s.greeting(f); fault.text != "" {
+		if fault := s.greeting(f); fault != "" {
 			return fault
 		}
 	}
 	if f.length > maxFrameBytes {
-		return fault{http2.ErrCodeFrameSize, "a frame is longer than 16 KiB"}
+		return "a frame is longer than 16 KiB"
 	}
 	if (s.frames.blockID != 0) != (f.kind == http2.FrameContinuation) || f.kind == http2.FrameContinuation && f.id != s.frames.blockID {
-		return protocolFault("a header block is not continued as it should be")
+		return "a header block is not continued as it should be"
 	}
-	if fault := f.check(); fault.text != "" {
+	if fault := f.check(); fault != "" {
 		return fault
 	}
 	switch f.kind {
@@ -193,36 +174,36 @@ func (s *h2) take(f *frame) fault {
 	case http2.FrameWindowUpdate:
 		return s.windowUpdate(f)
 	case http2.FramePushPromise:
-		return protocolFault("a push, which was refused")
+		return "a push, which was refused"
 	}
 	// Others are extensions (RFC 9113, section 5.5).
-	return fault{}
+	return ""
 }
 
 // greeting checks that the server's first frame is SETTINGS.
-func (s *h2) greeting(f *frame) fault {
+func (s *h2) greeting(f *frame) (fault string) {
 	switch {
 	case f.length == 'H'<<16|'T'<<8|'T':
-		return fault{text: "the server answers with HTTP/1: it does not speak HTTP/2 on this port"}
+		return "the server answers with HTTP/1: it does not speak HTTP/2 on this port"
 	case f.length>>8 == int(recordAlert)<<8|3:
-		return fault{text: speaksTLS}
+		return speaksTLS
 	case f.kind != http2.FrameSettings || f.flags.Has(http2.FlagSettingsAck) || f.id != 0:
-		return fault{text: "the server's first frame is not SETTINGS: it does not speak HTTP/2 on this port"}
+		return "the server's first frame is not SETTINGS: it does not speak HTTP/2 on this port"
 	}
-	return fault{}
+	return ""
 }
 
 // data acts on the beginning of a DATA frame, and counts all of it.
-func (s *h2) data(f *frame) fault {
+func (s *h2) data(f *frame) (fault string) {
 	body := f.length
 	if f.flags.Has(http2.FlagDataPadded) {
 		if f.length == 0 || int(f.payload[0]) >= f.length {
-			return protocolFault(padded)
+			return padded
 		}
 		body -= 1 + int(f.payload[0])
 	}
 	if s.flow += int64(f.length); s.flow > windowBytes {
-		return fault{http2.ErrCodeFlowControl, "the server sent more than the connection's window"}
+		return "the server sent more than the connection's window"
 	}
 	s.flow = s.updateWindow(0, s.flow)
 	r := &s.frames
@@ -232,10 +213,10 @@ func (s *h2) data(f *frame) fault {
 		return s.late(f.id)
 	}
 	if st.status == 0 {
-		return protocolFault("DATA before the response's headers")
+		return "DATA before the response's headers"
 	}
 	if st.flow += int64(f.length); st.flow > windowBytes {
-		return fault{http2.ErrCodeFlowControl, "the server sent more than a stream's window"}
+		return "the server sent more than a stream's window"
 	}
 	st.bodyBytes += int64(body)
 	if f.flags.Has(http2.FlagDataEndStream) {
@@ -243,7 +224,7 @@ func (s *h2) data(f *frame) fault {
 	} else {
 		st.flow = s.updateWindow(f.id, st.flow)
 	}
-	return fault{}
+	return ""
 }
 
 // updateWindow gives a window back to the server when half of it is used, and returns how much is used then.
@@ -258,37 +239,37 @@ func (s *h2) updateWindow(id uint32, used int64) int64 {
 }
 
 // unopened is the fault of a frame on a stream that was never opened.
-func (s *h2) unopened(id uint32) fault {
+func (s *h2) unopened(id uint32) (fault string) {
 	if id%2 == 0 || id >= s.nextID {
-		return protocolFault("a frame on a stream that was never opened")
+		return "a frame on a stream that was never opened"
 	}
-	return fault{}
+	return ""
 }
 
 // late is the fault of a frame on a stream that is not under way.
-func (s *h2) late(id uint32) fault {
-	if fault := s.unopened(id); fault.text != "" || s.tolerant {
+func (s *h2) late(id uint32) (fault string) {
+	if fault := s.unopened(id); fault != "" || s.tolerant {
 		return fault
 	}
-	return fault{http2.ErrCodeStreamClosed, "a frame on a stream that had ended"}
+	return "a frame on a stream that had ended"
 }
 
-func (s *h2) headers(f *frame) fault {
+func (s *h2) headers(f *frame) (fault string) {
 	p, padding := f.payload, 0
 	if f.flags.Has(http2.FlagHeadersPadded) {
 		if len(p) == 0 {
-			return protocolFault(padded)
+			return padded
 		}
 		padding, p = int(p[0]), p[1:]
 	}
 	if f.flags.Has(http2.FlagHeadersPriority) {
 		if len(p) < 5 {
-			return fault{http2.ErrCodeFrameSize, "a HEADERS frame is too short for its priority"}
+			return "a HEADERS frame is too short for its priority"
 		}
 		p = p[5:]
 	}
 	if padding > len(p) {
-		return protocolFault(padded)
+		return padded
 	}
 	p = p[:len(p)-padding]
 	ends := f.flags.Has(http2.FlagHeadersEndStream)
@@ -297,18 +278,18 @@ func (s *h2) headers(f *frame) fault {
 	}
 	r := &s.frames
 	r.block, r.blockID, r.blockFrames, r.blockEnds = append(r.block[:0], p...), f.id, 1, ends
-	return fault{}
+	return ""
 }
 
-func (s *h2) continuation(f *frame) fault {
+func (s *h2) continuation(f *frame) (fault string) {
 	r := &s.frames
 	r.blockFrames++
 	if len(r.block)+len(f.payload) > maxHeadBytes || r.blockFrames > maxBlockFrames {
-		return fault{http2.ErrCodeEnhanceYourCalm, tooLong}
+		return tooLong
 	}
 	r.block = append(r.block, f.payload...)
 	if !f.flags.Has(http2.FlagContinuationEndHeaders) {
-		return fault{}
+		return ""
 	}
 	whole := r.block
 	// Long blocks are rare, so their memory is not kept.
@@ -317,11 +298,11 @@ func (s *h2) continuation(f *frame) fault {
 }
 
 // headerBlock acts on a response's headers or trailers.
-func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
+func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 	c := s.conn
 	b, wrong := s.decoder.decode(p, &c.loop.lastBlock)
 	if wrong != "" {
-		return fault{http2.ErrCodeCompression, "HPACK: " + wrong}
+		return "HPACK: " + wrong
 	}
 	st := s.find(id)
 	if st == nil {
@@ -352,10 +333,10 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) fault {
 			s.complete(st)
 		}
 	}
-	return fault{}
+	return ""
 }
 
-func (s *h2) rstStream(f *frame) fault {
+func (s *h2) rstStream(f *frame) (fault string) {
 	st := s.find(f.id)
 	if st == nil {
 		return s.unopened(f.id)
@@ -374,12 +355,12 @@ func (s *h2) rstStream(f *frame) fault {
 		s.remove(st)
 	}
 	s.refill()
-	return fault{}
+	return ""
 }
 
-func (s *h2) settings(f *frame) fault {
+func (s *h2) settings(f *frame) (fault string) {
 	if f.flags.Has(http2.FlagSettingsAck) {
-		return fault{}
+		return ""
 	}
 	l := s.conn.loop
 	if !s.greeted {
@@ -396,7 +377,7 @@ func (s *h2) settings(f *frame) fault {
 			}
 		case http2.SettingEnablePush:
 			if value != 0 {
-				return protocolFault("SETTINGS allow a push by the client")
+				return "SETTINGS allow a push by the client"
 			}
 		case http2.SettingMaxConcurrentStreams:
 			s.limit = int(min(value, uint32(l.plan.Streams)))
@@ -414,17 +395,17 @@ func (s *h2) settings(f *frame) fault {
 				}
 			}
 			if tooLarge {
-				return fault{http2.ErrCodeFlowControl, "SETTINGS make a window too large"}
+				return "SETTINGS make a window too large"
 			}
 		case http2.SettingMaxFrameSize:
 			if value < maxFrameBytes || value > 1<<24-1 {
-				return protocolFault("SETTINGS have a frame size that is not allowed")
+				return "SETTINGS have a frame size that is not allowed"
 			}
 		}
 	}
 	l.out = appendFrameHeader(l.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	s.refill()
-	return fault{}
+	return ""
 }
 
 // goAway: the server takes no new streams, and has ignored those above the last one that it names.
@@ -440,16 +421,14 @@ func (s *h2) goAway(f *frame) {
 	s.refill()
 }
 
-func (s *h2) windowUpdate(f *frame) fault {
+func (s *h2) windowUpdate(f *frame) (fault string) {
 	more := int64(binary.BigEndian.Uint32(f.payload) & lastStreamID)
 	if f.id == 0 {
 		const text = "the connection's window is not raised as allowed"
-		if s.sendWindow += more; more == 0 {
-			return protocolFault(text)
-		} else if s.sendWindow > maxWindowBytes {
-			return fault{http2.ErrCodeFlowControl, text}
+		if s.sendWindow += more; more == 0 || s.sendWindow > maxWindowBytes {
+			return text
 		}
-		return fault{}
+		return ""
 	}
 	st := s.find(f.id)
 	switch {
@@ -460,5 +439,5 @@ func (s *h2) windowUpdate(f *frame) fault {
 	default:
 		st.window += more
 	}
-	return fault{}
+	return ""
 }

@@ -69,8 +69,6 @@ type h2peer struct {
 	pings, pongs int
 	// limit is MAX_CONCURRENT_STREAMS, initial INITIAL_WINDOW_SIZE as the client knows them.
 	limit, initial int64
-	// heard, when set, is told of each error for which the client ends the connection.
-	heard func(code http2.ErrCode)
 	// refill gives the client's window back as its DATA comes.
 	refill bool
 	// clientTable is the size of the client's dynamic table; mustShrink: its next header block has to make it smaller.
@@ -308,9 +306,6 @@ func (p *h2peer) read() {
 			p.server.goodbyes.Add(1)
 		} else {
 			p.server.goAways.Add(1)
-			if p.heard != nil {
-				p.heard(f.ErrCode)
-			}
 		}
 	case *http2.PriorityFrame:
 	default:

@@ -2,15 +2,10 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"runtime"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -144,83 +139,4 @@ func TestAHandshakeStaysOnItsGoroutine(t *testing.T) {
 			}
 		}
 	}
-}
-
-// keyUpdater is a server with a given cipher of TLS 1.3, which updates its keys when it is told to: openssl s_server, whose
-// standard input has commands. It takes one connection after another. command sends a line and waits until something of it is on
-// its way to the client; wasAsked waits until a request has come.
-func keyUpdater(t *testing.T, cipher string) (s *testServer, wasAsked func(), command func(string)) {
-	t.Helper()
-	server, address := opensslServer(t, cipher, "-num_tickets", "0")
-	in, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := &said{}
-	server.Stdout = out
-	launch(t, server)
-	// What goes through is counted on the way.
-	var answered atomic.Int64
-	s = serve(t, func(_ *testServer, c net.Conn) {
-		upstream := dialSoon(t, address)
-		defer upstream.Close()
-		go func() {
-			io.Copy(upstream, c)
-			upstream.(*net.TCPConn).CloseWrite()
-		}()
-		io.Copy(c, countingReader{upstream, &answered})
-	})
-	wasAsked = func() { waitFor(t, func() bool { return strings.Contains(out.text(), "GET / HTTP/1.1") }) }
-	return s, wasAsked, func(line string) {
-		before := answered.Load()
-		if _, err := io.WriteString(in, line); err != nil {
-			t.Error(err)
-		}
-		waitFor(t, func() bool { return answered.Load() > before })
-	}
-}
-
-func TestKeyUpdatesOfEveryCipher(t *testing.T) {
-	for _, cipher := range []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"} {
-		t.Run(cipher, func(t *testing.T) {
-			s, wasAsked, command := keyUpdater(t, cipher)
-			address := s.listener.Addr().String()
-			if state := shakeHands(t, address, TLSOptions{}); tls.CipherSuiteName(state.CipherSuite) != cipher {
-				t.Errorf("negotiated %s", tls.CipherSuiteName(state.CipherSuite))
-			}
-			done := make(chan outcome)
-			go func() {
-				o := options("https://" + address + "/")
-				o.Connections, o.Requests, o.TLS.InsecureSkipVerify = 1, 1, true
-				done <- load(t, context.Background(), o)
-			}()
-			wasAsked()
-			// With an answer asked for and without, before the response and within it.
-			for _, line := range []string{"k\n", "K\n", "K\n", "HTTP/1.1 200 OK\nContent-Length: 6\n\n", "k\n", "hello\n"} {
-				command(line)
-			}
-			r := <-done
-			if want := (TLSState{"TLSv1.3", cipher, "X25519"}); r.Responses[0] != 1 || r.TLS == nil || *r.TLS != want || r.BodyBytes != 6 {
-				t.Errorf("responses %v, %d bytes, TLS %+v: %s", r.Responses, r.BodyBytes, r.TLS, r.ErrorExample)
-			}
-		})
-	}
-}
-
-// said is what a program has written so far.
-type said struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all.Write(p)
-}
-
-func (s *said) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all.String()
 }

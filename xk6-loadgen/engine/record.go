@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/aes"
 	"crypto/cipher"
@@ -48,9 +49,6 @@ type half struct {
 	// explicit: a part of the nonce is in the record (AES-GCM in TLS 1.2).
 	explicit bool
 	is13     bool
-	// secret and suite are for the next keys of TLS 1.3.
-	secret []byte
-	suite  suite
 	// nonce and additional are here so that records allocate nothing.
 	nonce      [nonceBytes]byte
 	additional [13]byte
@@ -88,27 +86,14 @@ func (s suite) aead(key []byte) (cipher.AEAD, error) {
 
 // newHalf13 derives a direction's keys from its traffic secret (RFC 8446, section 7.3).
 func newHalf13(s suite, secret []byte) (half, error) {
-	h := half{is13: true, secret: secret, suite: s}
+	h := half{is13: true}
 	key, err := expandLabel(s.hash, secret, "key", s.keyBytes)
-	if err != nil {
-		return h, err
+	if err == nil {
+		h.aead, err = s.aead(key)
 	}
-	iv, err := expandLabel(s.hash, secret, "iv", nonceBytes)
-	if err != nil {
-		return h, err
-	}
+	iv, ivErr := expandLabel(s.hash, secret, "iv", nonceBytes)
 	copy(h.iv[:], iv)
-	h.aead, err = s.aead(key)
-	return h, err
-}
-
-// next is the half after a KeyUpdate (RFC 8446, section 7.2).
-func (h *half) next() (half, error) {
-	secret, err := expandLabel(h.suite.hash, h.secret, "traffic upd", h.suite.hash.Size())
-	if err != nil {
-		return half{}, err
-	}
-	return newHalf13(h.suite, secret)
+	return h, cmp.Or(err, ivErr)
 }
 
 // expandLabel is HKDF-Expand-Label with an empty context (RFC 8446, section 7.1).

@@ -17,7 +17,7 @@ import (
 // TestMain lets parallel tests, most of which only wait, run beside each other whatever the number of cores.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	flag.Set("test.parallel", "12")
+	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 

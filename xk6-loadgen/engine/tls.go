@@ -146,10 +146,6 @@ type secure struct {
 	in, out   half
 	// partial is the beginning of a record whose end has not come in yet.
 	partial []byte
-	// keyUpdates since the last content.
-	keyUpdates int
-	// messages are TLS 1.3's messages after the handshake, which may span records.
-	messages []byte
 }
 
 // handshake runs in a coroutine on the loop's thread, resumed when a record has come in. To crypto/tls it is the connection.
@@ -321,17 +317,15 @@ func (s *secure) open(record []byte) error {
 	switch kind {
 	case recordApplicationData:
 		if len(content) > 0 {
-			s.keyUpdates = 0
 			s.conn.deliver(content)
 		}
 	case recordAlert:
 		return s.alert(content)
 	case recordHandshake:
-		if s.in.is13 {
-			s.messages = append(s.messages, content...)
-			return s.handshakeMessages()
+		// Session tickets (RFC 8446, section 4.6.1) and, in TLS 1.2, HelloRequests (RFC 5246, section 7.4.1.1) may be ignored.
+		if s.in.is13 && len(content) > 0 && content[0] == messageKeyUpdate {
+			return errors.New("the server updates its keys within a connection, which the engine does not support")
 		}
-		// TLS 1.2: a HelloRequest, which may be ignored (RFC 5246, section 7.4.1.1).
 	default:
 		return errors.New("a record of a type that does not belong there")
 	}
@@ -341,6 +335,8 @@ func (s *secure) open(record []byte) error {
 const (
 	alertCloseNotify   = 0
 	alertUserCancelled = 90
+	// messageKeyUpdate: servers send it after 2^24 records at the earliest.
+	messageKeyUpdate = 24
 )
 
 // closeNotify ends a session in order (RFC 8446, section 6.1).
@@ -357,57 +353,6 @@ func (s *secure) alert(content []byte) error {
 		return errors.New("the server ended the TLS session: " + strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
 	}
 	return nil
-}
-
-const (
-	messageKeyUpdate = 24
-	// maxMessageBytes bounds a session ticket with its extensions.
-	maxMessageBytes = 128 << 10
-	// maxKeyUpdates in a row serve no purpose but to keep the client busy.
-	maxKeyUpdates = 100
-)
-
-// handshakeMessages handles messages after a TLS 1.3 handshake: it ignores session tickets and makes key updates.
-func (s *secure) handshakeMessages() error {
-	for len(s.messages) >= 4 {
-		length := int(s.messages[1])<<16 | int(s.messages[2])<<8 | int(s.messages[3])
-		if length > maxMessageBytes {
-			return errors.New("a handshake message is too long")
-		}
-		if len(s.messages) < 4+length {
-			return nil
-		}
-		kind, body := s.messages[0], s.messages[4:4+length]
-		s.messages = s.messages[4+length:]
-		if kind != messageKeyUpdate {
-			continue
-		}
-		if len(body) != 1 || body[0] > 1 || len(s.messages) > 0 {
-			return errors.New("a key update is malformed")
-		}
-		if s.keyUpdates++; s.keyUpdates > maxKeyUpdates {
-			return errors.New("the server updates its keys without end")
-		}
-		if err := s.updateKeys(body[0] == 1); err != nil {
-			return err
-		}
-	}
-	if len(s.messages) == 0 {
-		// They are rare, so their memory is not kept.
-		s.messages = nil
-	}
-	return nil
-}
-
-// updateKeys goes to the next receiving keys and, if the server asks for it, sending keys.
-func (s *secure) updateKeys(answer bool) (err error) {
-	if s.in, err = s.in.next(); err != nil || !answer {
-		return err
-	}
-	s.conn.backlog = s.out.seal(s.conn.backlog, recordHandshake, []byte{messageKeyUpdate, 0, 0, 1, 0})
-	s.out, err = s.out.next()
-	s.conn.pump()
-	return err
 }
 
 // close ends a handshake that is under way.

@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
@@ -84,27 +85,30 @@ func TestALateAnswerCountsWithItsWholeTime(t *testing.T) {
 func TestConnectionsThatAServerClosesBetweenTurnsAreOpenedAgain(t *testing.T) {
 	t.Parallel()
 	onSome(t, func(t *testing.T, x transport) {
-		s := x.serve(t, fine)
-		// As a time-out of kept connections does it: in the other side's turn.
-		var answered atomic.Int64
-		other := x.serve(t, func(asked) answer {
-			if now := s.requests.Load(); answered.Swap(now) != now {
-				s.testServer.mu.Lock()
-				defer s.testServer.mu.Unlock()
-				for c := range s.open {
-					c.Close()
+		tried(t, func() string {
+			s := x.serve(t, fine)
+			// In the other side's turn, as by a time-out of kept connections.
+			var answered atomic.Int64
+			other := x.serve(t, func(asked) answer {
+				if now := s.requests.Load(); answered.Swap(now) != now {
+					s.testServer.mu.Lock()
+					defer s.testServer.mu.Unlock()
+					for c := range s.open {
+						c.Close()
+					}
 				}
+				return answer{status: 200}
+			})
+			sides := []Side{{Options: x.options(s.url)}, {Options: x.options(other.url)}}
+			for i := range sides {
+				sides[i].Rate, sides[i].Duration, sides[i].Warmup = 400, 300*time.Millisecond, 20*time.Millisecond
 			}
-			return answer{status: 200}
+			r := alternate(t, context.Background(), 100*time.Millisecond, sides...)
+			if r[0].ErrorTotal() > 0 || r[0].ConnectMs.Max > 0 || s.connections.Load() < 2*int64(sides[0].Connections) {
+				return fmt.Sprintf("%d connections, connects in the window of %g ms, errors %v: %s", s.connections.Load(), r[0].ConnectMs.Max, r[0].Errors, r[0].ErrorExample)
+			}
+			return ""
 		})
-		sides := []Side{{Options: x.options(s.url)}, {Options: x.options(other.url)}}
-		for i := range sides {
-			sides[i].Rate, sides[i].Duration, sides[i].Warmup = 400, 300*time.Millisecond, 20*time.Millisecond
-		}
-		r := alternate(t, context.Background(), 100*time.Millisecond, sides...)
-		if r[0].ErrorTotal() > 0 || r[0].ConnectMs.Max > 0 || s.connections.Load() < 2*int64(sides[0].Connections) {
-			t.Errorf("%d connections, connects in the window of %g ms, errors %v: %s", s.connections.Load(), r[0].ConnectMs.Max, r[0].Errors, r[0].ErrorExample)
-		}
 	})
 }
 

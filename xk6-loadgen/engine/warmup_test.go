@@ -110,10 +110,10 @@ func TestTheWindowAwaitsAFirstAnswerThatComesSlowly(t *testing.T) {
 		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", parts)
 		for range parts {
 			time.Sleep(200 * time.Millisecond)
+			now := time.Now()
+			last.Store(&now)
 			c.Write([]byte("x"))
 		}
-		now := time.Now()
-		last.Store(&now)
 		for ; s.readRequest(r); later.Add(1) {
 			c.Write([]byte(ok))
 		}
