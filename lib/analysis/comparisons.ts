@@ -1,4 +1,4 @@
-// What a result says of its variants and their comparisons, by their names.
+// Variants and comparisons of a result by their names, and the marks of verdicts.
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 
 export function variantOf(
@@ -8,7 +8,7 @@ export function variantOf(
   return variants.find((variant) => variant.name === name);
 }
 
-/** That of a variant's row, or with another baseline: further comparisons of a variant stand behind its row's own. */
+/** The comparison of a variant's row, or with the given baseline. */
 export function comparisonOf(
   { comparisons }: Pick<Result, 'comparisons'>,
   name: string,
@@ -19,19 +19,18 @@ export function comparisonOf(
   );
 }
 
-/** Those of variants that were measured here. */
 export function measuredComparisons(
   result: Pick<Result, 'variants' | 'comparisons'>,
 ): Comparison[] {
   return result.comparisons.filter((one) => comparable(variantOf(result, one.variant), one));
 }
 
-/** Whether there is one: a ratio of 0 says that nothing could be compared. */
+/** A ratio of 0 means that nothing could be compared. */
 export function hasRatio({ ratio }: Pick<Comparison, 'ratio'>): boolean {
   return ratio > 0;
 }
 
-/** A comparison's ratio in a round; `apart`: it lies far from the others'. */
+/** The ratio of a round. `apart`: it is an outlier. */
 export interface RoundRatio {
   round: number;
   ratio: number;
@@ -48,7 +47,6 @@ export function roundRatiosOf(
   });
 }
 
-/** Whether the comparison is one that was measured here. */
 export function comparable(
   variant: VariantResult | undefined,
   comparison: Comparison | undefined,
@@ -56,17 +54,17 @@ export function comparable(
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
 }
 
-/** What stands behind a verdict that may be the link's: ", delay not held", or ''. */
+/** ", delay not held" for a verdict that may be due to the link, else ''. */
 export function delayMark({ delayNotHeld }: Pick<Comparison, 'delayNotHeld'>): string {
   return delayNotHeld.length === 0 ? '' : ', delay not held';
 }
 
-/** What stands behind a verdict that was made before its time, after which more rounds may take it back: ", not final", or ''. */
+/** ", not final" for a verdict of an interrupted run, else ''. */
 export function notFinalMark({ state }: Pick<Result, 'state'>): string {
   return state === 'partial' ? ', not final' : '';
 }
 
-/** A verdict with what stands behind it, e.g. "faster, delay not held, not final". */
+/** A verdict with its marks, such as "faster, delay not held, not final". */
 export function markedVerdict(
   { verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>,
   result: Pick<Result, 'state'>,

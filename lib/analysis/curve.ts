@@ -1,10 +1,10 @@
-// Latency by rate: of a search, or of a sweep.
+// Curves: latency by rate of a search or sweep, and requests/s by streams.
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { median } from './statistics.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { comparisonOf } from './comparisons.ts';
 
-/** One measurement: of a search one step, of a sweep all rounds. `kept` of a search: whether that was within its limit. Rates in requests/s, times in milliseconds. */
+/** A step of a search, or all rounds of a sweep, in requests/s and milliseconds. `kept`: the step kept the search's limit. */
 export interface CurvePoint {
   rate: number;
   p50: number;
@@ -12,13 +12,13 @@ export interface CurvePoint {
   kept?: boolean;
 }
 
-/** What was measured of one config, by rate, ascending. */
+/** One config's points, in ascending rates. */
 interface Curve {
   name: string;
   points: CurvePoint[];
 }
 
-/** A curve per variant of a search, or per config of a sweep; none where a result is neither. */
+/** A curve per variant of a search, or per config of a sweep. */
 export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>): Curve[] {
   const points =
     search === undefined
@@ -44,16 +44,15 @@ export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants
   });
 }
 
-/** Rates that stand together: the median of what was measured there, by name. `rate` is the geometric mean of the lowest and the highest of them. */
+/** A row: a range of rates and, by name, the median of its points. `rate` is the geometric mean of its ends. */
 export interface CurveRow {
   rate: number;
   seen: ReadonlyMap<string, CurvePoint>;
 }
 
-/** More rows show no more of a knee. */
 const mostRows = 12;
 
-/** The curves side by side, by rate, ascending: each rate of a sweep, or where a search had few, else ranges of them that are equally wide in ln. */
+/** The curves side by side in ascending rates: each rate of a sweep or a short search, else ranges of equal width in ln. */
 export function curveRows(curves: readonly Curve[]): CurveRow[] {
   const rates = [...new Set(curves.flatMap(({ points }) => points.map(({ rate }) => rate)))].sort(
     (a, b) => a - b,
@@ -82,7 +81,7 @@ export function curveRows(curves: readonly Curve[]): CurveRow[] {
   });
 }
 
-/** Of several steps: kept where more of them kept the limit than did not. */
+/** Medians; kept if most steps were. */
 function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
   const judged = points.flatMap(({ kept }) => kept ?? []);
   return {
@@ -95,12 +94,9 @@ function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
   };
 }
 
-// requests/s by concurrent streams per connection, against the line of HTTP/1.1.
-
-/** From this many numbers of streams on it is a curve. */
 const fewestPoints = 3;
 
-/** A variant that was measured, its requests/s, and its comparison with HTTP/1.1, where there is one. */
+/** A variant, its requests/s, the ratio to HTTP/1.1's, and the comparison with it if there is one. */
 export interface Point {
   variant: VariantResult;
   rps: number;
@@ -108,25 +104,23 @@ export interface Point {
   comparison?: Comparison | undefined;
 }
 
-/** HTTP/1.1 and the same server's (or another's) HTTP/2 with several numbers of streams. */
+/** HTTP/1.1, and HTTP/2 with several numbers of streams. */
 export interface StreamSweep {
   line: Point;
   curve: Point[];
 }
 
-/** Concurrent requests per connection. */
 export function streamsOf({ load }: VariantResult): number {
   return load.streams ?? 1;
 }
 
-/** The sweep in a result, most streams first; undefined where there is none, or nothing was answered over HTTP/1.1. `ratio` is that of requests/s to HTTP/1.1's. */
+/** The sweep of a result, most streams first; undefined if it has none, or nothing was answered over HTTP/1.1. */
 export function streamSweep(result: Result): StreamSweep | undefined {
   const measured = result.variants.flatMap((variant) =>
     variant.rps === null ? [] : [{ variant, rps: variant.rps.median }],
   );
   const http1 = measured.find(({ variant }) => !isHttp2(variant.load.protocol));
   const http2 = measured.filter(({ variant }) => isHttp2(variant.load.protocol));
-  // Verdicts by something else are told one by one.
   if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (
     http1 === undefined ||

@@ -1,4 +1,4 @@
-// Distributions of several rounds, or of a round's phases, as one.
+// Distributions of latency: merged over phases and rounds, their percentiles and buckets; and the metrics of comparisons.
 import type {
   BucketShare,
   Distribution,
@@ -13,13 +13,13 @@ import type {
 import { extent, mean, total } from './statistics.ts';
 import type { Published } from '../scenario/model.ts';
 
-/** Of all values of these together. Percentiles are within 0.1 %, as theirs; the rest is exact, but for `withinSd`, which is counted from the histogram. */
+/** The figures of all parts together. Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {
   const { histogram: _, ...figures } = mergedDistribution(parts);
   return figures;
 }
 
-/** The same, with the histogram of all. */
+/** As mergedLatency, with the histogram. */
 export function mergedDistribution(parts: readonly LatencyDistribution[]): LatencyDistribution {
   const counted = parts.map((part) => ({ part, n: valuesIn(part) })).filter(({ n }) => n > 0);
   const [first] = counted;
@@ -63,7 +63,7 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
   };
 }
 
-/** Of all values together, where each part is of `n` of them: exact, but for `withinSd`, which is theirs on average. @param counted at least one */
+/** The figures of all values together; `withinSd` is the mean of the parts'. @param counted parts of `n` values each, at least one */
 export function pooledDistribution(
   counted: readonly { part: Distribution; n: number }[],
 ): Distribution {
@@ -71,7 +71,7 @@ export function pooledDistribution(
   const average = (of: (part: Distribution) => number): number =>
     total(counted, (one) => one.n * of(one.part)) / n;
   const middle = average((part) => part.mean);
-  // What the parts' values have about their own means, and what these have about the mean of all.
+  // Squares within the parts, and between them.
   const squares = total(
     counted,
     (one) => (one.n - 1) * one.part.sd ** 2 + one.n * (one.part.mean - middle) ** 2,
@@ -85,7 +85,7 @@ export function pooledDistribution(
   };
 }
 
-/** How many values it is of. */
+/** The number of values. */
 export function valuesIn({ histogram }: Pick<LatencyDistribution, 'histogram'>): number {
   return total(histogram, ([, count]) => count);
 }
@@ -97,14 +97,14 @@ function mergedBars(histograms: readonly (readonly HistogramBar[])[]): Histogram
   return [...counts].sort(([a], [b]) => a - b);
 }
 
-/** The value that a share of 0 to 1 of the values does not exceed, as HdrHistogram has it: of a rank that is rounded, at least the first. */
+/** A quantile (0 to 1), with HdrHistogram's rounded rank. */
 function quantileOf(bars: readonly HistogramBar[], quantile: number): number {
   const rank = Math.max(1, Math.floor(quantile * total(bars, ([, count]) => count) + 0.5));
   let below = 0;
   return bars.find(([, count]) => (below += count) >= rank)?.[0] ?? 0;
 }
 
-/** Of as many values in each part: `min` and `max` of all, the rest on average. @param parts at least one */
+/** The figures of parts of equal size: `min` and `max` of all, means of the rest. @param parts at least one */
 export function meanDistribution(parts: readonly Distribution[]): Distribution {
   return {
     min: extent(parts.map((part) => part.min))[0],
@@ -115,12 +115,9 @@ export function meanDistribution(parts: readonly Distribution[]): Distribution {
   };
 }
 
-// What two variants can be compared by: the figure of each round, and which way is better.
-
 export const latencyMetrics: readonly LatencyMetric[] = ['p50', 'p90', 'p99'];
 export const metrics: readonly Metric[] = ['rps', 'cpu', ...latencyMetrics];
 
-/** As they stand beside a figure. */
 export const metricNames: Readonly<Record<Metric, string>> = {
   rps: 'requests/s',
   cpu: 'CPU per request',
@@ -129,14 +126,14 @@ export const metricNames: Readonly<Record<Metric, string>> = {
   p99: 'p99',
 };
 
-/** So many responses a round has to have for that percentile: with fewer than 10 beyond it, it is a matter of chance. */
+/** Responses that a round needs for the percentile: 10 beyond it. */
 export const responsesNeeded: Readonly<Record<LatencyMetric, number>> = {
   p50: 20,
   p90: 100,
   p99: 1000,
 };
 
-/** In milliseconds, of all phases of each round; null where a round has too few responses for it. */
+/** In milliseconds, over all phases of each round; null if a round has too few responses. */
 export function percentilePerRound(
   rounds: readonly Round[],
   metric: LatencyMetric,
@@ -148,7 +145,6 @@ export function percentilePerRound(
   return figures.length < rounds.length ? null : figures;
 }
 
-/** Of times less is better. */
 export function lessIsBetter(metric: Metric): boolean {
   return metric !== 'rps';
 }
@@ -157,9 +153,7 @@ export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((one) => one === metric);
 }
 
-// Responses per latency bucket, published and measured alike.
-
-/** One load phase over all rounds. Empty unless the load asks for buckets. */
+/** Buckets of a load phase over all rounds. Empty unless the load asks for them. */
 export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
   return withShares(
     (phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => ({
@@ -170,7 +164,7 @@ export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
   );
 }
 
-/** What the article printed, in milliseconds. Empty where it printed none. */
+/** The article's buckets, in milliseconds. */
 export function publishedBuckets(published: Published | null | undefined): BucketShare[] {
   return withShares(
     (published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => ({
@@ -186,13 +180,13 @@ function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare
   return buckets.map((bucket) => ({ ...bucket, share: all === 0 ? 0 : bucket.count / all }));
 }
 
-/** Ends that are written as seconds and as milliseconds differ by a rounding. */
+/** Equal up to the rounding of seconds to milliseconds. */
 export function sameBucket(one: BucketShare, other: BucketShare): boolean {
   const isNear = (a: number, b: number): boolean => a === b || Math.abs(a - b) < 1e-6;
   return isNear(one.fromMs, other.fromMs) && isNear(one.toMs ?? Infinity, other.toMs ?? Infinity);
 }
 
-/** Each bucket of these once, the shorter latencies first. */
+/** Each bucket once, in ascending order. */
 export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketShare[] {
   const each = series
     .flat()
@@ -200,7 +194,7 @@ export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketS
   return each.sort((a, b) => a.fromMs - b.fromMs || (a.toMs ?? Infinity) - (b.toMs ?? Infinity));
 }
 
-/** The bucket in which the quantile (0 to 1) lies; undefined without responses. */
+/** The bucket of a quantile (0 to 1); undefined without responses. */
 export function quantileBucket(
   buckets: readonly BucketShare[],
   quantile: number,

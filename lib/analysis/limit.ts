@@ -1,21 +1,21 @@
-// What else used the machine while it was measured, round by round.
+// What set the pace: the server, the generator or neither; whether a load came to its rate; and what else used the machine.
 import { byName } from '../present.ts';
 import type { LoadResult, Noise, Round, VariantResult } from '../result/result.ts';
-import { extent, total, median } from './statistics.ts';
 import { serverCpuSecondsOf } from './phases.ts';
+import { extent, median, total } from './statistics.ts';
 
-/** Time that the hypervisor took is missing in requests/s: from here on it is twice what two equal variants may differ by. */
+/** The hypervisor's time is missing in requests/s: at this share it is twice the tolerance of `same`. */
 export const stealMatters = 0.02;
 
-/** Interrupts and the kernel's own work on the server's cores come to a few percent on an idle machine. */
+/** On an idle machine interrupts and the kernel's own work use a few percent of the server's cores. */
 export const othersMatter = 0.05;
 
-/** What the phases of a round saw together: shares as in Noise, `mhz` the lowest clock at an end and the highest at all. */
+/** The phases of a round together: shares as in Noise. `mhz`: the lowest clock at the end of a phase, and the highest at all. */
 export interface RoundNoise extends Omit<Noise, 'serverMhz'> {
   mhz: { lowest: number; highest: number } | null;
 }
 
-/** null where a phase has none. */
+/** null if a phase has no noise figures. */
 export function noiseOf({ phases }: Round): RoundNoise | null {
   const seen = phases.flatMap(({ noise, seconds }) =>
     noise === null ? [] : [{ ...noise, seconds }],
@@ -24,41 +24,40 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
   const seconds = total(seen, (phase) => phase.seconds);
   const share = (of: (noise: Noise) => number): number =>
     seconds === 0 ? 0 : total(seen, (phase) => of(phase) * phase.seconds) / seconds;
+  const upstream = seen.map(({ upstreamShare }) => upstreamShare);
   return {
     ...byName(
       ['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'generatorOthersShare'],
       (name) => share((noise) => noise[name]),
     ),
-    ...(seen.some(({ upstreamShare }) => upstreamShare !== undefined)
-      ? {
-          upstreamShare: seen.some(({ upstreamShare }) => upstreamShare === null)
+    ...(upstream.every((one) => one === undefined)
+      ? {}
+      : {
+          upstreamShare: upstream.includes(null)
             ? null
             : share(({ upstreamShare }) => upstreamShare ?? 0),
-        }
-      : {}),
+        }),
     loadAverage: extent(seen.map((noise) => noise.loadAverage))[1],
     mhz: clockOf(seen),
   };
 }
 
-/** A clock that rises in a window did so because the load began; one that falls, or is lower in another window, was held back. */
+/** A clock may rise in a phase because its load began. Only a lower clock at the end shows that the core was slowed down. */
 function clockOf(seen: readonly Noise[]): RoundNoise['mhz'] {
   const clocks = seen.flatMap(({ serverMhz }) => (serverMhz === null ? [] : [serverMhz]));
   if (clocks.length === 0) return null;
   return { lowest: extent(clocks.map(([, end]) => end))[0], highest: extent(clocks.flat())[1] };
 }
 
-// Who set the pace: the server, the generator, or neither.
-
-/** From this share of the cores that it can use a side is at its limit; the rest goes to the kernel, the runner and InfluxDB. */
+/** A side that uses this share of its available cores is at its limit; the kernel, the runner and InfluxDB use the rest. */
 const limit = 0.9;
 
 export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
-/** What tells who was at its limit: shares of 0 to 1, as in VariantResult. */
+/** Shares of the available cores, 0 to 1, as in VariantResult. */
 export type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
-/** Who was at its limit, by the cores that each used; null where that is not known, as for a variant that was not measured. */
+/** null if unknown, as for a variant that was not measured. */
 export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
   if (generatorShare === null) return null;
   const isServer = (serverShare ?? 0) >= limit;
@@ -67,16 +66,15 @@ export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
   return isServer ? 'server' : 'neither';
 }
 
-/** How many cores each side has, or can use. */
 interface SideCores {
   server: number;
   generator: number;
 }
 
-/** What decides how many of its cores each side can use. */
+/** The number of workers and threads. */
 type Workers = Pick<VariantResult, 'server' | 'load'>;
 
-/** How many of its cores each side can use at most: a worker or a thread runs on one at a time. Published only: all. */
+/** Cores that each side can use: at most one per worker or thread. */
 export function usableCores({ server, load }: Workers, cores: SideCores): SideCores {
   return {
     server: Math.min(server?.workers ?? cores.server, cores.server),
@@ -84,21 +82,16 @@ export function usableCores({ server, load }: Workers, cores: SideCores): SideCo
   };
 }
 
-/** As VariantResult.serverShare, of one round: at most 1, null where the server's CPU time is not known. */
+/** VariantResult.serverShare of one round, at most 1; null if the server's CPU time is unknown. */
 export function serverShareOf(round: Round, variant: Workers, cores: SideCores): number | null {
   const cpuSeconds = serverCpuSecondsOf(round.phases);
   return cpuSeconds === null ? null : shareOf('server', round, variant, cores, cpuSeconds);
 }
 
-/** The same, of the generator. */
+/** VariantResult.generatorShare of one round, at most 1. */
 export function generatorShareOf(round: Round, variant: Workers, cores: SideCores): number {
-  return shareOf(
-    'generator',
-    round,
-    variant,
-    cores,
-    total(round.phases, ({ generatorCpuSeconds }) => generatorCpuSeconds),
-  );
+  const cpuSeconds = total(round.phases, (phase) => phase.generatorCpuSeconds);
+  return shareOf('generator', round, variant, cores, cpuSeconds);
 }
 
 function shareOf(
@@ -109,35 +102,31 @@ function shareOf(
   cpuSeconds: number,
 ): number {
   const seconds = total(round.phases, (phase) => phase.seconds);
+  const direction = side === 'server' ? 'toServer' : 'toClient';
   const linkCpuSeconds = total(
     round.phases,
-    ({ network }) => network?.linkCpuSeconds[side === 'server' ? 'toServer' : 'toClient'] ?? 0,
+    ({ network }) => network?.linkCpuSeconds[direction] ?? 0,
   );
   const noise = noiseOf(round);
+  const upstream = side === 'server' ? (noise?.upstreamShare ?? 0) : 0;
   const lost =
-    noise === null
-      ? 0
-      : noise[`${side}StealShare`] +
-        noise[`${side}OthersShare`] +
-        (side === 'server' ? (noise.upstreamShare ?? 0) : 0);
+    noise === null ? 0 : noise[`${side}StealShare`] + noise[`${side}OthersShare`] + upstream;
   const left = cores[side] * (1 - lost);
   const share = Math.max(
     cpuSeconds / (seconds * Math.min(usableCores(variant, cores)[side], left)),
     (cpuSeconds + linkCpuSeconds) / (seconds * left),
   );
-  // Ticks are counted roughly: it may seem to have had more than was left.
+  // CPU time is counted in ticks, so it may seem to exceed the time that was left.
   return left > 0 ? Math.min(1, share) : 1;
 }
 
-// Whether an open model's load came to the rate that was asked for, and what kept it from that.
-
-/** From this part of the latency on, how late requests left is worth a warning. */
+/** Late sends of this share of the latency deserve a warning. */
 const lateMatters = 0.25;
 
-/** What may be missing of a rate, and still every figure is within 1 %. */
+/** With a shortfall of less than this, all figures are within 1 %. */
 const tolerableShortfall = 0.01;
 
-/** The rate of a variant, and its own figure, in requests/s; null without a rate, and when it was not run. `reached`: not isBehind. */
+/** The rate of a variant and its own figure, in requests/s; null without a rate, and if it was not run. */
 export function rateOf({
   load: { rate: asked },
   rps,
@@ -153,8 +142,8 @@ export function rateOf({
 }
 
 /**
- * Whether requests/s are more than 1 % fewer than asked for because requests did not leave: 1 % of those that were due, or one in
- * a hundred left later than 1 % of the load's time. @param phases at least one
+ * Whether `made` is more than 1 % below `asked` because requests did not leave: 1 % of the due ones, or one in a hundred left
+ * later than 1 % of the load's time. @param phases at least one
  */
 export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
   const unsent = total(phases, (phase) => phase.unsent);
@@ -174,7 +163,7 @@ const causes: Readonly<Record<Limit, string>> = {
     'neither side was at its limit (run again on a quieter machine, or with more connections)',
 };
 
-/** Why requests left late, or not at all, in a clause. */
+/** Why requests left late, or not at all. */
 export function rateCause(variant: Shares): string {
   const limit = limitOf(variant);
   return limit === null
@@ -182,22 +171,21 @@ export function rateCause(variant: Shares): string {
     : causes[limit];
 }
 
-/** p99 of how late requests left and of the latency, in milliseconds, where the first distorts the second; null elsewhere. */
+/** p99 of the lateness of requests and of the latency, in milliseconds, if the first distorts the second; else null. */
 export function lateSends(variant: VariantResult): { p99Ms: number; latencyMs: number } | null {
   if (rateOf(variant)?.reached !== true) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
     const [narrowest] = extent(buckets.map(({ fromMs, toMs }) => (toMs ?? Infinity) - fromMs));
-    return (
-      sendDelayMs.p99 > 0 && sendDelayMs.p99 >= Math.min(lateMatters * latencyMs.p99, narrowest)
-    );
+    const matters = Math.min(lateMatters * latencyMs.p99, narrowest);
+    return sendDelayMs.p99 > 0 && sendDelayMs.p99 >= matters;
   });
   return late === undefined ? null : { p99Ms: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
 }
 
-/** With more, latency at a rate gets no verdict: what is left out is no longer a matter of some pauses. */
+/** With a larger share, latency at a rate gets no verdict. */
 export const mostStoodStill = 0.2;
 
-/** Of the turns of all rounds: the share, 0 to 1, in which the generator stood still. */
+/** Share of the turns of all rounds, 0 to 1, in which the generator stood still. */
 export function stoodStill({ rounds }: Pick<VariantResult, 'rounds'>): number {
   const shares = rounds.flatMap(({ phases }) =>
     phases.flatMap(({ turns }) => turns?.stoodStill ?? []),

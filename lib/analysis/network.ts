@@ -1,4 +1,4 @@
-// What a network of the run's own did over the rounds of a variant, and whether its delay was the one that was asked for.
+// Figures of an emulated network over the rounds of a variant, and whether its delay held.
 import { short } from '../format.ts';
 import { byName } from '../present.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse, Round } from '../result/result.ts';
@@ -6,19 +6,19 @@ import type { NetworkSpec } from '../scenario/model.ts';
 import { responsesOf } from './phases.ts';
 import { median } from './statistics.ts';
 
-/** A delay holds while 99 of 100 packets leave the link within this share of it: 2 ms of 100 ms. An idle link keeps to 0.2 %. */
+/** A delay holds if the p99 of the packets' lateness is within this share of it. An idle link is within 0.2 %. */
 const delayTolerance = 0.02;
 
 const directions = ['toServer', 'toClient'] as const;
 type Direction = (typeof directions)[number];
 
-/** How late the p99 of a direction may be, in milliseconds, by its own delay or else the other one's; Infinity without any delay. */
+/** The tolerated p99 lateness of a direction, in milliseconds, by its delay or else the other direction's; Infinity without a delay. */
 export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
   const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
   return delayMs === 0 ? Infinity : delayTolerance * delayMs;
 }
 
-/** All figures of a variant's network; null on loopback, and without a round. @param serverCores that the server can use */
+/** null on loopback, and without rounds. @param serverCores usable ones */
 export function networkResult(
   spec: NetworkSpec | undefined,
   rounds: readonly Round[],
@@ -46,7 +46,7 @@ export function networkResult(
     latenessMs: byName(['p50', 'p99'], (name) => later(({ latenessMs }) => latenessMs[name])),
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
     listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
-    // A share above 1 is one of a clock that ticks.
+    // CPU time is counted in ticks, so its share may exceed 1.
     serverIdleShare: Math.max(
       0,
       1 -
@@ -66,7 +66,7 @@ function droppedShare({ packets, dropped }: LinkTraffic): number {
   return packets === 0 ? 0 : dropped / packets;
 }
 
-/** Whether the delay held, in words: "held" or "not held: p99 +138 ms"; '' where none was asked for. */
+/** "held", "not held: p99 +138 ms", or '' without a delay. */
 export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): string {
   if (spec.toServer.delayMs === 0 && spec.toClient.delayMs === 0) return '';
   return delayHeld ? 'held' : `not held: p99 +${short(latenessMs.p99)} ms`;

@@ -1,4 +1,4 @@
-// What h2load and vegeta print of a run, over the rounds of a variant.
+// Figures of load phases, over the rounds of a variant.
 import { byName } from '../present.ts';
 import type {
   LoadResult,
@@ -9,10 +9,10 @@ import type {
   VariantResult,
 } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
-import { measuredBuckets, meanDistribution, mergedLatency } from './latency.ts';
+import { meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
 import { median, total } from './statistics.ts';
 
-/** How many rounds the variants have that were run; those that are published only have none. */
+/** The number of rounds; variants that are published only have none. */
 export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {
   return Math.max(0, ...variants.map(({ rounds }) => rounds.length));
 }
@@ -22,12 +22,12 @@ export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): numbe
   return responses['2xx'] + responses['3xx'] + responses['4xx'] + responses['5xx'];
 }
 
-/** requests/s over all phases of a round: those that were answered, since what failed says nothing of how fast the server answers. */
+/** Responses per second over all phases of a round. Failed requests say nothing about the server's speed. */
 export function roundRps(phases: readonly LoadResult[]): number {
   return total(phases, responsesOf) / total(phases, (phase) => phase.seconds);
 }
 
-/** CPU time of the server; null where that is not known. */
+/** CPU time of the server; null if unknown. */
 export function serverCpuSecondsOf(
   phases: readonly Pick<Phase, 'serverCpuSeconds'>[],
 ): number | null {
@@ -36,20 +36,20 @@ export function serverCpuSecondsOf(
     : total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
 }
 
-/** The same per response; NaN where it is not known, NaN or ∞ where nothing was answered. */
+/** NaN if the CPU time is unknown, NaN or ∞ without responses. */
 export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
 }
 
-/** More failed requests than this, as a share, and neither requests/s nor latency say how fast the server answers. */
+/** With a larger share of failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
-/** Whether so many failed. @param successRatio as successRatioOf */
+/** @param successRatio as successRatioOf */
 export function isFailing({ successRatio }: { successRatio: number | null }): boolean {
   return 1 - (successRatio ?? 0) > tolerableFailures;
 }
 
-/** What succeeded per request, those that hung included, 0 to 1; null without requests. */
+/** Successful responses per request, 0 to 1; requests that hung count as failed. null without requests. */
 export function successRatioOf(
   phases: readonly (LoadResult & Pick<Phase, 'expected'>)[],
 ): number | null {
@@ -57,19 +57,19 @@ export function successRatioOf(
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
-/** Responses of the class that is right (Phase.expected). */
+/** Responses of the expected class, by default 2xx and 3xx. */
 export function succeeded({ responses, expected }: Pick<Phase, 'responses' | 'expected'>): number {
   return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }
 
-/** `phase` from 1. */
 interface PhasePair {
+  /** From 1. */
   phase: number;
   published: Published | undefined;
   measured: PhaseResult | undefined;
 }
 
-/** The phases of a variant, published beside measured; one of the two may have fewer, or none. */
+/** Published phases beside measured ones; one of the two may have fewer, or none. */
 export function phasePairs({
   published,
   phases,
@@ -82,27 +82,26 @@ export function phasePairs({
   }));
 }
 
-/** Over rounds, of each all of its phases together. @param rounds at least one */
+/** Medians over rounds, each with all of its phases. @param rounds at least one */
 export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
   const over = (of: (phase: Phase) => number): number =>
     median(rounds.map((phases) => total(phases, of)));
   const bytes = byName(['received', 'headers', 'headersDecoded', 'body', 'sent'], (name) =>
     over((phase) => phase.bytes[name]),
   );
+  const receivedPerSecond = (phases: readonly Phase[]): number => {
+    const seconds = total(phases, (phase) => phase.seconds);
+    return seconds === 0 ? 0 : total(phases, (phase) => phase.bytes.received) / seconds;
+  };
   return {
     ...byName(['requests', 'seconds'], (name) => over((phase) => phase[name])),
     bytes,
-    receivedBytesPerSecond: median(
-      rounds.map((phases) => {
-        const seconds = total(phases, (phase) => phase.seconds);
-        return seconds === 0 ? 0 : total(phases, (phase) => phase.bytes.received) / seconds;
-      }),
-    ),
+    receivedBytesPerSecond: median(rounds.map(receivedPerSecond)),
     headerSavingsPercent: headerSavingsPercent(bytes),
   };
 }
 
-/** What HPACK saved of the headers' own size, as h2load's "space savings"; null where no header came. */
+/** The share of the headers' size that HPACK saved (h2load's "space savings"); null without headers. */
 export function headerSavingsPercent({
   headers,
   headersDecoded,
@@ -110,7 +109,7 @@ export function headerSavingsPercent({
   return headersDecoded === 0 ? null : 100 * (1 - headers / headersDecoded);
 }
 
-/** One per load phase, in order. The rounds all have the same phases. */
+/** One result per load phase. All rounds have the same phases. */
 export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   return (rounds[0]?.phases ?? []).map(({ expected }, index): PhaseResult => {
     const phases = rounds.map((round) => round.phases[index] as Phase);
@@ -136,7 +135,7 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   });
 }
 
-/** Adds up counts by name; one that some lack is 0 there. */
+/** Adds up counts by name. */
 export function summed<Name extends string>(
   counts: readonly Readonly<Record<Name, number>>[],
 ): Record<Name, number> {

@@ -1,23 +1,22 @@
-// Whether rounds depend on each other, which Student's t takes them not to do. The formulas: docs/verdicts.md, "What has to hold".
+// Tests on the rounds of a comparison: dependence, outliers, and how many rounds are needed. The methods: docs/verdicts.md.
 import { mean, studentQuantile, total, median, variance, confidence } from './statistics.ts';
 import type { Comparison, NoiseFloor, Verdict } from '../result/result.ts';
 
-/** The chance that any comparison of a run whose rounds are independent gets a note. */
+/** Chance that a run with independent rounds gets a note. */
 export const falseNotes = 0.02;
 
-/** The same, of going on to the next look of --precision: that costs rounds, and no verdict. */
+/** Chance that such a run goes on to the next look of --precision, which costs only rounds. */
 export const falseHolds = 0.1;
 
-/** Where rounds scatter by less, however they depend on each other is of no matter. */
+/** With less scatter, dependence does not matter. */
 const leastScatter = 0.001;
 
-/** `drift`: the ratio moved by this factor from the first round to the last. `echo`: rounds resemble the one before, by this correlation. */
+/** `drift`: the ratio moved by this factor from the first round to the last. `echo`: the correlation of a round with the one before. */
 export type Dependence = { kind: 'drift'; ratio: number } | { kind: 'echo'; correlation: number };
 
 /**
- * Tests for a drift and for rounds that resemble the one before, with half of `alpha` each. Rounds unlike it only widen the interval.
- * @param logs ln(variant / baseline) per round, in the order in which they were run
- * @param alpha the chance to find something in independent rounds
+ * Tests for a drift and for an echo, each with half of `alpha`, the chance of a false alarm.
+ * @param logs ln(variant / baseline) per round, in the order of the rounds
  */
 export function dependenceOf(logs: readonly number[], alpha: number): Dependence | null {
   const n = logs.length;
@@ -38,7 +37,7 @@ export function dependenceOf(logs: readonly number[], alpha: number): Dependence
     : null;
 }
 
-/** Whether a correlation with so many degrees of freedom is above what chance exceeds with probability p. */
+/** Whether chance exceeds this correlation with a probability below p. */
 function isBeyond(correlation: number, degrees: number, p: number): boolean {
   return (
     correlation * Math.sqrt(degrees / Math.max(0, 1 - correlation ** 2)) >
@@ -46,27 +45,18 @@ function isBeyond(correlation: number, degrees: number, p: number): boolean {
   );
 }
 
-// Rounds whose ratio lies far from the others'. They are shown and count like all others, but for one that is measured again.
-
-/** With fewer rounds there are no others to be far from. */
 const fewestRounds = 4;
 
-/**
- * 5 on the modified z-score 0.6745 · (x − median) / MAD of Iglewicz & Hoaglin, How to Detect and Handle Outliers (1993). Their
- * 3.5 would find some in 10 to 15 of 100 undisturbed comparisons of so few rounds; 5 does in 1 to 8.
- */
+/** Modified z-score of 5. The usual 3.5 finds outliers in 10 to 15 of 100 undisturbed comparisons, 5 in 1 to 8. */
 const farMads = 5 / 0.6745;
 
-/**
- * The MAD of few values is too small on average: Croux & Rousseeuw, Time-Efficient Algorithms for Two Highly Robust
- * Estimators of Scale (COMPSTAT 1992), give these factors for 4 to 9 values, and n / (n − 0.8) for more.
- */
+/** Croux & Rousseeuw's factors for the MAD of 4 to 9 values; n / (n − 0.8) for more (COMPSTAT 1992). */
 const fewValues = [1.363, 1.206, 1.2, 1.14, 1.129, 1.107];
 
-/** Nearer than 1 % no round is worth a word, however close together the others are: also when they are all the same. */
+/** A round within 1 % of the others is no outlier, even if the others are equal. */
 const worthAWord = Math.log(1.01);
 
-/** Indexes of the values that lie apart from the others; none of fewer than four. @param logs ln(variant / baseline) per round */
+/** Indexes of outliers; none among fewer than four. @param logs ln(variant / baseline) per round */
 export function outliersOf(logs: readonly number[]): number[] {
   const n = logs.length;
   if (n < fewestRounds) return [];
@@ -77,10 +67,7 @@ export function outliersOf(logs: readonly number[]): number[] {
   return [...logs.keys()].filter((round) => Math.abs((logs[round] as number) - middle) > far);
 }
 
-/**
- * The only outlier of a comparison, if it alone decides or prevents a verdict, and the verdict `without` it; null otherwise, and
- * where too few rounds would be left. @param verdictOf what some of the rounds say
- */
+/** The only outlier, if it alone decides or prevents a verdict, and the verdict without it; else null. @param verdictOf the verdict of some rounds */
 export function swayingRound(
   logs: readonly number[],
   verdictOf: (logs: readonly number[]) => Verdict,
@@ -93,10 +80,10 @@ export function swayingRound(
     : { index, without };
 }
 
-/** The chance that undisturbed rounds have one so far from the others that it is measured again. More would add to false verdicts. */
+/** Chance that an undisturbed round is repeated. A larger one would add false verdicts. */
 const falseRepeats = 0.001;
 
-/** The round to measure again once all rounds are over, and why; undefined in most runs. The rule: docs/verdicts.md, "Outliers". */
+/** The round to repeat after all rounds, and why; undefined in most runs. */
 export function roundToRepeat(
   comparisons: readonly Comparison[],
 ): { round: number; why: string } | undefined {
@@ -115,7 +102,7 @@ export function roundToRepeat(
   return undefined;
 }
 
-/** Whether the only outlier of these has not changed the direction, and is beyond the limit of Grubbs, Procedures for Detecting Outlying Observations in Samples (Technometrics 11, 1969). */
+/** Whether the only outlier keeps the direction of the others and is beyond Grubbs's limit. */
 function hidesDifference(logs: readonly number[], alpha: number): boolean {
   const [index] = outliersOf(logs) as [number];
   const others = logs.toSpliced(index, 1);
@@ -125,14 +112,11 @@ function hidesDifference(logs: readonly number[], alpha: number): boolean {
   return mean(logs) * mean(others) > 0 && Math.abs((logs[index] as number) - mean(others)) > limit;
 }
 
-// How many rounds tell an effect from noise, and how small an effect so many rounds tell.
-
-/** Nobody waits for more. */
 export const mostRounds = 1000;
 
 /**
- * How many rounds would probably decide: the least n ≥ (2 · t(n−1, 1−α/2) · s / δ)², for δ the longer of the two distances that
- * decide: |mean d|, or ln(1 + sameWithin) − |mean d|.
+ * The number of rounds that would probably decide: the least n ≥ (2 · t(n−1, 1−α/2) · s / δ)². δ is the longer of |mean d| and
+ * ln(1 + sameWithin) − |mean d|.
  * @param logs d = ln(variant / baseline) per round, at least two
  * @returns null for more than 1000 rounds
  */
@@ -151,14 +135,12 @@ export function roundsToDecide(
   return rounds;
 }
 
-/** The default of a run, for which a machine's noise floor is stated. */
+/** The default number of rounds, for which the noise floor is stated. */
 const floorRounds = 10;
 
 /**
- * Half the 95 % interval of 10 rounds: exp(t(9, 0.975) · s/√10), with the spread s of ln ratios between equal variants. About half of
- * all runs detect a difference of this size.
- * @param comparisons per comparison ln(variant / baseline) of each round, at least two; several are taken together
- * @returns null without any
+ * Half the 95 % interval of 10 rounds, exp(t(9, 0.975) · s/√10): a difference that about half of all runs detect.
+ * @param comparisons of equal variants: ln(variant / baseline) of each round, at least two; s is pooled over them
  */
 export function noiseFloorOf(comparisons: readonly (readonly number[])[]): NoiseFloor | null {
   if (comparisons.length === 0) return null;

@@ -1,6 +1,6 @@
-// Plain statistics over the rounds of a run. Which of them, why and from where: docs/verdicts.md.
+// Statistics over the rounds of a run. The methods: docs/verdicts.md.
 
-/** The middle value, or the mean of the two middle ones. @throws RangeError when there is none */
+/** @throws RangeError without values */
 export function median(values: readonly number[]): number {
   if (values.length === 0) throw new RangeError('the median of nothing');
   const sorted = values.toSorted((a, b) => a - b);
@@ -9,17 +9,17 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] as number) + upper) / 2;
 }
 
-/** The arithmetic mean; NaN of nothing. */
+/** NaN without values. */
 export function mean(values: readonly number[]): number {
   return total(values, (value) => value) / values.length;
 }
 
-/** Of values above 0; NaN of nothing. */
+/** @param values above 0 */
 export function geometricMean(values: readonly number[]): number {
   return Math.exp(mean(values.map(Math.log)));
 }
 
-/** The sample's variance, by n − 1; NaN of fewer than two. */
+/** The sample variance; NaN for fewer than two values. */
 export function variance(values: readonly number[]): number {
   const middle = mean(values);
   return values.length < 2
@@ -27,7 +27,7 @@ export function variance(values: readonly number[]): number {
     : total(values, (value) => (value - middle) ** 2) / (values.length - 1);
 }
 
-/** The least and the greatest, of as many as there are: Math.max(...values) ends at 130,000 or so. Of nothing ∞ and −∞. */
+/** Minimum and maximum, of any number of values (Math.max takes about 130,000). ∞ and −∞ without values. */
 export function extent(values: Iterable<number>): [least: number, greatest: number] {
   let [least, greatest] = [Infinity, -Infinity];
   for (const value of values)
@@ -35,27 +35,26 @@ export function extent(values: Iterable<number>): [least: number, greatest: numb
   return [least, greatest];
 }
 
-/** The sum of a figure of each. */
 export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Items with the same key together, in the order in which each key came first. */
+/** Items by key, in the order of the first item of each key. */
 export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
   return groups;
 }
 
-/** Confidence that all intervals of a run that are judged hold together, and so its verdicts, at every look. */
+/** Confidence that all judged intervals of a run hold together, at every look. */
 export const confidence = 0.95;
 
-/** α of one of so many comparisons of a run, at one of so many looks: 5 % divided by both. */
+/** α of one comparison at one look: 5 % divided by the numbers of both. */
 export function alphaOf(comparisons: number, looks: number): number {
   return (1 - confidence) / Math.max(1, comparisons) / Math.max(1, looks);
 }
 
-/** ln(variant / baseline) of each round. @throws RangeError on figures that are not above 0 */
+/** ln(variant / baseline) of each round. @throws RangeError for figures that are not above 0 */
 export function logRatios(baseline: readonly number[], variant: readonly number[]): number[] {
   const logs = baseline.map(
     (figure, round) => Math.log(variant[round] as number) - Math.log(figure),
@@ -70,7 +69,7 @@ interface Interval {
   half: number;
 }
 
-/** mean ± t(n−1, 1−α/2) · s/√n; of one value ± 0. @param values at least one */
+/** mean ± t(n−1, 1−α/2) · s/√n; for one value ± 0. @param values at least one */
 export function meanInterval(values: readonly number[], alpha: number): Interval {
   const n = values.length;
   const half =
@@ -83,17 +82,15 @@ export interface RatioInterval {
   interval: [low: number, high: number];
 }
 
-/** How far the interval's further end is from the ratio, as a share of it: 0.01 is ±1 %. */
+/** Distance of the interval's further end from the ratio, as a share: 0.01 is ±1 %. */
 export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): number {
   return Math.max(high / ratio, ratio / low) - 1;
 }
 
 /**
- * How many times the variant's figure is the baseline's, with its interval: exp of meanInterval of ln(variant / baseline).
- * @param baseline a figure per round, at least one, each above 0
- * @param variant of the same rounds, each above 0
- * @param alpha the chance that the interval misses, e.g. alphaOf
- * @throws RangeError on figures that are not above 0
+ * variant / baseline with its interval: exp of meanInterval of ln(variant / baseline).
+ * @param baseline a figure above 0 per round, at least one. @param variant of the same rounds
+ * @throws RangeError for figures that are not above 0
  */
 export function ratioInterval(
   baseline: readonly number[],
@@ -105,10 +102,8 @@ export function ratioInterval(
 }
 
 /**
- * As ratioInterval, with 95 %, of rounds that are no pairs, such as those of two runs: Welch's t on the logarithms (Biometrika 34,
- * 1947), with its degrees of freedom rounded down, which makes the interval wider.
- * @param baseline a figure per round, at least two, each above 0
- * @param variant the same, of other rounds
+ * The ratio of rounds that are no pairs, such as those of two runs, with a 95 % interval: Welch's t on the logarithms, with its
+ * degrees of freedom rounded down. @param baseline figures above 0, at least two. @param variant the same
  */
 export function unpairedRatio(
   baseline: readonly number[],
@@ -131,20 +126,16 @@ export function unpairedRatio(
   return { ratio: exp(middle), interval: exponential({ middle, half }) };
 }
 
-/** The interval of a ratio from that of its logarithm. */
 export function exponential({ middle, half }: Interval): RatioInterval['interval'] {
   return [exp(middle - half), exp(middle + half)];
 }
 
-/** Two rounds far apart have an interval beyond all numbers, and JSON has no infinity. */
+/** Finite, because JSON has no infinity. */
 function exp(value: number): number {
   return Math.min(Math.exp(value), Number.MAX_VALUE);
 }
 
-/**
- * P(|T| < t) with t = √df · tan θ, for 0 ≤ θ < π/2: the finite series of Abramowitz & Stegun, Handbook of Mathematical
- * Functions (1964), 26.7.3 (odd df) and 26.7.4 (even df). Exact but for rounding.
- */
+/** P(|T| < √df · tan θ) for 0 ≤ θ < π/2, by the finite series of Abramowitz & Stegun (1964), 26.7.3 and 26.7.4. */
 function centralProbability(theta: number, df: number): number {
   const sin = Math.sin(theta);
   const cosSquared = Math.cos(theta) ** 2;
@@ -158,15 +149,14 @@ function centralProbability(theta: number, df: number): number {
   return odd ? (2 / Math.PI) * (theta + sin * sum) : sin * sum;
 }
 
-/** A run asks for the same few again and again. */
 const quantiles = new Map<string, number>();
 
-/** The t that a Student-t variable stays below with probability p, 0.5 ≤ p < 1. @param df degrees of freedom, a whole number ≥ 1 */
+/** The quantile of Student's t for 0.5 ≤ p < 1. @param df degrees of freedom, a whole number ≥ 1 */
 export function studentQuantile(p: number, df: number): number {
   const known = quantiles.get(`${p} ${df}`);
   if (known !== undefined) return known;
   let [low, high] = [0, Math.PI / 2];
-  // Bisection over θ: the probability rises with it, and 60 halvings are below the precision of a double.
+  // 60 halvings are below the precision of a double.
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2;
     if (centralProbability(middle, df) < 2 * p - 1) low = middle;

@@ -1,4 +1,4 @@
-// From the rounds of a run to the figures of its table: the one place where they are computed.
+// From the rounds of a run to the figures of its table.
 import { byName, present } from '../present.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { Comparison, FoundRate, NoiseFloor, VariantResult } from '../result/result.ts';
@@ -27,7 +27,6 @@ import { noiseFloorOf } from './rounds.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
-/** What a scenario asks of its figures beside the rows' own. */
 export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;
 
 export interface Summary {
@@ -37,7 +36,7 @@ export interface Summary {
   warnings: Warning[];
 }
 
-/** Computes all figures of the table. Order of the variants as given; the rows' comparisons stand before those asked for beside. */
+/** Computes all figures of the table, with variants in the given order and the rows' comparisons before further ones. */
 export function summarise(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
@@ -112,7 +111,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   };
 }
 
-/** What a search found of each variant of which it found something. The interval is Student's of the rates' logarithms. */
+/** The rates that a search found. The interval is Student's, of the rates' logarithms. */
 export function foundRates(
   measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[],
 ): FoundRate[] {
@@ -132,7 +131,7 @@ export function foundRates(
     });
 }
 
-/** Of the rows first, in their order. A pair of the rows is not compared twice, and one is left out where one of the two is not there. */
+/** The rows' pairs in their order, then further ones. Pairs with a missing variant are left out. */
 function pairsOf(
   measured: readonly MeasuredVariant[],
   variants: readonly VariantResult[],

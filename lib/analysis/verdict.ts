@@ -1,4 +1,6 @@
-// What figures are computed of.
+// From the rounds' figures to a verdict on each variant against its baseline. The method: docs/verdicts.md.
+import { percent, tolerance, whole } from '../format.ts';
+import { byName } from '../present.ts';
 import type {
   BesideRatio,
   Comparison,
@@ -7,23 +9,21 @@ import type {
   Metric,
   Result,
   Round,
-  VariantResult,
   Verdict,
+  VariantResult,
 } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
-import { percent, tolerance, whole } from '../format.ts';
-import { byName } from '../present.ts';
+import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
+import { limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
+import { isFailing } from './phases.ts';
 import {
   dependenceOf,
   falseHolds,
-  outliersOf,
-  swayingRound,
   mostRounds,
+  outliersOf,
   roundsToDecide,
+  swayingRound,
 } from './rounds.ts';
-import { limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
-import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
-import { isFailing } from './phases.ts';
 import {
   alphaOf,
   exponential,
@@ -34,70 +34,78 @@ import {
   type RatioInterval,
 } from './statistics.ts';
 
-/** A variant and what was measured of it. Every variant that was run has the same rounds in the same order. */
+/** A variant and its rounds. All variants that were run have the same rounds in the same order. */
 export interface MeasuredVariant extends Pick<
   VariantResult,
   'name' | 'server' | 'publishedOnly' | 'load' | 'published' | 'note' | 'series' | 'rounds'
 > {
-  /** The variant that its ratio is taken against; absent for a baseline. */
+  /** The baseline's name; absent for a baseline. */
   against?: string;
   needsServerCores?: number;
-  /** Absent: the machine's loopback. */
+  /** Absent: loopback. */
   network?: NetworkSpec;
-  /** What a search found in each of the rounds, as in FoundRate: with `atLeast` maybe a higher rate. Absent without one. */
+  /** The rate that a search found in each round, as in FoundRate. */
   found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
-  /** What it comes down to on this machine: the files of its config and its workers, as text. Two that are equal in it cannot differ in speed. */
+  /** The config's files and workers as text: variants with equal text cannot differ in speed. */
   setup: string;
-  /** The same with one more core for the server; absent: no other. */
+  /** The same with one more server core; absent: equal to `setup`. */
   setupOnMoreCores?: string;
 }
 
-/** What the figures need to know of the run. */
+/** Facts of the run. */
 export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   serverCores: number;
   generatorCores: number;
-  /** They are the same ones. */
+  /** Server and generator share their cores. */
   sharedCores: boolean;
-  /** Where the servers are, as the person named it; absent: on this machine. */
+  /** The servers' host as the user named it; absent: this machine. */
   serverHost?: string;
   looks: readonly number[];
-  /** What was asked to be judged by; absent: requests/s, and where the load sets them p99 and p50 of the latency. */
+  /** The metric that decides. Absent: requests/s; at a rate p99, with p50 beside it. */
   metric?: Metric | undefined;
 }
 
-// From the rounds' figures to a verdict on one variant against its baseline.
-
-/** Fewer rounds than this give no verdict: with 3 the interval is as wide as any effect. */
+/** The fewest rounds for a verdict: with 3 the interval is wider than most effects. */
 export const minimumRounds = 4;
 
-/** A variant as it is compared. */
+/** A variant to compare. */
 export interface Contender
   extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
-  /** Per round, the same ones for both contenders: requests/s, CPU seconds of the server per response, and percentiles as percentilePerRound. */
+  /** Per round: requests/s, the server's CPU seconds per response, and percentiles as in percentilePerRound. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
-/** Two that were run. With fewer cores for the server than `needsServerCores` they come to the same. */
+/** Two variants that were run. */
 export interface Pair {
   baseline: Contender;
   variant: Contender;
   needsServerCores: number;
 }
 
-/** How they are judged. `control`: variants that are the same are, too, since the scenario asks for it. */
+/** `control`: equal variants get a verdict too, to find the noise floor. */
 interface Rules extends RunFacts {
   control: boolean;
 }
 
-/** The first one decides. */
-function metricsOf(pair: Pair, { metric }: Rules): readonly Metric[] {
-  if (metric !== undefined) return [metric];
-  return rateIsSet(pair.baseline, pair.variant) ? ['p99', 'p50'] : ['rps'];
+type Judged = Exclude<Verdict, 'none'>;
+type Ratio = Pick<Comparison, 'ratio' | 'ci95'>;
+/** A figure of each round. */
+type Figures = [baseline: readonly number[], variant: readonly number[]];
+
+/** A pair and a metric by which to judge it. */
+interface Question {
+  pair: Pair;
+  metric: Metric;
+  /** Why there is no verdict. */
+  why: string | undefined;
+  judged?: Judged;
+  /** The side whose generator was the limit, so that `judged` does not hold. */
+  held?: Contender | undefined;
 }
 
-/** The comparison of a variant that nobody can run here: the article's ratio alone. */
+/** The comparison with a variant that is published only: the article's ratio. */
 export function comparePublished(baseline: Contender, variant: Contender): Comparison {
-  return { ...without(baseline, variant), verdict: 'none', why: 'published only' };
+  return { ...unmeasured(baseline, variant), verdict: 'none', why: 'published only' };
 }
 
 /** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by one round, or of dependent rounds. */
@@ -111,30 +119,97 @@ export function unsettled(comparisons: readonly Comparison[], precision: number)
   );
 }
 
-/** What an interval of the ratio says. `same` goes first, and has limits for which it does not matter which of the two is the baseline. */
+/** The verdict of a ratio's interval. The limits of `same` are symmetric in baseline and variant. */
 export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: number): Judged {
   if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) return 'same';
   if (low > 1) return 'faster';
   return high < 1 ? 'slower' : 'inconclusive';
 }
 
-type Judged = Exclude<Verdict, 'none'>;
+/**
+ * Compares each variant with its baseline, in the same order. All verdicts of the run share α.
+ * Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict.
+ */
+export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
+  const questions = pairs.map((pair) =>
+    metricsOf(pair, rules).map((metric): Question => {
+      return { pair, metric, why: obstacle(pair, metric, rules) };
+    }),
+  );
+  const judged = questions.flat().filter(({ why }) => why === undefined);
+  const alpha = alphaOf(judged.length, rules.looks.length);
+  for (const question of judged) {
+    const { pair, metric } = question;
+    const logs = logRatios(...(figuresOf(pair, metric) as Figures));
+    question.judged = judge(metric, logs, alpha, rules.sameWithin);
+    if (!rules.control && metric !== 'cpu') question.held = heldBack(question.judged, pair);
+  }
+  return questions.map((own) => compare(own, alpha, rules.sameWithin));
+}
 
-/** Without any ratio measured here. */
-function without(
+/** The metrics to judge a pair by; the first one decides. */
+function metricsOf({ baseline, variant }: Pair, { metric }: Rules): readonly Metric[] {
+  if (metric !== undefined) return [metric];
+  return rateIsSet(baseline) || rateIsSet(variant) ? ['p99', 'p50'] : ['rps'];
+}
+
+/** @param questions of one pair, at least one, the deciding one first */
+function compare(questions: readonly Question[], alpha: number, sameWithin: number): Comparison {
+  const [question] = questions as [Question];
+  const { pair, metric, judged, why = '' } = question;
+  const { baseline, variant } = pair;
+  const ratioBy = (one: Metric): Ratio | null => {
+    const figures = figuresOf(pair, one);
+    if (figures === null) return null;
+    const { ratio, interval } = ratioInterval(...figures, alpha);
+    return { ratio, ci95: interval };
+  };
+  const beside = (one: LatencyMetric): BesideRatio | null => {
+    const ratio = ratioBy(one);
+    return ratio && { ...ratio, verdict: verdictTo(questions.find((q) => q.metric === one)) };
+  };
+  const about = {
+    ...unmeasured(baseline, variant, metric),
+    cpu: ratioBy('cpu'),
+    latency: byName(latencyMetrics, beside),
+    delayNotHeld: [baseline, variant]
+      .filter(({ network }) => network?.delayHeld === false)
+      .map(({ name }) => name),
+  };
+  const figures = figuresOf(pair, metric);
+  if (figures === null) return { ...about, verdict: 'none', why };
+  const logs = logRatios(...figures);
+  const cpu = metric === 'rps' && judged !== undefined ? figuresOf(pair, 'cpu') : null;
+  const swaying =
+    verdictTo(question) === 'none'
+      ? null
+      : swayingRound(logs, (some) => judge(metric, some, alpha, sameWithin));
+  const roundAt = (index: number): number => (variant.rounds[index] as Round).round;
+  return {
+    ...about,
+    ...(ratioBy(metric) as Ratio),
+    roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
+    outliers: outliersOf(logs).map(roundAt),
+    swayedBy: swaying && { round: roundAt(swaying.index), without: swaying.without },
+    disagreement: cpu === null ? '' : disagreementOf(pair, logs, logRatios(...cpu), alpha),
+    ...answerTo(question, logs, alpha, sameWithin),
+  };
+}
+
+function unmeasured(
   baseline: Contender,
   variant: Contender,
   metric: Metric = 'rps',
 ): Omit<Comparison, 'verdict' | 'why'> {
   const [before, after] = [baseline.published?.rps, variant.published?.rps];
+  const hasBoth = metric === 'rps' && before !== undefined && after !== undefined;
   return {
     metric,
     variant: variant.name,
     baseline: baseline.name,
     ratio: 0,
     ci95: [0, 0],
-    publishedRatio:
-      metric === 'rps' && before !== undefined && after !== undefined ? after / before : null,
+    publishedRatio: hasBoth ? after / before : null,
     cpu: null,
     latency: { p50: null, p90: null, p99: null },
     roundRatios: [],
@@ -146,128 +221,26 @@ function without(
   };
 }
 
-/**
- * Compares each variant with its baseline, over at least one round, in the same order. All that get a verdict, by whichever metric, share
- * α. A ratio that cannot be computed (nothing answered at all) is 0 with the interval [0, 0] and no verdict.
- */
-export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
-  const questions = pairs.flatMap((pair) =>
-    metricsOf(pair, rules).map((metric): Question => ({
-      pair,
-      metric,
-      why: obstacle(pair, metric, rules),
-    })),
-  );
-  const judged = questions.filter(({ why }) => why === undefined);
-  const alpha = alphaOf(judged.length, rules.looks.length);
-  for (const question of judged) {
-    const { pair, metric } = question;
-    question.judged = judge(
-      metric,
-      logRatios(...(figuresOf(pair, metric) as Figures)),
-      alpha,
-      rules.sameWithin,
-    );
-    if (!rules.control && metric !== 'cpu') question.held = heldBack(question.judged, pair);
-  }
-  return pairs.map((pair) =>
-    compare(
-      pair,
-      questions.filter((one) => one.pair === pair),
-      alpha,
-      rules,
-    ),
-  );
-}
-
-/** A verdict that is asked for: `why` there is none, or what was `judged`, which does not hold where one's generator `held` it back. */
-interface Question {
-  pair: Pair;
-  metric: Metric;
-  why: string | undefined;
-  judged?: Judged;
-  held?: Contender | undefined;
-}
-
-/** @param questions at least one, the deciding one first */
-function compare(
-  pair: Pair,
-  questions: readonly Question[],
-  alpha: number,
-  rules: Rules,
-): Comparison {
-  const { baseline, variant } = pair;
-  const [question] = questions as [Question];
-  const { metric, judged, why = '' } = question;
-  const questionOf = (one: Metric): Question | undefined =>
-    questions.find((question) => question.metric === one);
-  const ratioBy = (one: Metric): Ratio | null => {
-    const figures = figuresOf(pair, one);
-    if (figures === null) return null;
-    const { ratio, interval } = ratioInterval(...figures, alpha);
-    return { ratio, ci95: interval };
-  };
-  const beside = (one: LatencyMetric): BesideRatio | null => {
-    const ratio = ratioBy(one);
-    return ratio && { ...ratio, verdict: verdictTo(questionOf(one)) };
-  };
-  const about = {
-    ...without(baseline, variant, metric),
-    cpu: ratioBy('cpu'),
-    latency: byName(latencyMetrics, beside),
-    delayNotHeld: [baseline, variant]
-      .filter(({ network }) => network?.delayHeld === false)
-      .map(({ name }) => name),
-  };
-  const figures = figuresOf(pair, metric);
-  if (figures === null) return { ...about, verdict: 'none', why };
-  const logs = logRatios(...figures);
-  const cpuFigures = figuresOf(pair, 'cpu');
-  const cpuLogs =
-    metric === 'rps' && cpuFigures !== null && judged !== undefined
-      ? logRatios(...cpuFigures)
-      : null;
-  const swaying =
-    verdictTo(question) === 'none'
-      ? null
-      : swayingRound(logs, (some) => judge(metric, some, alpha, rules.sameWithin));
-  const roundAt = (index: number): number => (variant.rounds[index] as Round).round;
-  return {
-    ...about,
-    ...(ratioBy(metric) as Ratio),
-    roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
-    outliers: outliersOf(logs).map(roundAt),
-    swayedBy: swaying === null ? null : { round: roundAt(swaying.index), without: swaying.without },
-    disagreement:
-      cpuLogs === null
-        ? ''
-        : disagreementOf([baseline.name, variant.name], { rps: logs, cpu: cpuLogs }, alpha),
-    ...answerTo(question, logs, alpha, rules.sameWithin),
-  };
-}
-
-type Ratio = Pick<Comparison, 'ratio' | 'ci95'>;
-
-/** Below this it is worth no word: at its limit a server is from 90 % of its cores on, so it may be the limit at 95 % and at 100 %. */
-const worthAWord = Math.log(1.05);
+/** Less is noise: at its limit a server uses 90 to 100 % of its cores. */
+const leastDisagreement = Math.log(1.05);
 
 /**
- * A clause that says with which variant the server used less of its cores; '' where requests/s and CPU per request agree.
- * @param names of baseline and variant
- * @param logs ln(variant / baseline) of requests/s and of CPU per request, per round: their sum is that of the server's CPU use
+ * Says with which variant the server used less of its cores, if requests/s and CPU per request disagree; else ''.
+ * @param rps ln(variant / baseline) per round of requests/s. @param cpu the same of CPU per request. Their sum is CPU use.
  */
 function disagreementOf(
-  names: readonly [string, string],
-  logs: { rps: readonly number[]; cpu: readonly number[] },
+  { baseline, variant }: Pair,
+  rps: readonly number[],
+  cpu: readonly number[],
   alpha: number,
 ): string {
   const { middle, half } = meanInterval(
-    logs.cpu.map((log, round) => log + (logs.rps[round] as number)),
+    cpu.map((log, round) => log + (rps[round] as number)),
     alpha,
   );
-  if (Math.abs(middle) <= Math.max(half, worthAWord)) return '';
-  const [less, more] = middle < 0 ? names.toReversed() : names;
-  return `with ${less} the server's cores were ${percent(1 - Math.exp(-Math.abs(middle)))} less busy than with ${more}`;
+  if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return '';
+  const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
+  return `with ${less.name} the server's cores were ${percent(1 - Math.exp(-Math.abs(middle)))} less busy than with ${more.name}`;
 }
 
 /** @param logs ln(variant / baseline) per round */
@@ -276,48 +249,40 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
   return verdictOf(exponential(meanInterval(gains, alpha)), sameWithin);
 }
 
-/** Open model: the load sets requests/s, not the server. */
-function rateIsSet(...some: readonly Contender[]): boolean {
-  return some.some(({ load }) => load.rate !== undefined);
-}
+const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 
-/** Of each round. */
-type Figures = [baseline: readonly number[], variant: readonly number[]];
-
-/** null where a round has none. */
+/** null if a round has no figure. */
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
   const [one, other] = [baseline.figures[metric], variant.figures[metric]];
-  return measurable(one) && measurable(other) ? [one, other] : null;
+  return isMeasurable(one) && isMeasurable(other) ? [one, other] : null;
 }
 
-function measurable(figures: readonly number[] | null): figures is readonly number[] {
+function isMeasurable(figures: readonly number[] | null): figures is readonly number[] {
   return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
-/** Why there is no verdict, however wide the interval; undefined where there is one. */
+/** Why a pair gets no verdict by this metric, whatever its interval; undefined if it gets one. */
 function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): string | undefined {
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
+  const ofLatency = isLatency(metric);
   if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
-  if (isLatency(metric) && rateIsSet(baseline) !== rateIsSet(variant))
+  if (ofLatency && rateIsSet(baseline) !== rateIsSet(variant))
     return 'only one of the loads sets requests/s: their latencies are not of the same thing';
   const failing = both.find(isFailing);
   if (failing !== undefined)
     return `${percent(1 - (failing.successRatio ?? 0))} of the requests of ${failing.name} failed`;
   const behind = both.find((one) => rateOf(one)?.reached === false);
-  if (behind !== undefined && isLatency(metric)) return `${behind.name} did not come to its rate`;
-  const stood = isLatency(metric)
-    ? both.find((one) => stoodStill(one) > mostStoodStill)
-    : undefined;
-  if (stood !== undefined)
+  if (ofLatency && behind !== undefined) return `${behind.name} did not come to its rate`;
+  const stood = both.find((one) => stoodStill(one) > mostStoodStill);
+  if (ofLatency && stood !== undefined)
     return `the generator stood still in ${percent(stoodStill(stood))} of the turns of ${stood.name}`;
   if (figuresOf(pair, metric) === null)
-    return isLatency(metric)
+    return ofLatency
       ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration`
       : 'no CPU time was measured in a whole round';
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {
-    // Numbers of workers that came to the same on few cores, more may part; what is written alike, none.
     const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
     return one === other
       ? 'the same config and load here'
@@ -326,21 +291,19 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   return baseline.rounds.length < minimumRounds ? `needs ${minimumRounds} rounds` : undefined;
 }
 
-/** The side whose limited generator invalidates the verdict, since its server may be faster than shown; undefined without one. */
-function heldBack(verdict: Verdict, { baseline, variant }: Pair): Contender | undefined {
+/** The side that may be faster than shown because its generator was the limit, if that could change the verdict. */
+function heldBack(verdict: Judged, { baseline, variant }: Pair): Contender | undefined {
   const sides = {
     faster: [baseline],
     slower: [variant],
     same: [baseline, variant],
     inconclusive: [],
-    none: [],
   }[verdict];
   return sides.find(
     (one) => one.found?.some(({ atLeast }) => atLeast) === true || limitOf(one) === 'generator',
   );
 }
 
-/** What the rounds say to it; 'none' where it was not asked, not judged, or the generator was the limit. */
 function verdictTo(question: Question | undefined): Verdict {
   return question?.judged === undefined || question.held !== undefined ? 'none' : question.judged;
 }
@@ -365,10 +328,11 @@ function answerTo(
     same: `the whole interval is within ${tolerance(sameWithin)} of equal`,
     faster: `the whole interval is ${better} 1`,
     slower: `the whole interval is ${worse} 1`,
-    inconclusive:
+    inconclusive: `the interval includes 1: ${
       roundsNeeded === null
-        ? `the interval includes 1: even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
-        : `the interval includes 1: about ${roundsNeeded} rounds would probably decide`,
+        ? `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
+        : `about ${roundsNeeded} rounds would probably decide`
+    }`,
   };
   return { verdict, why: reasons[verdict], roundsNeeded };
 }

@@ -1,5 +1,5 @@
-// The closed list of what a reader of the table has to know before trusting it, and how it is found.
-import { change, enumeration, percent, scaledTime, whole, counts } from '../format.ts';
+// Warnings below the table: each kind with its facts, how they are found, and a sentence with what to do.
+import { change, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
 import type {
   Comparison,
   ErrorCause,
@@ -9,191 +9,75 @@ import type {
   VariantResult,
   Verdict,
 } from '../result/result.ts';
-import { dependenceOf, falseNotes, type Dependence } from './rounds.ts';
 import {
-  limitOf,
   lateSends,
-  rateCause,
-  stoodStill,
-  serverShareOf,
+  limitOf,
   noiseOf,
   othersMatter,
+  rateCause,
+  serverShareOf,
   stealMatters,
+  stoodStill,
   type RoundNoise,
 } from './limit.ts';
-import { wholeRounds, succeeded, summed } from './phases.ts';
+import { succeeded, summed, wholeRounds } from './phases.ts';
+import { dependenceOf, falseNotes, type Dependence } from './rounds.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
-import { type MeasuredVariant, type RunFacts, minimumRounds } from './verdict.ts';
+import { minimumRounds, type MeasuredVariant, type RunFacts } from './verdict.ts';
 
 type Side = 'server' | 'generator';
+type Tls = NonNullable<LoadResult['tls']>;
 
-/** The rounds in which a share of 0 to 1 of a side's cores was too high, of how many, and the highest of them. */
-interface High {
+/** Rounds in which a share of a side's cores was too high, and the highest share, 0 to 1. */
+interface HighShare {
   cores: number;
   share: number;
   rounds: readonly number[];
   ofRounds: number;
 }
 
-/** Whether configs pass requests on, and whether what they pass them to is counted apart or, since it could not be told, among the others. */
+/** Whether a backend's CPU time is known; 'among-others': it cannot be told from that of other programs. */
 type Upstreams = 'none' | 'apart' | 'among-others';
 
-/** A kind of warning is what its words are made of. */
-export type WarningOf<Texts extends Record<string, (about: never) => string>> = {
-  [Kind in keyof Texts]: { kind: Kind } & Parameters<Texts[Kind]>[0];
-}[keyof Texts];
-
-/** Each kind in words, with the next step. `cores` is how many the side has whose share it is. */
-export const noiseTexts = {
-  steal: ({ side, ...seen }: High & { side: Side }) =>
-    `steal time: the host gave others up to ${shareOf(side, seen)}: run again when it is quieter, or on a machine of your own`,
-  'generator-others': (seen: High) =>
-    `others used up to ${shareOf('generator', seen)}, and the server had time left: ` +
-    'requests/s and their differences come out too small, and latencies too long (CPU per request is right): end what else runs on this machine and run again',
-  others: ({ upstreams, host, ...seen }: High & { upstreams: Upstreams; host: string }) => {
-    const used = `used up to ${shareOf('server', seen)}`;
-    if (upstreams === 'none') return `others ${used}: end what else runs on ${host} and run again`;
-    return upstreams === 'apart'
-      ? `others ${used}: end what else runs on ${host}, but not the backend, and run again`
-      : `the backend and other programs ${used}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`;
-  },
-  upstream: (seen: High) =>
-    `the backend used up to ${shareOf('server', seen)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
-};
-
-/** "12 % of the server's cores in every round". */
-function shareOf(side: Side, { share, cores, rounds, ofRounds }: High): string {
-  return `${percent(share)} of the ${side}'s ${cores === 1 ? 'core' : 'cores'} ${inRounds(rounds, ofRounds)}`;
-}
-
-function inRounds(rounds: readonly number[], ofRounds: number): string {
-  if (rounds.length === ofRounds) return ofRounds === 1 ? 'in the only round' : 'in every round';
-  if (rounds.length > 3) return `in ${rounds.length} of ${ofRounds} rounds`;
-  return `in ${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds.toSorted((a, b) => a - b))}`;
-}
-
-type Tls = NonNullable<LoadResult['tls']>;
-
-/** What each kind has to be told of, and its words, with the next step where there is one. */
-const texts = {
-  'generator-limit': ({ variant, share }: { variant: string; share: number | null }) =>
-    `${variant}: the generator was at its limit (${percent(share ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
-  failures: ({
-    variant,
-    requests,
-    failures,
-  }: {
-    variant: string;
-    requests: number;
-    failures: readonly string[];
-  }) =>
-    `${variant}: ${enumeration(failures)} among ${whole(requests)} requests: requests/s alone do not compare`,
-  'delay-not-held': ({ variants }: { variants: readonly string[] }) =>
-    `${enumeration(variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`,
-  hung: ({ variant, hung, connectMs }: { variant: string; hung: string; connectMs: number }) =>
-    `${variant}: ${hung}: ${
-      connectMs === 0
-        ? 'the server has probably forgotten them'
-        : `connections were still being made, one of which took ${scaledTime(connectMs)}: give them more time (--duration), or take fewer (-c)`
-    }; they count as failed`,
-  unsent: ({
-    variant,
-    requests,
-    unsent,
-    cause,
-  }: {
-    variant: string;
-    requests: number;
-    unsent: number;
-    cause: string;
-  }) =>
-    `${variant}: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${cause}`,
-  'late-sends': ({
-    variant,
-    p99Ms,
-    latencyMs,
-    cause,
-  }: {
-    variant: string;
-    p99Ms: number;
-    latencyMs: number;
-    cause: string;
-  }) =>
-    `${variant}: one request in a hundred left ${scaledTime(p99Ms)} late or more, which its latency includes (p99 ${scaledTime(latencyMs)}): ${cause}`,
-  'stream-limit': ({
-    variants,
-    asked,
-    allowed,
-  }: {
-    variants: readonly string[];
-    asked: number;
-    allowed: number;
-  }) =>
-    `${variants.join(', ')}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`,
-  'tls-differs': ({
-    part,
-    variantsBy,
-  }: {
+/** The facts of each kind of warning. */
+interface Facts {
+  steal: HighShare & { side: Side };
+  'generator-others': HighShare;
+  others: HighShare & { upstreams: Upstreams; host: string };
+  upstream: HighShare;
+  'generator-limit': { variant: string; share: number | null };
+  failures: { variant: string; requests: number; failures: readonly string[] };
+  hung: { variant: string; hung: string };
+  unsent: { variant: string; requests: number; unsent: number; cause: string };
+  'late-sends': { variant: string; p99Ms: number; latencyMs: number; cause: string };
+  'stood-still': { variant: string; share: number };
+  'idle-cpu': { variant: string; share: number };
+  'delay-not-held': { variants: readonly string[] };
+  'one-turn': { variants: readonly string[] };
+  'stream-limit': { variants: readonly string[]; asked: number; allowed: number };
+  'tls-differs': {
     part: keyof Tls;
     variantsBy: ReadonlyMap<string, readonly { name: string }[]>;
-  }) =>
-    `${tlsParts[part]} differs: ${[...variantsBy].map(([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`).join(', ')}`,
-  'few-rounds': ({ rounds }: { rounds: number }) =>
-    `${rounds} ${rounds === 1 ? 'round' : 'rounds'}: a verdict needs ${minimumRounds}`,
-  quick: (_: object) => 'quick run with short rounds: a first look, not a measurement',
-  'no-baseline': (one: { variant: string; baseline: string }) =>
-    `${one.variant} is compared with ${one.baseline}, which was not run: name both with --variants for a ratio`,
-  repeated: ({ round, as = round + 1, why }: { round: number; as?: number; why: string }) =>
-    `round ${round} was dropped and repeated as round ${as}: ${why}`,
-  'not-repeated': ({ round, why }: { round: number; why: string }) =>
-    `round ${round} could not be measured again: ${why}`,
-  dropped: ({ round, why }: { round: number; why: string }) =>
-    `round ${round} was dropped, and there was no time to repeat it: ${why}`,
-  swayed: ({
-    variant,
-    baseline,
-    round,
-    verdict,
-  }: {
-    variant: string;
-    baseline: string;
-    round: number;
-    verdict: Verdict;
-  }) =>
-    `${variant} against ${baseline}: round ${round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`,
-  dependent: ({
-    variant,
-    baseline,
-    seen,
-  }: {
-    variant: string;
-    baseline: string;
-    seen: Dependence;
-  }) =>
-    `${variant} against ${baseline}: ${seen.kind === 'drift' ? `from the first round to the last the ratio moved by ${change(seen.ratio)}` : `rounds resemble the one before (correlation ${seen.correlation.toFixed(2)})`}, ` +
-    'so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again',
-  'time-over': ({ rounds, most }: { rounds: number; most: number }) =>
-    `--max-time ended the run after ${rounds} of at most ${most} rounds`,
-  'link-not-at-rest': ({ variant, round }: { variant: string; round: number }) =>
-    `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not among those that are counted`,
-  'server-alarm': ({ variant, line }: { variant: string; line: string }) =>
-    `${variant}: the server's log says: ${line}`,
-  'log-of-failures': ({ variant, line }: { variant: string; line: string }) =>
-    `${variant}: the last line of its log after requests had failed: ${line}`,
-  'other-bodies': ({ variant }: { variant: string }) =>
-    `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
-  'idle-cpu': ({ variant, share }: { variant: string; share: number }) =>
-    `${variant} uses ${percent(share)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
-  'one-turn': ({ variants }: { variants: readonly string[] }) =>
-    `${enumeration(variants)}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
-  'stood-still': ({ variant, share }: { variant: string; share: number }) =>
-    `${variant}: the generator stood still in ${percent(share)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
-  alone: ({ variant, why }: { variant: string; why: string }) =>
-    `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
-  'not-stored': ({ problem }: { problem: string }) => problem,
-  cores: ({ note }: { note: string }) => note,
-  ...noiseTexts,
-};
+  };
+  quick: object;
+  'few-rounds': { rounds: number };
+  'no-baseline': { variant: string; baseline: string };
+  swayed: { variant: string; baseline: string; round: number; verdict: Verdict };
+  dependent: { variant: string; baseline: string; seen: Dependence };
+  repeated: { round: number; as?: number; why: string };
+  'not-repeated': { round: number; why: string };
+  dropped: { round: number; why: string };
+  'time-over': { rounds: number; most: number };
+  alone: { variant: string; why: string };
+  'link-not-at-rest': { variant: string; round: number };
+  'server-alarm': { variant: string; line: string };
+  'log-of-failures': { variant: string; line: string };
+  'other-bodies': { variant: string };
+  'not-stored': { problem: string };
+  cores: { note: string };
+}
+
+export type Warning = { [Kind in keyof Facts]: { kind: Kind } & Facts[Kind] }[keyof Facts];
 
 const tlsParts: Record<keyof Tls, string> = {
   version: 'TLS version',
@@ -201,17 +85,84 @@ const tlsParts: Record<keyof Tls, string> = {
   keyExchange: 'TLS key exchange',
 };
 
-export type Warning = WarningOf<typeof texts>;
+const texts: { [Kind in keyof Facts]: (facts: Facts[Kind]) => string } = {
+  steal: ({ side, ...high }) =>
+    `steal time: the host gave others up to ${shareText(side, high)}: run again when it is quieter, or on a machine of your own`,
+  'generator-others': (high) =>
+    `others used up to ${shareText('generator', high)}, and the server had time left: ` +
+    'requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again',
+  others: ({ upstreams, host, ...high }) =>
+    upstreams === 'among-others'
+      ? `the backend and other programs used up to ${shareText('server', high)}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`
+      : `others used up to ${shareText('server', high)}: end what else runs on ${host}${upstreams === 'apart' ? ', but not the backend,' : ''} and run again`,
+  upstream: (high) =>
+    `the backend used up to ${shareText('server', high)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
+  'generator-limit': ({ variant, share }) =>
+    `${variant}: the generator was at its limit (${percent(share ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
+  failures: ({ variant, requests, failures }) =>
+    `${variant}: ${enumeration(failures)} among ${whole(requests)} requests: requests/s alone do not compare`,
+  hung: ({ variant, hung }) =>
+    `${variant}: ${hung}: the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c); they count as failed`,
+  unsent: ({ variant, requests, unsent, cause }) =>
+    `${variant}: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${cause}`,
+  'late-sends': ({ variant, p99Ms, latencyMs, cause }) =>
+    `${variant}: one request in a hundred left ${scaledTime(p99Ms)} late or more, which its latency includes (p99 ${scaledTime(latencyMs)}): ${cause}`,
+  'stood-still': ({ variant, share }) =>
+    `${variant}: the generator stood still in ${percent(share)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
+  'idle-cpu': ({ variant, share }) =>
+    `${variant} uses ${percent(share)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
+  'delay-not-held': ({ variants }) =>
+    `${enumeration(variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`,
+  'one-turn': ({ variants }) =>
+    `${enumeration(variants)}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
+  'stream-limit': ({ variants, asked, allowed }) =>
+    `${variants.join(', ')}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`,
+  'tls-differs': ({ part, variantsBy }) =>
+    `${tlsParts[part]} differs: ${[...variantsBy].map(([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`).join(', ')}`,
+  quick: () => 'quick run with short rounds: a first look, not a measurement',
+  'few-rounds': ({ rounds }) => `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
+  'no-baseline': ({ variant, baseline }) =>
+    `${variant} is compared with ${baseline}, which was not run: name both with --variants for a ratio`,
+  swayed: ({ variant, baseline, round, verdict }) =>
+    `${variant} against ${baseline}: round ${round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`,
+  dependent: ({ variant, baseline, seen }) =>
+    `${variant} against ${baseline}: ${seen.kind === 'drift' ? `from the first round to the last the ratio moved by ${change(seen.ratio)}` : `rounds resemble the one before (correlation ${seen.correlation.toFixed(2)})`}, ` +
+    'so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again',
+  repeated: ({ round, as = round + 1, why }) =>
+    `round ${round} was dropped and repeated as round ${as}: ${why}`,
+  'not-repeated': ({ round, why }) => `round ${round} could not be measured again: ${why}`,
+  dropped: ({ round, why }) =>
+    `round ${round} was dropped, and there was no time to repeat it: ${why}`,
+  'time-over': ({ rounds, most }) =>
+    `--max-time ended the run after ${rounds} of at most ${most} rounds`,
+  alone: ({ variant, why }) =>
+    `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
+  'link-not-at-rest': ({ variant, round }) =>
+    `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not counted`,
+  'server-alarm': ({ variant, line }) => `${variant}: the server's log says: ${line}`,
+  'log-of-failures': ({ variant, line }) =>
+    `${variant}: the last line of its log after requests had failed: ${line}`,
+  'other-bodies': ({ variant }) =>
+    `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
+  'not-stored': ({ problem }) => problem,
+  cores: ({ note }) => note,
+};
 
-/** From this part of a core on, what a server does by itself shows in the ratios. */
-const idleMatters = 0.01;
-
-/** The warning in words. */
-export function warningText({ kind, ...about }: Warning): string {
-  return texts[kind](about as never);
+export function warningText({ kind, ...facts }: Warning): string {
+  return texts[kind](facts as never);
 }
 
-/** What the figures themselves give reason to say. `variants` are those of `measured`, in the same order. */
+/** Such as "12 % of the server's cores in every round". */
+function shareText(side: Side, { share, cores, rounds, ofRounds }: HighShare): string {
+  const all = ofRounds === 1 ? 'in the only round' : 'in every round';
+  const some =
+    rounds.length > 3
+      ? `in ${rounds.length} of ${ofRounds} rounds`
+      : `in ${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds.toSorted((a, b) => a - b))}`;
+  return `${percent(share)} of the ${side}'s ${cores === 1 ? 'core' : 'cores'} ${rounds.length === ofRounds ? all : some}`;
+}
+
+/** Finds all warnings that the figures give reason for. `variants` are those of `measured`, in the same order. */
 export function warningsOf(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
@@ -235,33 +186,122 @@ export function warningsOf(
   ];
 }
 
+/** Outliers that decide, and dependent rounds: both make an interval less sure. */
+function intervalWarnings(comparisons: readonly Comparison[]): Warning[] {
+  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }): Warning[] => {
+    const pair = { variant, baseline };
+    const seen = dependenceOf(roundRatios.map(Math.log), falseNotes / judged.length);
+    return [
+      ...(swayedBy === null
+        ? []
+        : [{ kind: 'swayed', ...pair, round: swayedBy.round, verdict } as const]),
+      ...(seen === null ? [] : [{ kind: 'dependent', ...pair, seen } as const]),
+    ];
+  });
+}
+
+/** A server that uses this share of its available cores is busy: it has no time to wait for the generator. */
+const busy = 0.95;
+
+interface VariantRound {
+  round: number;
+  noise: RoundNoise;
+  isBusy: boolean;
+}
+
+/**
+ * Other programs' use of the machine. Sides in turns are disturbed alike, so once all verdicts are there only the generator's
+ * cores count: a program there costs the faster server more.
+ */
+function noiseWarnings(
+  facts: RunFacts,
+  measured: readonly MeasuredVariant[],
+  comparisons: readonly Comparison[],
+): Warning[] {
+  const { sharedCores, serverHost: host = 'this machine' } = facts;
+  const cores = { server: facts.serverCores, generator: facts.generatorCores };
+  const all = measured.flatMap((variant) =>
+    variant.rounds.flatMap((one): VariantRound[] => {
+      const noise = noiseOf(one);
+      const share = serverShareOf(one, variant, cores) ?? 0;
+      return noise === null ? [] : [{ round: one.round, noise, isBusy: share >= busy }];
+    }),
+  );
+  const tookTurns = measured.every(({ rounds }) =>
+    rounds.every(({ phases }) => phases.every(({ turns }) => (turns?.count ?? 0) > 1)),
+  );
+  const verdicts = comparisons.flatMap(({ verdict }) => (verdict === 'none' ? [] : verdict));
+  const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
+  const unsettled = settled ? [] : all;
+  // On shared cores the generator is one of the server's others, and others' time is missing on both sides.
+  const apart = (rounds: readonly VariantRound[]) => (sharedCores ? [] : rounds);
+  const high = (
+    rounds: readonly VariantRound[],
+    side: Side,
+    least: number,
+    of: (one: VariantRound) => number,
+  ): HighShare[] => {
+    const over = rounds.filter((one) => of(one) >= least);
+    const numbers = [...new Set(over.map(({ round }) => round))];
+    const ofRounds = new Set(rounds.map(({ round }) => round)).size;
+    const share = extent(over.map(of))[1];
+    return over.length === 0 ? [] : [{ cores: cores[side], share, rounds: numbers, ofRounds }];
+  };
+  return [
+    ...(['server', 'generator'] as const).flatMap((side) =>
+      high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]).map(
+        (seen): Warning => ({ kind: 'steal', side, ...seen }),
+      ),
+    ),
+    ...high(apart(all), 'generator', othersMatter, ({ noise, isBusy }) =>
+      isBusy ? 0 : noise.generatorOthersShare,
+    ).map((seen): Warning => ({ kind: 'generator-others', ...seen })),
+    // The backend is part of the measurement, even if it shares the server's cores.
+    ...high(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0).map(
+      (seen): Warning => ({ kind: 'upstream', ...seen }),
+    ),
+    ...high(apart(unsettled), 'server', othersMatter, ({ noise }) => noise.serverOthersShare).map(
+      (seen): Warning => ({ kind: 'others', upstreams: upstreamsOf(all), host, ...seen }),
+    ),
+  ];
+}
+
+function upstreamsOf(all: readonly VariantRound[]): Upstreams {
+  const shares = all.map(({ noise: { upstreamShare } }) => upstreamShare);
+  if (shares.includes(null)) return 'among-others';
+  return shares.some((one) => one !== undefined) ? 'apart' : 'none';
+}
+
+/** From this share of a core on, a server's CPU time without load shows in the ratios. */
+const idleMatters = 0.01;
+
 function variantWarnings(variant: VariantResult): Warning[] {
   const { name, generatorShare, rounds } = variant;
+  const phases = rounds.flatMap((round) => round.phases);
+  const requests = total(phases, (phase) => phase.requests);
+  const failures = [...errorsTexts(phases), ...answersTexts(phases)];
+  const hung = hungText(phases);
+  const unsent = total(phases, (phase) => phase.unsent);
+  const idle = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
+  const late = lateSends(variant);
   const warnings: Warning[] = [];
   if (limitOf(variant) === 'generator')
     warnings.push({ kind: 'generator-limit', variant: name, share: generatorShare });
-  const phases = rounds.flatMap((round) => round.phases);
-  const requests = total(phases, (phase) => phase.requests);
-  const failures = failuresIn(phases);
   if (failures.length > 0) warnings.push({ kind: 'failures', variant: name, requests, failures });
-  const hung = hungText(phases);
-  if (hung !== '')
-    warnings.push({ kind: 'hung', variant: name, hung, connectMs: slowConnectMs(phases) });
-  const unsent = total(phases, (phase) => phase.unsent);
+  if (hung !== '') warnings.push({ kind: 'hung', variant: name, hung });
   if (unsent > 0)
     warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
-  const idle = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
   if (idle.length > 0 && median(idle) > idleMatters)
     warnings.push({ kind: 'idle-cpu', variant: name, share: median(idle) });
   if (stoodStill(variant) > 0)
     warnings.push({ kind: 'stood-still', variant: name, share: stoodStill(variant) });
-  const late = lateSends(variant);
   if (late !== null)
     warnings.push({ kind: 'late-sends', variant: name, ...late, cause: rateCause(variant) });
   return warnings;
 }
 
-/** One warning that names all variants of which `is` holds: they have the same cause. */
+/** One warning for all variants with the same cause. */
 function oneForAll(
   kind: 'one-turn' | 'delay-not-held',
   variants: readonly VariantResult[],
@@ -271,166 +311,46 @@ function oneForAll(
   return names.length === 0 ? [] : [{ kind, variants: names }];
 }
 
-/** What keeps intervals from being as sure as they say: a round on which alone a verdict hangs, and rounds that depend on each other. */
-function intervalWarnings(comparisons: readonly Comparison[]): Warning[] {
-  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
-  return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }): Warning[] => {
-    const seen = dependenceOf(roundRatios.map(Math.log), falseNotes / judged.length);
-    return [
-      ...(swayedBy === null
-        ? []
-        : [{ kind: 'swayed', variant, baseline, round: swayedBy.round, verdict } as const]),
-      ...(seen === null ? [] : [{ kind: 'dependent', variant, baseline, seen } as const]),
-    ];
-  });
-}
-
-/** One for all variants whose server allows the same fewer streams than the load asks for. */
+/** One warning for all variants whose server allows the same, too low number of streams. */
 function streamWarnings(variants: readonly VariantResult[]): Warning[] {
   const limited = variants.flatMap(({ name, load: { streams: asked = 1 }, rounds }) => {
     const [allowed] = extent(
       rounds.flatMap(({ phases }) => phases.map((phase) => phase.maxConcurrentStreams ?? Infinity)),
     );
-    return allowed < asked ? [{ name, limit: { asked, allowed } }] : [];
+    return allowed < asked ? [{ name, asked, allowed }] : [];
   });
-  return [...groupedBy(limited, ({ limit }) => JSON.stringify(limit)).values()].map(
-    (same): Warning => ({
-      kind: 'stream-limit',
-      variants: same.map(({ name }) => name),
-      ...(same[0] as (typeof limited)[number]).limit,
-    }),
-  );
+  const groups = groupedBy(limited, ({ asked, allowed }) => `${asked} ${allowed}`);
+  return [...groups.values()].map((same): Warning => {
+    const { asked, allowed } = same[0] as (typeof limited)[number];
+    return { kind: 'stream-limit', variants: same.map(({ name }) => name), asked, allowed };
+  });
 }
 
-/** One per part of TLS in which variants differ. Those without TLS do not count. */
+/** One warning per part of TLS in which variants with TLS differ. */
 function tlsWarnings(variants: readonly VariantResult[]): Warning[] {
   return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
-    const seen = variants.flatMap(({ name, phases }) =>
-      [...new Set(phases.flatMap(({ tls }) => tls?.[part] ?? []))].map((value) => ({
-        name,
-        value,
-      })),
-    );
+    const seen = variants.flatMap(({ name, phases }) => {
+      const values = new Set(phases.flatMap(({ tls }) => tls?.[part] ?? []));
+      return [...values].map((value) => ({ name, value }));
+    });
     const variantsBy = groupedBy(seen, ({ value }) => value);
     return variantsBy.size > 1 ? [{ kind: 'tls-differs', part, variantsBy }] : [];
   });
 }
 
-/** A variant that is a baseline itself, or is compared with another one all the same, needs none. */
+/** A variant without its baseline, unless it is a baseline itself or compared with another variant. */
 function baselineWarning(
   measured: readonly MeasuredVariant[],
   comparisons: readonly Comparison[],
   { name, against }: MeasuredVariant,
 ): Warning[] {
   const isCompared =
-    measured.some((one) => one.against === name) ||
+    measured.some((one) => one.against === name || one.name === against) ||
     comparisons.some(({ variant, baseline }) => variant === name || baseline === name);
-  if (against === undefined || isCompared || measured.some((one) => one.name === against))
-    return [];
-  return [{ kind: 'no-baseline', variant: name, baseline: against }];
-}
-
-// Warnings of others' use of the machine. Sides in turns are disturbed alike, so there is none once all verdicts are there, except for
-// the generator's cores: a program there costs the faster server more.
-
-/** From this share of the cores that it can use on a server is kept busy: it has no time to wait for the generator. */
-const busy = 0.95;
-
-/** What a round of a variant saw; `isBusy`: the server was. */
-interface VariantRound {
-  round: number;
-  noise: RoundNoise;
-  isBusy: boolean;
-}
-
-export function noiseWarnings(
-  facts: RunFacts,
-  measured: readonly MeasuredVariant[],
-  comparisons: readonly Comparison[],
-): WarningOf<typeof noiseTexts>[] {
-  const { serverCores, generatorCores, sharedCores, serverHost: host = 'this machine' } = facts;
-  const all = measured.flatMap((variant) =>
-    variant.rounds.flatMap((one): VariantRound[] => {
-      const noise = noiseOf(one);
-      const share = serverShareOf(one, variant, { server: serverCores, generator: generatorCores });
-      return noise === null ? [] : [{ round: one.round, noise, isBusy: (share ?? 0) >= busy }];
-    }),
-  );
-  const tookTurns = measured.every(({ rounds }) =>
-    rounds.every(({ phases }) => phases.every(({ turns }) => (turns?.count ?? 0) > 1)),
-  );
-  const verdicts = comparisons
-    .map(({ verdict }) => verdict)
-    .filter((verdict) => verdict !== 'none');
-  const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
-  const unsettled = settled ? [] : all;
-  // On shared cores the generator itself is one of the server's others, and what others use is missing on both sides.
-  const apart = (rounds: readonly VariantRound[]): readonly VariantRound[] =>
-    sharedCores ? [] : rounds;
-  return [
-    ...warningOn(unsettled, ({ noise }) => noise.serverStealShare, stealMatters, {
-      kind: 'steal',
-      side: 'server',
-      cores: serverCores,
-    }),
-    ...warningOn(unsettled, ({ noise }) => noise.generatorStealShare, stealMatters, {
-      kind: 'steal',
-      side: 'generator',
-      cores: generatorCores,
-    }),
-    ...warningOn(
-      apart(all),
-      ({ noise, isBusy }) => (isBusy ? 0 : noise.generatorOthersShare),
-      othersMatter,
-      { kind: 'generator-others', cores: generatorCores },
-    ),
-    // The backend is part of the measurement, and shares the server's cores if it runs on them.
-    ...warningOn(all, ({ noise }) => noise.upstreamShare ?? 0, othersMatter, {
-      kind: 'upstream',
-      cores: serverCores,
-    }),
-    ...warningOn(apart(unsettled), ({ noise }) => noise.serverOthersShare, othersMatter, {
-      kind: 'others',
-      upstreams: upstreamsOf(all),
-      host,
-      cores: serverCores,
-    }),
-  ];
-}
-
-/** One where a share is at least so high in a round. */
-function warningOn<const Seen>(
-  all: readonly VariantRound[],
-  of: (one: VariantRound) => number,
-  matters: number,
-  seen: Seen,
-): (Seen & Omit<High, 'cores'>)[] {
-  const high = all.filter((one) => of(one) >= matters);
-  const numbers = (some: readonly VariantRound[]): number[] => [
-    ...new Set(some.map(({ round }) => round)),
-  ];
-  return high.length === 0
+  return against === undefined || isCompared
     ? []
-    : [
-        {
-          ...seen,
-          share: extent(high.map(of))[1],
-          rounds: numbers(high),
-          ofRounds: numbers(all).length,
-        },
-      ];
+    : [{ kind: 'no-baseline', variant: name, baseline: against }];
 }
-
-function upstreamsOf(all: readonly VariantRound[]): Upstreams {
-  const shares = all.map(({ noise: { upstreamShare } }) => upstreamShare);
-  return shares.includes(null)
-    ? 'among-others'
-    : shares.some((one) => one !== undefined)
-      ? 'apart'
-      : 'none';
-}
-
-// What came of requests that were not answered as they should be, in words.
 
 const causeNames: Readonly<Record<ErrorCause, string>> = {
   addressNotAvailable: 'no free port',
@@ -441,12 +361,7 @@ const causeNames: Readonly<Record<ErrorCause, string>> = {
   other: 'other',
 };
 
-/** What failed, errors before answers, a text each; none where nothing did. */
-export function failuresIn(phases: readonly Phase[]): string[] {
-  return [...errorsTexts(phases), ...answersTexts(phases)];
-}
-
-/** "123 errors (100 timed out, 20 reset, 3 no free port)", the most frequent first; nothing of none. The example is for those that have no name of their own. */
+/** "123 errors (100 timed out, 20 reset, 3 no free port)", the most frequent first, with an example of those without a known cause. */
 function errorsTexts(phases: readonly Phase[]): string[] {
   const errors = total(phases, (phase) => phase.errors.total);
   if (errors === 0) return [];
@@ -454,30 +369,27 @@ function errorsTexts(phases: readonly Phase[]): string[] {
   const counted = (Object.keys(causeNames) as ErrorCause[])
     .filter((cause) => causes[cause] > 0)
     .toSorted((a, b) => causes[b] - causes[a]);
-  const words = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
-  const example = phases.find(
-    (phase) => phase.errors.total > 0 && phase.errorExample,
-  )?.errorExample;
-  if (example !== undefined && (counted.length === 0 || causes.other > 0)) words.push(example);
-  return [`${counts(errors, 'error')}${words.length === 0 ? '' : ` (${words.join(', ')})`}`];
+  const parts = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
+  const failed = phases.find(({ errors, errorExample }) => errors.total > 0 && errorExample);
+  if (failed?.errorExample !== undefined && (counted.length === 0 || causes.other > 0))
+    parts.push(failed.errorExample);
+  return [`${counts(errors, 'error')}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`];
 }
 
-/** More are told together. */
+/** So many statuses are named. */
 const mostStatuses = 4;
 
-/** "1,200 answers with 503", one text of each status that there is, the most frequent first. */
+/** "1,200 answers with 503" for each wrong status, the most frequent first. */
 function answersTexts(phases: readonly Phase[]): string[] {
   const found = Object.entries(wrongAnswers(phases)).toSorted(([, a], [, b]) => b - a);
   const others = total(found.slice(mostStatuses), ([, count]) => count);
-  return [
-    ...found
-      .slice(0, mostStatuses)
-      .map(([status, count]) => `${counts(count, 'answer')} with ${status}`),
-    ...(others === 0 ? [] : [`${whole(others)} with others`]),
-  ];
+  const named = found
+    .slice(0, mostStatuses)
+    .map(([status, count]) => `${counts(count, 'answer')} with ${status}`);
+  return others === 0 ? named : [...named, `${whole(others)} with others`];
 }
 
-/** Answers that did not succeed, as `succeeded` counts: how many with each status, or class of them where no more is known. */
+/** Answers that did not succeed, by status; by class if the statuses do not account for all of it. */
 function wrongAnswers(phases: readonly Phase[]): Record<string, number> {
   const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
   const expected = phases[0]?.expected;
@@ -486,23 +398,22 @@ function wrongAnswers(phases: readonly Phase[]): Record<string, number> {
     ...(expected === undefined ? { '2xx': 0, '3xx': 0 } : { [expected]: 0 }),
   };
   const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
+  const wrong = (Object.keys(responses) as StatusClass[]).filter((name) => responses[name] > 0);
   return Object.fromEntries(
-    (Object.keys(responses) as StatusClass[])
-      .filter((name) => responses[name] > 0)
-      .flatMap((name): [string, number][] => {
-        const known = statuses.filter(([status]) => status[0] === name[0]);
-        return total(known, ([, count]) => count) === responses[name]
-          ? known
-          : [[name, responses[name]]];
-      }),
+    wrong.flatMap((name): [string, number][] => {
+      const known = statuses.filter(([status]) => status[0] === name[0]);
+      return total(known, ([, count]) => count) === responses[name]
+        ? known
+        : [[name, responses[name]]];
+    }),
   );
 }
 
-/** Younger ones may be answered yet, and so may those that waited for less than so many times p99.9: as the engine counts those that hung. */
+/** As in the engine: a request hung if it waited for longer than both. */
 const [youngestHungMs, hangOfLatencies] = [1000, 2];
 
-/** "12 requests were never answered and had waited for more than 1.00 s when the load ended"; '' of none. */
-export function hungText(phases: readonly Phase[]): string {
+/** "12 requests were never answered and had waited for more than 1.00 s when the load ended", or ''. */
+function hungText(phases: readonly Phase[]): string {
   const hanging = phases.filter(({ hung }) => hung > 0);
   if (hanging.length === 0) return '';
   const hung = total(hanging, (phase) => phase.hung);
@@ -512,19 +423,7 @@ export function hungText(phases: readonly Phase[]): string {
   return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than ${scaledTime(sinceMs)} when the load ended`;
 }
 
-/** A connection that a server reopens is made sooner. */
-const slowMs = 500;
-
-/** The longest connect of the windows in which requests hung, in milliseconds; 0 where none was slow. What hung may have waited for one. */
-export function slowConnectMs(phases: readonly Phase[]): number {
-  const longest = Math.max(
-    0,
-    ...phases.filter(({ hung }) => hung > 0).map(({ connectMs }) => connectMs.max),
-  );
-  return longest < slowMs ? 0 : longest;
-}
-
-/** Why none of a variant's requests succeeded, in words; null where one did, and where none was made. */
+/** Why none of a variant's requests succeeded; null if one did, or none was made. */
 export function whyNothing({ rounds }: Pick<VariantResult, 'rounds'>): string | null {
   const phases = rounds.flatMap((round) => round.phases);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;

@@ -1,5 +1,4 @@
-// Whether loads at a rate kept a limit of their latency. k6's script asks isKept, rateEnd and isHopeless; whyNotKept writes numbers in a
-// way that its JavaScript does not know.
+// Whether loads at a rate keep a latency limit. k6 runs isKept, rateEnd and isHopeless, but cannot format numbers as whyNotKept does.
 import { percent, scaledTime, whole } from '../format.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
@@ -7,10 +6,10 @@ import { valuesIn, responsesNeeded } from './latency.ts';
 import { roundRps, successRatioOf, tolerableFailures } from './phases.ts';
 import { isBehind } from './limit.ts';
 
-/** Where less of a rate is made, it is not a pause of the machine that is missing. */
+/** No pause of the machine takes more of a rate. */
 const overloadedBelow = 0.9;
 
-/** On the way to the limit a rate is kept where one of so many steps at it keeps the limit, so that no pause of the machine ends that way. */
+/** Far from the limit one kept step of so many is enough, because a pause of the machine may break the others. */
 const mostStepsAtRate = 3;
 
 /** e.g. "p99 within 5 ms". */
@@ -18,13 +17,10 @@ export function limitText({ metric, ms }: Within): string {
   return `${metric} within ${scaledTime(ms)}`;
 }
 
-/** What steps at a rate came to; 'open': one more is to be made. */
+/** The outcome of steps at a rate; 'open': it takes one more. */
 export type RateEnd = 'kept' | 'broken' | 'open';
 
-/**
- * Whether a step by itself keeps the limit. What was due and not answered has waited until the end, and is in the latency.
- * @param rate that was asked for, in requests/s
- */
+/** Whether a step keeps the limit. Unanswered requests count in its latency. @param rate the step's, in requests/s */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
   return (
     !isBeyondPauses(step, rate, within) &&
@@ -33,13 +29,13 @@ export function isKept(step: LoadResult, rate: number, within: Within): boolean 
   );
 }
 
-/** Whether a rate keeps the limit: one of several steps is enough. @param number of the step at that rate (requests/s), from 1 */
+/** Whether a rate keeps the limit, after a step at it. @param number the step's at that rate, from 1 */
 export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
   if (isKept(step, rate, within)) return 'kept';
   return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
 }
 
-/** No pause of the machine makes so much fail, or leaves so much undone. */
+/** Whether the step was so bad that no pause of the machine explains it. */
 function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean {
   return (
     failedShare(step) > tolerableFailures ||
@@ -48,12 +44,12 @@ function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean
   );
 }
 
-/** Whether a step by itself breaks the limit of a higher percentile: half of the answers took longer, and no pause is so long. */
+/** Whether half of the answers broke the limit of a higher percentile: no pause is so long. */
 export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
   return metric !== 'p50' && p50 > ms;
 }
 
-/** Why a step by itself did not keep the limit, in a clause; '' where it did. */
+/** Why a step did not keep the limit; '' if it did. */
 export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
   if (isKept(step, rate, within)) return '';
   const failed = failedShare(step);

@@ -1,26 +1,26 @@
-// What each k6 in a cluster leaves in the database when a phase is over: its result, whole, since nobody there hears what its script prints.
+// The results that each k6 in a cluster leaves in the database after a phase, because nothing there reads its console.
 import { line, quoteIdentifier, quoteString } from '../store/line-protocol.ts';
 import type { PhaseOutcome } from './load-plan.ts';
 
 const measurement = 'bench_instance';
 
-/** InfluxDB takes texts below 64 KiB. */
+/** InfluxDB's fields are below 64 KiB. */
 const mostCharacters = 32_000;
 
-/** The load that results are of; tags in the database. */
+/** The tags of a load's results. */
 export interface LoadName {
   run: string;
   variant: string;
   round: string;
 }
 
-/** What an instance has left: its phases' outcomes, and how far its clock is ahead of the database's. */
+/** An instance's outcomes by phase, and how far its clock is ahead of the database's. */
 export interface Left {
   phases: PhaseOutcome[];
   aheadMs: number;
 }
 
-/** A condition of InfluxQL on the tags of a load. */
+/** The InfluxQL condition for a load. */
 export function ofLoad({ run, variant, round }: LoadName): string {
   return Object.entries({ run, variant, round })
     .map(([tag, value]) => `${quoteIdentifier(tag)} = ${quoteString(value)}`)
@@ -35,7 +35,7 @@ export function leftPoint(
   outcome: PhaseOutcome,
   aheadMs: number,
 ): string {
-  // A part must not end within a character.
+  // ASCII only, so that no part ends within a character.
   const json = JSON.stringify(outcome).replaceAll(
     /[^\x20-\x7e]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -55,12 +55,12 @@ export function leftPoint(
   );
 }
 
-/** The statement that finds all points of a load. */
+/** The query for all points of a load. */
 export function leftQuery(load: LoadName): string {
   return `SELECT * FROM ${quoteIdentifier(measurement)} WHERE ${ofLoad(load)} GROUP BY "instance", "phase"`;
 }
 
-/** By instance, what its answer holds. */
+/** The answer to leftQuery, by instance. */
 export function leftIn(
   series: readonly {
     tags?: Record<string, string>;
@@ -72,7 +72,7 @@ export function leftIn(
   for (const { tags = {}, columns, values } of series.toSorted(
     (a, b) => Number(a.tags?.['phase']) - Number(b.tags?.['phase']),
   )) {
-    // One that was written again is there twice.
+    // A repeated write leaves two rows.
     const row = values.at(-1);
     if (row === undefined) continue;
     const fields = new Map(columns.map((column, index) => [column, row[index]]));

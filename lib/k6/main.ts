@@ -1,5 +1,5 @@
-// The k6 script: runs the phases of a load plan, or searches for the rates of one, and prints what each came to. Compiled to one file, script.js, which is
-// kept with the results and can be run by hand, as its first lines say.
+// The k6 script: runs the phases of a load plan or a search, and prints their outcomes. It is compiled to script.js, which is kept
+// with the results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { Options } from 'k6/options';
@@ -26,7 +26,7 @@ import { leftPoint, ofLoad, type LoadName } from './left-results.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 
-/** So many times the answers that a percentile needs: some of them may be missing. */
+/** A step plans this many times the answers that its percentile needs, since some may be missing. */
 const enough = 1.5;
 
 const json = __ENV[loadPlanVariable];
@@ -37,12 +37,12 @@ if (json === undefined)
 const plan = JSON.parse(json) as LoadPlan;
 const { instances = 1 } = plan;
 
-/** Those of the plan, with all pages. Files can be opened now only. */
+/** The plan's phases with their pages. k6 opens files only now. */
 const phases = plan.phases.map(withPages);
 
 export const options: Options = {
   scenarios: {
-    // One VU for each k6. Tags of the command line, as k6-operator gives them, take the place of all that stand below: the load's stand here, too.
+    // One VU for each k6. k6-operator's tags on the command line replace those at the end, so the load's are here too.
     [plan.scenario]: {
       executor: 'per-vu-iterations',
       vus: instances,
@@ -56,7 +56,7 @@ export const options: Options = {
 };
 
 export default function runPlan(): void {
-  // A k6 that makes another part than the others count on would leave some of the load out, or make it twice.
+  // A wrong segment would leave some of the load out, or make it twice.
   const segments = segmentBegins().length;
   if (segments !== instances)
     throw new Error(
@@ -90,13 +90,13 @@ function orAbort<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    // Whoever started it has its exit code only, which is 0 after an exception.
+    // k6's exit code is 0 after an exception.
     exec.test.abort((error as Error).message);
     throw error;
   }
 }
 
-/** Of all k6, in their order. */
+/** The begins of the execution segments of all k6, in their order. */
 function segmentBegins(): string[] {
   return (exec.test.options.executionSegmentSequence ?? '0,1').split(',').slice(0, -1);
 }
@@ -143,32 +143,30 @@ function tell(outcome: PhaseOutcome): void {
   console.log(phaseLinePrefix + JSON.stringify(outcome));
 }
 
-// Where several k6 agree on when to begin, and leave their results: points in the database. Requests for that are k6's own (http_req_*,
-// tagged name=bench_ready); load is loadgen_* alone.
-
 const measurement = 'bench_ready';
 
-/** From when the last one was ready until all begin: each has to have seen by then that all are. */
+/** From when the last k6 is ready until all begin, so that each has seen it by then. */
 const aheadMs = 3000;
 const pollSeconds = 0.2;
-/** So much longer each looks for the others, so that none has given up on one who was ready in time. */
+/** Each k6 waits so much longer, so that none gives up on one that was ready in time. */
 const graceMs = 2000;
 
-/** A database that restarts is asked again, so often. */
+/** Attempts, because a database may restart. */
 const tries = 10;
 
-/** When all begin, milliseconds since 1970 by this machine's clock, and where the outcome of a phase (from 1) is left. */
-export interface Met {
+/** When all begin, milliseconds since 1970 by this machine's clock, and how to leave the outcome of a phase (from 1). */
+interface Met {
   beginsAtMs: number;
   leave(phase: number, outcome: PhaseOutcome): void;
 }
 
 /**
- * Says that this instance is ready, and waits until all are. The begin is agreed on by the database's clock, since machines' clocks differ.
- * @param begins of the execution segments of all, in their order
- * @throws Error when the database does not answer as it should, the run was made before, or some are not ready in time
+ * Says in the database that this k6 is ready, and waits for all others. Its clock decides when they begin, since machines' clocks
+ * differ. Its own requests are in k6's http_req_* metrics, with the tag name=bench_ready.
+ * @param begins as from segmentBegins
+ * @throws Error if the database fails, the run was made before, or a k6 is not ready in time
  */
-export function meet(
+function meet(
   meeting: Meeting,
   { tags, phases, instances = 1 }: LoadPlan,
   begins: readonly string[],
@@ -192,7 +190,7 @@ export function meet(
     http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, point, params());
   const write = (ready: number): void =>
     requireOk(meeting, post(line(measurement, { ...load, instance: mine }, { ready })));
-  // For a series that is new the database takes far longer than a round trip.
+  // The first write to a series takes longer than a round trip.
   write(0);
   const beforeMs = Date.now();
   write(1);
@@ -231,7 +229,7 @@ export function meet(
   }
 }
 
-/** When each instance that is ready became so, by the database's clock, in milliseconds since 1970. */
+/** The times at which instances became ready, by the database's clock, in milliseconds since 1970. */
 function readyIn(meeting: Meeting, load: LoadName): Map<string, number> {
   const response = http.post(
     `${meeting.url}/query?epoch=ms`,

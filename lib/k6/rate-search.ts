@@ -1,44 +1,44 @@
-// The search for the highest rate that keeps a limit of latency: up or down until both sides of it are known, then a few steps around
-// it, up after each that keeps it and down after each that does not. The script makes it, and the runner once more of what it printed.
+// The search for the highest rate that keeps a latency limit (docs/verdicts.md, Searches). The script runs it; the runner repeats
+// it from the script's output.
 import { geometricMean } from '../analysis/statistics.ts';
 import { isHopeless, isKept, rateEnd, type RateEnd } from '../analysis/within.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { PhaseOutcome, SearchStart } from './load-plan.ts';
 
-/** In requests/s. The engine takes no higher one. */
+/** The engine's highest rate, in requests/s. */
 export const highestRate = 10_000_000;
 export const lowestRate = 100;
 
-/** The limit is near where the lowest rate that broke it is at most so many times the highest one that kept it. */
+/** The limit is near once the lowest broken rate is at most so many times the highest kept one. */
 const bracket = 1.25;
 
-/** Steps around the limit, and the change of the rate, in ln: the longest at first, half of it after each turn, the shortest at least. */
+/** Steps around the limit, and the change of the rate in ln: from the longest, halved at each reversal, to the shortest. */
 const around = { steps: 8, longest: 0.08, shortest: 0.03 };
 export const stepsAround = around.steps;
 
-/** So many that end alike have left the bracket by far: one of its ends was a pause's, or luck's, and the way to the limit goes on from there, by this factor. */
+/** After so many first steps with the same outcome one end of the bracket was wrong: the way to the limit goes on from there, by this factor. */
 const astray = { steps: 5, factor: 1.2 };
 
-/** Wherever the limit is, a search from nothing takes 59 at most, three at each rate until the limit is near; what is beyond is for those that went astray. */
+/** A search takes at most 59 steps, three at each rate until the limit is near; the rest is for searches that went astray. */
 export const mostSteps = 80;
 
 const widestFactor = 2;
 
-/** Factors down from one rate that broke the limit to the next; then the lowest rate at once, since steps take longer the lower it is. */
+/** Factors down from a broken rate to the next; then the lowest rate at once, since steps take longer at lower rates. */
 const strides = [1.2, 1.44];
 
-/** One search, which finds the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
+/** One side's search for the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
 export class RateSearch {
-  /** The rates nearest to the limit on either side of it, until it is near. */
+  /** The rates nearest to the limit on both sides, until it is near. */
   kept: number | undefined;
   broken: number | undefined;
   readonly #first: number;
   readonly #least: number;
   #factor: number;
-  /** Rates that broke the limit one after the other. */
+  /** Consecutive broken rates. */
   #falls = 0;
-  /** Where the limit is near: the steps around it, and the rate after them; undefined until then. */
+  /** The steps around the limit once it is near, and the next rate. */
   #walk: { rates: number[]; kept: boolean[]; change: number; next: number } | undefined;
 
   constructor({ rate, factor, least }: SearchStart) {
@@ -47,7 +47,7 @@ export class RateSearch {
     this.#factor = factor;
   }
 
-  /** The rate to try, the same one until it is told of; in requests/s. Undefined when the search is over: the steps around the limit are made, or there is no rate beyond. */
+  /** The rate to try, in requests/s; undefined when the search is over. */
   next(): number | undefined {
     const { kept, broken } = this;
     if (this.found !== undefined) return undefined;
@@ -60,20 +60,20 @@ export class RateSearch {
       : this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
   }
 
-  /** Both sides of the limit are known: each step counts by itself from now on. */
+  /** From now on each step counts. */
   isNear(): boolean {
     return this.#walk !== undefined;
   }
 
-  /** requests/s; undefined until the search is over, and where the lowest rate broke the limit. */
+  /** requests/s; undefined until the search is over, and if the lowest rate broke the limit. */
   get found(): number | undefined {
     if (this.kept === highestRate) return highestRate;
     if (this.#walk === undefined || this.#walk.rates.length < around.steps) return undefined;
-    // The first rate says where the search came from, and the one that would be next what came of the last.
+    // The first rate depends on the bracket; the next one on the outcome of the last step.
     return geometricMean([...this.#walk.rates.slice(1), this.#walk.next]);
   }
 
-  /** What came of the rate that was to be tried. */
+  /** Takes the outcome of the rate from next(). */
   told(rate: number, isKept: boolean): void {
     if (this.#walk === undefined) {
       if (isKept && this.kept !== undefined && this.broken === undefined)
@@ -107,11 +107,11 @@ export class RateSearch {
   }
 }
 
-/** A search whose rates are judged by what the steps at them came to. */
+/** A search that judges rates by the results of steps. */
 export class LimitSearch {
   readonly rates: RateSearch;
   readonly #within: Within;
-  /** At the rate that is being tried. */
+  /** Steps at the current rate. */
   #steps = 0;
 
   constructor(start: SearchStart, within: Within) {
@@ -119,7 +119,7 @@ export class LimitSearch {
     this.#within = within;
   }
 
-  /** What a step at the rate that is being tried came to; returns what that rate has come to with it. */
+  /** Takes the result of a step at the current rate, and returns the rate's outcome. */
   told(rate: number, step: LoadResult): RateEnd {
     this.#steps++;
     const end = this.#endOf(rate, step);
@@ -132,7 +132,7 @@ export class LimitSearch {
   #endOf(rate: number, step: LoadResult): RateEnd {
     if (this.rates.isNear()) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
     const end = rateEnd(step, this.#steps, rate, this.#within);
-    // Until something is kept, one hopeless step is enough: there is a long way down, where steps take longest.
+    // Until a rate is kept, one hopeless step is enough: the way down may be long, and its steps are.
     return end === 'open' && this.rates.kept === undefined && isHopeless(step, this.#within)
       ? 'broken'
       : end;
@@ -140,10 +140,9 @@ export class LimitSearch {
 }
 
 /**
- * Searches for all sides at once: each step loads all of them, each at a rate of its own, or at the one that it found.
- * @param from where the sides' searches begin
- * @param load makes a step, counted from 1, at these rates in requests/s
- * @param tell of each step
+ * Searches for all sides at once: each step loads all sides, each at its own rate, or at the rate that it found.
+ * @param load makes a step (from 1) at these rates in requests/s
+ * @param tell takes the outcome of each step
  */
 export function searchSides(
   from: readonly SearchStart[],

@@ -151,9 +151,9 @@ describe('noise is said', () => {
   });
 
   test("where others used the generator's core and the server had time left, settled or not", () => {
-    const line =
-      "others used up to 50 % of the generator's core in every round, and the server had time left: requests/s and their differences come out too small, " +
-      'and latencies too long (CPU per request is right): end what else runs on this machine and run again';
+    const line = expect.stringMatching(
+      /^others used up to 50 % of the generator's core in every round, .* understated/,
+    ) as string;
     const busy = (
       name: string,
       requests: number,
