@@ -1,14 +1,12 @@
-// Makes one file of TypeScript, which needs Node alone: for processes of their own, here and on other machines.
+// Bundles TypeScript into one file that needs only Node, for processes here and on other hosts.
 import { fileURLToPath } from 'node:url';
 
-/**
- * @param values what the source declares and does not define, by name
- */
+/** @param values definitions of names that the source declares */
 export async function bundledForNode(
   source: URL,
   values: Readonly<Record<string, unknown>>,
 ): Promise<string> {
-  // Not in what is made: the agent has no packages beside it, and makes nothing.
+  // Imported only here, because the bundled agent has no packages.
   const { build } = await import('esbuild');
   const {
     outputFiles: [bundled],
@@ -24,7 +22,7 @@ export async function bundledForNode(
     define: Object.fromEntries(
       Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
     ),
-    // What is CommonJS in it asks for Node's own modules by this name.
+    // CommonJS parts load Node's modules by this name.
     banner: {
       js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     },

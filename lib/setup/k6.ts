@@ -1,5 +1,4 @@
-// The k6 binary: stock k6 with the module k6/x/loadgen in it, built once from xk6-loadgen/ and kept under a hash of what
-// it was built from; beside it delaylink, which holds networks.
+// Builds k6 with the module k6/x/loadgen from xk6-loadgen/, and delaylink beside it. Builds are kept under a hash of their sources.
 import { createHash } from 'node:crypto';
 import {
   mkdir,
@@ -22,7 +21,7 @@ import { run } from './run.ts';
 
 const buildsKept = 2;
 
-/** The programs, twice over, and what Go's linker writes meanwhile. */
+/** Both programs twice, and the linker's temporary files. */
 const buildBytes = 300e6;
 
 export interface Go {
@@ -31,18 +30,18 @@ export interface Go {
   architecture: string;
 }
 
-/** What Go is run with: the module alone, by the Go that is there (it would download another, or hang at it). */
+/** Go's environment: this module alone, and no download of another Go. */
 export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...env, GOTOOLCHAIN: 'local', GOWORK: 'off', CGO_ENABLED: '0' };
 }
 
-/** The first Go that is new enough for xk6-loadgen/go.mod. Throws UserError when there is none. */
+/** Returns the first Go that is new enough for xk6-loadgen/go.mod. Throws UserError. */
 export async function findGo(machine: Machine): Promise<Go> {
   const needed =
     /^go\s+(\S+)/m.exec(await readFile(join(machine.k6Sources, 'go.mod'), 'utf8'))?.[1] ?? '1';
   const tooOld: string[] = [];
   for (const binary of await findAll('go', machine)) {
-    // In a folder without go.mod: an old Go refuses to say anything next to a newer one's.
+    // An old Go fails beside a go.mod of a newer one.
     const answer = await run({
       command: binary,
       args: ['env', 'GOVERSION', 'GOARCH'],
@@ -60,7 +59,7 @@ export async function findGo(machine: Machine): Promise<Go> {
   );
 }
 
-/** Where the binary for the present sources and this Go lies, or will lie. */
+/** Path of the k6 for the present sources and this Go. */
 export async function k6Path(machine: Machine, go: Go): Promise<string> {
   const files = (await filesBelow(machine.k6Sources)).filter(isBuiltFrom);
   const contents = await Promise.all(files.map((file) => readFile(join(machine.k6Sources, file))));
@@ -71,16 +70,16 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
   return join(machine.bakeoffFolder, 'k6', hash.digest('hex').slice(0, 16), 'k6');
 }
 
-/** Path of the delaylink that was built with this k6; undefined where there is none beside a k6 of the person's own. */
+/** Path of the delaylink that was built with this k6; undefined beside a user's own k6. */
 export async function delaylinkBeside(k6: string): Promise<string | undefined> {
   const path = join(dirname(k6), 'delaylink');
   return (await isExecutableFile(path)) ? path : undefined;
 }
 
-/** Beside the programs: how many bytes each has, by name. Written when they are whole and on the disk. */
+/** Bytes of each program by name. Written once they are complete and on the disk. */
 const sizesFile = 'sizes.json';
 
-/** The path of the k6 of the present sources, and how to build it where it is not there. Throws UserError as findGo. */
+/** Returns the path of k6, and a function to build it if it is missing. Throws UserError without Go. */
 export async function lookForK6(
   machine: Machine,
 ): Promise<{ path: string; build?: (signal: AbortSignal) => Promise<void> }> {
@@ -88,12 +87,12 @@ export async function lookForK6(
   const path = await k6Path(machine, go);
   if (!(await isWholeBuild(path)))
     return { path, build: (signal) => buildK6(machine, go, path, signal) };
-  // When it was last used decides about its removal, and is its owner's to say.
+  // The builds used last are kept. Another user cannot set the time.
   await utimes(path, new Date(), new Date()).catch(() => undefined);
   return { path };
 }
 
-/** Whether all that was built with this k6 is there as it was built. A full disk or a crash may have left less of it. */
+/** Whether all programs of this build are complete: a full disk or a crash may have cut them. */
 async function isWholeBuild(k6: string): Promise<boolean> {
   const folder = dirname(k6);
   try {
@@ -113,7 +112,7 @@ async function isWholeBuild(k6: string): Promise<boolean> {
   }
 }
 
-/** Makes sure that the programs run where they will lie, and outlast a crash, and notes their sizes. */
+/** Makes sure that k6 runs here, flushes the programs to the disk, and writes their sizes. */
 async function finishBuild(programs: string, signal: AbortSignal): Promise<void> {
   const { code, stdout, stderr } = await run({
     command: join(programs, 'k6'),
@@ -139,7 +138,7 @@ async function finishBuild(programs: string, signal: AbortSignal): Promise<void>
   await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
 }
 
-/** What only tests read, fuzzing's finds among it, and what people read is not in the binary. */
+/** Tests, their data and texts are not in the binary. */
 function isBuiltFrom(file: string): boolean {
   return (
     !file.endsWith('_test.go') && !file.endsWith('.md') && !file.split(sep).includes('testdata')
@@ -147,10 +146,9 @@ function isBuiltFrom(file: string): boolean {
 }
 
 /**
- * Builds k6 to `target`, and its other programs beside it, unless they are there and whole by now. They are built in another folder, which
- * is moved, so that what stands at `target` is always whole; of two builds at once the second waits and finds the first
- * one's result.
- * Throws UserError with Go's last line when the build fails.
+ * Builds k6 to `target`, and the other programs beside it. The build happens in another folder, which is moved when complete.
+ * A second process waits for the first and uses its result.
+ * @throws UserError with Go's last line
  */
 async function buildK6(
   machine: Machine,
@@ -184,7 +182,7 @@ async function build(
     'k6, while it is built,',
     'name another folder in BAKEOFF_HOME',
   );
-  // Go's own temporary files too, so that an interrupted build leaves nothing that the next one doesn't remove.
+  // Has Go's temporary files too, so that the next build removes all that an interrupted one leaves.
   const unfinished = join(cache, 'unfinished');
   await rm(unfinished, { recursive: true, force: true });
   const programs = join(unfinished, 'programs');
@@ -202,7 +200,7 @@ async function build(
         `k6 could not be built from ${machine.k6Sources}: ${cause(built.stderr)}`,
       );
     await finishBuild(programs, signal);
-    // What is there is not whole.
+    // An incomplete build is in the way.
     await rm(dirname(target), { recursive: true, force: true });
     await rename(programs, dirname(target));
   } finally {

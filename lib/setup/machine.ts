@@ -1,4 +1,4 @@
-// What set-up needs to know of the machine. Tests hand in a machine of their own.
+// The machine: its programs, its settings for set-up, and progress on its terminal.
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,18 +8,17 @@ import { bakeoffFolder, projectRoot } from './paths.ts';
 export interface Machine {
   env: NodeJS.ProcessEnv;
   isRoot: boolean;
-  /** Whether packages may be installed where that is possible. */
   mayInstall: boolean;
-  /** Searched after PATH. Debian keeps servers in the sbin folders, and Go's own installer does not touch PATH. */
+  /** Searched after PATH: Debian's sbin folders, and the folder of Go's installer. */
   extraFolders: readonly string[];
-  /** The root of apt's surroundings: /usr/sbin/policy-rc.d and /run are below it. */
+  /** / outside of tests: /usr/sbin/policy-rc.d and /run are below it. */
   systemRoot: string;
   bakeoffFolder: string;
   k6Sources: string;
   progress: Progress;
 }
 
-/** The variable that forbids with "no" that packages are installed. */
+/** "no" forbids installing packages. */
 export const installVariable = 'BAKEOFF_INSTALL';
 
 /** The machine that bakeoff runs on. Throws UserError (exit code 2) for a variable that says neither yes nor no. */
@@ -38,7 +37,7 @@ export function thisMachine(): Machine {
 
 function mayInstall(said: string | undefined): boolean {
   if (said === undefined || said === '' || said === 'yes') return true;
-  // 0 or false would be understood wrongly by half of all people.
+  // Half of all readers would take 0 or false for the opposite.
   if (said !== 'no') throw new UserError(`${installVariable}=${said}: write no or yes`, 2);
   return false;
 }

@@ -5,13 +5,12 @@ import { fileURLToPath } from 'node:url';
 /** The folder of package.json, without a trailing slash. */
 export const projectRoot = resolve(fileURLToPath(new URL('../../', import.meta.url)));
 
-/** The package lies in some node_modules, as a dependency: its folder may be read-only, and is emptied by the next `npm ci`. */
+/** As a dependency, this folder may be read-only, and the next `npm ci` empties it. */
 const isInstalled = projectRoot.split(sep).includes('node_modules');
 
 /**
- * What bakeoff builds and keeps between runs: the k6 binary, InfluxDB's data, the certificate. BAKEOFF_HOME moves it (tests
- * use that). An installed package keeps it per person, as the XDG base directory specification has it, so that all of their
- * projects share one k6 and one history.
+ * Keeps the k6 binary, InfluxDB's data and the certificate between runs. BAKEOFF_HOME moves it. An installed package has one per
+ * user, so that their projects share one k6 and one history.
  */
 export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
@@ -20,15 +19,15 @@ export const bakeoffFolder = process.env.BAKEOFF_HOME
     : resolve(projectRoot, '.bakeoff');
 
 /**
- * A path as the person wrote it, made absolute. The checkout's own `npm run` starts us in its folder and says in INIT_CWD
- * where the person stands; anywhere else, as with npx or in a script of another package, a path is meant where we are.
+ * Makes a user's path absolute. In a checkout, `npm run` starts bakeoff in the checkout's folder and names the user's in INIT_CWD.
+ * Elsewhere paths begin at the current folder.
  */
 export function fromCallersFolder(path: string): string {
   const folder = process.cwd();
   return resolve(folder === projectRoot ? (process.env.INIT_CWD ?? folder) : folder, path);
 }
 
-/** A command as the person types it: `npm run scenario --` in the checkout, `npx bakeoff scenario` where the package put its link. */
+/** A command as the user types it: `npm run scenario --`, or `npx bakeoff scenario` with the installed package. */
 export function typed(command: string): string {
   return basename(process.argv[1] ?? '') === 'bakeoff'
     ? `npx bakeoff ${command}`

@@ -1,24 +1,23 @@
-// Commands that end by themselves: run to the end, output kept.
+// Runs commands that end by themselves, and keeps their output.
 import { printable, UserError } from '../errors.ts';
 import { sendIfThere, startChild, type ChildOptions } from '../process.ts';
 
 export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
-  /** When it fires, the command is stopped and `run` rejects after the command's end. */
+  /** Stops the command; `run` rejects after its end. */
   signal?: AbortSignal | undefined;
-  /** SIGTERM (the default) goes to the whole process group, and KILL to who does not end by it; SIGINT to the command alone, which may finish what it must. */
+  /** SIGTERM (default) goes to the process group, and KILL 5 s later. SIGINT goes to the command alone, which may finish first. */
   stopWith?: 'SIGTERM' | 'SIGINT';
-  /** What it reads; nothing when absent. */
+  /** Its standard input; default none. */
   input?: string;
-  /** How long it may take: after that, or once it has printed too much, its process group is killed, and `run` rejects with a UserError of these words. */
+  /** Kills the process group after this time, or after 128 million characters of output; `run` rejects with a UserError of these words. */
   limit?: { seconds: number; words: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
 }
 
-/** What is told to end gets so long for it. */
 const graceMs = 5000;
 
-/** In characters, on both streams: a string has room for half a billion. */
+/** In characters, on both streams. */
 const mostOutput = 128e6;
 
 export interface Finished {
@@ -28,7 +27,7 @@ export interface Finished {
   stderr: string;
 }
 
-/** Runs a command to its end, whatever its exit code. Rejects with `signal.reason` when stopped, and with `limit`'s words. */
+/** Runs a command to its end and returns its exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
 export async function run(options: RunOptions): Promise<Finished> {
   const { signal: abort, stopWith = 'SIGTERM', input, limit, started, ...rest } = options;
   abort?.throwIfAborted();
@@ -44,7 +43,7 @@ export async function run(options: RunOptions): Promise<Finished> {
   };
   const kill = (): void => {
     sendIfThere(-child.pid, 'SIGKILL');
-    // What left the group may still have them open.
+    // A process that left the group may keep them open.
     child.process.stdout?.destroy();
     child.process.stderr?.destroy();
   };
@@ -59,7 +58,6 @@ export async function run(options: RunOptions): Promise<Finished> {
   abort?.addEventListener('abort', stop);
   // The abort may have come while the child was starting.
   if (abort?.aborted) stop();
-  // Who ends without reading it is told by how.
   child.process.stdin?.on('error', () => undefined).end(input);
   let stdout = '';
   let stderr = '';
@@ -87,7 +85,7 @@ export async function run(options: RunOptions): Promise<Finished> {
   return { ...exit, stdout, stderr };
 }
 
-/** The last line that is not empty; '' when there is none. */
+/** The last line with text, or ''. */
 export function lastLine(text: string): string {
   return printable(text.trimEnd().split('\n').at(-1)?.trim() ?? '');
 }

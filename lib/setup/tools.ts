@@ -1,5 +1,5 @@
-// Finds the programs that bakeoff drives, or gets them: environment variable, PATH, the system's packages where that is allowed,
-// and for k6 a build from source.
+// Finds the programs that bakeoff drives, by environment variable or on PATH. Missing ones are installed with apt-get, if root and
+// allowed; k6 is built from source.
 import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -16,16 +16,14 @@ import { type Finished, lastLine, run } from './run.ts';
 
 export type ToolName = 'k6' | PackagedTool;
 
-/** The variable in which a person names a tool's binary. */
+/** The variable that names a tool's binary. */
 export function toolVariable(name: ToolName): string {
   return `${name.toUpperCase()}_BIN`;
 }
 
 /**
- * Finds each tool or gets it, independent ones side by side, with progress on stderr; silent when all are there.
- * Returns absolute paths. Throws UserError with one line for each tool that cannot be had; then nothing has been
- * installed unless an installation itself failed. When `signal` fires it rejects with the signal's reason, after what it
- * has begun has ended in order.
+ * Finds or gets the tools, with progress on stderr. Returns absolute paths. If one cannot be had, nothing is installed.
+ * @throws UserError with one line for each tool that cannot be had; the signal's reason once apt and Go have ended
  */
 export async function ensureTools<N extends ToolName>(
   names: readonly N[],
@@ -59,7 +57,6 @@ export async function ensureTools<N extends ToolName>(
   return paths as Record<N, string>;
 }
 
-/** A tool that is there has a path only. */
 type Looked = Partial<Awaited<ReturnType<typeof lookForK6>>> & { install?: PackagedTool };
 
 async function look(name: ToolName, machine: Machine): Promise<Looked> {
@@ -106,7 +103,7 @@ async function installPackaged(
   });
 }
 
-/** All values, or one UserError with the messages of all failures. Any other failure is a defect and is thrown as it is. */
+/** All values. Throws one UserError with the messages of all UserErrors; another error is a defect. */
 function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   const reasons: unknown[] = outcomes.flatMap((outcome) =>
     outcome.status === 'rejected' ? [outcome.reason] : [],
@@ -117,8 +114,7 @@ function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<T>).value);
 }
 
-// Which package of which system brings a tool.
-/** How packages are installed, by the command that has to be there. */
+/** Package managers, and their commands to install. */
 const installs = {
   'apt-get': 'apt-get install --no-install-recommends',
   dnf: 'dnf install',
@@ -129,7 +125,7 @@ const installs = {
 
 type Manager = keyof typeof installs;
 
-/** `all`: the packages' names wherever nothing else is said; a system without either has no such package. `page`: of the tool itself. */
+/** The names of a tool's packages by package manager, `all` for the others, and the tool's own page. */
 type Packaged = { page: string; all?: string } & { [M in Manager]?: string };
 
 const packaged = {
@@ -179,13 +175,13 @@ function packagesOf(tool: PackagedTool, manager: Manager): string | undefined {
   return own ?? all;
 }
 
-/** The names of a tool's packages on a system with apt. */
+/** The names of a tool's packages for apt-get. */
 export function aptPackages(tool: PackagedTool): string[] {
   return packagesOf(tool, 'apt-get')?.split(' ') ?? [];
 }
 
-/** How a person installs the tool on this machine: a command, or where to get it. */
-export async function howToInstall(tool: PackagedTool, machine: Machine): Promise<string> {
+/** How to install a tool on this machine: a command, or a page. */
+async function howToInstall(tool: PackagedTool, machine: Machine): Promise<string> {
   for (const [manager, install] of Object.entries(installs)) {
     const packages = packagesOf(tool, manager as Manager);
     if (packages !== undefined && (await find(manager, machine)) !== undefined)
@@ -194,19 +190,17 @@ export async function howToInstall(tool: PackagedTool, machine: Machine): Promis
   return `get it from ${packaged[tool].page}`;
 }
 
-// Installing packages with apt-get so that nothing they bring is left running or enabled.
 const lockPatienceSeconds = 120;
-// Asked of our own apt-get only, which hands its environment down: one that a killed bakeoff leaves behind does nothing.
+/** It forbids starts for bakeoff's own apt-get only, so that a file that a killed bakeoff leaves does nothing. */
 const policy =
   '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 
 /**
- * Installs tools as root, and says beforehand which packages that takes. One bakeoff at a time does this; `stillMissing` is
- * asked when it is our turn.
- * Throws UserError with apt's own error line when it fails. On `signal` apt ends as on Ctrl-C: at once while it
- * downloads, after the packages are set up otherwise; the rejection, with the signal's reason, comes when it has ended.
+ * Installs packages as root without starting or enabling their services. One bakeoff at a time does this; `stillMissing` is asked
+ * when it is this one's turn. On `signal` apt ends as on Ctrl-C: at once while it downloads, else after the packages are set up.
+ * @throws UserError with apt's own error line; the signal's reason once apt has ended
  */
-export async function aptInstall(
+async function aptInstall(
   stillMissing: () => Promise<PackagedTool[]>,
   machine: Machine,
   signal: AbortSignal,
@@ -215,7 +209,16 @@ export async function aptInstall(
     const tools = await stillMissing();
     if (tools.length === 0) return;
     const packages = tools.flatMap(aptPackages);
-    const env = aptEnvironment(machine);
+    const env: NodeJS.ProcessEnv = {
+      ...machine.env,
+      // dpkg and its scripts need the sbin folders, which a plain `su` leaves out.
+      PATH: [machine.env.PATH, ...machine.extraFolders].join(':'),
+      BAKEOFF_INSTALLS: '1',
+      DEBIAN_FRONTEND: 'noninteractive',
+      // needrestart, on Ubuntu, would restart unrelated services.
+      NEEDRESTART_SUSPEND: '1',
+      LC_ALL: 'C.UTF-8',
+    };
     const update = await aptGet(['update'], env, signal);
     const install = async (...options: string[]): Promise<string> => {
       const finished = await aptGet(
@@ -229,16 +232,22 @@ export async function aptInstall(
         `apt-get could not install ${packages.join(', ')}: ${cause}; by hand: apt-get update && apt-get install ${packages.join(' ')}`,
       );
     };
-    const added = newPackages(await install('--simulate'));
-    machine.progress.print(announcement(tools, packages, added));
-    // Debian's package scripts ask it before they start a service. A machine that has its own keeps it.
+    // The simulation names the old version of packages that it would upgrade.
+    const added = [...(await install('--simulate')).matchAll(/^Inst (\S+) \(/gm)].map(
+      ([, name]) => name as string,
+    );
+    const others = added.filter((name) => !packages.includes(name)).length;
+    machine.progress.print(
+      `apt-get installs ${enumeration(packages)}${others === 0 ? '' : ` with ${others} ${others === 1 ? 'dependency' : 'dependencies'}`}, since ${enumeration(tools)} ${tools.length === 1 ? 'is' : 'are'} missing; no service is started or enabled; --no-install forbids it`,
+    );
+    // A machine that has a policy-rc.d of its own keeps it.
     const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
     const installThem = async (): Promise<void> => {
       try {
         if (!existsSync(policyFile)) await writeFile(policyFile, policy, { mode: 0o755 });
         await install();
       } finally {
-        // Also after a failure or an interrupt: some packages may be set up by then.
+        // After a failure or an interrupt, some packages may be set up.
         await disableServices(added, env);
         if (textOf(policyFile) === policy) await rm(policyFile);
       }
@@ -247,79 +256,35 @@ export async function aptInstall(
   });
 }
 
-/** Which packages are installed, and why, in one line. `added`: all that are new. */
-function announcement(
-  tools: readonly PackagedTool[],
-  packages: readonly string[],
-  added: readonly string[],
-): string {
-  const others = added.filter((name) => !packages.includes(name)).length;
-  const all = [
-    ...packages,
-    ...(others === 0
-      ? []
-      : [
-          `${others} ${others === 1 ? 'package' : 'packages'} that ${packages.length === 1 ? 'it needs' : 'these need'}`,
-        ]),
-  ];
-  return `apt-get installs ${enumeration(all)}, since ${enumeration(tools)} ${tools.length === 1 ? 'is' : 'are'} missing; no service of theirs is started or enabled; --no-install forbids it`;
-}
-
-/** Of what `apt-get --simulate` says, the packages that are not there yet: it names the version of those that are. */
-export function newPackages(simulation: string): string[] {
-  return [...simulation.matchAll(/^Inst (\S+) \(/gm)].map(([, name]) => name as string);
-}
-
-function aptEnvironment(machine: Machine): NodeJS.ProcessEnv {
-  return {
-    ...machine.env,
-    // dpkg and its scripts need the sbin folders, which a plain `su` leaves out.
-    PATH: [machine.env.PATH, ...machine.extraFolders].join(':'),
-    BAKEOFF_INSTALLS: '1',
-    DEBIAN_FRONTEND: 'noninteractive',
-    // needrestart, on Ubuntu, would restart services that have nothing to do with us.
-    NEEDRESTART_SUSPEND: '1',
-    LC_ALL: 'C.UTF-8',
-  };
-}
-
-/** Runs apt-get; waits for other users of its locks, the ones it does not wait for itself included. */
+/** Runs apt-get and waits while others hold its locks. apt-get itself waits for only some of them. */
 async function aptGet(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
 ): Promise<Finished> {
+  const options = [
+    `DPkg::Lock::Timeout=${lockPatienceSeconds}`,
+    'APT::Update::Error-Mode=any',
+    'DPkg::Options::=--force-confold',
+  ].flatMap((option) => ['-o', option]);
   const deadline = performance.now() + lockPatienceSeconds * 1000;
   for (;;) {
     const finished = await run({
       command: 'apt-get',
-      args: [
-        '-qq',
-        '-o',
-        `DPkg::Lock::Timeout=${lockPatienceSeconds}`,
-        '-o',
-        'APT::Update::Error-Mode=any',
-        '-o',
-        'DPkg::Options::=--force-confold',
-        ...args,
-      ],
+      args: ['-qq', ...options, ...args],
       env,
       signal,
       stopWith: 'SIGINT',
     });
-    if (
-      finished.code === 0 ||
-      !finished.stderr.includes('Could not get lock') ||
-      performance.now() > deadline
-    )
-      return finished;
-    // An abort ends the wait; the next turn rejects with its reason.
+    const isLocked = finished.code !== 0 && finished.stderr.includes('Could not get lock');
+    if (!isLocked || performance.now() > deadline) return finished;
+    // An abort ends the wait; the next run() rejects with its reason.
     await sleep(1000, undefined, { signal }).catch(() => undefined);
   }
 }
 
-/** apt's last error line that names a cause rather than sums up. */
-export function errorLine(stderr: string): string {
+/** The last error line of apt that names a cause instead of summing up. */
+function errorLine(stderr: string): string {
   const errors = stderr
     .split('\n')
     .filter((line) => line.startsWith('E: '))
@@ -327,13 +292,13 @@ export function errorLine(stderr: string): string {
   const summaries =
     /^(Some index files|Unable to fetch some|Unable to lock|Can not write log|Sub-process)/;
   return (
-    errors.filter((line) => !summaries.test(line)).at(-1) ??
+    errors.findLast((line) => !summaries.test(line)) ??
     errors.at(-1) ??
     (lastLine(stderr) || 'it gave no reason')
   );
 }
 
-/** Takes the services of these packages, as far as they are installed, out of the machine's start. */
+/** Disables the services of those packages that are installed. */
 async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   if (packages.length === 0) return;
   const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });
@@ -343,7 +308,7 @@ async function disableServices(packages: readonly string[], env: NodeJS.ProcessE
       /^\/etc\/init\.d\/[^/]+$|^(\/usr)?\/lib\/systemd\/system\/[^/@]+\.service$/.test(path),
     )
     .map((path) => basename(path, '.service'));
-  // update-rc.d, which every Debian has, also unlinks the systemd unit of that name, with and without systemctl.
+  // update-rc.d also disables the systemd unit, with and without systemctl.
   for (const service of new Set(services))
     await run({ command: 'update-rc.d', args: [service, 'disable'], env });
 }
