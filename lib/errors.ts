@@ -1,4 +1,4 @@
-/** An error whose message is meant for the person at the terminal: one line that says what to do. `exitCode` as in docs/verdicts.md. */
+/** An error for the person at the terminal: one line that says what to do. `exitCode` as in docs/verdicts.md. */
 export class UserError extends Error {
   readonly exitCode: 1 | 2;
   constructor(message: string, exitCode: 1 | 2 = 1) {
@@ -10,19 +10,19 @@ export class UserError extends Error {
 /** A UserError for a wrong command line: exit code 2. */
 export const usageError = (message: string): UserError => new UserError(message, 2);
 
-/** The text without what a terminal would obey instead of showing it: escapes, and letters that turn the direction of writing. */
+/** Removes what a terminal obeys instead of showing it: escapes, and letters that turn the direction of writing. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n\t]/gu, ' ');
 }
 
-/** What an error says, or what was thrown instead of one. */
+/** The message of an error, or of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 const closed = 'you may not use it: open it to this user, or start bakeoff as another';
 
-/** What an error of the system means and what to do, by its code. */
+/** What to do about an error of the system, by its code. */
 const remedies: Readonly<Record<string, string>> = {
   ENOENT: 'it is not there any more: put it back, and leave it until the run is over',
   ENOTDIR: 'there is a file where a folder has to be: name another path',
@@ -41,15 +41,15 @@ const remedies: Readonly<Record<string, string>> = {
 
 const longestShown = 200;
 
-/** What to do about an error that nothing else explains, in one line; undefined where that is not known. */
+/** What to do about an unexpected error, in one line; undefined if unknown. */
 export function remedyFor(error: unknown): string | undefined {
   if (error instanceof RangeError && /call stack|string length/i.test(error.message))
     return 'a file, or what a program printed, is too long or nested too deep to be read: shorten it (BAKEOFF_DEBUG=1 shows where)';
   const { code = '', path, syscall = 'go on' } = Object(error) as NodeJS.ErrnoException;
   if (!Object.hasOwn(remedies, code)) return undefined;
-  const what =
-    path === undefined
-      ? syscall
-      : `use ${path.slice(0, longestShown)}${path.length > longestShown ? '…' : ''}`;
-  return printable(`cannot ${what}: ${remedies[code]}`);
+  const short = (text: string): string =>
+    text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
+  return printable(
+    `cannot ${path === undefined ? syscall : `use ${short(path)}`}: ${remedies[code]}`,
+  );
 }

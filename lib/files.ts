@@ -1,35 +1,34 @@
 // Files and folders: made, read, written.
 import {
   chmodSync,
-  existsSync,
-  mkdirSync,
-  statSync,
   closeSync,
   constants,
+  existsSync,
   fstatSync,
+  mkdirSync,
   openSync,
-  readSync,
   readdirSync,
   readFileSync,
   readlinkSync,
+  readSync,
+  statSync,
 } from 'node:fs';
 import {
   mkdtemp,
+  open,
   readdir,
   realpath,
-  rm,
-  statfs,
-  open,
   rename,
+  rm,
   stat,
+  statfs,
   writeFile,
-  type FileHandle,
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { UserError } from './errors.ts';
 
-/** Makes a folder and those above it. Throws what mkdir(2) says. (Node 20's own recursive mkdir never returns for a folder in /proc.) */
+/** Makes a folder and its parents. Throws the error of mkdir(2). (Node 20's recursive mkdir never returns for a folder in /proc.) */
 export function makeFolder(path: string): void {
   try {
     mkdirSync(path);
@@ -42,13 +41,13 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** As makeFolder, and nobody but its owner comes in, also where it was there. */
+/** Makes a folder that only its owner may enter, or closes an existing folder to others. */
 export function makePrivateFolder(path: string): void {
   makeFolder(path);
   chmodSync(path, 0o700);
 }
 
-/** Does the work with a new folder in the system's temporary one, whose path has no links in it, and removes it then. @param prefix of its name */
+/** Does the work with a new temporary folder, whose path has no links, and removes the folder. @param prefix of its name */
 export async function inTemporaryFolder<T>(
   prefix: string,
   work: (folder: string) => Promise<T>,
@@ -61,7 +60,7 @@ export async function inTemporaryFolder<T>(
   }
 }
 
-/** The paths of all files in a folder and those in it, from that folder on, sorted. No links. Throws the file system's error. */
+/** Lists the files in a folder and its subfolders, as sorted paths relative to it, without links. Throws the file system's error. */
 export async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
@@ -70,7 +69,7 @@ export async function filesBelow(folder: string): Promise<string[]> {
     .sort();
 }
 
-/** Bytes that this user may still write to the file system of a folder, or of the one that it will be made in; Infinity where that cannot be told. */
+/** Bytes that this user may still write to a folder's file system; Infinity if unknown. The folder may not exist yet. */
 export async function freeBytes(folder: string): Promise<number> {
   try {
     const { bavail, bsize } = await statfs(folder);
@@ -95,19 +94,12 @@ export async function requireSpace(
   );
 }
 
-interface Limits {
-  /** The most that the file may have. */
-  megabytes: number;
-  /** The folder that it has to be in once all links are followed; absent: anywhere. */
-  below?: string;
-}
-
 /** Why a file is not read, in words that follow its name and a colon: "it is a folder". */
 export class Unreadable extends Error {}
 
 const notAFile = 'it is a pipe, socket or device, not a file';
 
-const why: Record<string, string> = {
+const unreadable: Record<string, string> = {
   ENOENT: 'it is not there',
   ENOTDIR: 'it is not there',
   EACCES: 'you may not read it',
@@ -115,38 +107,31 @@ const why: Record<string, string> = {
   ENXIO: notAFile,
 };
 
-/** Opens a plain file to read it. The caller closes it. Throws Unreadable. */
-export async function openFile(file: string, { megabytes, below }: Limits): Promise<FileHandle> {
-  // A pipe is opened without waiting for who writes into it.
-  const handle = await open(
-    file,
-    constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY,
-  ).catch((error: NodeJS.ErrnoException) => {
-    throw new Unreadable(why[error.code ?? ''] ?? error.message);
+/**
+ * Reads a plain file; another could be endless.
+ * @param below the folder that it must be in after all links are followed; absent: anywhere
+ * @throws Unreadable
+ */
+export async function readBytes(
+  file: string,
+  { megabytes, below }: { megabytes: number; below?: string },
+): Promise<Buffer> {
+  // A pipe is opened without waiting for a writer.
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+  const handle = await open(file, flags).catch((error: NodeJS.ErrnoException) => {
+    throw new Unreadable(unreadable[error.code ?? ''] ?? error.message);
   });
   try {
     const found = await handle.stat();
     if (found.isDirectory()) throw new Unreadable('it is a folder');
     if (!found.isFile()) throw new Unreadable(notAFile);
     if (found.size > megabytes * 1e6) throw new Unreadable(`it has more than ${megabytes} MB`);
-    // What was opened is asked, since the name may come to mean another file.
+    // Asks the open file: the name may lead to another one by now.
     if (
       below !== undefined &&
       !(await realpath(`/proc/self/fd/${handle.fd}`)).startsWith((await realpath(below)) + sep)
-    ) {
+    )
       throw new Unreadable(`it is a link that leads out of ${below}`);
-    }
-    return handle;
-  } catch (error) {
-    await handle.close();
-    throw error;
-  }
-}
-
-/** The bytes of a plain file. Throws Unreadable. */
-export async function readBytes(file: string, limits: Limits): Promise<Buffer> {
-  const handle = await openFile(file, limits);
-  try {
     return await handle.readFile();
   } finally {
     await handle.close();
@@ -156,7 +141,7 @@ export async function readBytes(file: string, limits: Limits): Promise<Buffer> {
 /** Descriptors that a shell hands over, as in `<(…)`: such a pipe has a writer. */
 const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/** The bytes of a plain file, or of a pipe that a shell hands over. Throws Unreadable, also for more than `mostBytes`, or the file system's error. */
+/** Reads a plain file, or a pipe that a shell hands over. Throws Unreadable, also above `mostBytes`, or the file system's error. */
 export function readBytesSync(file: string, mostBytes: number): Buffer {
   const isHandedOver = handedOver.test(file);
   const descriptor = openSync(
@@ -178,7 +163,7 @@ export function readBytesSync(file: string, mostBytes: number): Buffer {
   }
 }
 
-/** Throws UserError for a path with a newline, which would end the comment that names it, or the like. @param begin of the message */
+/** Throws UserError for a path with a control character, such as a newline. @param begin of the message */
 export function requirePlainPath(file: string, begin: string): void {
   if (/\p{Cc}/u.test(file))
     throw new UserError(
@@ -186,7 +171,7 @@ export function requirePlainPath(file: string, begin: string): void {
     );
 }
 
-/** What a look at the file system gives; undefined where it throws. */
+/** Returns what `look` returns; undefined if it throws. For files that may be missing or closed to this user. */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
@@ -199,39 +184,39 @@ export function readIfThere(file: string, encoding: BufferEncoding = 'latin1'): 
   return ifThere(() => readFileSync(file, encoding));
 }
 
-/** The same in UTF-8, '' where it is not there. */
+/** The UTF-8 text of a file; '' if it is missing. */
 export function textOf(file: string): string {
   return readIfThere(file, 'utf8') ?? '';
 }
 
-/** The names in a folder; none where it is not there. */
+/** The names in a folder; none if it is missing. */
 export function namesIn(folder: string): string[] {
   return ifThere(() => readdirSync(folder)) ?? [];
 }
 
-/** Where a link leads; '' where it is not there. */
+/** The target of a link; '' if it is missing. */
 export function linkOf(file: string): string {
   return ifThere(() => readlinkSync(file)) ?? '';
 }
 
-/** Writes a file whole or not at all: under another name first, then renamed. @param mode as of chmod; absent: as the umask has it */
+/** Writes a file whole or not at all: under another name, then renamed. @param mode as of chmod; the umask applies to the default */
 export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
   await written(file, text, mode, (unfinished) => rename(unfinished, file));
 }
 
-/** Why what stands there is not to be replaced by a file, in words; undefined where there is a file, or nothing. */
+/** Why no file can be written to a path, in words; undefined if a file or nothing is there. */
 export async function whyNoFile(file: string): Promise<string | undefined> {
   const found = await stat(file).catch(() => undefined);
   if (found === undefined || found.isFile()) return undefined;
   return `it is a ${found.isDirectory() ? 'folder: name a file in it' : 'pipe, socket or device: name a file'}`;
 }
 
-/** What a name leads to: a link stays one, and what it leads to is written. */
+/** Follows links, so that a link stays one and its target is written. */
 export async function whereItLeads(file: string): Promise<string> {
   return realpath(file).catch(() => file);
 }
 
-/** Makes sure that writeWhole could write it, and leaves everything as it was. Throws what the file system says. */
+/** Makes sure that writeWhole could write the file, and changes nothing. Throws the file system's error. */
 export async function checkWhole(file: string): Promise<void> {
   await written(file, 'probe', 0o600, rm);
 }

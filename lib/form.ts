@@ -4,10 +4,10 @@ import { enumeration } from './format.ts';
 import { offer } from './nearest.ts';
 import { byName } from './present.ts';
 
-/** Gives a T, whatever comes in. */
+/** A schema that outputs a T. */
 export type Form<T> = v.GenericSchema<unknown, T>;
 
-/** Makes the form of an object out of those of its fields. */
+/** Makes the schema of an object from the schemas of its fields. */
 export type ObjectForm = <E extends v.ObjectEntries>(
   fields: E,
 ) => Form<v.InferOutput<v.ObjectSchema<E, undefined>>>;
@@ -18,7 +18,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 const anObject = v.custom<Record<string, unknown>>(isObject, 'has to be an object');
 
-/** One that a person writes: a field that it does not have is refused, with the nearest one that it has. */
+/** An object that a person writes: an unknown field is refused with the nearest known one. */
 export const closed: ObjectForm = (fields) => {
   const names = Object.keys(fields);
   const wrongKey = ({ expected, path }: v.StrictObjectIssue): string => {
@@ -26,14 +26,14 @@ export const closed: ObjectForm = (fields) => {
     const key = String(path?.at(-1)?.key);
     return `there is no field ${quoted(key)}: ${offer(key, names)}`;
   };
-  // Without a prototype, which has names that would be taken for fields.
+  // Names of a prototype would be taken for fields.
   return v.pipe(
     anObject,
     v.strictObject(Object.assign(Object.create(null), fields) as typeof fields, wrongKey),
   ) as unknown as ReturnType<typeof closed<typeof fields>>;
 };
 
-/** One that a program wrote, maybe a newer one: what it does not have is left out. */
+/** An object that a program wrote, maybe a newer one: unknown fields are dropped. */
 export const open: ObjectForm = (fields) =>
   v.pipe(anObject, v.object(fields, missing)) as unknown as ReturnType<typeof open<typeof fields>>;
 
@@ -42,27 +42,27 @@ const missing = 'is missing';
 export const text = v.string('has to be a text');
 export const flag = v.boolean('has to be true or false');
 export const trueOrAbsent = v.literal(true, 'has to be true, or left out');
-/** What scenarios and variants are called: a part of paths, tags and addresses. */
+/** The name of a scenario or variant: a part of paths, tags and addresses. */
 export const name = v.pipe(
   text,
   v.regex(/^[a-z0-9-]{1,200}$/, 'may have a-z, 0-9 and - only, at most 200 of them'),
 );
-/** What a person calls them. */
+/** A name that a person gives. */
 export const givenName = v.pipe(
   name,
   v.regex(/\D/, 'has to have a letter or a - in it: dashboards take digits alone for a figure'),
 );
 
-/** A number for which `holds`; `words` follow "has to be". */
+/** A number for which `holds` is true; `words` follow "has to be". */
 function number(holds: (value: number) => boolean, words: string): Form<number> {
-  // NaN is no number to valibot, and is named like one that is out of its range.
+  // valibot takes NaN for no number.
   return v.pipe(
     v.number(({ input }) => `has to be ${Number.isNaN(input) ? words : 'a number'}`),
     v.check(holds, `has to be ${words}`),
   );
 }
 
-/** From `least` to `most`, both included. */
+/** A whole number from `least` to `most`. */
 export const whole = (least: number, most: number): Form<number> =>
   number(
     (value) => Number.isSafeInteger(value) && value >= least && value <= most,
@@ -74,7 +74,7 @@ export const within = (least: number, most: number): Form<number> =>
 export const upTo = (most: number): Form<number> =>
   number((value) => value > 0 && value <= most, `above 0, and at most ${most}`);
 
-/** No count, time or rate that is measured comes near it, whatever its unit. */
+/** Above all measured counts, times and rates. */
 const most = Number.MAX_SAFE_INTEGER;
 export const count = whole(0, most);
 export const figure = within(0, most);
@@ -83,7 +83,7 @@ export const signed = within(-most, most);
 export const list = <T>(entry: Form<T>, of = ''): Form<T[]> =>
   v.array(entry, `has to be a list${of}`);
 export const texts = list(text, ' of texts');
-/** What older results do not have. */
+/** A field that older results lack. */
 export const orElse = <T, const D extends T | (() => T)>(
   form: Form<T>,
   value: D,
@@ -93,16 +93,16 @@ export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined>
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
 export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> =>
   v.picklist(words, `has to be ${enumeration(words, 'or')}`);
-/** The same form for each of the names. */
+/** The same schema for each name. */
 export const each = <const N extends string, S extends v.GenericSchema>(
   names: readonly N[],
   form: S,
 ): Record<N, S> => byName(names, () => form);
 
-/** A value, or what is wrong with the one at the path `at`. `ofField`: the problem is said of that path, and not in a sentence of its own. */
+/** A value, or the problem at the path `at`. `ofField`: the problem continues a sentence that begins with the path. */
 type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };
 
-/** @param everything looks for fields that are unknown before it names another problem: one that is misspelt is missing, too */
+/** Checks a value. @param everything names an unknown field before other problems: a misspelt field is missing, too */
 export function check<T>(form: Form<T>, value: unknown, { everything = false } = {}): Outcome<T> {
   const result = v.safeParse(form, value, { abortEarly: !everything });
   if (result.success) return { value: result.output };
@@ -116,7 +116,7 @@ export function check<T>(form: Form<T>, value: unknown, { everything = false } =
   return { at, problem: `${isOfWrongValue ? shown(input) : ''}${message}`, ofField: true };
 }
 
-/** A path in words: variants[0].load.connections, or with ': ' instead of the dots. */
+/** Writes a path: variants[0].load.connections, or with `between` instead of the dots. */
 export function placeOf(at: readonly (string | number)[], between = '.'): string {
   return at
     .map((key, index) =>

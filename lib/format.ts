@@ -1,11 +1,11 @@
-// Figures as a person reads them. Where a column has one unit, that stands in its heading; `scaled…` write it themselves.
+// Figures as a person reads them. A column's unit stands in its heading; the `scaled…` functions write it.
 
 /** 60411.8 is "60,412". */
 export function whole(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }
 
-/** Rates in a column: 60,412, but 221.86 and 8.30 where digits would be lost. */
+/** Rates in a column: 60,412, but below 1000 with two decimals: 221.86. */
 export function perSecond(value: number): string {
   return value < 1000 ? hundredths(value) : whole(value);
 }
@@ -15,7 +15,7 @@ export function hundredths(value: number): string {
   return value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 }
 
-/** A time with the unit that it is best read in, as h2load scales it: 516 µs, 74.59 ms, 446.96 s. */
+/** A time with a fitting unit, as h2load scales it: 516 µs, 74.59 ms, 446.96 s. */
 export function scaledTime(ms: number): string {
   const micros = Math.round(ms * 1000);
   if (micros < 1000) return `${micros} µs`;
@@ -30,13 +30,13 @@ export function bucketLabel({ fromMs, toMs }: { fromMs: number; toMs: number | n
   return `${fromMs === 0 ? '0' : from.endsWith(unit) ? from.slice(0, -unit.length) : from}–${to}`;
 }
 
-/** The end of a bucket, with no more decimals than it has. */
+/** The end of a bucket, without trailing zeros. */
 function tick(ms: number): string {
   const [value, unit] = scaledTime(ms).split(' ');
   return `${Number(value)} ${unit}`;
 }
 
-/** h2load and wrk count in steps of 1024 and write MB; with the unit's own name the figures stay as they print them. */
+/** In steps of 1024, like h2load and wrk, with the units' right names. */
 export function scaledBytesPerSecond(bytesPerSecond: number): string {
   let value = bytesPerSecond;
   let unit = 'B';
@@ -53,14 +53,14 @@ export function kilobytes(bytes: number): string {
   return bytes < 999_950 ? (bytes / 1000).toFixed(1) : whole(bytes / 1000);
 }
 
-/** Times: as many decimals as matter, at most two: 0.43, 8.4, 206. */
+/** Times with three digits and at most two decimals: 0.43, 8.4, 206. */
 export function short(value: number): string {
   return value.toFixed(value < 0.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
 /**
- * ×1.33; with the interval: ×1.33 [1.31, 1.35]. Where an end is so near to 1 that two decimals could hide on which side, up to five:
- * ×1.006 [1.002, 1.010]. Below 0.1 with two digits that matter: ×0.0041.
+ * ×1.33; with the interval: ×1.33 [1.31, 1.35]. Up to five decimals if two would hide on which side of 1 an end is: ×1.006 [1.002,
+ * 1.010]. Below 0.1 with two significant digits: ×0.0041.
  */
 export function times(ratio: number, interval?: readonly [number, number]): string {
   const fewest = ratio > 0 && ratio < 0.1 ? Math.min(10, 1 - Math.floor(Math.log10(ratio))) : 2;
@@ -74,12 +74,12 @@ export function times(ratio: number, interval?: readonly [number, number]): stri
   return `×${ratio.toFixed(decimals)} [${interval.map((end) => end.toFixed(decimals)).join(', ')}]`;
 }
 
-/** Only an end of an interval is more, and no figure any longer: that of rounds far apart. */
+/** Only the end of an interval from very different rounds is above. */
 const mostPercent = 1e9;
 
 /**
- * The change that a ratio means: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal; with up to three rather than "±0 %", and
- * up to ten rather than "−100 %", which is nothing at all.
+ * A ratio as a change: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal. Up to three decimals avoid "±0 %", and up
+ * to ten avoid "−100 %".
  */
 export function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
@@ -92,12 +92,12 @@ export function change(ratio: number): string {
   return `${Number(text) === 0 ? '±' : percent < 0 ? '−' : '+'}${text.replace(/\.0$/, '')} %`;
 }
 
-/** Errors per million; a few that round to none are not none. */
+/** Errors per million; "<1" for a few that would round to 0. */
 export function perMillion(value: number): string {
   return value > 0 && value < 1 ? '<1' : whole(value);
 }
 
-/** A share of one as percent. Rounded down, so that "100 %" means all. */
+/** A share as percent, rounded down, so that "100 %" means all. */
 export function success(ratio: number): string {
   // 0.57 times 10,000 is a little less than 5700 in binary.
   return ratio === 1
@@ -110,23 +110,23 @@ export function exactPercent(percents: number): string {
   return `${percents.toFixed(2)} %`;
 }
 
-/** A share of one as percent, below 10 % with one decimal. */
+/** A share as percent, below 10 % with one decimal. */
 export function percent(share: number): string {
   return `${share < 0 ? '−' : ''}${Math.abs(share * 100).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)} %`;
 }
 
-/** The least and the most of shares: "12 %", "9.1 to 34 %". */
+/** The range of shares: "12 %", "9.1 to 34 %". */
 export function percentRange(shares: readonly number[]): string {
   const [low, high] = [percent(Math.min(...shares)), percent(Math.max(...shares))];
   return low === high ? low : `${low.replace(' %', '')} to ${high}`;
 }
 
-/** A share as a person gives it, with no more decimals than it has: 1 %, 0.25 %. */
+/** A share as a person gives it, without trailing zeros: 1 %, 0.25 %. */
 export function tolerance(share: number): string {
   return `${Number((share * 100).toPrecision(3))} %`;
 }
 
-/** A bar of blocks, `width` characters long for a share of 1; what is not nothing can be seen. */
+/** A bar of blocks, `width` characters long for a share of 1. A share above 0 is visible. */
 export function bar(share: number, width: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
   return '█'.repeat(eighths >> 3) + ' ▏▎▍▌▋▊▉'.charAt(eighths & 7).trim();

@@ -14,7 +14,7 @@ import { startChild } from './process.ts';
 
 const conflict = 75;
 
-/** Opens a lock's file, made if missing. Refuses a link, whose target would be written to, and a pipe, which would be waited for. */
+/** Opens a lock's file, made if missing. Refuses a link (its target would be written to) and a pipe (it would block). */
 function open(file: string): number {
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants;
   let descriptor: number;
@@ -32,13 +32,14 @@ function open(file: string): number {
 
 function notALock(file: string): UserError {
   return new UserError(
-    `${file} is to be a file to lock, and a link or something else is in its place: remove it`,
+    `${file} must be a regular file (it is used as a lock): remove the link or folder there`,
   );
 }
 
 /**
- * Takes an exclusive flock(2) on a file, made if missing. The lock belongs to the open file: `flock` takes it on our descriptor and ends.
- * @returns the descriptor; the lock lasts until it is closed here and in each child that got it. null if another keeps it so long
+ * Takes an exclusive flock(2) on a file, made if missing. flock(1) takes it on our descriptor and ends.
+ * @returns the descriptor, or null if another process keeps the lock for `waitSeconds`. The lock lasts until the descriptor is closed,
+ * here and in each child that inherits it
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   const descriptor = open(file);
@@ -72,7 +73,7 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
   }
 }
 
-/** Does `work` while no other process that asks for the same file does its own. `signal` ends the wait for it. */
+/** Does the work while it holds the lock. `signal` ends the wait for the lock. */
 export async function withLock<T>(
   file: string,
   signal: AbortSignal,
@@ -90,13 +91,13 @@ export async function withLock<T>(
   }
 }
 
-/** Writes into a file that is locked which process has it. */
+/** Writes into a locked file which process has it. */
 export function writeHolder(lock: number, pid: number): void {
   ftruncateSync(lock);
   writeFileSync(lock, `${pid}\n`);
 }
 
-/** Which process has the lock, e.g. " (process 123)", for messages only: the file's content may be older than the lock. */
+/** Names the process that has the lock, e.g. " (process 123)", for messages: the content may be older than the lock. */
 export function holder(file: string): string {
   const pid = readFileSync(file, 'utf8').trim();
   return /^\d+$/.test(pid) ? ` (process ${pid})` : '';

@@ -1,20 +1,20 @@
 import { distance } from 'fastest-levenshtein';
-import { UserError } from './errors.ts';
+import { usageError, UserError } from './errors.ts';
 
-/** The error for a word that is not one of `choices` (at least one), exit code 2. @param many what is said where none of many is near */
+/** The error (exit code 2) for a word that is not one of `choices`. @param many advice if none of many choices is near */
 export function unknownWord(
   kind: string,
   word: string,
   choices: readonly string[],
   many?: string,
 ): UserError {
-  return new UserError(`there is no ${kind} "${word}": ${offer(word, choices, many)}`, 2);
+  return usageError(`there is no ${kind} "${word}": ${offer(word, choices, many)}`);
 }
 
-/** So many are told in one line. */
+/** More choices are too long for a line. */
 const mostTold = 10;
 
-/** What follows the colon, for a word that is not one of `choices` (at least one). */
+/** Offers the nearest choice, or all of them, in words that follow a colon. @param choices at least one */
 export function offer(
   word: string,
   choices: readonly string[],
@@ -26,7 +26,7 @@ export function offer(
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 
-/** Of `choices`, the one that is most like the word; undefined where that takes more than two edits, or than half of its letters, rounded up. */
+/** The choice that is most like the word; undefined if it takes more than two edits, or more than half of the letters. */
 export function nearest(word: string, choices: readonly string[]): string | undefined {
   return sorted(word, choices)
     .slice(0, 1)
@@ -36,10 +36,10 @@ export function nearest(word: string, choices: readonly string[]): string | unde
 const sorted = (word: string, choices: readonly string[]): string[] =>
   choices.toSorted((a, b) => farness(word, a) - farness(word, b));
 
-/** Between the word and the beginning of a choice: people stop typing early. */
+/** Edits between the word and the beginning of a choice: people stop typing early. */
 const edits = (word: string, choice: string): number =>
   distance(word, choice.slice(0, word.length));
 
-/** What is missing at the end counts for little. */
+/** Letters missing at the end count for little. */
 const farness = (word: string, choice: string): number =>
   edits(word, choice) + Math.max(0, choice.length - word.length) / 10;

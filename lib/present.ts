@@ -1,4 +1,4 @@
-/** The properties that have a value: exactOptionalPropertyTypes tells absent from undefined. */
+/** Drops properties that are undefined, as exactOptionalPropertyTypes requires. */
 export function present<T extends object>(
   properties: T,
 ): { [K in keyof T]?: Exclude<T[K], undefined> } {
@@ -7,7 +7,7 @@ export function present<T extends object>(
   ) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-/** An object with a property for each of the names. */
+/** Makes an object with a property for each name. */
 export function byName<N extends string, T>(names: readonly N[], of: (name: N) => T): Record<N, T> {
   return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<N, T>;
 }

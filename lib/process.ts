@@ -1,6 +1,6 @@
-// Child processes: every long-lived child of bakeoff is started here, pinned to cores, in a process group of its own (so that Ctrl-C
-// reaches the runner alone, which then ends its children in order), and with a parent-death signal (so that it ends
-// even when the runner is killed). Also: signals to this process, /proc, and the logs of programs.
+// Child processes, signals to this process, /proc, and the logs of programs. Every long-lived child starts here: pinned to cores, in
+// its own process group (Ctrl-C reaches the runner alone, which ends its children in order), and with a parent-death signal (it
+// ends even if the runner is killed).
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -12,11 +12,11 @@ import { printable } from './errors.ts';
 export interface ChildOptions {
   command: string;
   args: readonly string[];
-  /** What is put before the command, and becomes it in the end, so that the process id is the command's: `nsenter …  --`. */
+  /** Words before the command, of a program that becomes it and keeps its process id: `nsenter … --`. */
   before?: readonly string[] | undefined;
-  /** Whom the command becomes, with no rights beyond that user's, and no way to new ones. Takes root. Absent: it stays who starts it. */
+  /** User to run as (needs root); all capabilities are dropped. Absent: the current user. */
   user?: Pick<RunAs, 'uid' | 'gid'> | undefined;
-  /** Cores to pin to; all when absent. */
+  /** Cores to pin to; absent: all. */
   cpus?: readonly number[] | undefined;
   cwd?: string;
   /** Absent: this process's own. */
@@ -41,16 +41,16 @@ export interface Child {
   process: ChildProcess;
   exited: Promise<ChildExit>;
   hasExited(): boolean;
-  /** TERM, then KILL to the whole group after `graceMs`. Returns when the process is gone; may be called more than once. */
+  /** Sends TERM, and KILL to the whole group after `graceMs`. Returns when the process is gone; may be called again. */
   stop(graceMs?: number): Promise<void>;
 }
 
 const endsWithParent = ['--pdeathsig', 'TERM'];
 
-/** With the user the kernel forgets the parent-death signal (prctl(2)), so that it is set again; setpriv does that last. */
+/** A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
 function becoming(user: ChildOptions['user']): string[] {
   if (user === undefined) return [];
-  // The kernel starts no program whose file has rights (setcap) beyond the bounding set. Servers' files have this one, or none.
+  // The kernel starts no program whose file has capabilities beyond the bounding set. Servers' files have at most this one.
   const noRights = [
     '--clear-groups',
     '--inh-caps=-all',
@@ -67,7 +67,7 @@ function becoming(user: ChildOptions['user']): string[] {
   ];
 }
 
-/** Starts a child process. Throws when the command cannot be started. `setpriv` and `taskset` are util-linux, on every Linux. */
+/** Starts a child process. Throws if the command cannot be started. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
   const child = spawn(
@@ -101,7 +101,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   async function stop(graceMs = 5000): Promise<void> {
     if (gone) return;
     process.kill(pid, 'SIGTERM');
-    // A process that somebody stopped hears of TERM once it goes on.
+    // A stopped process gets TERM once it continues.
     process.kill(-pid, 'SIGCONT');
     const timer = setTimeout(() => sendIfThere(-pid, 'SIGKILL'), graceMs);
     await exited;
@@ -111,7 +111,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid, process: child, exited, hasExited: () => gone, stop };
 }
 
-/** Starts a child without input whose output goes to a file: `w` empties it first, `a` appends. @param handed its descriptors from 3 on */
+/** Starts a child without input. Its output goes to a file, which `w` empties and `a` keeps. @param handed its descriptors from 3 on */
 export async function startLogged(
   options: Omit<ChildOptions, 'stdio'>,
   logFile: string,
@@ -126,43 +126,43 @@ export async function startLogged(
   }
 }
 
-/** Without the variables of a program's own, by what their names begin with: they would change what it is told otherwise. */
+/** Removes the variables whose names begin with `prefix`, so that they do not change a program's settings. */
 export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }
 
-/** Weighs a child's session against all others: `nice` from -20 (first) to 19. Does nothing where the kernel does not allow it. */
+/** Sets a session's weight against all others: `nice` from -20 (first) to 19. Does nothing if the kernel does not allow it. */
 export async function weighSession(pid: number, nice: number): Promise<void> {
   await writeFile(`/proc/${pid}/autogroup`, String(nice)).catch(() => undefined);
 }
 
-/** Moves a process that runs to these cores, with all its threads. */
+/** Moves a running process with all its threads to these cores. */
 export async function pin(pid: number, cpus: readonly number[]): Promise<void> {
   await promisify(execFile)('taskset', ['-a', '-c', '-p', cpus.join(','), String(pid)]);
 }
 
-/** Signals a process, or a group by its number below 0; one that has ended meanwhile needs none. */
+/** Signals a process, or a group by its negative number, unless it has ended. */
 export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It ended between the look and the signal.
+    // It has ended.
   }
 }
 
-/** Of all processes that there are. `proc`: where the proc file system is mounted. */
+/** The ids of all processes. @param proc the mount point of the proc file system */
 export function processIds(proc: string): string[] {
   return namesIn(proc).filter((name) => /^\d+$/.test(name));
 }
 
-/** Inodes of the sockets that a process has open. `folder`: its own in /proc. */
+/** Inodes of a process's open sockets. @param folder of the process in /proc */
 export function socketsOf(folder: string): string[] {
   return namesIn(`${folder}/fd`).flatMap(
     (descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? [],
   );
 }
 
-/** Inodes of the unix sockets with that path that listen; an abstract name begins with @. */
+/** Inodes of the unix sockets that listen at a path; an abstract name begins with @. */
 export function listeningAt(socket: string, proc: string): string[] {
   const accepting = 0x10000;
   return textOf(`${proc}/net/unix`)
@@ -175,7 +175,7 @@ export function listeningAt(socket: string, proc: string): string[] {
     });
 }
 
-/** The run was asked to end. Exit code 130. */
+/** A signal has ended the run. Exit code 130. */
 export class Interrupted extends Error {
   constructor() {
     super('interrupted');
@@ -185,7 +185,7 @@ export class Interrupted extends Error {
 export interface Interrupt {
   /** Aborts with an Interrupted as its reason at the first signal. */
   signal: AbortSignal;
-  /** Names a process group that the second signal is to kill; call what it returns once the group is gone. */
+  /** Has the second signal kill a process group; call the returned function once the group is gone. */
   guard(groupId: number): () => void;
 }
 
@@ -196,7 +196,7 @@ const sameWishMs = 500;
 
 const finishing = new Set<string>();
 
-/** Meanwhile a second signal ends nothing, since half of this work would leave a mess. @param what is at work */
+/** Protects work from a second signal: half of it would leave a mess. @param what the name of the work */
 export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
   finishing.add(what);
   return work.finally(() => finishing.delete(what));
@@ -260,16 +260,16 @@ export async function underSignals<T>(
 
 const tailBytes = 64 * 1024;
 
-/** How the Go runtime begins when a program crashes; stacks and registers follow. */
+/** Begins the report of a crash by the Go runtime; stacks and registers follow. */
 const crash =
   /^(panic: |fatal error: |unexpected fault address |SIG[A-Z]+: |runtime: (out of memory|failed|cannot|mmap))/;
 
-/** Of what a program said, the line that names the cause: where it is Go's and crashed the crash's first, else the last. undefined when it said nothing. */
+/** Chooses the line of a program's output that names the cause: the first of a crash in Go, else the last. */
 export function causeLine(lines: readonly string[]): string | undefined {
   return lines.find((line) => crash.test(line)) ?? lines.at(-1);
 }
 
-/** The lines at the end of a log (of its last 64 KiB), empty ones left out, beginning at byte `from`. None when it cannot be read. */
+/** Reads the non-empty lines in the last 64 KiB of a log, beginning at byte `from`. None if it cannot be read. */
 export async function lastLines(file: string, from = 0): Promise<string[]> {
   const tail = await tailOf(file, from).catch(() => '');
   return tail
@@ -296,11 +296,11 @@ async function tailOf(file: string, from: number): Promise<Buffer> {
   }
 }
 
-/** A program that says something of each request would fill the disk. */
+/** A program that logs each request would fill the disk. */
 const mostLogBytes = 4e6;
 const boundEveryMs = 100;
 
-/** Empties a program's log whenever it gets too long. Returns a function for when the program has ended: the last 64 KiB stay. */
+/** Empties a program's log whenever it gets too long. Call the returned function when the program has ended: it keeps the last 64 KiB. */
 export function boundLog(file: string): () => Promise<void> {
   let isOver = false;
   let looked = Promise.resolve();

@@ -1,5 +1,5 @@
 // npm run compare: two sides or more, as they are.
-import { UserError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { ServerSpec, Page, Scenario, Variant } from '../scenario/model.ts';
@@ -53,9 +53,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     return options.help ? 0 : 2;
   }
   const called = flags.get('name') ?? usualName;
-  // As scenarios are called.
   const outcome = check(givenName, called);
-  if ('problem' in outcome) throw new UserError(`--name ${outcome.problem}`, 2);
+  if ('problem' in outcome) throw usageError(`--name ${outcome.problem}`);
   const given = await readSides(positionals, typed('compare'));
   requireNone(
     options.exports,
@@ -88,7 +87,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
 const help = [
   `${typed('compare')} SIDE SIDE … [flags]`,
   '',
-  'Compares two to sixteen servers. The first is what the others are faster or slower than. A side is one of:',
+  'Compares two to sixteen servers; the first is the baseline. A side is one of:',
   '  a.conf                        a config of nginx, h2o or nghttpd as it is, which is not touched: what cannot be used here',
   "                                (addresses, logs, pid file, user) is redirected and said; nghttpd's has one flag a line",
   "  'node server.js'              a command; {port} in it, and PORT in its environment, say where to listen on 127.0.0.1",
@@ -96,10 +95,10 @@ const help = [
   'NAME=SIDE names one: old=a.conf new=b.conf',
 ];
 
-/** What a comparison is called unless it is named. */
-export const usualName = 'compare';
+/** The name of a comparison without --name. */
+const usualName = 'compare';
 
-/** Groups of sides that are the same, so that what differs between them is noise; those that have their like only. */
+/** Groups equal sides: a difference within a group is noise. Sides without an equal are left out. */
 export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promise<Side[][]> {
   const groups: Side[][] = [];
   for (const side of sides) {
@@ -122,13 +121,13 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
   const text = await readFile(fileA);
   if (!text.equals(await readFile(fileB))) return false;
   if (path.dirname(fileA) === path.dirname(fileB)) return true;
-  // Elsewhere, what is relative to them may be something else: what nginx includes, and all that the others serve.
+  // In another folder, relative paths lead elsewhere: nginx's includes, and all that the others serve.
   return (
     a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(text.toString('utf8'))
   );
 }
 
-/** `said`: what the person has to know before the first round, one line each. @param same as sameSides found them */
+/** Makes the scenario. `said` has the redirections, for the person. @param same from sameSides */
 export function comparisonOf(
   sides: readonly Tried[],
   launch: LaunchOf,

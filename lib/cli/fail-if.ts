@@ -1,26 +1,26 @@
-// --fail-if: what a run in CI fails for, beside what it always fails for.
+// --fail-if: the conditions under which a run in CI fails.
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { isLatency, lessIsBetter, metricNames } from '../analysis/latency.ts';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { enumeration, success, times } from '../format.ts';
 import { unknownWord } from '../nearest.ts';
 import { verdictWord } from '../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 
-/** Holds for a verdict; or where the whole interval of a metric lies beyond a limit, in the direction of `verdict`. */
+/** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
 interface Gate {
-  /** As it was given. */
+  /** As given. */
   text: string;
   verdict: 'slower' | 'faster' | 'different' | 'inconclusive';
   /** A share, such as 0.03; absent: the verdict itself. */
   beyond?: number;
-  /** Absent: the one that the verdict is by. */
+  /** Absent: the verdict's metric. */
   metric?: Metric;
 }
 
 export interface FailIf {
   gates: readonly Gate[];
-  /** The share of its requests, 0 to 1, in which each side must have succeeded. */
+  /** The share of requests, 0 to 1, that must succeed on each side. */
   successRatio: number;
 }
 
@@ -59,9 +59,8 @@ export function readFailIf(flag: string, text: string): FailIf {
           : { verdict: 'slower', metric: subject as Metric }),
       });
     } else if (/[<>:=%]/.test(one))
-      throw new UserError(
+      throw usageError(
         `${flag} ${one}: write slower>3%, faster>3%, cpu>3%, p50>5%, p90>5%, p99>5% or success<99%`,
-        2,
       );
     else throw unknownWord(flag, one, words);
   }
@@ -69,9 +68,9 @@ export function readFailIf(flag: string, text: string): FailIf {
 }
 
 /**
- * The exit code: 3 when a gate holds for a row, 0 when none does.
- * @param say gets a line for each gate that holds, or that an inconclusive row leaves open
- * @throws UserError when the question is not answered: a row has no verdict, or not the figure; its link was late; too many requests failed
+ * Returns the exit code: 3 if a gate holds for a comparison, else 0.
+ * @param say prints a line for each gate that holds or is inconclusive
+ * @throws UserError if a comparison has no verdict or lacks the figure, if its link was late, and if too many requests failed
  */
 export function failIfCode(
   result: Result,
@@ -85,7 +84,6 @@ export function failIfCode(
       `--fail-if: ${failed.map((variant) => `of ${variant.name}'s requests ${success(variant.successRatio ?? 0)} succeeded`).join(', ')}, and ${success(successRatio)} are asked for: look at its log, or ask for less (success<50%)`,
     );
   }
-  // Further comparisons of a variant stand behind its own.
   const rows = ran.flatMap(({ name }) => comparisonOf(result, name) ?? []);
   const held = gates.filter((gate) => {
     const holding = rows.filter((row) => row.delayNotHeld.length === 0 && holds(gate, row));
@@ -105,19 +103,19 @@ export function failIfCode(
   return 0;
 }
 
-/** null: the row does not have it. */
+/** The gate's figure of a comparison; null if it has none. */
 function figureOf(
   { metric }: Gate,
   row: Comparison,
 ): (Omit<BesideRatio, 'verdict'> & { metric: Metric }) | null {
-  // Where there is no verdict, there are too few rounds for an interval of anything.
+  // Without a verdict there are too few rounds for an interval.
   if (row.verdict === 'none') return null;
   if (metric === undefined || metric === row.metric) return row;
   const beside = metric === 'cpu' ? row.cpu : isLatency(metric) ? row.latency[metric] : null;
   return beside === null ? null : { ...beside, metric };
 }
 
-/** How far each end of the interval lies beyond 1 in the gate's direction, the nearer end first. */
+/** How far the ends of the interval lie beyond 1 in the gate's direction, the nearer end first. */
 function endsBeyond(
   { verdict }: Gate,
   { ci95: [low, high], metric }: Pick<Comparison, 'ci95' | 'metric'>,
@@ -133,7 +131,7 @@ function holds(gate: Gate, row: Comparison): boolean {
   return figure !== null && endsBeyond(gate, figure)[0] > gate.beyond;
 }
 
-/** Whether the interval has the limit in it, or the row no verdict yet. */
+/** Whether the interval contains the limit, or the comparison is inconclusive. */
 function isOpen(gate: Gate, row: Comparison): boolean {
   if (gate.beyond === undefined) return row.verdict === 'inconclusive';
   const figure = figureOf(gate, row);

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { findGrafana, firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
 import { defaultCores } from '../machine/cores.ts';
 import { underSignals, type Interrupt } from '../process.ts';
@@ -26,10 +26,7 @@ export async function grafanaCommand(args: readonly string[]): Promise<number> {
     flags,
   } = readWords(args, grafanaFlags);
   if (word !== undefined)
-    throw new UserError(
-      `grafana takes no name, and got ${word}: pick the run in the dashboards`,
-      2,
-    );
+    throw usageError(`grafana takes no name, and got ${word}: pick the run in the dashboards`);
   if (flags.has('help')) {
     printHelp([`${typed('grafana')} [flags]`], grafanaFlags);
     return 0;

@@ -1,6 +1,6 @@
 // npm run k8s: prints what a cluster with k6-operator takes to run a scenario, or runs it there.
 import { stringify } from 'yaml';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import {
   type ClusterRun,
   type Manifest,
@@ -117,7 +117,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
     return name === undefined && !flags.has('help') ? 2 : 0;
   }
   if (extra !== undefined)
-    throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
+    throw usageError(`one scenario at a time: "${extra}" is one word too many`);
   const whole = (flag: string, or: number): number => read(flag, readWhole) ?? or;
   const memory = (flag: string): string => read(flag, readMemory) ?? '512Mi';
   const influx = readInflux(flags.get('influx'));
@@ -151,10 +151,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   }
   if (flags.has('apply')) {
     if (flags.has('cleanup'))
-      throw new UserError(
-        '--cleanup is for what is printed: --apply removes all that it has applied',
-        2,
-      );
+      throw usageError('--cleanup is for what is printed: --apply removes all that it has applied');
     return applied(
       { clusterRun, shown, variants, here: flags.get('influx-here'), startedAt },
       readRunOptions(words),
@@ -162,7 +159,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   }
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
-    throw new UserError(`--${forApply} is for --apply: give both, or leave it out`, 2);
+    throw usageError(`--${forApply} is for --apply: give both, or leave it out`);
   // As kubectl reads them, to which no and off are no texts. Servers first; the loads are applied one after the other, by their labels.
   const all = [...servers, await scriptManifest(clusterRun), ...loads];
   console.log(
@@ -173,15 +170,13 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
 
 function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl> {
   if (text === undefined)
-    throw new UserError(
+    throw usageError(
       '--influx is missing: the samples of all generators go to one InfluxDB, such as --influx http://influxdb:8086',
-      2,
     );
   const influx = parseInfluxUrl(text);
   if (influx.credentials !== null)
-    throw new UserError(
+    throw usageError(
       '--influx: manifests are read by many, and have no passwords in them: put username and password into a Secret, and name it in --influx-secret',
-      2,
     );
   return influx;
 }

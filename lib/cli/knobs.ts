@@ -1,5 +1,5 @@
 // npm run knobs: finds out which of the usual advice does anything for a config, on this machine.
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
 import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
 import {
@@ -53,7 +53,7 @@ import {
 import { tryOnce } from './start-sides.ts';
 import { printHelp, readWords, type Flag, type Words } from './words.ts';
 
-/** Of a run that has three parts these would mean something else in each, or nothing. */
+/** These flags would have another meaning in each of the three parts of the run, or none. */
 const {
   precision: _1,
   'max-time': _2,
@@ -79,11 +79,11 @@ const knobFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
-/** Measured seconds of the first look, at all, and of the closer one. Among many, rounds tell more than long ones: the t of few is large. */
+/** Measured seconds per round. In a look, more rounds help more than longer ones: with few rounds the t quantile is large. */
 const lookSeconds = { first: 0.3, closer: 0.5 };
-/** Of both looks, twice as long over TLS, whose handshakes take their time. */
+/** Of both looks; twice as long over TLS, for the handshakes. */
 const lookWarmupSeconds = 0.2;
-/** With more the closer look would take as long as the first. */
+/** A closer look at more knobs would take as long as the first. */
 const mostCloser = 5;
 
 const help = [
@@ -202,20 +202,17 @@ async function readConfig(
   { positionals: [given, extra] }: Words,
   options: RunOptions,
 ): Promise<OwnConfig & { given: string }> {
-  if (given === undefined)
-    throw new UserError(`knobs wants a config: ${typed('knobs')} nginx.conf`, 2);
+  if (given === undefined) throw usageError(`knobs wants a config: ${typed('knobs')} nginx.conf`);
   if (extra !== undefined)
-    throw new UserError(`one config at a time: "${extra}" is one word too many`, 2);
+    throw usageError(`one config at a time: "${extra}" is one word too many`);
   if (options.serverHost !== undefined || options.generatorHosts !== undefined)
-    throw new UserError(
+    throw usageError(
       'knobs tries values on this machine: leave --server-host and --generator-host out, and compare the config with the lines that help on the other host',
-      2,
     );
   const source = await readSource(given);
   if (source.kind !== 'config')
-    throw new UserError(
+    throw usageError(
       `knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`,
-      2,
     );
   return { ...source.config, given };
 }

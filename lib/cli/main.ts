@@ -1,5 +1,5 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
-import { messageOf, remedyFor, UserError } from '../errors.ts';
+import { usageError, messageOf, remedyFor, UserError } from '../errors.ts';
 import { Interrupted, underSignals } from '../process.ts';
 import { unknownWord } from '../nearest.ts';
 import { installVariable, thisMachine } from '../setup/machine.ts';
@@ -113,9 +113,8 @@ async function runCommand(
 /** Prints the path of k6, built first if need be, for a person's own scripts: $(npx bakeoff k6) run script.ts */
 async function k6Command(args: readonly string[]): Promise<number> {
   if (args.length > 0)
-    throw new UserError(
+    throw usageError(
       `k6 prints where k6 is and takes no words, not "${args.join(' ')}": $(npx bakeoff k6) ${args.join(' ')}`,
-      2,
     );
   const { ensureTools } = await import('../setup/tools.ts');
   const { k6 } = await underSignals('ending the build; again to end it at once', ({ signal }) =>

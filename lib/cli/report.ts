@@ -1,7 +1,7 @@
 // npm run report: makes the page of a run again, or puts several runs side by side.
 import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import {
   makeFolder,
   Unreadable,
@@ -20,21 +20,21 @@ import { printHelp, readWords, type Flag } from './words.ts';
 import path from 'node:path';
 
 const reportFlags = {
-  results: { value: 'DIR', help: 'the folder below which runs are found by their names (results)' },
+  results: { value: 'DIR', help: 'the folder with the runs, for names of runs (results)' },
   out: {
     value: 'FILE',
-    help: 'where the page goes (report.html beside the run, of several runs a file in results)',
+    help: 'the page (report.html beside the run; for several runs a file in results)',
   },
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** A run that was found: `file` is its result.json. */
+/** `file` is the path of result.json. */
 interface Run {
   file: string;
   result: Result;
 }
 
-/** Returns the exit code, and prints the path of the page. Throws UserError. */
+/** Makes the page of a run again, or one page of several runs, and prints its path. Throws UserError. */
 export async function reportCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags, read } = readWords(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
@@ -44,7 +44,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   }
   const files = await Promise.all(positionals.map((word) => findResult(word, results)));
   const twice = positionals.find((_, index) => files.indexOf(files[index] as string) !== index);
-  if (twice !== undefined) throw new UserError(`${twice} is given twice`, 2);
+  if (twice !== undefined) throw usageError(`${twice} is given twice`);
   const runs = await Promise.all(
     files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })),
   );
@@ -70,13 +70,13 @@ async function help(results: string): Promise<string[]> {
   ];
 }
 
-/** Names of the runs in a folder, oldest first; none where it cannot be read. */
+/** The names of the runs in a folder, oldest first; none if it cannot be read. */
 async function runsIn(results: string): Promise<string[]> {
   const names = await readdir(results).catch((): string[] => []);
   return names.filter((name) => existsSync(path.join(results, name, 'result.json'))).sort();
 }
 
-/** The result.json that a word names. Throws UserError (exit code 2) when there is none. */
+/** Finds the result.json of a run's name, folder or file. Throws UserError (exit code 2). */
 async function findResult(word: string, results: string): Promise<string> {
   for (const place of [fromCallersFolder(word), path.join(results, word)]) {
     const found = statSync(place, { throwIfNoEntry: false });
@@ -84,18 +84,17 @@ async function findResult(word: string, results: string): Promise<string> {
     if (!found.isDirectory()) return place;
     const file = path.join(place, 'result.json');
     if (existsSync(file)) return file;
-    throw new UserError(`${place} has no result.json: name the folder of a run`, 2);
+    throw usageError(`${place} has no result.json: name the folder of a run`);
   }
   const runs = await runsIn(results);
   if (runs.length === 0 || word.includes(path.sep))
-    throw new UserError(
+    throw usageError(
       `there is no run ${fromCallersFolder(word)}: name one in ${results}, or a run's folder`,
-      2,
     );
   throw unknownWord(`run in ${results}`, word, runs);
 }
 
-/** A variant has up to 0.05 in a round, most of it its histogram: that is a run of 80 rounds and 16 variants four times over. */
+/** Four times a run of 80 rounds and 16 variants; a variant has up to 0.05 MB in a round, most of it its histogram. */
 const mostMegabytes = 256;
 
 async function readResult(file: string): Promise<Result> {
@@ -120,13 +119,11 @@ function defaultPage(runs: readonly Run[], results: string): string {
     path.basename(file) === 'result.json' ? path.basename(path.dirname(file)) : result.run,
   );
   const joined = names.join('+');
-  return path.join(
-    results,
-    `report-${joined.length <= longestName ? joined : `${names[0]}+${others.length}-more`}.html`,
-  );
+  const short = joined.length <= longestName ? joined : `${names[0]}+${others.length}-more`;
+  return path.join(results, `report-${short}.html`);
 }
 
-async function write(page: string, text: string, mode: number | undefined): Promise<void> {
+async function write(page: string, text: string, mode?: number): Promise<void> {
   const why = await whyNoFile(page);
   if (why !== undefined) throw new UserError(`cannot write the page to ${page}: ${why}`);
   try {

@@ -1,6 +1,6 @@
 // The flags of every command that runs a comparison. They are read and checked before anything is installed or started.
 import { isLatency, metrics } from '../analysis/latency.ts';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
@@ -99,11 +99,10 @@ export function readRunOptions({ flags, lists, read }: Words) {
   const isGiven = (flag: keyof typeof runFlags): true | undefined => flags.has(flag) || undefined;
   for (const [one, other, advice] of exclusive)
     if (flags.has(one) && flags.has(other))
-      throw new UserError(`--${one} and --${other} do not go together: ${advice}`, 2);
+      throw usageError(`--${one} and --${other} do not go together: ${advice}`);
   if (flags.has('install') && !flags.has('server-host'))
-    throw new UserError(
+    throw usageError(
       '--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given',
-      2,
     );
   return {
     ...present({
@@ -154,29 +153,23 @@ const mostGeneratorHosts = 64;
 
 function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
   const twice = names.find((name, index) => names.indexOf(name) < index);
-  if (twice !== undefined) throw new UserError(`${flag} ${twice} is named twice`, 2);
+  if (twice !== undefined) throw usageError(`${flag} ${twice} is named twice`);
   if (names.length > mostGeneratorHosts)
-    throw new UserError(
-      `${flag} names ${names.length} hosts: give at most ${mostGeneratorHosts}`,
-      2,
-    );
+    throw usageError(`${flag} names ${names.length} hosts: give at most ${mostGeneratorHosts}`);
   return names.map((name) => readHost(flag, name));
 }
 
 function readPercent(flag: string, text: string): number {
   const percent = Number(/^(\d+(?:\.\d+)?)%$/.exec(text)?.[1]);
   if (percent >= 0.01 && percent <= 50) return percent / 100;
-  throw new UserError(
-    `${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`,
-    2,
-  );
+  throw usageError(`${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`);
 }
 
 const msPerUnit: Readonly<Record<string, number>> = { us: 0.001, µs: 0.001, ms: 1, s: 1000 };
 
 function readWithin(flag: string, text: string): Within {
   const wrong = (advice: string): UserError =>
-    new UserError(`${flag} ${text}: ${advice}, such as p99=5ms`, 2);
+    usageError(`${flag} ${text}: ${advice}, such as p99=5ms`);
   const [, metric = '', number = '', unit = ''] = /^([^=]*)=([\d.]*)(.*)$/.exec(text) ?? [];
   if (!isLatency(metric)) throw wrong('give p50, p90 or p99 and a time');
   const perUnit = msPerUnit[unit];
@@ -197,14 +190,12 @@ function readRates(flag: string, text: string): number[] {
     return Number((Number(number) * (thousand === 'k' ? 1000 : 1)).toPrecision(12));
   });
   if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate))
-    throw new UserError(
+    throw usageError(
       `${flag} ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`,
-      2,
     );
-  if (new Set(rates).size < rates.length)
-    throw new UserError(`${flag} ${text} names a rate twice`, 2);
+  if (new Set(rates).size < rates.length) throw usageError(`${flag} ${text} names a rate twice`);
   if (rates.length > mostRates)
-    throw new UserError(`${flag} names ${rates.length} rates: give at most ${mostRates}`, 2);
+    throw usageError(`${flag} names ${rates.length} rates: give at most ${mostRates}`);
   return rates.sort((a, b) => a - b);
 }
 
@@ -222,7 +213,7 @@ function readStore(
   if (store !== undefined && !stores.includes(store)) throw unknownWord('store', store, stores);
   if (influx === undefined) return store === 'none' ? 'none' : 'local';
   if (store === 'none')
-    throw new UserError('--store none and --influx do not go together: leave one out', 2);
+    throw usageError('--store none and --influx do not go together: leave one out');
   parseInfluxUrl(influx);
   return { url: influx };
 }
@@ -235,19 +226,16 @@ export function readExports(flags: ReadonlyMap<string, string>): Exports {
   const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
     const name = flags.get(flag);
     if (name === '-')
-      throw new UserError(`--${flag} -: name a file; --json writes the result on stdout`, 2);
+      throw usageError(`--${flag} -: name a file; --json writes the result on stdout`);
     if (name?.endsWith('/') === true)
-      throw new UserError(`--${flag} ${name}: name a file in that folder`, 2);
+      throw usageError(`--${flag} ${name}: name a file in that folder`);
     return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
   });
   const [one, other] = exports.filter(
     ({ file }) => exports.filter((some) => some.file === file).length > 1,
   );
   if (one !== undefined && other !== undefined)
-    throw new UserError(
-      `--${one.flag} and --${other.flag} name the same file: give each its own`,
-      2,
-    );
+    throw usageError(`--${one.flag} and --${other.flag} name the same file: give each its own`);
   return exports;
 }
 
@@ -255,5 +243,5 @@ export function readExports(flags: ReadonlyMap<string, string>): Exports {
 export function requireNone(exports: Exports, configs: readonly string[]): void {
   const taken = exports.find(({ file }) => configs.includes(file));
   if (taken !== undefined)
-    throw new UserError(`--${taken.flag} ${taken.file} is what is compared: name another file`, 2);
+    throw usageError(`--${taken.flag} ${taken.file} is what is compared: name another file`);
 }

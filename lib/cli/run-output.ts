@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { UserError, messageOf } from '../errors.ts';
+import { usageError, UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
@@ -255,7 +255,7 @@ const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
 export async function checkExports(exports: Exports): Promise<void> {
   for (const { flag, file } of exports) {
     const why = await whyNoFile(file);
-    if (why !== undefined) throw new UserError(`--${flag} ${file}: ${why}`, 2);
+    if (why !== undefined) throw usageError(`--${flag} ${file}: ${why}`);
     await checkWhole(await whereItLeads(file)).catch(explained(flag, file, 2));
   }
 }

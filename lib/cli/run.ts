@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { requireSpace } from '../files.ts';
 import { enumeration } from '../format.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
@@ -86,14 +86,12 @@ export async function openRun(
     serverHost === undefined &&
     kinds.some((kind) => kind !== 'address')
   )
-    throw new UserError(
+    throw usageError(
       '--generator-host needs --server-host, or addresses to compare: servers started here listen on loopback only',
-      2,
     );
   if (generatorHosts.length > 0 && generatorCpus !== undefined)
-    throw new UserError(
+    throw usageError(
       '--generator-cpus are of this machine, and --generator-host makes the load elsewhere: leave one out',
-      2,
     );
   const closing: (() => unknown)[] = [];
   async function close(): Promise<void> {
@@ -114,9 +112,8 @@ export async function openRun(
     closing.push(() => host?.close());
     const both = generators.find(({ address }) => address === host?.address);
     if (both !== undefined)
-      throw new UserError(
+      throw usageError(
         `--generator-host ${both.name} is the server host: name another machine, or leave --generator-host out`,
-        2,
       );
     const here = readProcessors();
     const asked = { server: serverCpus, generator: generatorCpus };
@@ -360,13 +357,12 @@ export function requirePermission(servers: readonly ServerSpec[], hosts: readonl
   const allowed = hosts.map(plain);
   const open = others.find(({ host }) => !allowed.includes(host));
   if (open !== undefined)
-    throw new UserError(
+    throw usageError(
       `${open.origin} is not on this machine: add --host ${open.host} if you may load it`,
-      2,
     );
   const idle = hosts.find((host) => !others.some((other) => other.host === plain(host)));
   if (idle !== undefined)
-    throw new UserError(`--host ${idle}: no side is an address there beyond this machine`, 2);
+    throw usageError(`--host ${idle}: no side is an address there beyond this machine`);
 }
 
 const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '');

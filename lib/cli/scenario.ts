@@ -1,5 +1,5 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
-import { UserError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
@@ -24,11 +24,10 @@ export function readScenarioOptions(args: readonly string[]) {
     flags,
   } = words;
   if (extra !== undefined)
-    throw new UserError(`one scenario at a time: "${extra}" is one word too many`, 2);
+    throw usageError(`one scenario at a time: "${extra}" is one word too many`);
   if (flags.has('quick') && flags.has('exact'))
-    throw new UserError(
+    throw usageError(
       '--quick and --exact do not go together: one is for short rounds, the other for those of the article',
-      2,
     );
   return {
     ...readRunOptions(words),
@@ -50,9 +49,8 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
     (options.serverHost !== undefined || options.generatorHosts !== undefined) &&
     variants.some((variant) => networkOf(scenario, variant) !== undefined)
   ) {
-    throw new UserError(
+    throw usageError(
       `${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`,
-      2,
     );
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));

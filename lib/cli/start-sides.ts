@@ -21,10 +21,10 @@ import type { Side } from './sides.ts';
 import type { Begun, ReadyRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
 
-/** What a side came to when it was started. */
+/** A side that was started, and its answer. */
 export interface Tried extends Side {
   answer: Answer;
-  /** Of the answer where gzip is asked for; absent where the load itself says what it takes. */
+  /** Of the answer to a request that accepts gzip; absent if the load sets Accept-Encoding. */
   offered?: Pick<Answer, 'encoding' | 'bytes'>;
   redirections: readonly string[];
 }
@@ -66,11 +66,7 @@ export async function startSides(
 }
 
 /** Starts a side, asks it, and ends it again. */
-export async function tryOnce(
-  side: Side,
-  spec: ServerSpec,
-  run: Place,
-): Promise<Tried> {
+export async function tryOnce(side: Side, spec: ServerSpec, run: Place): Promise<Tried> {
   const folder = await temporaryFolder();
   try {
     const { tried, server } = await startSide(side, spec, run, folder);
@@ -119,7 +115,7 @@ async function startSide(
   }
 }
 
-/** What its pages have to be answered with. */
+/** The checks of a side's answers. */
 function checkOf({
   page,
   load,
@@ -127,7 +123,7 @@ function checkOf({
   return { page, protocol: load.protocol, request: load, tls: load.tls };
 }
 
-/** What a side compresses for who can take it; undefined where the load says so itself, or where that is answered otherwise. */
+/** Asks a side for gzip. undefined if the load sets Accept-Encoding, or if the answer fails the checks. */
 async function encodingOffered(
   { origin }: RunningServer,
   side: Side,

@@ -1,6 +1,6 @@
 // Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
 import { wrapLines } from '../report/table.ts';
 
@@ -56,15 +56,14 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
       throw unknownWord('flag', rawName, all, '--help lists them');
     }
     if (flags.has(name) && flag.repeated === undefined)
-      throw new UserError(
+      throw usageError(
         `${rawName} is given twice${Object.hasOwn(known, `${name}s`) ? `: several go into one --${name}s` : ''}`,
-        2,
       );
     if (flag.value === undefined && value !== undefined)
-      throw new UserError(`${rawName} takes no value`, 2);
+      throw usageError(`${rawName} takes no value`);
     // parseArgs takes the next flag for a forgotten value.
     if (flag.value !== undefined && (!value || (!token.inlineValue && value.startsWith('--'))))
-      throw new UserError(`${rawName} needs a value: ${rawName} ${flag.value}`, 2);
+      throw usageError(`${rawName} needs a value: ${rawName} ${flag.value}`);
     flags.set(name, value ?? '');
     if (flag.repeated) lists.set(name, [...(lists.get(name) ?? []), value as string]);
   }
@@ -82,7 +81,7 @@ export function asWords<T>(read: () => T, before: string): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof UserError ? new UserError(before + error.message, 2) : error;
+    throw error instanceof UserError ? usageError(before + error.message) : error;
   }
 }
 
@@ -107,14 +106,14 @@ export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
 /** Returns the text if it has the form; `wanted` describes the form. */
 export function ofForm(flag: string, text: string, form: RegExp, wanted: string): string {
   if (form.test(text)) return text;
-  throw new UserError(`${flag} ${text}: ${wanted}`, 2);
+  throw usageError(`${flag} ${text}: ${wanted}`);
 }
 
 /** Reads a whole number from 1 to `most`. */
 export function wholeNumber(flag: string, text: string, most: number): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;
-  throw new UserError(`${flag} ${text}: give a whole number from 1 to ${most}`, 2);
+  throw usageError(`${flag} ${text}: give a whole number from 1 to ${most}`);
 }
 
 const secondsPerUnit: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 };
@@ -124,5 +123,5 @@ export function seconds(flag: string, text: string, least: number): number {
   const [, digits, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
   const value = Number(digits) * (secondsPerUnit[unit] as number);
   if (value >= least && value <= 86_400) return value;
-  throw new UserError(`${flag} ${text}: give a time from ${least} s to 24 h, such as 10s or 2m`, 2);
+  throw usageError(`${flag} ${text}: give a time from ${least} s to 24 h, such as 10s or 2m`);
 }

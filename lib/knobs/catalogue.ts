@@ -1,4 +1,4 @@
-// The usual advice as data: server-configs/knobs/<server>.yaml, read and checked. And whether it can mean anything for a config and a load.
+// The usual advice as data: reads and checks server-configs/knobs/<server>.yaml, and decides which advice applies.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
@@ -32,29 +32,29 @@ const contexts: Record<ServerName, readonly string[]> = {
 };
 
 const onlyTrue = orAbsent(trueOrAbsent);
-/** Where a knob can mean anything. All of what is there has to be so. */
+/** The conditions of a knob; all must hold. */
 const where = closed({
   /** The load's connections are encrypted. */
   tls: onlyTrue,
   /** The load is HTTP/2, or is not. */
   http2: orAbsent(flag),
-  /** What serves the page passes requests on. */
+  /** The page comes from a backend. */
   proxied: onlyTrue,
-  /** It does not: the page is a file. */
+  /** The page is a file. */
   static: onlyTrue,
-  /** Requests are logged, by a line of the config's own where the knob keeps its words. */
+  /** Requests are logged; a knob that keeps a line's words needs a line in the config. */
   logs: onlyTrue,
   /** The load's requests accept gzip. */
   acceptsGzip: onlyTrue,
-  /** They have a body. */
+  /** The load's requests have a body. */
   sendsBody: onlyTrue,
-  /** The config's workers come to so many at least. */
+  /** The least number of workers. */
   workers: orAbsent(whole(2, 1024)),
-  /** The page's body has so many bytes at least. */
+  /** The least length of the page's body. */
   bodyBytes: orAbsent(whole(1, 1e9)),
-  /** What the build says of itself contains this. */
+  /** The build's answer about itself contains this text. */
   build: orAbsent(text),
-  /** It cannot be tried here at all, for this reason. */
+  /** Why the knob cannot be tried at all. */
   never: orAbsent(text),
 });
 
@@ -72,7 +72,7 @@ const values = v.pipe(
   ),
 );
 
-/** One piece of advice: the heads of the files say what its fields mean. */
+/** A piece of advice; the top of each file explains the fields. */
 export type Knob = v.InferOutput<ReturnType<typeof knobForm>>;
 
 function knobForm(server: ServerName) {
@@ -88,7 +88,7 @@ function knobForm(server: ServerName) {
   });
 }
 
-/** The knobs of a server, in the file's order. Throws Error with file and field when one is wrong. */
+/** Reads the knobs of a server, in the file's order. Throws Error with file and field. */
 export function readKnobs(server: ServerName): Knob[] {
   const file = path.join(shippedConfigs, 'knobs', `${server}.yaml`);
   return checkKnobs(server, parse(readFileSync(file, 'utf8')), file);
@@ -107,17 +107,17 @@ export function checkKnobs(server: ServerName, found: unknown, file: string): Kn
   return outcome.value;
 }
 
-/** One value of a knob: what is tried. */
+/** A value of a knob. */
 export interface Candidate {
-  /** The knob's, with the value's where it has several: sendfile-off. */
+  /** The knob's name, with the value's if there are several: sendfile-off. */
   name: string;
   knob: Knob;
   laid: LaidLines;
-  /** The server has it where a config does not say. */
+  /** The server's default. */
   isDefault: boolean;
 }
 
-/** Those of its values that are not the same here. @param cores of the server */
+/** The different values of a knob here. @param cores of the server */
 export function candidatesOf(knob: Knob, cores: number): Candidate[] {
   const all = Object.entries(knob.values).map(
     ([value, lines]) =>
@@ -142,50 +142,59 @@ function nameOf({ name, values }: Knob, value: string): string {
     : `${name}-${value}`.replaceAll('.', '-');
 }
 
-/** Of all its values, also of those that come to the same on few cores. */
+/** The names of all values, also of values that are the same on few cores. */
 export function valueNames(knob: Knob): string[] {
   return Object.keys(knob.values).map((value) => nameOf(knob, value));
 }
 
-/** What a knob would meet. */
+/** The facts that the conditions are about. `workers`: of the config as it is, on this machine. */
 export interface Surroundings {
   facts: Facts;
   listen: Pick<Listen, 'tls'>;
   load: Pick<LoadProfile, 'protocol' | 'headers' | 'body'>;
   bodyBytes: number;
-  /** Of the config as it is, on this machine. */
   workers: number;
   build: Build;
 }
 
-/** undefined where it is worth a try. One reason is said alike of all that it holds for. */
+/** Why a candidate is not worth a try; undefined if it is. All candidates left out for a reason share its words. */
 export function whyNot(
   { knob: { since, where = {}, context }, laid, isDefault }: Candidate,
   here: Surroundings,
   lay: (laid: readonly LaidLines[]) => { changes: readonly Change[] },
 ): string | undefined {
-  const { facts, listen, load, build } = here;
+  const { facts, listen, load, build, workers, bodyBytes } = here;
   const http2 = isHttp2(load.protocol);
   if (where.never !== undefined) return where.never;
   if (!atLeast(build.version, since)) return `needs version ${since}, and this is ${build.version}`;
-  if (where.build !== undefined && !build.answer.includes(where.build))
-    return `this build is without ${where.build}`;
-  if (where.tls === true && !listen.tls) return 'only with TLS';
-  if (where.http2 === true && !http2) return 'only with HTTP/2';
-  if (where.http2 === false && http2) return 'only with HTTP/1.1';
-  if (where.proxied === true && !facts.proxied) return 'only where requests are passed on';
-  if (where.static === true && facts.proxied) return 'only where files are served';
-  if (where.logs === true && !facts.logs) return 'requests are not logged';
-  if (where.logs === true && laid.lines.includes('...') && !facts.logLine)
-    return 'the config has no line for its log that takes it';
-  if (where.acceptsGzip === true && !acceptsGzip(load))
-    return "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'";
-  if (where.sendsBody === true && (load.body ?? '') === '')
-    return 'only where requests have a body';
-  if (where.workers !== undefined && here.workers < where.workers)
-    return `only with ${counts(where.workers, 'worker')} or more`;
-  if (where.bodyBytes !== undefined && here.bodyBytes < where.bodyBytes)
-    return `only with bodies of ${counts(where.bodyBytes, 'byte')} or more`;
+  const reasons: [isSo: boolean | undefined, why: string][] = [
+    [
+      where.build !== undefined && !build.answer.includes(where.build),
+      `this build is without ${where.build}`,
+    ],
+    [where.tls && !listen.tls, 'only with TLS'],
+    [where.http2 === true && !http2, 'only with HTTP/2'],
+    [where.http2 === false && http2, 'only with HTTP/1.1'],
+    [where.proxied && !facts.proxied, 'only where requests are passed on'],
+    [where.static && facts.proxied, 'only where files are served'],
+    [where.logs && !facts.logs, 'requests are not logged'],
+    [
+      where.logs && laid.lines.includes('...') && !facts.logLine,
+      'the config has no line for its log that takes it',
+    ],
+    [
+      where.acceptsGzip && !acceptsGzip(load),
+      "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'",
+    ],
+    [where.sendsBody && (load.body ?? '') === '', 'only where requests have a body'],
+    [workers < (where.workers ?? 0), `only with ${counts(where.workers ?? 0, 'worker')} or more`],
+    [
+      bodyBytes < (where.bodyBytes ?? 0),
+      `only with bodies of ${counts(where.bodyBytes ?? 0, 'byte')} or more`,
+    ],
+  ];
+  const reason = reasons.find(([isSo]) => isSo);
+  if (reason !== undefined) return reason[1];
   const { changes } = lay([laid]);
   if (changes.length === 0)
     return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';

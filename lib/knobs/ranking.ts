@@ -32,7 +32,7 @@ export interface AsItIs {
   page: Page;
 }
 
-/** One or several knobs on it. `page`: what is answered then. */
+/** The config with one or several knobs. `page` has the length of its answer. */
 export interface Changed {
   name: string;
   laid: readonly LaidLines[];
@@ -40,15 +40,15 @@ export interface Changed {
   page: Page;
 }
 
-/** More in a group wait too long for their next turn. */
+/** A side of a larger group waits too long for its next turn. */
 const mostInGroup = 11;
 
-/** What the config as it is is called; there is one in each group. */
+/** The name of the config as it is; each group has one. */
 const baseline = 'as-it-is';
 
 /**
- * A plan in which each of `changed` is compared with a baseline of its own group.
- * @throws UserError as makePlan does, and where not even two servers can be alive at a time
+ * Plans a run in which each of `changed` is compared with a baseline of its own group.
+ * @throws UserError as makePlan does, and if two servers do not fit into memory and open files
  */
 export function planOf(
   name: string,
@@ -58,6 +58,10 @@ export function planOf(
   cores: Cores,
   options: PlanOptions,
 ): PlanDraft {
+  const draftOf = (most: number): PlanDraft => {
+    const scenario = scenarioOf(name, title, asItIs, changed, most);
+    return makePlan(scenario, scenario.variants, cores, options);
+  };
   const all = draftOf(mostInGroup);
   const fits = Math.min(...all.groups.slice(0, -1).map(({ sides }) => sides.length));
   if (fits < 2)
@@ -74,11 +78,6 @@ export function planOf(
       ),
     })),
   };
-
-  function draftOf(most: number): PlanDraft {
-    const scenario = scenarioOf(name, title, asItIs, changed, most);
-    return makePlan(scenario, scenario.variants, cores, options);
-  }
 }
 
 /** The config with the knobs laid over it. */
@@ -86,7 +85,7 @@ export function serverWith(server: ConfiguredServer, { workers, laid }: Changed)
   return { ...server, workers, asIs: { ...server.asIs, laid } };
 }
 
-/** As evenly as they go into groups of at most so many. */
+/** Divides the knobs evenly into groups of at most `most`. */
 export function scenarioOf(
   name: string,
   title: string,
@@ -97,12 +96,10 @@ export function scenarioOf(
   const groups = Math.ceil(changed.length / most);
   const variants = Array.from({ length: groups }, (_, group): Variant[] => {
     const against = group === 0 ? baseline : `${baseline}-${group + 1}`;
-    const [from, to] = [group, group + 1].map((index) =>
-      Math.round((index * changed.length) / groups),
-    );
+    const start = (index: number): number => Math.round((index * changed.length) / groups);
     return [
       { name: against, server, against: null },
-      ...changed.slice(from, to).map((one): Variant => ({
+      ...changed.slice(start(group), start(group + 1)).map((one): Variant => ({
         name: one.name,
         against,
         server: serverWith(server, one),
@@ -120,75 +117,77 @@ export function scenarioOf(
   });
 }
 
-/** What became of one candidate. */
+/** The comparison of a candidate. `closer`: from the closer look. */
 export interface Effect {
   candidate: Candidate;
   comparison: Comparison;
-  /** It was measured a second time, after it was chosen. */ closer: boolean;
+  closer: boolean;
 }
 
-/** By what they bring, the best first: the ratio's gain. What was measured more closely takes the place of the first look. */
+/** Ranks the candidates by gain, the best first. The closer look replaces the first. */
 export function ranked(candidates: readonly Candidate[], first: Result, closer?: Result): Effect[] {
-  const found = candidates.flatMap((candidate): Effect[] => {
-    const [again, once] = [closer, first].map(
-      (result) => result && comparisonOf(result, candidate.name),
-    );
-    const comparison = again ?? once;
-    return comparison === undefined ? [] : [{ candidate, comparison, closer: again !== undefined }];
-  });
-  return found.sort((a, b) => gain(b.comparison) - gain(a.comparison));
+  return candidates
+    .flatMap((candidate): Effect[] => {
+      const again = closer && comparisonOf(closer, candidate.name);
+      const comparison = again ?? comparisonOf(first, candidate.name);
+      return comparison === undefined
+        ? []
+        : [{ candidate, comparison, closer: again !== undefined }];
+    })
+    .sort((a, b) => gain(b.comparison) - gain(a.comparison));
 }
 
-/** How many times better; below 1 it is worse. */
+/** How many times better; below 1: worse. */
 export function gain({ metric, ratio }: Comparison): number {
   return lessIsBetter(metric) && ratio > 0 ? 1 / ratio : ratio;
 }
 
-/** What is worth a closer look: what helps, and of what is undecided that which may. @param most how many */
+/** The first `most` candidates that help, then those that may help. */
 export function worthACloserLook(effects: readonly Effect[], most: number): Candidate[] {
-  const of = (verdict: Comparison['verdict']): Effect[] =>
-    effects.filter(({ comparison }) => comparison.verdict === verdict);
-  return [...of('faster'), ...of('inconclusive').filter(({ comparison }) => gain(comparison) > 1)]
-    .slice(0, most)
-    .map(({ candidate }) => candidate);
+  const helps = effects.filter(({ comparison }) => comparison.verdict === 'faster');
+  const mayHelp = effects.filter(
+    ({ comparison }) => comparison.verdict === 'inconclusive' && gain(comparison) > 1,
+  );
+  return [...helps, ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
 }
 
 /**
- * What helps, the best first, as far as it goes together: of two that set the same line otherwise the better one. What changes the
- * body does not: on loopback bytes cost next to nothing.
+ * Chooses the candidates that help and go together, the best first. A candidate that changes the body's length is left out: on
+ * loopback bytes cost next to nothing.
  * @param bodyBytes of the config as it is, and of each candidate
- * @returns with a sentence for each that is left out
+ * @returns with a sentence for each candidate that is left out
  */
 export function helpful(
   effects: readonly Effect[],
   bodyBytes: { asItIs: number; of(candidate: Candidate): number },
 ): { chosen: Candidate[]; said: string[] } {
-  const choice: ReturnType<typeof helpful> = { chosen: [], said: [] };
-  for (const { candidate } of effects.filter(({ comparison }) => comparison.verdict === 'faster')) {
+  const chosen: Candidate[] = [];
+  const said: string[] = [];
+  for (const { candidate, comparison } of effects) {
+    if (comparison.verdict !== 'faster') continue;
+    const { name } = candidate;
     const bytes = bodyBytes.of(candidate);
-    if (bytes !== bodyBytes.asItIs) {
-      choice.said.push(
-        `${candidate.name} answers with ${whole(bytes)} B instead of ${whole(bodyBytes.asItIs)} B, which on loopback costs next to nothing, and on a network its time: it is left out of what is put together.`,
+    const other = chosen.find((one) => conflictOf(one, candidate) !== undefined);
+    if (bytes !== bodyBytes.asItIs)
+      said.push(
+        `${name} answers with ${whole(bytes)} B instead of ${whole(bodyBytes.asItIs)} B, which on loopback costs next to nothing, and on a network its time: it is left out of what is put together.`,
       );
-      continue;
-    }
-    const other = choice.chosen.find((one) => conflictOf(one, candidate) !== undefined);
-    if (other === undefined) choice.chosen.push(candidate);
-    else
-      choice.said.push(
-        `${candidate.name} helps too, and does not go together with ${other.name}, which sets ${conflictOf(other, candidate)} otherwise.`,
+    else if (other !== undefined)
+      said.push(
+        `${name} helps too, and does not go together with ${other.name}, which sets ${conflictOf(other, candidate)} otherwise.`,
       );
+    else chosen.push(candidate);
   }
-  return choice;
+  return { chosen, said };
 }
 
-/** What both set, each to something else; undefined: they go together. */
+/** The name of a setting that both give different values; undefined if there is none. */
 export function conflictOf(a: Candidate, b: Candidate): string | undefined {
   const [one, other] = [settingsOf(a.laid), settingsOf(b.laid)];
   return [...one].find(([name, value]) => other.has(name) && other.get(name) !== value)?.[0];
 }
 
-/** What lines set, by name. Words that are put to a listen line are each by itself. */
+/** Settings by name. Each parameter of a listen line is a setting. */
 function settingsOf({ context, lines }: LaidLines): Map<string, string> {
   if (context === 'flags')
     return new Map(
@@ -223,41 +222,23 @@ export function rankingTable(
   effects: readonly Effect[],
   { sameWithin }: Pick<Result, 'sameWithin'>,
 ): Table {
-  const [first] = effects;
-  const metric = first?.comparison.metric ?? 'rps';
-  const left = { group: '', align: 'left' } as const;
+  const metric = effects[0]?.comparison.metric ?? 'rps';
+  const column = (title: string, cell: (comparison: Comparison) => Cell) => ({
+    group: '',
+    align: 'left' as const,
+    title,
+    cell: ({ comparison }: Effect) => cell(comparison),
+  });
+  const ratio = (one: { ratio: number; ci95: [number, number] } | null): string =>
+    one === null ? '' : times(one.ratio, one.ci95);
   return tableOf(effects, [
-    { ...left, title: 'knob', cell: ({ candidate }) => candidate.name },
-    {
-      ...left,
-      title: metric === 'rps' ? 'requests/s' : metricMark(metric).trim(),
-      cell: ({ comparison }) =>
-        hasRatio(comparison) ? times(comparison.ratio, comparison.ci95) : '',
-    },
-    ...(metric === 'cpu'
-      ? []
-      : [
-          {
-            ...left,
-            title: 'CPU/request',
-            cell: ({ comparison: { cpu } }: Effect): Cell =>
-              cpu === null ? '' : times(cpu.ratio, cpu.ci95),
-          },
-        ]),
-    ...(metric === 'p99'
-      ? []
-      : [
-          {
-            ...left,
-            title: 'p99',
-            cell: ({
-              comparison: {
-                latency: { p99 },
-              },
-            }: Effect): Cell => (p99 === null ? '' : times(p99.ratio, p99.ci95)),
-          },
-        ]),
-    { ...left, title: 'here', cell: ({ comparison }) => verdictCell(comparison, sameWithin) },
+    { group: '', align: 'left', title: 'knob', cell: ({ candidate }) => candidate.name },
+    column(metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), (comparison) =>
+      hasRatio(comparison) ? ratio(comparison) : '',
+    ),
+    ...(metric === 'cpu' ? [] : [column('CPU/request', ({ cpu }) => ratio(cpu))]),
+    ...(metric === 'p99' ? [] : [column('p99', ({ latency }) => ratio(latency.p99))]),
+    column('here', (comparison) => verdictCell(comparison, sameWithin)),
   ]);
 }
 
@@ -273,7 +254,7 @@ function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: numb
   return { text: `${part}${more}`, part, verdict };
 }
 
-/** What harms where another value of the knob, which the config has, is right. @param had names of values that it has */
+/** Candidates that harm, of knobs whose right value the config has. @param had the names of the config's values */
 export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>): Effect[] {
   return effects.filter(
     ({ candidate: { knob }, comparison: { verdict } }) =>
@@ -281,7 +262,7 @@ export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>
   );
 }
 
-/** What the single effects would come to if they did not know of each other. */
+/** The product of the single effects: their joint effect if they were independent. */
 export function product(effects: readonly Effect[], chosen: readonly Candidate[]): number {
   return effects
     .filter(({ candidate }) => chosen.includes(candidate))
