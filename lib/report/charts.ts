@@ -54,7 +54,7 @@ import {
   mergedLatency,
   isLatency,
 } from '../analysis/latency.ts';
-import { isAtRate, protocolNames } from '../scenario/load.ts';
+import { isAtRate } from '../scenario/load.ts';
 
 /** A plot with its words, and the same figures in tables. */
 export interface Figure {
@@ -69,16 +69,11 @@ export interface Figure {
 type Chart = Part & { plot: Omit<Figure, 'tables'> };
 
 /** The longest bar of each chart, in characters. */
-const barWidths = { curve: 16, histogram: 12, ladder: 24, streams: 40 };
+const barWidths = { curve: 16, histogram: 12 };
 
-/** The charts that the terminal and Markdown show; each is left out if the run is no such scenario. */
+/** The charts that the terminal and Markdown show; each is left out if the run has no such data. */
 export function chartsOf(result: Result): Chart[] {
-  return [
-    ...curveChart(result),
-    ...histogramChart(result),
-    ...ladderChart(result),
-    ...streamsChart(result),
-  ];
+  return [...curveChart(result), ...histogramChart(result)];
 }
 
 /** The plots of report.html. */
@@ -87,9 +82,9 @@ export function figuresOf(result: Result): Figure[] {
     charts.map(({ plot, tables }) => ({ ...plot, tables }));
   return [
     ...figures(curveChart(result)),
-    ...figures(ladderChart(result)),
+    ...ladderFigures(result),
     ...ratioFigures(result),
-    ...figures(streamsChart(result)),
+    ...streamFigures(result),
     ...roundFigures(result),
     ...figures(histogramChart(result)),
     ...percentileFigures(result),
@@ -251,8 +246,8 @@ export function ladderOf({
   );
 }
 
-/** requests/s and effect of each step. The plot shows ratios to the first row that was measured, and published if any is. */
-function ladderChart(result: Result): Chart[] {
+/** requests/s of each row of a ladder, as ratios to the first row that was measured, and published if any is. */
+function ladderFigures(result: Result): Figure[] {
   const rungs = ladderOf(result);
   const rows = rungs.map(({ variant: { name, rps, published } }) => ({
     name,
@@ -262,90 +257,65 @@ function ladderChart(result: Result): Chart[] {
   const measured = rows.filter((row) => (row.here ?? 0) > 0);
   const first = measured.find(({ published }) => published !== null) ?? measured[0];
   if (first === undefined) return [];
-  const highest = Math.max(...rows.map((row) => row.here ?? 0));
-  const table = tableOf(rungs, [
-    leftColumn('step', ({ variant }) => variant.name),
-    rightColumn('requests/s', ({ variant: { rps, server } }) =>
-      server === null ? 'published only' : figure(rps?.median, perSecond),
-    ),
-    leftColumn('', ({ variant: { rps } }) => bar((rps?.median ?? 0) / highest, barWidths.ladder), {
-      joined: true,
-    }),
-    leftColumn('effect of the step', ({ variant, step }) =>
-      step !== null && comparable(variant, step) ? verdictCell(step, result) : '',
-    ),
-    leftColumn('published', ({ step }) => figure(step?.publishedRatio, times), { joined: true }),
-  ]);
   const by = (value: number | null, unit: number | null): number | null =>
     value === null || unit === null ? null : value / unit;
   return [
     {
-      title: 'Step by step, each against the row before it:',
-      tables: [table],
-      below: [],
-      plot: {
-        title: 'Step by step, published beside measured',
-        text: `requests/s by those of ${first.name}: 1 is as many.`,
-        data: ratioBars(
-          `ratio to ${first.name}`,
-          rows.map((row) => ({
-            group: row.name,
-            published: by(row.published, first.published),
-            here: by(row.here, first.here),
-          })),
-        ),
-      },
+      title: 'Step by step, published beside measured',
+      text: `requests/s by those of ${first.name}: 1 is as many.`,
+      data: ratioBars(
+        `ratio to ${first.name}`,
+        rows.map((row) => ({
+          group: row.name,
+          published: by(row.published, first.published),
+          here: by(row.here, first.here),
+        })),
+      ),
+      tables: [
+        tableOf(rungs, [
+          leftColumn('step', ({ variant }) => variant.name),
+          rightColumn('requests/s', ({ variant: { rps } }) => figure(rps?.median, perSecond)),
+          leftColumn('effect of the step', ({ variant, step }) =>
+            step !== null && comparable(variant, step) ? verdictCell(step, result) : '',
+          ),
+          leftColumn('published', ({ step }) => figure(step?.publishedRatio, times)),
+        ]),
+      ],
     },
   ];
 }
 
-/** requests/s by concurrent streams per connection; a mark in each bar is where HTTP/1.1 ends. */
-function streamsChart(result: Result): Chart[] {
+/** requests/s by concurrent streams per connection, as ratios to HTTP/1.1. */
+function streamFigures(result: Result): Figure[] {
   const sweep = streamSweep(result);
   if (sweep === undefined) return [];
   const { line, curve } = sweep;
-  const highest = Math.max(line.rps, ...curve.map(({ rps }) => rps));
-  if (highest === 0) return [];
-  const { name, load } = line.variant;
-  const width = barWidths.streams;
-  const mark = Math.min(width - 1, Math.round((line.rps / highest) * width));
-  const table = tableOf(
-    [...curve, line],
-    [
-      leftColumn('streams', (point) =>
-        point === line ? protocolNames(load.protocol) : String(streamsOf(point.variant)),
-      ),
-      rightColumn('requests/s', ({ rps }) => perSecond(rps)),
-      leftColumn('ratio', (point) => (point === line ? '' : times(point.ratio))),
-      leftColumn('', ({ rps }) => {
-        const drawn = bar(rps / highest, width).padEnd(mark + 1);
-        return `${drawn.slice(0, mark)}│${drawn.slice(mark + 1)}`;
-      }),
-    ],
-  );
+  const { name } = line.variant;
   return [
     {
-      title: `requests/s by streams per connection; │ is ${name}:`,
-      tables: [table],
-      below: [],
-      plot: {
-        title: `requests/s by streams per connection, against ${name}`,
-        text: `Ratios: 1 is as many requests/s as ${name} makes (${perSecond(line.rps)}). Lines through the marks are 95 % intervals.`,
-        data: {
-          kind: 'streams',
-          line: name,
-          points: curve.map(({ variant, rps, ratio, comparison }) => ({
-            streams: streamsOf(variant),
-            ratio,
-            published: comparison?.publishedRatio ?? null,
-            interval:
-              comparison === undefined || comparison.roundRatios.length < minimumRounds
-                ? null
-                : comparison.ci95,
-            label: `${variant.name}: ${times(ratio)}, ${perSecond(rps)} requests/s`,
-          })),
-        },
+      title: `requests/s by streams per connection, against ${name}`,
+      text: `Ratios: 1 is as many requests/s as ${name} makes (${perSecond(line.rps)}). Lines through the marks are 95 % intervals.`,
+      data: {
+        kind: 'streams',
+        line: name,
+        points: curve.map(({ variant, rps, ratio, comparison }) => ({
+          streams: streamsOf(variant),
+          ratio,
+          published: comparison?.publishedRatio ?? null,
+          interval:
+            comparison === undefined || comparison.roundRatios.length < minimumRounds
+              ? null
+              : comparison.ci95,
+          label: `${variant.name}: ${times(ratio)}, ${perSecond(rps)} requests/s`,
+        })),
       },
+      tables: [
+        tableOf(curve, [
+          rightColumn('streams', ({ variant }) => whole(streamsOf(variant))),
+          rightColumn('requests/s', ({ rps }) => perSecond(rps)),
+          leftColumn('ratio', ({ ratio }) => times(ratio)),
+        ]),
+      ],
     },
   ];
 }

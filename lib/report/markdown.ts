@@ -74,9 +74,8 @@ export function markdownTable({ columns, rows }: Table): string[] {
   const titles = columns.map(({ group, title }) =>
     group === '' || group === here ? title : `${group} ${title}`,
   );
-  // Spaces that align a cell's parts in the terminal go, but not before the mark of a bar.
-  const cellText = (text: string): string =>
-    text.includes('│') ? text.replaceAll(' ', '\u00a0') : text.trim().replaceAll(/ {2,}/g, ' ');
+  // Spaces align a cell's parts in the terminal only.
+  const cellText = (text: string): string => text.trim().replaceAll(/ {2,}/g, ' ');
   return [
     line(titles),
     `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,

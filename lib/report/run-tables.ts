@@ -44,7 +44,7 @@ import {
 import { cpuCell, verdictCell } from './verdict-words.ts';
 import { rateOf } from '../analysis/limit.ts';
 
-/** All tables of the terminal and of Markdown: the article's, then those with bars. */
+/** All tables of the terminal and of Markdown: the article's, the link, and charts. */
 export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...chartsOf(result)];
 }

@@ -54,7 +54,7 @@ interface Sentence {
   kind: string;
 }
 
-/** A sentence per comparison. The rows of a curve and a ladder are shown there, and share sentences. */
+/** A sentence per comparison. The steps of a ladder share one, and so do the points of a curve. */
 export function verdictSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
   const inCurve = result.comparisons.filter(

@@ -1,5 +1,5 @@
 // Loads that failed, rates that were not reached, and runs that ended early.
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -159,6 +159,8 @@ test('requests that hung are in the table and in a note, and more than 1 % of th
 });
 
 describe('a load without a successful request', () => {
+  beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined));
+  afterEach(() => vi.restoreAllMocks());
   const options = {
     help: false,
     quick: false,

@@ -86,18 +86,11 @@ describe('markup', () => {
     expect(tableHtml({ ...table, rows: [] }, 'empty').text).toBe('');
   });
 
-  test('bars are hidden from screen readers, below a heading', async () => {
-    const sweep = await h2Result('h2-stream-sweep', {
-      'nginx-http1': about(60_000),
-      'streams-10': about(110_000),
-      'streams-2': about(72_000),
-      'streams-1': about(6000),
-    });
-    const [figure] = figuresOf(sweep);
-    const { text } = tableHtml(figure?.tables[0] as never, 'streams');
+  test('bars are hidden from screen readers, below a heading', () => {
+    const columns = ['latency', ''].map((title) => ({ group: '', title, align: 'left' as const }));
+    const { text } = tableHtml({ columns, rows: [['1 ms', '7  ██▍']] }, 'answers');
     expect(text).not.toMatch(/<th [^>]*><\/th>/);
-    expect(text.match(/<span aria-hidden="true">[█-▏]+[^<]*<\/span>/g)).toHaveLength(4);
-    expect(text.replaceAll(/<span aria-hidden="true">.*?<\/span>/g, '')).not.toMatch(/[█-▏│]/);
+    expect(text).toContain('7  <span aria-hidden="true">██▍</span></td>');
   });
 });
 

@@ -62,8 +62,8 @@ function groupRow(groups: readonly (readonly Heading[])[]): Html {
   return html`<tr>${cells}</tr>`;
 }
 
-/** Bars and their marks, hidden from screen readers, which have the figures. */
-const bars = /[█-▏│][█-▏│ ]*/;
+/** Bars, hidden from screen readers, which have the figures. */
+const bars = /[█-▏]+/;
 
 function cellHtml(cell: Cell, align: Heading['align']): Html {
   const text = textOf(cell);
