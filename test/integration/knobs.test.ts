@@ -1,4 +1,5 @@
 // Each knob of the catalogue, alone on a whole config, with the real server.
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { candidatesOf, readKnobs } from '../../lib/knobs/catalogue.ts';
@@ -15,8 +16,10 @@ const page = { path: '/index.html' };
 
 /** A config over TLS and HTTP/2 for each server, in a folder with its page. */
 async function ownConfig(server: ServerName): Promise<string> {
-  const pem = await machineCertificate(new AbortController().signal);
-  const www = await ownFiles({ 'index.html': 'hello\n' });
+  // As root, the server runs as `nobody`, who may not read the machine's own file.
+  const key = await readFile(await machineCertificate(new AbortController().signal), 'utf8');
+  const www = await ownFiles({ 'index.html': 'hello\n', 'key.pem': key });
+  const pem = path.join(www, 'key.pem');
   const text: Record<ServerName, string> = {
     nginx: `worker_processes auto;\nevents { }\nhttp {\n  log_format short "$uri";\n  access_log /tmp/a.log short;\n  server {\n    listen 8443 ssl http2;\n    ssl_certificate ${pem};\n    ssl_certificate_key ${pem};\n    root ${www};\n  }\n}\n`,
     h2o: `listen:\n  port: 8443\n  ssl:\n    certificate-file: ${pem}\n    key-file: ${pem}\naccess-log: /tmp/a.log\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: ${www}\n`,
