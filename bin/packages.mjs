@@ -1,7 +1,8 @@
-// The packages of a checkout: on a fresh clone nothing is installed yet, so this needs Node alone.
+// Installs the packages of a checkout. A fresh clone has none, so this file needs only Node.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /** With a slash at its end. */
@@ -9,10 +10,10 @@ export const projectRoot = fileURLToPath(new URL('..', import.meta.url));
 const lockFile = `${projectRoot}package-lock.json`;
 const stampFile = `${projectRoot}node_modules/.bakeoff-stamp`;
 
-/** And not a package of some project: npm packs no lock file. */
+/** False in an installed package, because npm packs no lock file. */
 export const isCheckout = existsSync(lockFile);
 
-/** What node_modules has to be made from: the lock file, for this processor (some packages are binaries). */
+/** Identifies the lock file and the processor (some packages are binaries). */
 function wantedStamp() {
   return createHash('sha256').update(readFileSync(lockFile)).update(process.arch).digest('hex');
 }
@@ -25,7 +26,7 @@ function installedStamp() {
   }
 }
 
-/** Whether somebody's own `npm ci` has made node_modules: npm lists there what it has installed. */
+/** Whether `npm ci` by hand has installed these packages: npm lists them in node_modules. */
 function isAsLocked() {
   try {
     const [wanted, installed] = [lockFile, `${projectRoot}node_modules/.package-lock.json`].map(
@@ -48,31 +49,56 @@ function isAsLocked() {
 }
 
 /**
- * Makes node_modules from package-lock.json where it was not made from that. Returns undefined when it is there, else a line
- * that says why it cannot be.
+ * Installs the packages of package-lock.json if node_modules has others. Every command holds a shared lock on the checkout until its
+ * process ends, so that no start replaces node_modules under a running command.
  * @param {boolean} mayInstall
+ * @returns {Promise<string | undefined>} why the packages cannot be installed, in one line
  */
 export async function installPackages(mayInstall = true) {
   const stamp = wantedStamp();
-  if (installedStamp() === stamp || isAsLocked()) return undefined;
-  if (!mayInstall)
-    return 'the Node packages of package-lock.json are not all there, and none may be installed: run npm ci, or leave out --no-install and BAKEOFF_INSTALL=no';
-  console.error('Node packages: installing (npm ci) …');
-  const startedAt = Date.now();
-  const errors = await runNpm(stamp);
-  if (errors !== undefined)
-    return `Node packages could not be installed (npm ci): ${causeLine(errors)}`;
-  console.error(`Node packages: done in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
-  return undefined;
+  let startedAt;
+  for (let tries = 1; ; tries++) {
+    const lock = await sharedLock();
+    if (installedStamp() === stamp || isAsLocked()) {
+      if (startedAt !== undefined)
+        console.error(`Node packages: done in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
+      return undefined;
+    }
+    closeSync(lock);
+    if (!mayInstall)
+      return 'the Node packages of package-lock.json are not all there, and none may be installed: run npm ci, or leave out --no-install and BAKEOFF_INSTALL=no';
+    if (startedAt === undefined) console.error('Node packages: installing (npm ci) …');
+    startedAt ??= Date.now();
+    const { code, errors } = await runNpm(stamp);
+    if (code === inUse) {
+      // Another start may have looked at the same moment.
+      if (tries === 20)
+        return 'package-lock.json has changed, and other bakeoff commands still use node_modules: start again when they have ended';
+      await delay(250);
+    } else if (code !== 0)
+      return `Node packages could not be installed (npm ci): ${causeLine(errors)}`;
+  }
 }
 
+/** Waits while `npm ci` runs. The lock ends when the descriptor is closed, or with this process. */
+async function sharedLock() {
+  const descriptor = openSync(projectRoot, 'r');
+  const child = spawn('flock', ['--shared', '3'], {
+    stdio: ['ignore', 'ignore', 'ignore', descriptor],
+  });
+  await new Promise((resolve) => child.once('error', resolve).once('close', resolve));
+  return descriptor;
+}
+
+/** flock's exit code when other commands hold the lock. */
+const inUse = 75;
+
 /**
- * Runs `npm ci`. flock(1) makes a second start wait for the first, which then finds the stamp; the lock goes with the
- * processes that hold it. `npm ci` empties node_modules first, so an interrupted one leaves no stamp behind.
- * Returns npm's error output, undefined when it went well.
+ * Runs `npm ci` under an exclusive lock, which ends with its processes. `npm ci` empties node_modules first, so that an interrupted one
+ * leaves no stamp. Returns the exit code and npm's error output.
  */
 async function runNpm(stamp) {
-  const script = '[ "$(cat "$1" 2>/dev/null)" = "$2" ] || { npm ci $3 && echo "$2" >"$1"; }';
+  const script = 'npm ci $3 && echo "$2" >"$1"';
   // Optional and dev packages are named, so that NODE_ENV or the person's npm settings don't leave them out; the error
   // level, since `npm run -s` hands its silence down. No package here needs its install script.
   const flags =
@@ -80,7 +106,10 @@ async function runNpm(stamp) {
     '--fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000';
   const child = spawn(
     'flock',
-    ['package-lock.json', 'sh', '-c', script, 'sh', stampFile, stamp, flags],
+    [
+      ...['--exclusive', '--nonblock', '--conflict-exit-code', String(inUse), projectRoot],
+      ...['sh', '-c', script, 'sh', stampFile, stamp, flags],
+    ],
     {
       cwd: projectRoot,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -106,10 +135,10 @@ async function runNpm(stamp) {
     child.once('close', resolve);
   });
   for (const interrupt of interrupts) process.off(interrupt, forward);
-  return code === 0 ? undefined : errors;
+  return { code, errors };
 }
 
-/** npm's line that names the cause: the first after its codes. What follows is general advice, a stack, where its log is. */
+/** npm's line that names the cause: the first after its codes, before general advice. */
 function causeLine(errors) {
   const lines = errors.split('\n').map((line) => line.replace(/^npm (error|ERR!) ?/, '').trim());
   const cause = lines.find(

@@ -131,10 +131,7 @@ test('two starts at once: one installs, the other waits for it', async () => {
   await vi.waitFor(() => expect(npmCalls()).toBe(1), 10_000);
   const second = start([command, 'two'], machine.env);
   await vi.waitFor(
-    () =>
-      expect(waitsForLock(second.process.pid as number, join(folder, 'package-lock.json'))).toBe(
-        true,
-      ),
+    () => expect(waitsForLock(second.process.pid as number, folder)).toBe(true),
     10_000,
   );
   writeFileSync(join(machine.folder, 'go-on'), '');
@@ -144,6 +141,33 @@ test('two starts at once: one installs, the other waits for it', async () => {
   ]);
   expect([first.stdout(), second.stdout(), npmCalls()]).toEqual(['["one"]\n', '["two"]\n', 1]);
 });
+
+test('node_modules are not replaced under a running command', async () => {
+  const { folder, machine, command, npmCalls } = freshClone(
+    `/bin/rm -rf node_modules; ${makesNodeModules}`,
+  );
+  writeFileSync(
+    join(folder, 'lib/cli/main.ts'),
+    `export const main = (): Promise<number> => new Promise((resolve) => {
+  const timer = setTimeout(resolve, 60_000, 1);
+  process.on('SIGTERM', () => { clearTimeout(timer); resolve(7); });
+  console.log('runs');
+});
+`,
+  );
+  const running = start([command], machine.env);
+  await vi.waitFor(() => expect(running.stdout()).toBe('runs\n'), 20_000);
+  writeFileSync(join(folder, 'package-lock.json'), '{}\n');
+  const second = start([command], machine.env);
+  expect(await second.ended).toEqual([1, null]);
+  expect(second.stderr()).toContain('other bakeoff commands still use node_modules');
+  expect(npmCalls()).toBe(1);
+  running.process.kill('SIGTERM');
+  expect(await running.ended).toEqual([7, null]);
+  const third = start([command], machine.env);
+  await vi.waitFor(() => expect(third.stdout()).toBe('runs\n'), 20_000);
+  expect(npmCalls()).toBe(2);
+}, 60_000);
 
 test('an interrupted installation ends npm and is done again', async () => {
   const { machine, command, npmCalls } = freshClone(
