@@ -48,13 +48,13 @@ export function verdictLines(result: Result): string[] {
   return verdictSentences(result).map(({ text }) => text);
 }
 
-/** `kind` is the verdict with its marks, as markedVerdict; "found" if the sentence is not on one comparison. */
+/** `kind` is the verdict with its marks, as markedVerdict; "found" for all other sentences. */
 interface Sentence {
   text: string;
   kind: string;
 }
 
-/** A sentence per comparison. The steps of a ladder share one, and so do the points of a curve. */
+/** A sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
 export function verdictSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
   const inCurve = result.comparisons.filter(

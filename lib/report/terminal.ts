@@ -15,7 +15,7 @@ export function terminalReport(
   ends: readonly string[],
   options: TerminalReportOptions,
 ): string[] {
-  // An article's footnotes are for its readers; in a comparison of one's own they say what else differs.
+  // An article's footnotes explain its figures; other footnotes name further differences.
   const isArticle = result.variants.some(({ published }) => published !== null);
   const short = isArticle ? [] : result.footnotes;
   const parts = [...(options.verbose === true ? loadPart(result) : []), ...tableParts(result)];

@@ -63,7 +63,7 @@ export function besideVerdicts({
 
 /**
  * Ratio, interval and verdict; or ratio and why there is no verdict. If a delay did not hold, or the run ended early, the verdict is
- * marked and has the colour of an inconclusive one.
+ * marked and coloured as inconclusive.
  */
 export function verdictCell(
   comparison: Comparison,

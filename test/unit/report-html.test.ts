@@ -336,27 +336,6 @@ describe('plots', () => {
     expect(dataOf(result([workers, refusing]), 'rounds')).toEqual([]);
   });
 
-  test('latency by rate has the steps of a search, and no rounds', () => {
-    const step = {
-      round: 1,
-      variant: 'workers',
-      rate: 1000,
-      made: 1000,
-      latencyMs: { p50: 1, p90: 1, p99: 2 },
-      kept: true,
-      why: '',
-    };
-    const searched = {
-      ...both,
-      search: { within: { metric: 'p99' as const, ms: 5 }, found: [], steps: [step] },
-    };
-    expect(dataOf(searched, 'rounds')).toEqual([]);
-    expect(dataOf(searched, 'curve')[0]).toMatchObject({
-      limit: { ms: 5 },
-      points: [{ name: 'workers', rate: 1000, p50: 1, p99: 2, kept: true }],
-    });
-  });
-
   test('percentiles end with the longest of so many responses', () => {
     const one = phase({
       requests: 150,
@@ -405,45 +384,6 @@ describe('plots', () => {
     expect(barsOf(ladder, 1).map(({ group }) => group)).not.toContain(
       'h2o-tuned against h2o-initial',
     );
-  });
-
-  test('a histogram has a panel per variant with the shares of both sources', async () => {
-    const ends = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5, null];
-    const buckets = ends.map((toMs, index) => ({
-      fromMs: ends[index - 1] ?? 0,
-      toMs,
-      count: index === 2 ? 30 : 10,
-    }));
-    const rate = await h2Result('h2o-vs-nginx-h2-rate', {
-      nginx: { rps: [1000], phases: [{ buckets }] },
-      h2o: { rps: [1000] },
-    });
-    // The load sets requests/s: bars of their ratio are left out.
-    const [histogram, ...others] = dataOf(rate, 'bars');
-    expect(others).toEqual([]);
-    expect(histogram?.panels.map(({ title }) => title)).toEqual(['nginx', 'h2o']);
-    const measured = barsOf(rate).filter(({ published }) => !published);
-    expect(measured.map(({ value }) => Math.round(value))).toEqual([8, 8, 25, 8, 8, 8, 8, 8, 8, 8]);
-    expect(barsOf(rate)).toHaveLength(20);
-  });
-
-  test('a sweep is requests/s by streams', async () => {
-    const sweep = await h2Result('h2-stream-sweep', {
-      'nginx-http1': about(60_000),
-      'streams-100': about(150_000),
-      'streams-10': about(110_000),
-      'streams-2': about(72_000),
-      'streams-1': about(54_000),
-    });
-    const [data] = dataOf(sweep, 'streams');
-    expect(data?.line).toBe('nginx-http1');
-    expect(data?.points.map(({ streams, ratio }) => [streams, Number(ratio.toFixed(2))])).toEqual([
-      [100, 2.5],
-      [10, 1.83],
-      [2, 1.2],
-      [1, 0.9],
-    ]);
-    expect(dataOf(sweep, 'bars')).toEqual([]);
   });
 });
 

@@ -55,7 +55,7 @@ async function readConfig(
 export function htmlReport(result: Result, configs: readonly ComposedConfig[]): Promise<string> {
   const figures = figuresOf(result);
   const notes = list(noteLines(result), 'footnotes');
-  // An article's notes are on its figures; in a comparison of one's own they say what else differs.
+  // An article's notes explain its figures; other notes name further differences.
   const isOwn = result.variants.every(({ published }) => published === null);
   const redirected = redirectedLines(result);
   const noise = 'What else used the machine, the most in any round';

@@ -25,7 +25,7 @@ import { page } from './page.ts';
 
 /** @param results at least one, in the order of the page */
 export function severalPage(results: readonly Result[]): Promise<string> {
-  // Comparisons of one's own all have one scenario; they belong together if their titles are equal.
+  // All runs of compare have the same scenario; equal titles belong together.
   const groups = groupedBy(results, ({ scenario, title }) => JSON.stringify([scenario, title]));
   const title = `${results.length} runs side by side`;
   const body = html`<header><h1>${title}</h1>
