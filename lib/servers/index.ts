@@ -122,10 +122,7 @@ export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean
   );
 }
 
-/**
- * Starts a server at its address or in its network, pinned to `options.cpus`. If root starts it, it runs as nobody, or as the service
- * user of the user's config. Nothing is left running after an error.
- */
+/** Starts a server at its address or in its network, pinned to `options.cpus`; as nobody if root starts it. Nothing is left after an error. */
 async function startConfigured(
   spec: ConfiguredServer,
   options: StartOptions,

@@ -1,5 +1,4 @@
 // Temporary folders of servers.
-import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
@@ -52,8 +51,7 @@ export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 export async function makeScratch() {
   const folder = await temporaryFolder();
   const temp = path.join(folder, 'temp');
-  // The name cannot be guessed, and other users cannot list the folder.
-  const kept = path.join(folder, randomUUID());
+  const kept = path.join(folder, 'kept');
   for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });
   const original = new Map<string, string>();
 
