@@ -129,13 +129,6 @@ describe('a network', () => {
     }
   });
 
-  it('refuses a bad file of settings with its line', async () => {
-    const file = await ownConfig('net.core.somaxconn = 5\nnet.core.somaxconn 6\n');
-    await expect(open({ serverSettings: [file] })).rejects.toThrow(
-      /own\.conf, line 2: "net.core.somaxconn 6" is no kernel setting/,
-    );
-  });
-
   it('is not opened after a signal', async () => {
     await expect(open({}, AbortSignal.abort(new Error('asked to end')))).rejects.toThrow(
       'asked to end',
@@ -247,18 +240,6 @@ describe('a server', () => {
       async () => base,
       { page: { docroot: 'nginx', path: '/none', bodyBytes: 5 } },
       /^http:\/\/198\.19\.0\.1:8080\/none answers with status 404 instead of 200/,
-    ],
-    [
-      'a page of another length',
-      async () => base,
-      { page: { docroot: 'nginx', path: '/', bodyBytes: 5 } },
-      /answers with 612 bytes instead of 5/,
-    ],
-    [
-      'a protocol that it does not speak',
-      async () => base,
-      { protocol: 'h2' },
-      /has no TLS: choose a config with it/,
     ],
     [
       'a config that it does not accept',

@@ -96,52 +96,36 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
+  // All packets, and the ones that carry more than an acknowledgement.
   const expected = [
-    { toServer: { all: 6, carrying: 3 }, toClient: { all: 5, carrying: 3 } },
-    { toServer: { all: 5, carrying: 3 }, toClient: { all: 4, carrying: 2 } },
-  ];
-  for (const [index, { toServer, toClient }] of expected.entries()) {
+    { toServer: [6, 3], toClient: [5, 3] },
+    { toServer: [5, 3], toClient: [4, 2] },
+  ] as const;
+  for (const [index, packets] of expected.entries()) {
     const [phase] = result.variants[index]?.rounds[0]?.phases ?? [];
-    expect(phase).toMatchObject({
-      requests: 3000,
-      responses: { '2xx': 3000 },
-      errors: { total: 0 },
-    });
+    const answered = { requests: 3000, responses: { '2xx': 3000 }, errors: { total: 0 } };
+    expect(phase).toMatchObject(answered);
     expect(phase?.latencyMs.min).toBeGreaterThanOrEqual(200);
-    const link = phase?.network;
-    expect(link).toMatchObject({
-      listenOverflows: 0,
-      toServer: { dropped: 0, lost: 0 },
-      toClient: { dropped: 0, lost: 0 },
-    });
-    const sentAgain = (link?.retransmits.client ?? NaN) + (link?.retransmits.server ?? NaN);
-    for (const [traffic, { all, carrying }] of [
-      [link?.toServer, toServer],
-      [link?.toClient, toClient],
-    ] as const) {
-      const { packets, kinds } = traffic ?? expect.fail();
-      // A machine that stands still for a while sends again, and more acknowledgements by themselves.
-      expect(
-        Math.abs(packets - kinds.ack - 3000 * carrying),
-        JSON.stringify(link),
-      ).toBeLessThanOrEqual(300 + sentAgain);
-      expect(packets).toBeGreaterThan(3000 * all - 300);
+    const link = phase?.network ?? expect.fail();
+    const none = { dropped: 0, lost: 0 };
+    expect(link).toMatchObject({ listenOverflows: 0, toServer: none, toClient: none });
+    // If the machine stands still, some packets are sent again, and more acknowledgements alone.
+    const sentAgain = link.retransmits.client + link.retransmits.server;
+    for (const direction of ['toServer', 'toClient'] as const) {
+      const [all, carrying] = packets[direction];
+      const { packets: count, kinds } = link[direction];
+      const distance = Math.abs(count - kinds.ack - 3000 * carrying);
+      expect(distance, JSON.stringify(link)).toBeLessThanOrEqual(300 + sentAgain);
+      expect(count).toBeGreaterThan(3000 * all - 300);
     }
-    expect(link?.toServer.kinds.syn).toBeGreaterThanOrEqual(3000);
+    expect(link.toServer.kinds.syn).toBeGreaterThanOrEqual(3000);
   }
   expect(result.integrity).toEqual({ requests: 6000, stored: 6000, backfilled: 0, lost: 0 });
-  expect(result.kernelSettings).toContainEqual({
-    side: 'server',
-    name: 'net.core.somaxconn',
-    value: '16384',
-    variants: ['no-push', 'push'],
-  });
-  expect(result.kernelSettings).toContainEqual({
-    side: 'client',
-    name: 'net.ipv4.ip_local_port_range',
-    value: '1024 65535',
-    variants: ['no-push', 'push'],
-  });
+  for (const setting of [
+    { side: 'server', name: 'net.core.somaxconn', value: '16384' },
+    { side: 'client', name: 'net.ipv4.ip_local_port_range', value: '1024 65535' },
+  ])
+    expect(result.kernelSettings).toContainEqual({ ...setting, variants: ['no-push', 'push'] });
   expect(result.kernelSettings.filter(({ problem }) => problem !== undefined)).toEqual([]);
   // Its log of requests was a file, and has gone with the server.
   expect(readdirSync(join(runFolder(out), `round-${keptRounds(result)[0]}/push`))).not.toContain(
@@ -150,27 +134,19 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
   expect(ownNetwork()).toEqual(before);
 });
 
-/** Home with a link whose answers are changed. @param filter a command; $before says how many links were started before this one */
-function untrueLink(filter: string): Record<string, string> {
-  const folder = newFolder();
-  const k6 = home.env['K6_BIN'] as string;
-  symlinkSync(k6, join(folder, 'k6'));
-  writeFileSync(
-    join(folder, 'delaylink'),
-    `#!/bin/sh
-    cd ${folder}; before=$(ls started-* 2>/dev/null | wc -l); touch started-$before
-    "${join(dirname(k6), 'delaylink')}" | ${filter}
-  `,
-    { mode: 0o755 },
-  );
-  return { ...home.env, K6_BIN: join(folder, 'k6') };
-}
-
 test("a round in which the network's devices dropped packets does not count, and packets that were still on their way are named", async (context) => {
   requireRoot(context);
-  // The first one reports drops, and none is at rest.
-  const env = untrueLink(
-    String.raw`sed -u "s/\"deviceDrops\":0/\"deviceDrops\":$([ $before = 0 ] && echo 3 || echo 0)/; s/\"quiet\":true/\"quiet\":false/"`,
+  // A link that reports drops when it is first started, and is never at rest.
+  const folder = newFolder();
+  const k6 = home.env['K6_BIN'] as string;
+  const env = { ...home.env, K6_BIN: join(folder, 'k6') };
+  symlinkSync(k6, env.K6_BIN);
+  writeFileSync(
+    join(folder, 'delaylink'),
+    String.raw`#!/bin/sh
+      drops=$([ -e ${folder}/started ] && echo 0 || echo 3); touch ${folder}/started
+      "${join(dirname(k6), 'delaylink')}" | sed -u "s/\"deviceDrops\":0/\"deviceDrops\":$drops/; s/\"quiet\":true/\"quiet\":false/"`,
+    { mode: 0o755 },
   );
   const out = newOut();
   const inWindow: Variant = {
@@ -184,40 +160,13 @@ test("a round in which the network's devices dropped packets does not count, and
   const result = readResult(out);
   const { state, variants, warnings } = result;
   expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [1, 1]]);
-  expect(warnings).toContainEqual(
-    "round 1 was dropped and repeated as round 2: the network's own devices dropped 3 packets that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)",
+  expect(warnings.join('\n')).toMatch(
+    /^round 1 was dropped and repeated as round 2: the network's own devices dropped 3 packets /m,
   );
-  // What is on its way after a window is of no matter to it.
+  // Packets on their way after a window do not matter to it.
   expect(warnings.filter((line) => line.includes('on their way'))).toEqual([
-    `no-push: packets were still on their way 10 s after the load of round ${keptRounds(result)[0]}, and are not among those that are counted`,
+    expect.stringMatching(`^no-push: .* after the load of round ${keptRounds(result)[0]}, `),
   ]);
-});
-
-test('a round whose packets were not counted to its end does not count', async (context) => {
-  requireRoot(context);
-  const env = untrueLink('{ [ $before = 0 ] && sed -u "4s/.*/nothing/" || cat; }');
-  const out = newOut();
-  const run = startScenario(
-    [
-      scenarioFile([noPush], { load: { ...endless, secondsHere: 2 } }),
-      '--rounds',
-      '1',
-      '--store',
-      'none',
-      '--out',
-      out,
-    ],
-    env,
-  );
-  expect(await run.ended, run.stderr()).toBe(0);
-  const {
-    variants: [variant],
-    warnings,
-  } = readResult(out);
-  expect(variant?.rounds).toHaveLength(1);
-  expect(warnings).toContainEqual(
-    'round 1 was dropped and repeated as round 2: the link says "nothing" instead of an answer',
-  );
 });
 
 describe('nothing is left', () => {
@@ -289,10 +238,8 @@ describe('nothing is left', () => {
     await expectNothingLeft(second);
     const { state, warnings } = readResult(out);
     expect(state).toBe('partial');
-    expect(warnings).toContainEqual(
-      expect.stringMatching(
-        /^round 1 was dropped and repeated as round 2: no-push: the link \(.*delaylink, pid \d+\) ended by SIGKILL$/,
-      ),
+    expect(warnings.join('\n')).toMatch(
+      /^round 1 was dropped and repeated as round 2: no-push: the link .* ended by SIGKILL$/m,
     );
     expect(ownNetwork()).toEqual(before);
   });
@@ -377,43 +324,34 @@ describe('who may make a network', () => {
     expect([run.stdout(), readdirSync(out)]).toEqual(['', []]);
   });
 
+  // The device of a network's packets, as this run alone sees it.
+  const withDevice = (mode: string): string[] => [
+    'unshare',
+    '--mount',
+    'sh',
+    '-ec',
+    `mount -t tmpfs none /dev/net; mknod -m ${mode} /dev/net/tun c 10 200; exec "$@"`,
+    'sh',
+    ...asNobody,
+  ];
+
   test('not a user to whom the device of its packets is closed: one line', async (context) => {
     requireUser(context);
     const { env, out } = usersHome();
-    // A device as it is on most machines, seen by this run alone.
-    const run = startCommand(args(out), env, [
-      'unshare',
-      '--mount',
-      'sh',
-      '-ec',
-      'mount -t tmpfs none /dev/net; mknod -m 600 /dev/net/tun c 10 200; exec "$@"',
-      'sh',
-      ...asNobody,
-    ]);
+    const run = startCommand(args(out), env, withDevice('600'));
     expect(await run.ended).toBe(1);
-    expect(run.stderr()).toBe(
-      'a network of the run\'s own cannot be made: /dev/net/tun is closed to this user: start as root, or open it as root with "chmod 666 /dev/net/tun"\n',
+    expect(run.stderr()).toMatch(
+      /^a network .* cannot be made: \/dev\/net\/tun is closed to this user: .*"chmod 666 \/dev\/net\/tun"\n$/,
     );
   });
 
   test('a user in a user namespace, to whom it is open', async (context) => {
     requireUser(context);
     const { env, out } = usersHome();
-    const run = startCommand(args(out), env, [
-      'unshare',
-      '--mount',
-      'sh',
-      '-ec',
-      'mount -t tmpfs none /dev/net; mknod -m 666 /dev/net/tun c 10 200; exec "$@"',
-      'sh',
-      ...asNobody,
-    ]);
+    const run = startCommand(args(out), env, withDevice('666'));
     expect(await run.ended, run.stderr()).toBe(0);
-    const {
-      variants: [variant],
-      kernelSettings,
-    } = readResult(out);
-    const [phase] = variant?.rounds[0]?.phases ?? [];
+    const { variants, kernelSettings } = readResult(out);
+    const [phase] = variants[0]?.rounds[0]?.phases ?? [];
     expect(phase).toMatchObject({ requests: 400, responses: { '2xx': 400 }, errors: { total: 0 } });
     expect(phase?.network?.toServer.packets).toBeGreaterThan(5.5 * 400);
     expect(kernelSettings.filter(({ problem }) => problem !== undefined)).toEqual([]);
