@@ -2,7 +2,6 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { ifThere } from '../files.ts';
 
-/** Milliseconds. */
 export interface Clock {
   /** CLOCK_MONOTONIC, as `monotonicMs` of the engine. It ignores steps of the wall clock, and stops while the machine is suspended. */
   monotonicMs(): number;

@@ -20,13 +20,11 @@ export interface Cores {
   generatorFiles?: FilesThere;
 }
 
-/** The limit of a host, as the user named it. */
 export interface FilesThere {
   host: string;
   most: number;
 }
 
-/** The number of CPUs that make the load. */
 export function generatorCores({
   generatorCpus,
   generatorHosts,
@@ -107,7 +105,6 @@ function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
-/** CPUs that the user named for each side. */
 interface Asked {
   server?: readonly number[] | undefined;
   generator?: readonly number[] | undefined;

@@ -52,7 +52,6 @@ export async function oneRunAtATime(
     const server = await listen(address, about);
     if (server !== undefined) return () => server.close();
     const answer = await ask(address);
-    // The other run ended just now.
     if (answer === undefined) continue;
     if (run !== undefined && [about, run.about].map(printableLine).includes(answer))
       return () => undefined;
@@ -76,7 +75,6 @@ export async function oneRunAtATime(
   }
 }
 
-/** Returns undefined if another process has the address. */
 function listen(address: string, about: string): Promise<Server | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {

@@ -15,7 +15,6 @@ export interface PhysicalCore {
 }
 
 export interface Processors {
-  /** Ordered by their first CPUs. */
   cores: readonly PhysicalCore[];
   /** CPU seconds per second that the control groups allow this process and its children; Infinity without a limit. */
   quota: number;
@@ -51,7 +50,6 @@ export function readProcessors(root = '/'): Processors {
   };
 }
 
-/** All CPUs of the cores, ascending. */
 export function cpusOf(cores: readonly PhysicalCore[]): number[] {
   return cores.flatMap(({ cpus }) => cpus).sort((a, b) => a - b);
 }

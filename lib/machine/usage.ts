@@ -8,7 +8,6 @@ import { ifThere, readIfThere, textOf } from '../files.ts';
 
 /** Sums over some cores since the machine started, in seconds. */
 export interface CoreSeconds {
-  /** All processes. */
   processes: number;
   /** Interrupts and their follow-up work, such as received packets. */
   interrupts: number;
@@ -21,7 +20,6 @@ export interface CoreSeconds {
 export interface MachineReading {
   server: CoreSeconds | null;
   generator: CoreSeconds | null;
-  /** Of the last minute. */
   loadAverage: number;
   /** The mean clock of the server's cores; undefined if not read this time. */
   serverMhz: number | null | undefined;
@@ -68,46 +66,34 @@ export function interruptsApart(root = '/'): boolean | undefined {
 function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSeconds | null {
   const sum: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
   for (const cpu of cpus) {
-    const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1];
-    // proc(5). The later columns, guests' time, are part of user and nice.
-    const [
-      user = NaN,
-      nice = NaN,
-      system = NaN,
-      idle = NaN,
-      iowait = NaN,
-      irq = NaN,
-      softirq = NaN,
-      steal = 0,
-    ] = (line ?? '')
-      .trim()
-      .split(/\s+/)
-      .map((ticks) => Number(ticks) / ticksPerSecond);
-    if (Number.isNaN(user + nice + system + idle + iowait + irq + softirq)) return null;
-    sum.processes += user + nice + system;
-    sum.interrupts += irq + softirq;
-    sum.steal += steal;
-    sum.idle += idle + iowait;
+    const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1]?.trim() ?? '';
+    // proc(5): user, nice, system, idle, iowait, irq, softirq, steal. Guests' time is part of user and nice.
+    const ticks = line.split(/\s+/).map(Number);
+    const seconds = (...columns: number[]): number =>
+      columns.reduce((all, column) => all + (ticks[column] ?? NaN), 0) / ticksPerSecond;
+    sum.processes += seconds(0, 1, 2);
+    sum.interrupts += seconds(5, 6);
+    sum.steal += ticks.length > 7 ? seconds(7) : 0;
+    sum.idle += seconds(3, 4);
   }
-  return sum;
+  return Number.isNaN(sum.processes + sum.interrupts + sum.idle) ? null : sum;
 }
 
 function meanMhz(cpus: readonly number[], root: string): number | null {
-  const scaled = cpus.map(
-    (cpu) =>
-      Number(
-        readIfThere(join(root, `sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN,
-      ) / 1000,
+  const folder = join(root, 'sys/devices/system/cpu');
+  const mean = (clocks: readonly number[]): number | null =>
+    clocks.every((mhz) => mhz > 0)
+      ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length
+      : null;
+  const scaled = cpus.map((cpu) =>
+    Number(readIfThere(join(folder, `cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN),
   );
-  const clocks = scaled.every((mhz) => mhz > 0)
-    ? scaled
-    : clocksOfCpuinfo(cpus, textOf(join(root, 'proc/cpuinfo')));
-  return clocks.every((mhz) => mhz > 0)
-    ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length
-    : null;
+  const kilohertz = mean(scaled);
+  return kilohertz === null
+    ? mean(clocksOfCpuinfo(cpus, textOf(join(root, 'proc/cpuinfo'))))
+    : kilohertz / 1000;
 }
 
-/** NaN for a core without a clock. */
 function clocksOfCpuinfo(cpus: readonly number[], text: string): number[] {
   const byCpu = new Map(
     text
@@ -132,7 +118,6 @@ export interface ThrottlingWatch {
   read(): Throttling;
 }
 
-/** Watches the present quotas; never throws. @param root as in limitedGroups */
 export function watchThrottling(root = '/'): ThrottlingWatch {
   const groups = limitedGroups(root);
   return {

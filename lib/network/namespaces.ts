@@ -4,7 +4,6 @@ import { UserError } from '../errors.ts';
 import { find, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';
 
-/** The user that runs bakeoff. */
 export interface Caller {
   uid: number;
   gid: number;

@@ -1,4 +1,4 @@
-// An emulated network: two namespaces joined by a link, which one process (delaylink) makes, holds and ends with.
+// An emulated network: two namespaces joined by a link. The process delaylink makes them, and they end with it.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -14,25 +14,22 @@ import { lastLine } from '../setup/run.ts';
 import { enterAsMaker, enterNetwork, makeNamespaces, thisCaller } from './namespaces.ts';
 
 /**
- * delaylink (xk6-loadgen/cmd/delaylink) reads and writes JSON documents, one a line: LinkReady answers LinkOrder, LinkCounts answers the
+ * delaylink (xk6-loadgen/cmd/delaylink) reads and writes lines of JSON: LinkReady answers LinkOrder, LinkCounts answers the
  * words "counts" and "mark" (which also restarts the lateness), LinkReport answers "report". It ends with its input.
  */
 interface LinkOrder {
   toServer: LinkDirection;
   toClient: LinkDirection;
-  /** The cores that carry each direction's packets. */
   cpus: { toServer: readonly number[]; toClient: readonly number[] };
   /** Written in this order, before anything else runs in the namespaces. */
   settings: SettingOrder[];
 }
 
-/** A kernel setting of one side's namespace, in sysctl's notation. */
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
 interface LinkReady {
   server: SideReady;
   client: SideReady;
-  /** One per order, in order. */
   settings: Omit<KernelSetting, 'variants'>[];
   /** The thread of the packets to the server. */
   toServerThread: number;
@@ -44,9 +41,8 @@ interface SideReady {
   address: string;
 }
 
-/** The use since the last report or the start. Some packets may still be on their way. */
+/** The use since the last report or the start; some packets may be on their way. `atMs`: CLOCK_MONOTONIC. */
 export interface LinkCounts extends NetworkUse {
-  /** Milliseconds of CLOCK_MONOTONIC, as the engine's `monotonicMs`. */
   atMs: number;
 }
 
@@ -62,9 +58,9 @@ export interface Network extends Pick<LinkReady, 'settings' | 'toServerThread'> 
   server: ServerSide;
   /** `netns`: the path of its namespace; `enter` goes before a command that opens sockets there. */
   client: { netns: string; enter: readonly string[] };
-  /** Settles if the link ends before stop() is called, with one line that says how. */
+  /** Settles if the link ends before stop() is called, with a line that says how. */
   died: Promise<string>;
-  /** Returns the use now. Like mark() and report(), takes one question at a time and throws UserError, or Interrupted after a signal. */
+  /** Returns the use now. Like mark() and report(), must not run beside another question, and throws UserError, or Interrupted after a signal. */
   counts(): Promise<LinkCounts>;
   /** The same, and the lateness restarts. */
   mark(): Promise<LinkCounts>;
@@ -119,7 +115,6 @@ export async function openNetwork({
   stderr.setEncoding('utf8').on('data', (text: string) => {
     errors = (errors + text).slice(-2000);
   });
-  // `ended` reports the end of the link.
   stdin.on('error', () => undefined);
   const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
   const ended = once(child.process, 'close').then(([code, by]) => {
@@ -157,7 +152,6 @@ export async function openNetwork({
 
   async function end(): Promise<void> {
     stdin.end();
-    // The link may end just before the signal.
     await child.stop().catch(() => undefined);
     await ended;
     unguard();
@@ -191,7 +185,6 @@ export async function openNetwork({
   }
 }
 
-/** Rejects with the line as a UserError once there is one. */
 async function failed(line: Promise<string>): Promise<never> {
   throw new UserError(await line);
 }

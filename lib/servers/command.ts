@@ -59,7 +59,6 @@ export async function startCommand(
   );
 }
 
-/** The path of the program that a shell in the folder would run. */
 async function programIn(folder: string, program: string): Promise<string> {
   const isPath = program.includes('/');
   const [found] = isPath ? [path.resolve(folder, program)] : await findAll(program, thisMachine());
@@ -178,7 +177,7 @@ async function startOn(
   };
 }
 
-/** Returns once the command listens at its address. Throws UserError if others on the network can reach it, or it listens elsewhere only, or another process has its port. */
+/** Throws UserError if others on the network can reach the command, it listens elsewhere only, or another process has its port. */
 async function untilItListens(
   listening: () => Listening[],
   at: Address,
@@ -190,7 +189,6 @@ async function untilItListens(
   }: { pid: number; name: string; who: string; readyLimitMs: number },
   signal: AbortSignal,
 ): Promise<void> {
-  // Before that, waitUntilReady says that nothing answers.
   const deadlineMs = performance.now() + readyLimitMs + elsewhereLimitMs;
   let elsewhereSinceMs: number | undefined;
   for (;;) {

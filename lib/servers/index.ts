@@ -81,7 +81,6 @@ export function startServer(spec: ServerSpec, options: StartOptions): Promise<Ru
   return spec.name === 'command' ? startCommand(spec, options) : openAddress(spec, options);
 }
 
-/** Returns a server that runs already. Throws UserError if it does not answer. */
 async function openAddress(spec: AddressServer, options: StartOptions): Promise<RunningServer> {
   const { origin } = spec;
   const { page, protocol = 'http/1.1', request, tls, workers } = options;
@@ -96,13 +95,11 @@ async function openAddress(spec: AddressServer, options: StartOptions): Promise<
       { origin, page, protocol, request, tls, anyLength: true, isThere: true },
       options.signal ?? new AbortController().signal,
     ),
-    // If the server ends, its load fails.
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),
   };
 }
 
-/** Composes a shipped config for another machine. Throws UserError if it cannot. */
 export async function composeFor(
   { name, config }: ConfiguredServer,
   place: Place,
@@ -252,7 +249,6 @@ async function startOn(
 
 type ConfigToRun = AdoptedConfig & { user: RunAs | undefined };
 
-/** Composes a shipped config, or adopts a user's own one, for this address. */
 async function configFor(
   at: Address,
   { name, config, asIs }: ConfiguredServer,
@@ -293,12 +289,10 @@ async function configFor(
   return { ...adopted, user };
 }
 
-/** Starts a server, or its check of the config. */
 type Launch = Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'> & {
   before: readonly string[];
 };
 
-/** Far more than a check takes. */
 const checkSeconds = 30;
 
 /** Has the server check its config with the rights that it will have. Throws UserError with the server's words, the file and the line. */

@@ -11,9 +11,7 @@ import { processTree, statFields } from './usage.ts';
 
 /** Workers may end by themselves after their master: h2o's key process then removes its folder in /tmp. */
 const workersGraceMs = 1000;
-/** How long a command's processes have to end after TERM. */
 const commandGraceMs = 5000;
-/** How long the kernel may take to end killed processes. */
 const killedMs = 2000;
 const pollMs = 10;
 
@@ -21,9 +19,8 @@ export const howToStay =
   "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
 
 /**
- * Returns `died` and `stop` of a RunningServer. When the first process ends, for whatever reason, the others are ended too and `cleanUp`
- * runs.
- * @param members finds the running processes of a command, which all get TERM; absent: a known server, whose first process passes TERM on
+ * Returns `died` and `stop` of a RunningServer. Once the first process has ended, ends the others and runs `cleanUp`.
+ * @param members finds the processes of a command, which all get TERM; absent: a known server, which passes TERM on
  */
 export function watchLifecycle(
   name: string,
@@ -65,7 +62,6 @@ export function watchLifecycle(
   });
 
   async function end(): Promise<void> {
-    // The process may end just before the signal.
     await (members === undefined ? child.stop().catch(() => undefined) : endRest());
     await gone;
   }
@@ -73,7 +69,7 @@ export function watchLifecycle(
   return { died, stop: () => (stopping ??= end()) };
 }
 
-/** The last `count` lines without those of a stack trace. An unknown program's last line alone may not give the reason. */
+/** The last `count` lines, without the lines of a stack trace. */
 function lastWords(lines: readonly string[], count: number): string {
   const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');
@@ -115,15 +111,12 @@ async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM')
   }
 }
 
-/** Makes a variable for the environment of a command, as env(1) takes it. All that the command starts inherits it. */
+/** Makes a variable for a command's environment, which its children inherit. */
 export function newMark(): string {
   return `BAKEOFF_SIDE=${randomUUID()}`;
 }
 
-/**
- * Returns the ids of the running processes of a server: the process group that `pid` leads, and all descendants. With `mark`, also
- * the processes that have it in their environment, which may have left the group.
- */
+/** Returns the running processes of the group that `pid` leads, of the environments with `mark`, and all their descendants. */
 export function groupOf(pid: number, mark?: string): string[] {
   const own = processIds('/proc').filter(
     (one) =>
@@ -133,7 +126,7 @@ export function groupOf(pid: number, mark?: string): string[] {
   return [...new Set(own.flatMap((root) => processTree('/proc', root)))].filter(runningFields);
 }
 
-/** The stat fields of a process that has not ended. Ended processes may stay in the table for a while. */
+/** undefined for an ended process, which may stay in the table for a while. */
 function runningFields(pid: string): string[] | undefined {
   const fields = statFields(`/proc/${pid}`);
   return fields !== undefined && /^[ZX]$/.test(fields[0] as string) ? undefined : fields;
@@ -186,7 +179,6 @@ const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }>
 /** A server that complains of each request writes gigabytes of the same line. */
 const mostLogBytes = 64 * 1024 * 1024;
 
-/** Reads the log of one round. Never throws. */
 export async function alarmsIn(logFile: string, server: ServerSpec['name']): Promise<LogAlarms> {
   const { alarm, crash } = alarmWords[server];
   const found: LogAlarms = {};
@@ -198,7 +190,7 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
       if (isCrash) return { ...found, crash: withoutTime(line) };
     }
   } catch {
-    // The lines read before still count.
+    // The lines read so far count.
   } finally {
     await log?.close();
   }

@@ -27,7 +27,6 @@ export function isLoopback(host: string): boolean {
 
 /** Below the ports that the kernel gives to connections, so that no other process gets one by chance. */
 const ownPorts = { first: 20_000, last: 29_999 };
-/** For firewalls. */
 export const ownPortsText = `${ownPorts.first} to ${ownPorts.last}`;
 const portsTried = 100;
 
@@ -64,11 +63,7 @@ const portPollMs = 20;
 /** A server that answers listens already. The limit is for a server whose port another process took. */
 const portLimitMs = 10_000;
 
-/**
- * Waits until the process itself listens there: the answer may have been that of another process, which took the port first.
- * @param command of the process, for the message
- * @throws UserError after the limit, or the signal's reason
- */
+/** Waits until the process itself listens there, since another process may have answered. Throws UserError or the signal's reason. */
 export async function untilItHasThePort(
   pid: number,
   at: Address,
@@ -84,7 +79,6 @@ export async function untilItHasThePort(
   }
 }
 
-/** The message for a process that does not listen where another process answers. */
 export function noPort(
   pid: number,
   { address, port }: Address,
@@ -110,12 +104,10 @@ export function isAt(one: Address, { address, port }: Address): boolean {
   return one.address === address && one.port === port;
 }
 
-/** A listening TCP socket. `address`: IPv4 or IPv6, such as 127.0.0.1 or ::1. */
 export interface Listening extends Address {
   inode: string;
 }
 
-/** The listening sockets of a process, in its own network namespace. */
 export function listeningOf(pid: number | string): Listening[] {
   const own = new Set(socketsOf(`/proc/${pid}`));
   return own.size === 0
@@ -140,12 +132,11 @@ export function holdersOf(at: Address): string[] {
     : processIds('/proc').filter((pid) => socketsOf(`/proc/${pid}`).includes(inode));
 }
 
-/** Writes an address as a URL has it. */
 export function hostAndPort({ address, port }: Address): string {
   return `${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
-/** All listening TCP sockets of a network namespace. `folder`: /proc, or a process's folder in it. Empty if it cannot be read. */
+/** All listening TCP sockets of a network namespace. `folder`: /proc, or a process's folder in it. */
 export function listeningSockets(folder: string): Listening[] {
   const listening = '0A';
   return ['tcp', 'tcp6']

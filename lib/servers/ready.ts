@@ -25,13 +25,11 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   /** Certificates are not verified. */
   origin: string;
   protocol: Protocol;
-  /** Accept any length of the body. */
   anyLength?: true | undefined;
   /** Ask for all of several pages, not only the first. */
   allPages?: true;
   /** The server is at an address, where bakeoff does not start it: throw the first error. */
   isThere?: true;
-  /** The server's user, if root has started it. */
   user?: string | undefined;
   /** The server's names, which errors suggest if the page has no host. */
   hosts?: readonly string[];
@@ -165,12 +163,10 @@ function wrongProtocol(
   return undefined;
 }
 
-/** Pages that are asked for at the same time. */
 const batch = 100;
 /** Connections for a batch over HTTP/1.1; over HTTP/2 it has one. */
 const batchConnections = 8;
 const pageLimitMs = 10_000;
-/** How many pages without a right answer a message names. */
 const named = 3;
 
 /** Asks for each page. Returns the mean length of their bodies by weight, and its standard deviation. */
@@ -365,7 +361,6 @@ async function answerOf(
   return { status, bytes, encoding, type, location };
 }
 
-/** Prints on the standard output of ready-child.ts, as JSON. */
 export type ReadyAnswer = { answer: Answer } | { problem: string };
 
 /** Does waitUntilReady in a process of its own in a network of the run, which this process cannot enter. `enter` as in ServerSide. */
@@ -393,11 +388,7 @@ export async function waitUntilReadyInside(
   return outcome.answer;
 }
 
-/**
- * Returns a running server's answer; for several pages, asks for all of them and returns the mean length of their bodies.
- * @param enter of the server's network, as in ServerSide; absent: this one
- * @throws UserError if a page is not served, or the signal's reason
- */
+/** Returns a running server's answer; asks for all of several pages. `enter`: as in ServerSide; absent: this network. */
 export async function answerOfAll(
   { origin, answer }: RunningServer,
   check: Omit<ReadyCheck, 'origin' | 'allPages'>,

@@ -16,7 +16,6 @@ export async function unprivilegedUser(server: string): Promise<RunAs | undefine
   return { name: 'nobody', uid: Number(uid), gid: Number(gid) };
 }
 
-/** A run starts its servers anew in each round. */
 const runnable = new Set<string>();
 
 /** Throws UserError if root cannot become this user, or the user cannot run the binary, such as one in a folder of root's. */
@@ -48,7 +47,6 @@ export function hardFilesLimit(): number {
   return Math.min(Number(limit) || Infinity, Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
-/** The open files that a server needs; parameters as in fileLimitFor. */
 export function filesNeeded(asked: number | undefined, connections: number): number {
   return asked ?? connections + otherFiles;
 }

@@ -65,7 +65,6 @@ export async function makeScratch() {
     },
     /** For a copy of the pages; not there yet. */
     docroot: path.join(folder, 'www'),
-    /** For the server's temporary files. */
     temp,
     /** Gives the server's user its files, which are closed to other users; undefined: the server runs as the current user. */
     giveTo(user: RunAs | undefined): void {

@@ -20,16 +20,13 @@ export interface Answer {
 
 /** A server that answers: a StartedServer, or a server at an address that bakeoff does not start. */
 export interface RunningServer {
-  /** From programOf. */
   name: string;
-  /** '' if unknown. */
   version: string;
   /** Such as http://127.0.0.1:18080, without a slash at the end. */
   origin: string;
   workers: number;
   /** Changes to a user's own config, one line each: "listen 80 → 127.0.0.1:40123". */
   redirections: readonly string[];
-  /** Backends of a user's own config, on this machine. */
   upstreams: readonly UpstreamAddress[];
   answer: Answer;
   /** Settles if the process ends before stop() is called, with one line: signal or code, and the log's last line. */
@@ -38,13 +35,10 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** A server that bakeoff started. */
 export interface StartedServer extends RunningServer {
-  /** The first process, which leads a process group. */
   pid: number;
   /** The ids of the processes now; for a command, of its process group and their descendants. */
   processes(): string[];
-  /** CPU time of these processes since the start, and their memory. */
   usage(): TreeUsage;
   logFile: string;
 }
@@ -56,7 +50,6 @@ export function isStarted(server: RunningServer): server is StartedServer {
 export interface StartOptions {
   /** Paths of the servers, for specs without a binary. */
   binaries: Partial<Record<ServerName, string>>;
-  /** The folder for the config and logs of this variant and round. */
   folder: string;
   cpus: readonly number[];
   workers: number;
@@ -64,19 +57,15 @@ export interface StartOptions {
   page: Omit<Page, 'bodyBytes'> & { bodyBytes?: number };
   /** The load's protocol. Default: HTTP/2 if the config has it, otherwise HTTP/1.1. */
   protocol?: Protocol;
-  /** The load's request, if it is not a plain GET. */
   request?: Pick<LoadProfile, 'method' | 'headers' | 'body'> | undefined;
-  /** The load's TLS. */
   tls?: TlsOffer | undefined;
   /** The address to listen at. Default, and always for a command: 127.0.0.1. */
   address?: string;
-  /** For tests. Default: a free port. */
   port?: number;
   /** For tests: how long a server may take to answer. Default: 10 s; for a command 60 s. */
   readyLimitMs?: number;
   /** The server's side of an emulated network, instead of `address`. */
   network?: ServerSide;
-  /** Connections of the load, which need open files. */
   connections?: number;
   signal?: AbortSignal;
 }
@@ -89,20 +78,16 @@ export interface ServerSide extends Address {
 /** Values of the machine and the run for a config. All paths are absolute. The server's log is its standard error. */
 export interface Place extends Address {
   workers: number;
-  /** Limit of open files of each process, soft and hard. */
   fileLimit: number;
   docroot: string;
-  /** An empty folder for temporary files. */
   temp: string;
   /** Returns the file with key and certificate, which is made at first use on this machine. */
   certificateFile(): Promise<string>;
 }
 
-/** Values for a user's own config. */
 export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   /** The server's user if root starts it; absent: the current user. */
   user?: RunAs | undefined;
-  /** The number of server cores: the value of `auto`. */
   cores: number;
   /** The port of the config that becomes `port`; absent: its only one. */
   listen: number | undefined;
@@ -113,23 +98,19 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   nextPort(): Promise<number>;
 }
 
-/** A config that is ready to run. */
 export interface ComposedConfig {
   text: string;
   tls: boolean;
   /** The protocol of a load that does not name one. */
   protocol: Protocol;
-  /** The server's arguments for the text in `configFile`. */
   args(configFile: string): string[];
 }
 
-/** A port of loopback, or a socket's path. */
 export type UpstreamAddress = { port: number } | { socket: string };
 
 /** A user's own config, changed to run here. */
 export interface AdoptedConfig
   extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
-  /** The server names at the port, as in the config. */
   hosts: readonly string[];
   /** The working folder of its relative paths; absent: any. */
   workingFolder?: string;
@@ -137,15 +118,12 @@ export interface AdoptedConfig
 
 /** The steps that differ by server; startServer does the rest. */
 export interface ServerKind {
-  /** Throws UserError if a file is missing or cannot be composed. */
   compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig>;
   /** Changes a user's own config to run here, beside a server that runs already. Throws UserError if it cannot be used. */
   adopt(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig>;
-  /** The server has no HTTP/1.1. */
   http2Only?: true;
   /** Arguments that have the server only check its config; absent if it cannot. */
   checkArgs?: readonly string[];
-  /** Matches an error in the output. */
   complaint: RegExp;
   /** Finds the config's line number in such a line. */
   complaintLine?: RegExp;

@@ -74,7 +74,6 @@ export function watchProcess(pid: number, proc = '/proc'): () => number {
   };
 }
 
-/** The process, then all its descendants. */
 export function processTree(proc: string, root: string): string[] {
   const children = childrenByTask(proc, root) === undefined ? childrenByParent(proc) : undefined;
   const tree = [root];
@@ -106,7 +105,6 @@ export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
   return stopped === undefined ? undefined : Number(stopped);
 }
 
-/** The tasks' folders in /proc. */
 function tasksOf(proc: string, pid: string): string[] {
   return namesIn(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
 }
