@@ -14,7 +14,7 @@ import { readFailIf } from './fail-if.ts';
 import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
 /** Files for the result, beside those in --out. */
-export const exportFlags = {
+const exportFlags = {
   'export-markdown': { value: 'FILE', help: 'verdict and table, as a comment on a pull request' },
   'export-json': { value: 'FILE', help: 'the result, as result.json' },
   'export-csv': { value: 'FILE', help: 'a row per variant, with units in the titles' },
@@ -222,7 +222,7 @@ function readStore(
 export type Exports = readonly { flag: ExportFlag; file: string }[];
 
 /** Throws UserError (exit code 2) for a value that names no file, and for a file that is named twice. */
-export function readExports(flags: ReadonlyMap<string, string>): Exports {
+function readExports(flags: ReadonlyMap<string, string>): Exports {
   const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
     const name = flags.get(flag);
     if (name === '-')

@@ -261,7 +261,7 @@ export async function checkExports(exports: Exports): Promise<void> {
 }
 
 /** Writes each export whole or not at all. The promises reject with UserError. */
-export function writeExports(exports: Exports, result: Result): Promise<void>[] {
+function writeExports(exports: Exports, result: Result): Promise<void>[] {
   return exports.map(async ({ flag, file }) =>
     writeWhole(await whereItLeads(file), textOf[flag](result)).catch(explained(flag, file, 1)),
   );

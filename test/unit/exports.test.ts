@@ -6,13 +6,12 @@ import {
   readFileSync,
   readlinkSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { checkExports, writeExports, report } from '../../lib/cli/run-output.ts';
-import { readExports } from '../../lib/cli/run-options.ts';
+import { checkExports, report } from '../../lib/cli/run-output.ts';
+import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport } from '../../lib/report/csv.ts';
@@ -56,7 +55,6 @@ describe('CSV', () => {
         version: '1.22.1',
         rounds: '6',
         requests_per_s: '60411',
-        p50_ms: '1.6',
         p90_ms: '2.13',
         baseline: '',
         ratio: '',
@@ -297,133 +295,73 @@ describe('the comment', () => {
 });
 
 describe('files that are named', () => {
-  const all = (folder: string): Map<string, string> =>
-    new Map([
-      ['export-markdown', join(folder, 'a.md')],
-      ['export-json', join(folder, 'a.json')],
-      ['export-csv', join(folder, 'a.csv')],
-    ]);
+  /** The options of a run that exports all formats into a folder. */
+  const allIn = (folder: string): Parameters<typeof report>[1] =>
+    readScenarioOptions(
+      ['markdown=a.md', 'json=a.json', 'csv=a.csv'].map(
+        (one) => `--export-${one.replace('=', `=${folder}/`)}`,
+      ),
+    );
+  const silently = (): void => {
+    const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+    onTestFinished(() => log.mockRestore());
+  };
 
   test('are written whole, and a link stays one', async () => {
-    const folder = await ownFiles({ 'kept/there.csv': 'old' });
+    silently();
+    const folder = await ownFiles({ 'kept/there.csv': 'old', 'run/x': '' });
     symlinkSync('kept/there.csv', join(folder, 'a.csv'));
-    const exports = readExports(all(folder));
-    await checkExports(exports);
+    const options = allIn(folder);
+    await checkExports(options.exports);
     expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe('old');
-    expect(readdirSync(folder).sort()).toEqual(['a.csv', 'kept']);
-    await Promise.all(writeExports(exports, whole));
+    expect(readdirSync(folder).sort()).toEqual(['a.csv', 'kept', 'run']);
+    await report({ result: whole, folder: join(folder, 'run') }, options);
     expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe(csvReport(whole));
     expect(readlinkSync(join(folder, 'a.csv'))).toBe('kept/there.csv');
     expect(readFileSync(join(folder, 'a.md'), 'utf8')).toBe(markdownReport(whole));
     expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toEqual(
       JSON.parse(JSON.stringify(whole)),
     );
-    expect(readdirSync(folder).sort()).toEqual(['a.csv', 'a.json', 'a.md', 'kept']);
+    expect(readdirSync(folder).sort()).toEqual(['a.csv', 'a.json', 'a.md', 'kept', 'run']);
   });
 
-  test.each([
-    [
-      'in a folder that is not there',
-      ['--export-csv', 'none/a.csv'],
-      /^--export-csv \S+\/none\/a\.csv cannot be written: its folder is not there$/,
-    ],
-    [
-      'below a file',
-      ['--export-csv', 'file/a.csv'],
-      /cannot be written: there is a file of that name in its path$/,
-    ],
-    [
-      'that are folders',
-      ['--export-json', 'folder'],
-      /^--export-json \S+\/folder: it is a folder: name a file in it$/,
-    ],
-    [
-      'that end like folders',
-      ['--export-json', 'new/'],
-      /^--export-json new\/: name a file in that folder$/,
-    ],
-    [
-      'that are devices',
-      ['--export-markdown', '/dev/null'],
-      /^--export-markdown \/dev\/null: it is a pipe, socket or device: name a file$/,
-    ],
-    [
-      'that are stdout',
-      ['--export-csv', '-'],
-      /^--export-csv -: name a file; --json writes the result on stdout$/,
-    ],
-    [
-      'with names that are too long',
-      ['--export-csv', 'a'.repeat(250)],
-      /cannot be written: its name is too long$/,
-    ],
-    [
-      'where nothing can be made',
-      ['--export-csv', '/proc/a.csv'],
-      /^--export-csv \/proc\/a\.csv cannot be written: /,
-    ],
-    [
-      'twice',
-      ['--export-csv', 'one', '--export-json', './one'],
-      /^--export-json and --export-csv name the same file: give each its own$/,
-    ],
-  ])('%s are refused before anything runs', async (_, words, message) => {
+  test.each<[string, RegExp]>([
+    ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
+    ['--export-csv file/a.csv', /: there is a file of that name in its path$/],
+    ['--export-json folder', /^--export-json \S+\/folder: it is a folder: name a file in it$/],
+    ['--export-json new/', /^--export-json new\/: name a file in that folder$/],
+    ['--export-markdown /dev/null', /\/dev\/null: it is a pipe, socket or device: name a file$/],
+    ['--export-csv -', /^--export-csv -: name a file; --json /],
+    [`--export-csv ${'a'.repeat(250)}`, /cannot be written: its name is too long$/],
+    ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
+    ['--export-csv one --export-json ./one', /^--export-json and --export-csv name the same file/],
+  ])('%s is refused before anything runs', async (words, message) => {
     const folder = await ownFiles({ file: '', 'folder/x': '' });
     vi.stubEnv('INIT_CWD', folder);
-    const complained: string[] = [];
-    const spies = [
-      vi.spyOn(console, 'error').mockImplementation((text: string) => {
-        complained.push(text);
-      }),
-      vi.spyOn(console, 'log'),
-    ];
-    onTestFinished(() => {
-      vi.unstubAllEnvs();
-      for (const spy of spies) spy.mockRestore();
-    });
-    expect(
-      await main([
-        'scenario',
-        'nginx-open-file-cache',
-        '--store',
-        'none',
-        '--out',
-        folder,
-        ...words,
-      ]),
-    ).toBe(2);
-    expect(complained).toEqual([expect.stringMatching(message)]);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const complained = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    onTestFinished(() => complained.mockRestore());
+    const run = `scenario nginx-open-file-cache --store none --out ${folder} ${words}`;
+    expect(await main(run.split(' '))).toBe(2);
+    expect(complained.mock.calls).toEqual([[expect.stringMatching(message)]]);
     expect(readdirSync(folder).sort()).toEqual(['file', 'folder']);
   });
 
-  test('and cannot be written any more cost neither the others nor what ended the run', async () => {
+  test('and cannot be written any more cost neither the others nor the reason why the run ended', async () => {
+    silently();
     const folder = await ownFiles({ 'run/x': '' });
-    const exports = readExports(all(folder));
+    const run = join(folder, 'run');
     mkdirSync(join(folder, 'a.md'));
-    const options = {
-      help: false,
-      quick: false,
-      store: 'none',
-      out: '/',
-      json: false,
-      hosts: [],
-      exports,
-    } as const;
-    await expect(report({ result: whole, folder: join(folder, 'run') }, options)).rejects.toEqual(
-      new UserError(
-        `--export-markdown ${join(folder, 'a.md')} cannot be written: there is a folder where a file has to be`,
-      ),
+    await expect(report({ result: whole, folder: run }, allIn(folder))).rejects.toThrow(
+      /^--export-markdown \S+\/a\.md cannot be written: there is a folder where a file has to be$/,
     );
     for (const file of ['a.json', 'a.csv', 'run/table.md'])
       expect(existsSync(join(folder, file)), file).toBe(true);
     const ended = new UserError('round 3 failed twice');
-    writeFileSync(join(folder, 'a.csv'), '');
-    await expect(
-      report(
-        { result: { ...whole, state: 'partial' }, ended, folder: join(folder, 'run') },
-        options,
-      ),
-    ).rejects.toBe(ended);
+    const partial = { ...whole, state: 'partial' as const };
+    await expect(report({ result: partial, ended, folder: run }, allIn(folder))).rejects.toBe(
+      ended,
+    );
     expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toContain(',partial,');
   });
 });
