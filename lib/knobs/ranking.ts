@@ -86,7 +86,7 @@ export function serverWith(server: ConfiguredServer, { workers, laid }: Changed)
 }
 
 /** Divides the knobs evenly into groups of at most `most`. */
-export function scenarioOf(
+function scenarioOf(
   name: string,
   title: string,
   { given, server, load, page }: AsItIs,
@@ -182,7 +182,7 @@ export function helpful(
 }
 
 /** The name of a setting that both give different values; undefined if there is none. */
-export function conflictOf(a: Candidate, b: Candidate): string | undefined {
+function conflictOf(a: Candidate, b: Candidate): string | undefined {
   const [one, other] = [settingsOf(a.laid), settingsOf(b.laid)];
   return [...one].find(([name, value]) => other.has(name) && other.get(name) !== value)?.[0];
 }

@@ -2,7 +2,6 @@
 import path from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
-import { UserError } from '../../lib/errors.ts';
 import {
   candidatesOf,
   checkKnobs,
@@ -14,12 +13,11 @@ import {
 import { changeLines } from '../../lib/servers/own/changes.ts';
 import { layable } from '../../lib/servers/own/own-config.ts';
 import {
-  conflictOf,
   helpful,
   ranked,
   rankingTable,
   worthACloserLook,
-  scenarioOf,
+  planOf,
 } from '../../lib/knobs/ranking.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Result, Verdict } from '../../lib/result/result.ts';
@@ -69,53 +67,25 @@ describe('the catalogue', () => {
     since: '1.0.0',
     source: 'S',
   };
-  test.each<[string, unknown, RegExp]>([
-    [
-      'a field that there is not',
-      { ...right, wher: {} },
-      /^f\.yaml: \[0\]: there is no field "wher": did you mean where\?$/,
-    ],
-    [
-      'a context that there is not',
-      { ...right, context: 'location' },
-      /context "location" has to be main, events, http or server$/,
-    ],
-    ['a version that is none', { ...right, since: '1.9' }, /since "1\.9" has to be a version/],
-    ['no value', { ...right, values: {} }, /values has to be an object of texts$/],
-    [
-      'a condition that there is not',
-      { ...right, where: { http3: true } },
-      /where: there is no field "http3"/,
-    ],
-    ['a name that is none', { ...right, name: 'A b' }, /name "A b" may have a-z, 0-9 and - only/],
-  ])('refuses %s', (_, wrong, message) => {
-    expect(() => checkKnobs('nginx', [wrong], 'f.yaml')).toThrow(message);
+  test.each<[unknown[], RegExp]>([
+    [[{ ...right, wher: {} }], /^f\.yaml: \[0\]: there is no field "wher": did you mean where\?$/],
+    [[{ ...right, context: 'location' }], /context "location" has to be main, events, http or/],
+    [[{ ...right, since: '1.9' }], /since "1\.9" has to be a version/],
+    [[{ ...right, values: {} }], /values has to be an object of texts$/],
+    [[{ ...right, where: { http3: true } }], /where: there is no field "http3"/],
+    [[{ ...right, name: 'A b' }], /name "A b" may have a-z, 0-9 and - only/],
+    [[right, right], /^f\.yaml: two are named "a"$/],
+  ])('with %j is refused', (knobs, message) => {
+    expect(() => checkKnobs('nginx', knobs, 'f.yaml')).toThrow(message);
   });
 
-  it('refuses a name that is there twice', () => {
-    expect(() => checkKnobs('nginx', [right, right], 'f.yaml')).toThrow(
-      'f.yaml: two are named "a"',
-    );
-  });
-
-  it('puts the number of cores into its lines', () => {
-    const [workers] = checkKnobs(
-      'nginx',
-      [{ ...right, values: { cores: 'a {cores};', twice: 'a {twice-cores};' } }],
-      '',
-    );
-    expect(
-      candidatesOf(workers as Candidate['knob'], 3).map(({ name, laid }) => [name, laid.lines]),
-    ).toEqual([
-      ['a-cores', 'a 3;'],
-      ['a-twice', 'a 6;'],
-    ]);
-    const [same] = checkKnobs(
-      'nginx',
-      [{ ...right, values: { 1: 'a 1;', cores: 'a {cores};' } }],
-      '',
-    );
-    expect(candidatesOf(same as Candidate['knob'], 1).map(({ name }) => name)).toEqual(['a-1']);
+  test.each([
+    [{ cores: 'a {cores};', twice: 'a {twice-cores};' }, 3, ['a-cores: a 3;', 'a-twice: a 6;']],
+    [{ 1: 'a 1;', cores: 'a {cores};' }, 1, ['a-1: a 1;']],
+  ])('with values %j on %i cores has %j', (values, cores, lines) => {
+    const [knob] = checkKnobs('nginx', [{ ...right, values }], '') as [Candidate['knob']];
+    const found = candidatesOf(knob, cores);
+    expect(found.map(({ name, laid }) => `${name}: ${laid.lines}`)).toEqual(lines);
   });
 });
 
@@ -549,7 +519,7 @@ describe('a knob is left out', () => {
   });
 });
 
-describe('what was measured', () => {
+describe('the ranking', () => {
   const comparison = (
     variant: string,
     ratio: number,
@@ -575,14 +545,13 @@ describe('what was measured', () => {
   });
   const result = (...comparisons: Comparison[]): Result =>
     ({ comparisons, sameWithin: 0.01 }) as unknown as Result;
-  const [cache, log, buffered, etag, aio] = [
-    candidate('cache', 'open_file_cache max=1;'),
-    candidate('log', 'access_log off;'),
-    candidate('buffered', 'access_log ... buffer=64k;'),
-    candidate('etag', 'etag off;'),
+  const all = [
     candidate('aio', 'aio threads;'),
-  ] as [Candidate, Candidate, Candidate, Candidate, Candidate];
-  const all = [aio, etag, buffered, log, cache];
+    candidate('etag', 'etag off;'),
+    candidate('buffered', 'access_log ... buffer=64k;'),
+    candidate('log', 'access_log off;'),
+    candidate('cache', 'open_file_cache max=1;'),
+  ];
   const first = result(
     comparison('aio', 0.5, 'slower'),
     comparison('etag', 1.01, 'inconclusive'),
@@ -590,102 +559,63 @@ describe('what was measured', () => {
     comparison('log', 1.1, 'faster'),
     comparison('cache', 1.3, 'faster'),
   );
+  const effects = ranked(all, first);
+  const namesOf = (
+    found: readonly ({ name: string } | { candidate: { name: string } })[],
+  ): string => found.map((one) => ('candidate' in one ? one.candidate.name : one.name)).join(' ');
 
-  it('is ranked by what it brings, the closer look before the first one', () => {
-    expect(ranked(all, first).map(({ candidate: { name } }) => name)).toEqual([
-      'cache',
-      'log',
-      'buffered',
-      'etag',
-      'aio',
-    ]);
+  it('begins with the largest gain, and prefers the closer look', () => {
+    expect(namesOf(effects)).toBe('cache log buffered etag aio');
     const again = ranked(all, first, result(comparison('cache', 1.05, 'inconclusive')));
-    expect(again.map(({ candidate: { name }, closer }) => [name, closer])).toEqual([
-      ['log', false],
-      ['buffered', false],
-      ['cache', true],
-      ['etag', false],
-      ['aio', false],
-    ]);
-    expect(
-      ranked(
-        [log, cache],
-        result(comparison('log', 0.8, 'faster', 'cpu'), comparison('cache', 0.7, 'faster', 'cpu')),
-      ).map(({ candidate: { name } }) => name),
-    ).toEqual(['cache', 'log']);
-  });
-
-  it('is looked at again where it helps or may', () => {
-    expect(worthACloserLook(ranked(all, first), 9).map(({ name }) => name)).toEqual([
-      'cache',
-      'log',
-      'buffered',
-      'etag',
-    ]);
-    expect(worthACloserLook(ranked(all, first), 2).map(({ name }) => name)).toEqual([
-      'cache',
-      'log',
-    ]);
-    expect(
-      worthACloserLook(ranked([etag], result(comparison('etag', 0.99, 'inconclusive'))), 9),
-    ).toEqual([]);
-  });
-
-  it('goes together where no two set the same otherwise', () => {
-    const same = { asItIs: 9, of: () => 9 };
-    expect(
-      helpful(ranked(all, first), { asItIs: 9, of: (one) => (one === cache ? 2000 : 9) }),
-    ).toMatchObject({
-      chosen: [log],
-      said: [
-        expect.stringMatching(
-          /^cache answers with 2,000 B instead of 9 B, .* it is left out of what is put together\.$/,
-        ),
-        expect.stringMatching(/^buffered/),
-      ],
-    });
-    expect(helpful(ranked(all, first), same)).toEqual({
-      chosen: [cache, log],
-      said: [
-        'buffered helps too, and does not go together with log, which sets access_log otherwise.',
-      ],
-    });
-    expect(
-      conflictOf(
-        candidate('a', 'listen ... reuseport;', 'server'),
-        candidate('b', 'listen ... backlog=9;', 'server'),
-      ),
-    ).toBeUndefined();
-    expect(
-      conflictOf(
-        candidate('a', 'listen ... backlog=8;', 'server'),
-        candidate('b', 'listen ... backlog=9;', 'server'),
-      ),
-    ).toBe('listen … backlog');
-    expect(
-      conflictOf(candidate('a', 'num-threads: 1', 'top'), candidate('b', 'num-threads: 2', 'top')),
-    ).toBe('num-threads');
-    expect(
-      conflictOf(candidate('a', '--workers=1', 'flags'), candidate('b', '-n 2', 'flags')),
-    ).toBe('workers');
-  });
-
-  it('has a row each, with what it does here', () => {
-    const effects = ranked(
-      all,
-      result(...first.comparisons.slice(0, 4), comparison('cache', 1, 'same')),
+    expect(namesOf(again)).toBe('log buffered cache etag aio');
+    expect(namesOf(again.filter(({ closer }) => closer))).toBe('cache');
+    const cpu = result(
+      comparison('log', 0.8, 'faster', 'cpu'),
+      comparison('cache', 0.7, 'faster', 'cpu'),
     );
-    const { columns, rows } = rankingTable(effects, first);
-    expect(columns.map(({ title }) => title)).toEqual([
-      'knob',
-      'requests/s',
-      'CPU/request',
-      'p99',
-      'here',
+    expect(namesOf(ranked(all, cpu))).toBe('cache log');
+  });
+
+  it('leads to a closer look at candidates that help or may help', () => {
+    expect(namesOf(worthACloserLook(effects, 9))).toBe('cache log buffered etag');
+    expect(namesOf(worthACloserLook(effects, 2))).toBe('cache log');
+    const harmful = ranked(all, result(comparison('etag', 0.99, 'inconclusive')));
+    expect(worthACloserLook(harmful, 9)).toEqual([]);
+  });
+
+  it('puts candidates together that change neither the same setting nor the body', () => {
+    const found = helpful(effects, { asItIs: 9, of: () => 9 });
+    expect(namesOf(found.chosen)).toBe('cache log');
+    expect(found.said).toEqual([
+      expect.stringMatching(/^buffered .* with log, which sets access_log/),
     ]);
-    expect(
-      rows.map((row) => [textOf(row[0] ?? ''), textOf(row[1] ?? ''), textOf(row[4] ?? '')]),
-    ).toEqual([
+    const smaller = helpful(effects, {
+      asItIs: 9,
+      of: ({ name }) => (name === 'cache' ? 2000 : 9),
+    });
+    expect(namesOf(smaller.chosen)).toBe('log');
+    expect(smaller.said[0]).toMatch(/^cache answers with 2,000 B instead of 9 B/);
+  });
+
+  test.each([
+    ['server', 'listen ... reuseport;', 'listen ... backlog=9;', true],
+    ['server', 'listen ... backlog=8;', 'listen ... backlog=9;', false],
+    ['top', 'num-threads: 1', 'num-threads: 2', false],
+    ['flags', '--workers=1', '-n 2', false],
+  ])('in %s, %s and %s go together: %s', (context, one, other, goTogether) => {
+    const two = [candidate('aio', one, context), candidate('log', other, context)];
+    const both = result(comparison('aio', 1.1, 'faster'), comparison('log', 1.2, 'faster'));
+    const { chosen } = helpful(ranked(two, both), { asItIs: 9, of: () => 9 });
+    expect(chosen).toHaveLength(goTogether ? 2 : 1);
+  });
+
+  it('is a table with a row per candidate', () => {
+    const same = result(...first.comparisons.slice(0, 4), comparison('cache', 1, 'same'));
+    const { columns, rows } = rankingTable(ranked(all, same), same);
+    expect(columns.map(({ title }) => title).join(' ')).toBe(
+      'knob requests/s CPU/request p99 here',
+    );
+    expect(rows.map((row) => [0, 1, 4].map((index) => textOf(row[index] ?? '')))).toEqual([
       ['log', '×1.10 [1.08, 1.12]', 'helps'],
       ['buffered', '×1.08 [1.06, 1.10]', 'helps'],
       ['etag', '×1.01 [0.99, 1.03]', 'undecided ±2.0 %'],
@@ -694,82 +624,50 @@ describe('what was measured', () => {
     ]);
   });
 
-  it('is compared with a baseline of its own group', () => {
+  it('comes from groups, each with a baseline of its own', () => {
     const page = { path: '/', bodyBytes: 9 };
-    const changed = all.map(({ name, laid }) => ({
-      name,
-      laid: [laid],
+    const changed = Array.from({ length: 12 }, (_, index) => ({
+      name: `k${index}`,
+      laid: [{ context: 'http', lines: 'aio threads;' }],
       workers: 1,
-      page: name === 'aio' ? { ...page, bodyBytes: 8 } : page,
+      page: index === 0 ? { ...page, bodyBytes: 8 } : page,
     }));
-    const { variants } = scenarioOf(
+    const load = wrk('-c 1 -t 1 -d 1');
+    const server = { name: 'nginx', config: ['/n.conf'], workers: 1, asIs: { port: 80 } } as const;
+    const { groups, scenario } = planOf(
       'knobs',
       'On',
-      {
-        given: 'n.conf',
-        server: { name: 'nginx', config: ['/n.conf'], workers: 1, asIs: { port: 80 } },
-        load: wrk('-c 1 -t 1 -d 1'),
-        page,
-      },
+      { given: 'n.conf', server, load, page },
       changed,
-      2,
+      { serverCpus: [1], generatorCpus: [0] },
+      { quick: false, exact: false },
     );
-    expect(variants.map(({ name, against }) => [name, against])).toEqual([
-      ['as-it-is', null],
-      ['aio', 'as-it-is'],
-      ['etag', 'as-it-is'],
-      ['as-it-is-2', null],
-      ['buffered', 'as-it-is-2'],
-      ['as-it-is-3', null],
-      ['log', 'as-it-is-3'],
-      ['cache', 'as-it-is-3'],
-    ]);
-    expect(variants[1]).toMatchObject({
+    expect(groups.map(({ sides }) => sides[0]?.variant.name)).toEqual(['as-it-is', 'as-it-is-2']);
+    for (const { sides } of groups) {
+      const [baseline, ...others] = sides.map(({ variant }) => variant);
+      expect(others.map(({ against }) => against)).toEqual(Array(6).fill(baseline?.name));
+    }
+    expect(scenario.variants[1]).toMatchObject({
       server: { asIs: { port: 80, laid: [{ context: 'http', lines: 'aio threads;' }] } },
       page: { bodyBytes: 8 },
     });
   });
 });
 
-describe('the words', () => {
-  const refused = async (...args: string[]): Promise<[string, number]> => {
-    const error: unknown = await knobsCommand(args).then(
-      () => expect.fail('they were taken'),
-      (thrown: unknown) => thrown,
-    );
-    expect(error).toBeInstanceOf(UserError);
-    return [(error as UserError).message, (error as UserError).exitCode];
-  };
-
-  it('are refused in one line that says what to do', async () => {
-    const folder = await ownFiles({
-      'own.conf': 'events { }\nhttp { server { listen 80; } }\n',
-      'apache.conf': 'ServerRoot /x\n',
-    });
-    const config = path.join(folder, 'own.conf');
-    expect(await refused('--quick')).toEqual([
-      expect.stringContaining('knobs wants a config: '),
-      2,
-    ]);
-    expect(await refused(config, 'b.conf')).toEqual([
-      'one config at a time: "b.conf" is one word too many',
-      2,
-    ]);
-    expect(await refused(path.join(folder, 'apache.conf'))).toEqual([
-      expect.stringContaining('apache.conf is a config of Apache: '),
-      1,
-    ]);
-    expect(await refused(config, '--knobs', 'open-file-cach')).toEqual([
-      'there is no knob of nginx "open-file-cach": did you mean open-file-cache?',
-      2,
-    ]);
-    expect(await refused(config, '--write', 'best.conf')).toEqual([
-      expect.stringContaining('there is no flag "--write"'),
-      2,
-    ]);
-    expect(await refused(config, '--fail-if', 'slower')).toEqual([
-      expect.stringContaining('there is no flag "--fail-if"'),
-      2,
-    ]);
+test('words of knobs that are wrong are refused', async () => {
+  const folder = await ownFiles({
+    'own.conf': 'events { }\nhttp { server { listen 80; } }\n',
+    'apache.conf': 'ServerRoot /x\n',
   });
+  const config = path.join(folder, 'own.conf');
+  for (const [args, message, exitCode] of [
+    [['--quick'], /^knobs wants a config: /, 2],
+    [[config, 'b.conf'], /"b\.conf" is one word too many$/, 2],
+    [[path.join(folder, 'apache.conf')], /apache\.conf is a config of Apache: /, 1],
+    [[config, '--knobs', 'open-file-cach'], /did you mean open-file-cache\?$/, 2],
+    [[config, '--fail-if', 'slower'], /^there is no flag "--fail-if"/, 2],
+  ] as const)
+    await expect(knobsCommand(args)).rejects.toEqual(
+      expect.objectContaining({ message: expect.stringMatching(message), exitCode }),
+    );
 });
