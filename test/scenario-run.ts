@@ -11,7 +11,7 @@ import { type Store, openStore } from '../lib/store/store.ts';
 import { newFolder } from './fixtures/new-folder.ts';
 import { descendants } from './fixtures/processes.ts';
 
-/** What the runs of a test file share: a folder for temporary files, locks and the database, and the tools. */
+/** The folder for temporary files, locks and the database, and the tools, of the runs of a test file. */
 export interface Home {
   folder: string;
   env: Record<string, string>;
@@ -21,7 +21,7 @@ export interface Home {
 export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
   const binaries = Object.entries(await ensureTools(tools)) as [ToolName, string][];
   const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
-  // Servers copy their pages below TMPDIR; a killed runner leaves them there.
+  // Servers run as nobody and copy their pages below TMPDIR.
   chmodSync(folder, 0o755);
   const env = {
     TMPDIR: folder,
@@ -31,7 +31,7 @@ export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
   return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** makeHome for a whole test file: to be called at its top, and filled in before the first test. */
+/** Makes a home for a test file: call it at the top; it is filled in before the first test. */
 export function useHome(tools: readonly ToolName[]): Home {
   const home: Home = { folder: '', env: {}, remove: () => undefined };
   beforeAll(async () => {
@@ -41,7 +41,7 @@ export function useHome(tools: readonly ToolName[]): Home {
   return home;
 }
 
-/** The database that the runs here use, open until the test is over. */
+/** The database of the runs, open until the end of the test. */
 export async function storeOf({ folder, env }: Home): Promise<Store> {
   const store = await openStore({
     influxdBinary: env['INFLUXD_BIN'] as string,
@@ -51,10 +51,10 @@ export async function storeOf({ folder, env }: Home): Promise<Store> {
   return store;
 }
 
-/** A folder for results that is not there yet, in one of its own that goes with the test. */
+/** The path of a results folder that does not exist yet; it goes with the test. */
 export function newOut(): string {
   const parent = newFolder();
-  // Tests put there what servers use, which run as nobody where root starts them.
+  // Servers that root starts run as nobody.
   chmodSync(parent, 0o755);
   return join(parent, 'results');
 }
@@ -69,24 +69,25 @@ export interface ScenarioRun {
   hasEnded(): boolean;
 }
 
-/** Starts a run; what is left of it when the test is over is ended. */
+/** Starts a run, and ends it with the test. @param args a list, or words with spaces between them */
 export function startScenario(
-  args: readonly string[],
+  args: readonly string[] | string,
   env: Readonly<Record<string, string>>,
 ): ScenarioRun {
-  return startCommand(['scenario', ...args], env);
+  return startCommand(['scenario', ...wordsOf(args)], env);
 }
 
-/** As startScenario, for any command. `before` is put before it, and becomes it in the end. */
+const wordsOf = (args: readonly string[] | string): readonly string[] =>
+  typeof args === 'string' ? args.split(' ') : args;
+
+/** Starts any command as startScenario does. @param before words of a program that becomes the command */
 export function startCommand(
-  args: readonly string[],
+  args: readonly string[] | string,
   env: Readonly<Record<string, string>>,
   before: readonly string[] = [],
 ): ScenarioRun {
-  const [command, ...words] = [...before, process.execPath, 'bin/bakeoff.mjs', ...args] as [
-    string,
-    ...string[],
-  ];
+  const all = [...before, process.execPath, 'bin/bakeoff.mjs', ...wordsOf(args)];
+  const [command, ...words] = all as [string, ...string[]];
   const child = spawn(command, words, {
     cwd: projectRoot,
     env: { ...process.env, ...env },
@@ -123,7 +124,6 @@ export function startCommand(
 
 /** The only run's folder in `out`. */
 export function runFolder(out: string): string {
-  // What is tried there before a run is no run.
   const [run, ...others] = readdirSync(out).filter((name) => !name.startsWith('.'));
   if (run === undefined || others.length > 0)
     throw new Error(`one run expected in ${out}, there are ${1 + others.length}`);
@@ -134,7 +134,7 @@ export function readResult(out: string): Result {
   return JSON.parse(readFileSync(join(runFolder(out), 'result.json'), 'utf8')) as Result;
 }
 
-/** The numbers of the whole rounds of a run: those that were dropped and repeated are left out. */
+/** The numbers of a run's kept rounds. */
 export function keptRounds({ variants }: Result): number[] {
   return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
 }
@@ -145,9 +145,9 @@ interface Try {
 }
 
 /**
- * Waits until k6 runs in the round at that place, in whichever try, where a busy machine has others repeated, and its file holds a
- * text. Returns the try's number and the id of the server's master process. Fails at once where the run ends before.
- * @param after the number of a try that is not it any more
+ * Waits until k6 runs in the round at `place`, in any try, and its file contains a text. Throws if the run ends before.
+ * @param after the number of an earlier try
+ * @returns the try's number and the process id of nginx's master
  */
 export async function underLoad(
   run: ScenarioRun,
@@ -187,7 +187,7 @@ export async function underLoad(
   )) as Try;
 }
 
-/** Does something to the first round as underLoad finds it, and again to each try that repeats it, until the run has ended. */
+/** Calls `act` in the first round and in each try that repeats it, until the run has ended. */
 export async function inEachTry(
   run: ScenarioRun,
   out: string,
@@ -205,7 +205,7 @@ export async function inEachTry(
   }
 }
 
-/** That k6 has begun its load. */
+/** k6 has begun its load. */
 export const loadBegins = { file: 'phases.log', text: 'bakeoff-phase-begins' };
-/** That a second of the load is over. */
+/** A second of the load is over. */
 export const firstSample = { text: '"metric":"loadgen_requests","type":"Point"' };

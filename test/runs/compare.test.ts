@@ -37,9 +37,10 @@ beforeAll(async () => {
   writeFileSync(join(configs, 'nghttpd.conf'), `--no-tls\n--htdocs=${www}\n8099\n`);
 }, 300_000);
 
-/** Paths are relative to the folder of the configs, as for a person who stands there. */
-function compare(...args: string[]): ScenarioRun {
-  return startCommand(['compare', ...args], { ...home.env, INIT_CWD: configs });
+/** Runs compare in the folder of the configs. */
+function compare(line: string, ...args: string[]): ScenarioRun {
+  const words = [...line.split(' '), ...args, ...short];
+  return startCommand(['compare', ...words], { ...home.env, INIT_CWD: configs });
 }
 
 test.skipIf(!existsSync(packaged))(
@@ -55,17 +56,7 @@ test.skipIf(!existsSync(packaged))(
     ]);
 
     const out = newOut();
-    const run = compare(
-      packaged,
-      'copy.conf',
-      '--name',
-      'one-line',
-      ...short,
-      '--rounds',
-      '2',
-      '--out',
-      out,
-    );
+    const run = compare(`${packaged} copy.conf --name one-line --rounds 2 --out ${out}`);
     const started = await vi.waitFor(
       (): Seen[] => {
         if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
@@ -127,17 +118,7 @@ test.skipIf(!existsSync(packaged))(
 describe('--fail-if', () => {
   test('slower ends with 3 where the second one is slower', async () => {
     const out = newOut();
-    const run = compare(
-      'fast.conf',
-      'slow.conf',
-      ...largeLoad,
-      ...short,
-      '--fail-if',
-      'slower',
-      '--out',
-      out,
-      '--json',
-    );
+    const run = compare(`fast.conf slow.conf --fail-if slower --json --out ${out}`, ...largeLoad);
     expect(await run.ended, run.stderr()).toBe(3);
     expect(run.stderr()).toContain('--fail-if slower: slow is slower than fast\n');
     const result = JSON.parse(run.stdout()) as ReturnType<typeof readResult>;
@@ -159,16 +140,7 @@ describe('--fail-if', () => {
 
   test('slower ends with 0 where it is not: nginx against h2o', async () => {
     const out = newOut();
-    const run = compare(
-      'slow.conf',
-      'h2o.yaml',
-      ...largeLoad,
-      ...short,
-      '--fail-if',
-      'slower',
-      '--out',
-      out,
-    );
+    const run = compare(`slow.conf h2o.yaml --fail-if slower --out ${out}`, ...largeLoad);
     expect(await run.ended, run.stderr()).toBe(0);
     const result = readResult(out);
     // Many times faster; on a machine that is busy enough it may stay open, which is no failure either.
@@ -185,7 +157,7 @@ describe('--fail-if', () => {
 
 test('HTTP/1.1 against HTTP/2: each over what it speaks, and the difference is said', async () => {
   const out = newOut();
-  const run = compare('fast.conf', 'nghttpd.conf', ...short, '--rounds', '1', '--out', out);
+  const run = compare(`fast.conf nghttpd.conf --rounds 1 --out ${out}`);
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
   expect(result.variants.map(({ load }) => [load.protocol, load['command'], load.streams])).toEqual(
@@ -203,19 +175,11 @@ test('HTTP/1.1 against HTTP/2: each over what it speaks, and the difference is s
 
 describe('what does not run is refused in one line, before anything is measured', () => {
   test.each([
-    [
-      'a page that is not there',
-      ['fast.conf', 'slow.conf', '--url', '/nothing.html'],
-      /^fast\.conf: .*\/nothing\.html answers with status 404/,
-    ],
-    [
-      'a module that this build lacks',
-      ['fast.conf', 'module.conf'],
-      /module\.conf.*nothing_module\.so/,
-    ],
-  ])('%s', async (_, args, message) => {
+    ['fast.conf slow.conf --url /nothing.html', /^fast\.conf: .*\/nothing\.html .* status 404/],
+    ['fast.conf module.conf', /module\.conf.*nothing_module\.so/],
+  ])('%s', async (line, message) => {
     const out = newOut();
-    const run = compare(...args, ...short, '--out', out);
+    const run = compare(`${line} --out ${out}`);
     expect(await run.ended).not.toBe(0);
     expect(run.stderr()).toMatch(message);
     expect(run.stderr().trimEnd()).not.toContain('\n');
@@ -238,7 +202,7 @@ test('Ctrl-C while a config is tried ends its server, and leaves no file behind'
     readdirSync(home.folder).filter((name) => name.startsWith('bakeoff-'));
   const before = trials();
   const asked = once(mute, 'connection');
-  const run = compare('mute.conf', 'fast.conf', ...short, '--out', newOut());
+  const run = compare(`mute.conf fast.conf --out ${newOut()}`);
   const [connection] = (await asked) as [Socket];
   const started = descendants(run.pid);
   expect(started.map(({ command }) => command)).toContain('nginx');

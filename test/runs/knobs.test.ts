@@ -18,22 +18,18 @@ beforeAll(async () => {
   writeFileSync(join(configs, 'own.conf'), text);
 }, 300_000);
 
-const short = ['--duration', '0.2s', '--metric', 'cpu', '--store', 'none'];
-
-/** Paths are relative to the folder of the configs, as for a person who stands there. */
-function knobs(...args: string[]): ScenarioRun {
-  return startCommand(['knobs', 'own.conf', ...short, ...args], { ...home.env, INIT_CWD: configs });
+/** Runs knobs in the folder of the configs. */
+function knobs(flags: string): ScenarioRun {
+  return startCommand(`knobs own.conf --duration 0.2s --metric cpu --store none ${flags}`, {
+    ...home.env,
+    INIT_CWD: configs,
+  });
 }
 
 test('what helps is found, verified, and printed to paste', async () => {
   const out = newOut();
   const run = knobs(
-    '--knobs',
-    'aio,etag-off,access-log,multi-accept,ssl-buffer-size',
-    '--rounds',
-    '5',
-    '--out',
-    out,
+    `--knobs aio,etag-off,access-log,multi-accept,ssl-buffer-size --rounds 5 --out ${out}`,
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const said = run.stdout();
@@ -63,7 +59,7 @@ test('what helps is found, verified, and printed to paste', async () => {
 
 test('as JSON, of one that nothing helps', async () => {
   const out = newOut();
-  const run = knobs('--knobs', 'multi-accept,etag', '--rounds', '2', '--json', '--out', out);
+  const run = knobs(`--knobs multi-accept,etag --rounds 2 --json --out ${out}`);
   expect(await run.ended, run.stderr()).toBe(0);
   const {
     knobs: effects,
@@ -100,18 +96,7 @@ test('several pages, the status that is right and another build are given as to 
   );
   const out = newOut();
   const run = knobs(
-    '--knobs',
-    'multi-accept',
-    '--rounds',
-    '2',
-    '--urls',
-    'urls',
-    '--status',
-    '404',
-    '--bin',
-    'nginx=./build',
-    '--out',
-    out,
+    `--knobs multi-accept --rounds 2 --urls urls --status 404 --bin nginx=./build --out ${out}`,
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const { variants } = readResult(out);
@@ -128,7 +113,7 @@ test('several pages, the status that is right and another build are given as to 
 
 test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {
   const out = newOut();
-  const run = knobs('--knobs', 'aio,multi-accept', '--rounds', '100', '--out', out);
+  const run = knobs(`--knobs aio,multi-accept --rounds 100 --out ${out}`);
   await vi.waitFor(
     () => {
       if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
@@ -146,9 +131,7 @@ test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing run
 });
 
 test('a knob that none applies of is refused before anything is measured', async () => {
-  const run = knobs('--knobs', 'etag-off,ssl-buffer-size', '--out', newOut());
+  const run = knobs(`--knobs etag-off,ssl-buffer-size --out ${newOut()}`);
   expect(await run.ended).toBe(1);
-  expect(run.stderr()).toContain(
-    'no knob of the catalogue applies to own.conf under this load: nothing is compared',
-  );
+  expect(run.stderr()).toContain('no knob of the catalogue applies to own.conf');
 });

@@ -23,13 +23,13 @@ import {
 const name = 'nginx-open-file-cache';
 const home = useHome(['k6', 'nginx']);
 
-const start = (args: readonly string[]): ScenarioRun => startScenario(args, home.env);
+const start = (flags: string): ScenarioRun => startScenario(`${name} ${flags}`, home.env);
 
 describe('a results folder', () => {
   test('that cannot be is refused before anything starts', async () => {
     const out = newOut();
     writeFileSync(out, 'a file in the way');
-    const run = start([name, '--out', join(out, 'deeper')]);
+    const run = start(`--out ${join(out, 'deeper')}`);
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toMatch(
       /^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/,
@@ -43,7 +43,7 @@ describe('a results folder', () => {
     const out = newOut();
     mkdirSync(out, { mode: 0o555 });
     onTestFinished(() => chmodSync(out, 0o755));
-    const run = start([name, '--out', out]);
+    const run = start(`--out ${out}`);
     expect(await run.ended).toBe(1);
     expect(run.stderr()).toContain('you may not write there');
   });
@@ -53,17 +53,7 @@ describe('a results folder', () => {
     ['table.md', 'complete'],
   ])('with a folder in the place of %s ends the run with one line', async (inTheWay, state) => {
     const out = newOut();
-    const run = start([
-      name,
-      '--rounds',
-      '2',
-      '--duration',
-      '500ms',
-      '--store',
-      'none',
-      '--out',
-      out,
-    ]);
+    const run = start(`--rounds 2 --duration 500ms --store none --out ${out}`);
     await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), {
       timeout: 60_000,
       interval: 10,
@@ -81,22 +71,12 @@ describe('a results folder', () => {
     const out = newOut();
     mkdirSync(out);
     mountTmpfs(out, '4m', skip);
-    const refused = start([name, '--rounds', '100', '--store', 'none', '--out', out]);
+    const refused = start(`--rounds 100 --store none --out ${out}`);
     expect(await refused.ended).toBe(1);
     expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
     expect(readdirSync(out)).toEqual([]);
 
-    const run = start([
-      name,
-      '--rounds',
-      '3',
-      '--duration',
-      '1500ms',
-      '--store',
-      'none',
-      '--out',
-      out,
-    ]);
+    const run = start(`--rounds 3 --duration 1500ms --store none --out ${out}`);
     await underLoad(run, out, 2);
     fill(join(runFolder(out), 'filler'));
     expect(await run.ended).toBe(1);

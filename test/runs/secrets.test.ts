@@ -41,17 +41,7 @@ test("credentials reach the server, and nothing that is printed or kept; a page 
   const out = newOut();
   const run = startCommand(
     [
-      'compare',
-      'a.conf',
-      'b.conf',
-      '--quick',
-      '--duration',
-      '0.3s',
-      '--rounds',
-      '1',
-      '--out',
-      out,
-      '--load',
+      ...`compare a.conf b.conf --quick --duration 0.3s --rounds 1 --out ${out} --load`.split(' '),
       `ab -k -c 2 -n 2000 -A me:${secret} -C sid=${secret}`,
     ],
     { ...home.env, INIT_CWD: configs },

@@ -32,26 +32,26 @@ require('node:http').createServer((asked, response) => {
 /** Writes the scenario of these variants, as TypeScript, and returns the arguments of a run of it. */
 function runOf(
   variants: string,
-  { page = "{ path: '/', bodyBytes: 5 }", out = '' } = {},
-): string[] {
+  { out, store = 'influx' }: { out: string; store?: string },
+): string {
   writeFileSync(join(home.folder, 'server.cjs'), server);
   const file = join(home.folder, 'sides.scenario.ts');
   writeFileSync(
     file,
     `import { address, command, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
-    export default defineScenario({ name: 'sides', title: 'sides', knob: 'all', load: wrk('-c 4 -t 1 -d 1'), page: ${page}, variants: [${variants}] });`,
+    export default defineScenario({ name: 'sides', title: 'sides', knob: 'all', load: wrk('-c 4 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 }, variants: [${variants}] });`,
   );
-  return [file, '--rounds', '1', '--duration', '500ms', '--out', out];
+  return `${file} --rounds 1 --duration 500ms --store ${store} --out ${out}`;
 }
 
 test('a command runs against what runs already, which goes on', async () => {
   const port = await freePort();
+  const out = newOut();
   const args = runOf(
     `{ name: 'here', server: command('node server.cjs', { folder: '.' }) }, { name: 'again', server: command("sh -c 'exec node server.cjs'", { folder: '.' }) },
     { name: 'there', server: address('http://127.0.0.1:${port}') }`,
-    { out: newOut() },
+    { out },
   );
-  const out = args.at(-1) as string;
   const there = spawn(process.execPath, [join(home.folder, 'server.cjs')], {
     env: { ...process.env, PORT: String(port) },
     stdio: 'ignore',
@@ -136,14 +136,10 @@ test('a status that is expected is no failure, and another one is told with what
     `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5, status: ${status} }`;
   const out = newOut();
   const run = startScenario(
-    [
-      ...runOf(
-        `{ name: 'lost', ${page('/lost', 404)} }, { name: 'tired', ${page('/tired', 200)} }`,
-        { out },
-      ),
-      '--store',
-      'none',
-    ],
+    runOf(`{ name: 'lost', ${page('/lost', 404)} }, { name: 'tired', ${page('/tired', 200)} }`, {
+      out,
+      store: 'none',
+    }),
     home.env,
   );
   expect(await run.ended, run.stderr()).toBe(0);
@@ -165,13 +161,10 @@ test('a server that answers no more under load costs its rounds, and is named', 
   const of = (path: string): string =>
     `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5 }`;
   const run = startScenario(
-    [
-      ...runOf(`{ name: 'well', ${of('/')} }, { name: 'silent', ${of('/silent')} }`, {
-        out: newOut(),
-      }),
-      '--store',
-      'none',
-    ],
+    runOf(`{ name: 'well', ${of('/')} }, { name: 'silent', ${of('/silent')} }`, {
+      out: newOut(),
+      store: 'none',
+    }),
     home.env,
   );
   let started: Seen[] = [];

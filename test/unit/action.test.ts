@@ -24,57 +24,39 @@ const [workflow, pipeline] = [...page.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(
 const { steps } = action.runs;
 
 const text = v.pipe(v.string(), v.minLength(1));
+const named = <T extends v.GenericSchema>(schema: T) =>
+  v.record(v.pipe(v.string(), v.regex(/^[a-z-]+$/)), schema);
 const step = {
   id: v.optional(text),
   name: v.optional(text),
   if: v.optional(text),
   'continue-on-error': v.optional(v.boolean()),
 };
+const script = {
+  shell: v.literal('bash'),
+  run: text,
+  env: v.optional(v.record(v.string(), v.string())),
+};
+const use = {
+  uses: v.pipe(text, v.regex(/^actions\/[a-z/-]+@v\d+$/)),
+  with: v.record(v.string(), v.string()),
+};
 const form = v.strictObject({
   name: text,
   description: text,
-  branding: v.strictObject({
-    icon: text,
-    color: v.picklist([
-      'white',
-      'black',
-      'yellow',
-      'blue',
-      'green',
-      'orange',
-      'red',
-      'purple',
-      'gray-dark',
-    ]),
-  }),
-  inputs: v.record(
-    v.pipe(v.string(), v.regex(/^[a-z-]+$/)),
+  branding: v.strictObject({ icon: text, color: text }),
+  inputs: named(
     v.strictObject({
       description: text,
       required: v.optional(v.boolean()),
       default: v.optional(v.string()),
     }),
   ),
-  outputs: v.record(
-    v.pipe(v.string(), v.regex(/^[a-z-]+$/)),
-    v.strictObject({ description: text, value: text }),
-  ),
+  outputs: named(v.strictObject({ description: text, value: text })),
   runs: v.strictObject({
     using: v.literal('composite'),
     steps: v.array(
-      v.union([
-        v.strictObject({
-          ...step,
-          shell: v.literal('bash'),
-          run: text,
-          env: v.optional(v.record(v.string(), v.string())),
-        }),
-        v.strictObject({
-          ...step,
-          uses: v.pipe(text, v.regex(/^actions\/[a-z/-]+@v\d+$/)),
-          with: v.record(v.string(), v.string()),
-        }),
-      ]),
+      v.union([v.strictObject({ ...step, ...script }), v.strictObject({ ...step, ...use })]),
     ),
   }),
 });

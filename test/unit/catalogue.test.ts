@@ -26,13 +26,6 @@ describe('findScenario', () => {
     );
   });
 
-  test('offers the nearest name, with exit code 2', async () => {
-    await expect(findScenario('nginx-open-file-cash')).rejects.toMatchObject({
-      message: 'there is no scenario "nginx-open-file-cash": did you mean nginx-open-file-cache?',
-      exitCode: 2,
-    });
-  });
-
   test("takes a person's own file: absolute, or relative to the folder they stand in", async () => {
     await mkdir(path.join(folder, 'deeper'));
     await writeFile(path.join(folder, 'mine.ts'), source('mine'));
@@ -124,54 +117,35 @@ describe('findScenario', () => {
     );
   });
 
-  test.each([
+  const changed = (from: string | RegExp, to: string): string => source('wrong').replace(from, to);
+  test.each<[string, string | undefined, RegExp, number]>([
     ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
-    [
-      'no-default.ts',
-      'export const name = 1;',
-      /no-default\.ts: it has no scenario as its default export/,
-      1,
-    ],
-    [
-      'half.ts',
-      'export default { name: "half", variants: [] };',
-      /half\.ts: scenario half: title is missing$/,
-      1,
-    ],
-    [
-      'broken.ts',
-      source('broken').replace('-c 1 -n 10', '-c 1 -X 10'),
-      /broken\.ts: ab: -X cannot be honoured/,
-      1,
-    ],
+    ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/, 1],
+    ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/, 1],
+    ['broken.ts', changed('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/, 1],
     [
       'twice.ts',
-      source('twice').replace(
+      changed(
         'variants: [',
         'variants: [{ name: "only", server: nginx(["base"], { workers: 1 }) },',
       ),
-      /twice\.ts: .*two variants are named "only"/,
+      /two variants are named "only"/,
       1,
     ],
-    [
-      'no-docroot.ts',
-      source('no-docroot').replace("docroot: 'nginx', ", ''),
-      /no-docroot\.ts: scenario no-docroot: variant "only" has a page without docroot/,
-      1,
-    ],
+    ['bare.ts', changed("docroot: 'nginx', ", ''), /variant "only" has a page without docroot/, 1],
     [
       'unchecked.ts',
-      source('unchecked').replace('defineScenario(', '(').replace("'nginx'", "''"),
-      /unchecked\.ts: scenario unchecked: page: docroot/,
+      changed('defineScenario(', '(').replace("'nginx'", "''"),
+      /scenario wrong: page: docroot/,
       1,
     ],
     [
       'number.ts',
-      source('number').replace(/server: nginx\(.*?\}\)/, 'server: 1'),
-      /number\.ts: scenario number: variant "only": server has to be a text or an object$/,
+      changed(/server: nginx\(.*?\}\)/, 'server: 1'),
+      /variant "only": server has to be a text or an object$/,
       1,
     ],
-    ['throws.ts', 'throw new Error("first line\\nsecond line");', /throws\.ts: first line$/, 1],
+    ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/, 1],
   ])('%s is refused in one line', async (file, text, message, exitCode) => {
     if (text !== undefined) await writeFile(path.join(folder, file), text);
     const error = await findScenario(path.join(folder, file)).then(
@@ -179,6 +153,7 @@ describe('findScenario', () => {
       (thrown: unknown) => thrown,
     );
     expect(error).toMatchObject({ message: expect.stringMatching(message), exitCode });
+    expect((error as Error).message).toContain(file);
     expect((error as Error).message).not.toContain('\n');
   });
 });
@@ -199,18 +174,12 @@ describe('findVariants', async () => {
     ]);
   });
 
-  test.each([
-    [['worker'], 'there is no variant of nginx-open-file-cache "worker": did you mean workers?'],
-    [[''], /^--variants wants names/],
-    [[], /^--variants wants names/],
-    [['workers', ''], /^--variants wants names/],
-    [['workers', 'workers'], '--variants names workers twice'],
-  ])('%j is refused with exit code 2', (list, message) => {
+  test.each([[['']], [[]], [['workers', '']]])('%j is refused with exit code 2', (list) => {
     expect(() => names(list)).toThrow(
       expect.objectContaining({
-        message: typeof message === 'string' ? message : expect.stringMatching(message),
+        message: expect.stringMatching(/^--variants wants names/),
         exitCode: 2,
-      }) as Error,
+      }),
     );
   });
 
@@ -220,13 +189,6 @@ describe('findVariants', async () => {
     expect(
       findVariants(spdy, ['nginx-spdy', 'nginx-http1']).map((variant) => variant.name),
     ).toEqual(['nginx-http1', 'nginx-spdy']);
-    expect(() => findVariants(spdy, ['nginx-spdy'])).toThrow(
-      expect.objectContaining({
-        message:
-          '--variants nginx-spdy: published only, so there is nothing to run; name another one too',
-        exitCode: 2,
-      }) as Error,
-    );
   });
 
   test('a variant is compared with the first one, unless it names another', () => {
