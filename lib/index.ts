@@ -1,4 +1,4 @@
-// The package `server-bakeoff`: what a scenario file imports, and the types of what comes out.
+// The package `server-bakeoff`: the functions that a scenario file imports, and the types of results.
 export * from './scenario/index.ts';
 export type { LoadOptions } from './k6/load-plan.ts';
 export type {

@@ -1,4 +1,4 @@
-// Locks that the kernel releases when their last holder ends, however it ends, so that no stale one is ever left.
+// Locks that the kernel releases when their last holder ends, so that no stale lock is left.
 import {
   closeSync,
   constants,

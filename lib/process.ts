@@ -196,7 +196,7 @@ const sameWishMs = 500;
 
 const finishing = new Set<string>();
 
-/** Protects work from a second signal: half of it would leave a mess. @param what the name of the work */
+/** Protects work from a second signal: half of it would leave a mess. @param what names the work */
 export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
   finishing.add(what);
   return work.finally(() => finishing.delete(what));

@@ -43,7 +43,7 @@ const compareFlags = {
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
-/** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
+/** Returns the exit code; without words prints the help and returns 2. Throws UserError and Interrupted. */
 export async function compareCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, compareFlags);
   const { positionals, flags } = words;

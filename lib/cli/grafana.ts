@@ -1,4 +1,4 @@
-// npm run grafana: the dashboards, in a Grafana of its own, until Ctrl-C.
+// npm run grafana: shows the dashboards in its own Grafana until Ctrl-C.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
@@ -19,7 +19,7 @@ import { noInstall, printHelp, readWords } from './words.ts';
 
 const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.help };
 
-/** Starts Grafana and prints the address of the newest run. Returns 0 when Ctrl-C has ended it. Throws UserError and Interrupted. */
+/** Starts Grafana and prints the address of the newest run. Returns 0 after Ctrl-C. Throws UserError and Interrupted. */
 export async function grafanaCommand(args: readonly string[]): Promise<number> {
   const {
     positionals: [word],
@@ -44,7 +44,7 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
   const { signal } = interrupt;
   const program = await findGrafana(machine, signal);
   const processors = readProcessors();
-  // The server's cores are for the server of a run that may begin meanwhile; with one core there is no choice.
+  // The server's cores stay free for a run that may begin meanwhile, unless there is one core only.
   const cpus = defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
   const store = await openStore({
     ...(url === undefined
@@ -66,7 +66,7 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
         signal,
       }),
     );
-    // Docker's command passes on the TERM that our end sends it; killed, it would leave the container.
+    // Docker's command passes on TERM at our end. Killed, it would leave the container.
     const release = program.kind === 'native' ? interrupt.guard(grafana.pid) : undefined;
     try {
       await announce(grafana, store);
@@ -94,7 +94,7 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
   console.log('Ctrl-C ends it.');
 }
 
-/** Returns at the signal. A local influxd that a run has ended is started again. Throws a UserError when Grafana ends, or InfluxDB is somewhere else. */
+/** Returns at the signal. Restarts a local influxd that a run has ended. Throws UserError if Grafana ends or InfluxDB has moved. */
 async function watch(
   grafana: RunningGrafana,
   store: Store,
@@ -122,7 +122,7 @@ async function watch(
   }
 }
 
-/** A run that has a table; times are milliseconds since 1970, `endedMs` null while it goes on. */
+/** A run with a table. Times are milliseconds since 1970; `endedMs` is null during the run. */
 interface ShownRun {
   run: string;
   scenario: string;
@@ -130,7 +130,7 @@ interface ShownRun {
   endedMs: number | null;
 }
 
-/** The newest run with a table; null when there is none. Throws an InfluxError. */
+/** The newest run with a table; null if there is none. Throws InfluxError. */
 async function newestRun(store: Store): Promise<ShownRun | null> {
   const tables = await store.query(
     `SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`,
@@ -157,7 +157,7 @@ async function newestRun(store: Store): Promise<ShownRun | null> {
   return null;
 }
 
-/** The address of a dashboard, at a run and its time where one is given. */
+/** The address of a dashboard, at a run's time if one is given. */
 export function dashboardUrl(
   origin: string,
   name: DashboardName,

@@ -1,4 +1,4 @@
-// npm run k8s: prints what a cluster with k6-operator takes to run a scenario, or runs it there.
+// npm run k8s: prints a scenario's manifests for a cluster with k6-operator, or runs it there.
 import { stringify } from 'yaml';
 import { usageError, UserError } from '../errors.ts';
 import {
@@ -43,11 +43,11 @@ import { runRounds } from '../runner/run.ts';
 import type { Variant } from '../scenario/model.ts';
 import { headingOf, progressEvents, report, say } from './run-output.ts';
 
-/** Of a run that is made from here. */
+/** Flags of --apply. */
 const applyFlags = {
   'influx-here': {
     value: 'URL',
-    help: 'the same InfluxDB as this machine reaches it, http://user:password@… where the Secret is not to be read (--influx)',
+    help: 'the same InfluxDB as this machine reaches it, http://user:password@… to leave the Secret unread (--influx)',
   },
   rounds: { value: 'N', help: 'rounds, each with every variant once (6)' },
   'max-time': runFlags['max-time'],
@@ -84,7 +84,7 @@ const k8sFlags = {
   help: runFlags.help,
 } as const satisfies Record<string, Flag>;
 
-/** No node has as many cores, no cluster as many nodes to spare. */
+/** Above all cores of a node and spare nodes of a cluster. */
 const most = 1000;
 const readWhole = (flag: string, text: string): number => wholeNumber(flag, text, most);
 const readMemory = (flag: string, text: string): string =>
@@ -160,7 +160,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
     throw usageError(`--${forApply} is for --apply: give both, or leave it out`);
-  // As kubectl reads them, to which no and off are no texts. Servers first; the loads are applied one after the other, by their labels.
+  // kubectl reads YAML 1.1: no and off are not texts. Servers come first; the loads are applied in turn, by their labels.
   const all = [...servers, await scriptManifest(clusterRun), ...loads];
   console.log(
     `# The run ${clusterRun.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`,
@@ -182,17 +182,17 @@ function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl>
 }
 
 export interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
-  /** All rows of the table. */
+  /** The rows of the table. */
   shown: readonly Variant[];
   /** --influx-here. */
   here: string | undefined;
   startedAt: Date;
 }
 
-/** Even, so that two variants are first equally often; a verdict takes 4. */
+/** Even: two variants are first equally often. A verdict takes 4. */
 const defaultRounds = 6;
 
-/** What a load takes beside itself, for estimates: the operator polls every 5 and 15 s, and the generators wait 3 s for each other. */
+/** Added to each load in estimates: the operator polls every 5 and 15 s, and the generators wait 3 s for each other. */
 const overheadSeconds = 25;
 
 const cpuNote =
@@ -200,7 +200,7 @@ const cpuNote =
 
 const spaceBytes = 10e6;
 
-/** Runs it, prints its table, and in any case removes what was applied. Returns the exit code. Throws UserError and Interrupted. */
+/** Runs a scenario in the cluster, prints its table, and removes all that was applied. Returns the exit code. Throws UserError and Interrupted. */
 export async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals(
@@ -229,7 +229,7 @@ export async function applied(what: Applied, options: RunOptions): Promise<numbe
       } catch (error) {
         throw await explainFailure(folder, error);
       } finally {
-        // One that has come to nothing is empty.
+        // Fails, and leaves the folder, if it has results.
         await rmdir(folder).catch(() => undefined);
         await store.close();
       }
@@ -237,7 +237,7 @@ export async function applied(what: Applied, options: RunOptions): Promise<numbe
   );
 }
 
-/** The address with its user: the person's, or the Secret's. */
+/** The address with the user of the flag or of the Secret. */
 async function urlHere(
   kubectl: Kubectl,
   { here, clusterRun: { influx, influxSecret } }: Applied,
@@ -309,7 +309,7 @@ async function measured(
           imageVersions[name],
         ]),
       );
-      // Of this machine, which started it, and of where it was.
+      // Facts of this machine and of the cluster.
       const environment: Environment = {
         ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }),
         coreNotes: [cpuNote],

@@ -94,7 +94,7 @@ const help = [
     'paste. The file is not touched.',
 ];
 
-/** Returns the exit code; 2 without any words, where it prints the help. Throws UserError and Interrupted. */
+/** Returns the exit code; without words prints the help and returns 2. Throws UserError and Interrupted. */
 export async function knobsCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, knobFlags);
   const options = readRunOptions(words);
@@ -217,7 +217,7 @@ async function readConfig(
   return { ...source.config, given };
 }
 
-/** What the words ask for. `server`: the config as it is. */
+/** The words of the command line, read. `server` has the config as it is. */
 interface KnobsAsked {
   config: OwnConfig;
   side: Side;
