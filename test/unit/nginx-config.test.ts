@@ -33,20 +33,14 @@ describe('composing', () => {
     );
   });
 
-  it('puts new lines after the lines and new blocks after the blocks that are there', () => {
-    expect(compose('http { a 1; server { b 1; } }', 'http { map $x $y { default 0; } c 1; }')).toBe(
-      'http {\n    a 1;\n    c 1;  # knob1\n    server {\n        b 1;\n    }\n    map $x $y {  # knob1\n        default 0;  # knob1\n    }\n}\n',
-    );
-  });
-
-  it('replaces all lines of a name by all of the knob, and merges blocks by name and arguments', () => {
+  it('replaces all lines of a name, merges blocks by name and arguments, and adds the rest at the end', () => {
     expect(
       compose(
         'add a; add b; location / { x 1; } location /b { x 1; }',
-        'add c; add d; location /b { x 2; }',
+        'location /b { x 2; } map $x $y { default 0; } add c; add d; e 1;',
       ),
     ).toBe(
-      'add c;  # knob1\nadd d;  # knob1\nlocation / {\n    x 1;\n}\nlocation /b {\n    x 2;  # knob1\n}\n',
+      'add c;  # knob1\nadd d;  # knob1\ne 1;  # knob1\nlocation / {\n    x 1;\n}\nlocation /b {\n    x 2;  # knob1\n}\nmap $x $y {  # knob1\n    default 0;  # knob1\n}\n',
     );
   });
 
