@@ -1,5 +1,5 @@
 // Versions of the tools that the bench uses, as they say themselves.
-import { versionOf } from '../lib/servers/build.ts';
+import { serverBuild } from '../lib/servers/build.ts';
 import { run } from '../lib/setup/run.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 
@@ -18,7 +18,7 @@ export async function toolVersions(
   const found: Record<string, string> = {};
   for (const [tool, binary] of Object.entries(binaries) as [ToolName, string][]) {
     if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd')
-      found[tool] = await versionOf(tool, binary);
+      found[tool] = (await serverBuild(tool, binary)).version;
     if (tool === 'influxd' && influxd !== undefined) found[tool] = influxd;
     if (tool === 'wrk' || tool === 'ab' || tool === 'h2load') {
       const [flag, pattern] = versionQuestions[tool];

@@ -1,12 +1,14 @@
-// The versions of servers' and k6's binaries, as these say themselves.
+// Asks the binaries of servers and k6 for their versions.
 import { UserError } from '../errors.ts';
 import type { ServerName } from '../scenario/model.ts';
+import { atLeast } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';
 import { toolVariable } from '../setup/tools.ts';
-import { atLeast } from '../setup/machine.ts';
 import type { Build } from './server.ts';
 
-/** How to ask a binary for its version. `pattern` finds it in the answer; `why`: what only the `oldest` and newer ones do. */
+type Tool = 'k6' | ServerName;
+
+/** How to ask a binary. `pattern` finds the version in the answer. `why` ends "only `oldest` and newer …". */
 interface Question {
   args: readonly string[];
   pattern: RegExp;
@@ -14,7 +16,8 @@ interface Question {
   why: string;
 }
 
-const questions: Record<ServerName, Question> = {
+const questions: Record<Tool, Question> = {
+  k6: { args: ['version'], pattern: /^k6 v(\S+)/m, oldest: '0', why: 'exist' },
   nginx: {
     args: ['-V'],
     pattern: /^nginx version: [^/]*\/(\S+)/m,
@@ -35,13 +38,11 @@ const questions: Record<ServerName, Question> = {
   },
 };
 
-const answerSeconds = 30;
-
 const known = new Map<string, Build>();
 
-/** Asks each binary once. Throws UserError when it does not run, is something else or too old, or the signal's reason. */
+/** Returns a binary's version and answer, asked once. Throws UserError if it does not run, is another program or too old, or the signal's reason. */
 export async function serverBuild(
-  name: ServerName,
+  name: Tool,
   binary: string,
   signal?: AbortSignal,
 ): Promise<Build> {
@@ -50,63 +51,40 @@ export async function serverBuild(
   return build;
 }
 
-async function ask(
-  name: ServerName,
-  binary: string,
-  signal: AbortSignal | undefined,
-): Promise<Build> {
+async function ask(name: Tool, binary: string, signal: AbortSignal | undefined): Promise<Build> {
   const { args, pattern, oldest, why } = questions[name];
+  const variable = toolVariable(name);
   const { code, stdout, stderr } = await run({
     command: binary,
     args,
     signal,
     limit: {
-      seconds: answerSeconds,
-      words: `${binary} ${args.join(' ')} does not end: set ${toolVariable(name)} to the ${name} to measure`,
+      seconds: 30,
+      words: `${binary} ${args.join(' ')} does not end: set ${variable} to the ${name} to measure`,
     },
   });
   const answer = stdout + stderr;
   const version = pattern.exec(answer)?.[1];
-  if (code !== 0 || version === undefined) {
+  if (code !== 0 || version === undefined)
     throw new UserError(
-      `${binary} is not an ${name} that runs here (${lastLine(answer) || 'it says nothing'}): set ${toolVariable(name)} to the one to measure`,
+      `${binary} is not ${name === 'k6' ? 'a' : 'an'} ${name} that runs here (${lastLine(answer) || 'it says nothing'}): set ${variable} to the one to measure`,
     );
-  }
-  if (!atLeast(version, oldest)) {
+  if (!atLeast(version, oldest))
     throw new UserError(
-      `${binary} is ${name} ${version}, and only ${oldest} and newer ${why}: set ${toolVariable(name)} to a newer one`,
+      `${binary} is ${name} ${version}, and only ${oldest} and newer ${why}: set ${variable} to a newer one`,
     );
-  }
   return { version, answer };
 }
 
-type Tool = 'k6' | ServerName;
-
-/** By tool, e.g. { k6: '2.2.0', nginx: '1.22.1' }. Throws UserError as versionOf. */
+/** Returns the version of each tool, such as { k6: '2.2.0', nginx: '1.22.1' }. Throws UserError as serverBuild. */
 export async function versionsOf(
   binaries: Partial<Record<Tool, string>>,
   signal?: AbortSignal,
 ): Promise<Record<string, string>> {
   const tools = Object.entries(binaries) as [Tool, string][];
-  return Object.fromEntries(
-    await Promise.all(
-      tools.map(async ([tool, binary]) => [tool, await versionOf(tool, binary, signal)]),
-    ),
-  );
-}
-
-/** e.g. "1.22.1". Throws UserError when the binary does not run or is something else. */
-export async function versionOf(tool: Tool, binary: string, signal?: AbortSignal): Promise<string> {
-  if (tool !== 'k6') return (await serverBuild(tool, binary, signal)).version;
-  const { stdout, stderr } = await run({
-    command: binary,
-    args: ['version'],
-    signal,
-    limit: { seconds: answerSeconds, words: `${binary} version does not end: set K6_BIN to a k6` },
+  const asked = tools.map(async ([tool, binary]) => {
+    const { version } = await serverBuild(tool, binary, signal);
+    return [tool, version] as const;
   });
-  const version = /^k6 v(\S+)/m.exec(stdout)?.[1];
-  if (version !== undefined) return version;
-  throw new UserError(
-    `${binary} does not tell the version of k6 (${lastLine(stderr) || lastLine(stdout) || 'it says nothing'}): set K6_BIN to one that does`,
-  );
+  return Object.fromEntries(await Promise.all(asked));
 }

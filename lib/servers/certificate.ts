@@ -1,4 +1,4 @@
-// The certificate with which servers speak TLS: one for each machine, made when it is needed for the first time.
+// The certificate for TLS: one for each machine, made at first use.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,13 +11,13 @@ import { ensureTools } from '../setup/tools.ts';
 
 /** As in article 002. */
 const validDays = 3650;
-/** A certificate that ends this soon is replaced: no run takes so long. */
+/** A certificate with less time left is replaced: no run takes so long. */
 const renewMs = 30 * 24 * 3600 * 1000;
 
 /**
- * Returns the absolute path of a PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1.
- * Both are in one file, so that they are replaced in one step. It is kept below `.bakeoff/` and made by openssl.
- * @throws UserError when it cannot be made, kept or read, or the signal's reason
+ * Returns the path of a PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1. They
+ * share a file below `.bakeoff/`, so that both are replaced in one step.
+ * @throws UserError if it cannot be made, kept or read, or the signal's reason
  */
 export async function machineCertificate(
   signal: AbortSignal,
@@ -29,7 +29,7 @@ export async function machineCertificate(
     if (await isValid(file)) return file;
     makeFolder(folder);
     await withLock(join(folder, 'lock'), signal, async () => {
-      // Somebody else may have made it meanwhile.
+      // Another process may have made it meanwhile.
       if (!(await isValid(file))) await make(file, machine, signal);
     });
   } catch (error) {
@@ -41,7 +41,7 @@ export async function machineCertificate(
   return file;
 }
 
-/** The arguments with which openssl makes key and certificate, in one file. */
+/** The arguments of openssl for key and certificate in one file. */
 export function certificateArgs(file: string): string[] {
   return [
     'req',
@@ -63,7 +63,7 @@ export function certificateArgs(file: string): string[] {
   ];
 }
 
-/** False when it is missing, damaged, or (almost) over. Throws when it is closed to this user. */
+/** Whether the file is there, complete and not about to expire. Throws if this user may not read it. */
 async function isValid(file: string): Promise<boolean> {
   const pem = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';

@@ -1,4 +1,4 @@
-// The files that a server's config is composed of.
+// The files of a composed config.
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,23 +9,23 @@ import { unknownWord } from '../nearest.ts';
 
 export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
-/** Config text and the name that its lines carry in the composed file. */
+/** A config's text. `origin`: the name that marks its lines in the composed config. */
 export interface ConfigLayer {
   origin: string;
   text: string;
 }
 
-/** The same of a file, by its absolute path. */
+/** `file`: its absolute path. */
 interface FileLayer extends ConfigLayer {
   file: string;
 }
 
-/** The longest configs are lists of addresses. */
+/** The most that a config may have: the longest are lists of addresses. */
 export const mostMegabytes = 32;
 
 /**
- * Reads files of `server-configs/<of>/`, named without `.conf`, or those at absolute paths. Throws UserError for one that cannot be read.
- * @param of sysctl: the kernel's settings
+ * Reads files of `server-configs/<of>/`, named without `.conf`, or at absolute paths. Throws UserError if one cannot be read.
+ * @param of sysctl: settings of the kernel
  */
 export function readLayers(
   of: ServerName | 'sysctl',

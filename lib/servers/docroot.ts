@@ -1,13 +1,9 @@
-// The folders that servers serve.
+// The folders of pages that servers serve.
 import {
   chmodSync,
-  closeSync,
-  constants,
   copyFileSync,
-  fstatSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readlinkSync,
   realpathSync,
@@ -15,7 +11,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { unknownWord } from '../nearest.ts';
@@ -27,9 +22,9 @@ const shippedPages = path.join(shippedConfigs, 'www');
 const generated = 'images';
 
 /**
- * Copies pages to a folder that is not there yet, readable for all whatever their rights and the umask. Links within it stay links.
+ * Copies pages to a new folder, readable for all. Links within it stay links.
  * @param docroot as in Page: the name of a folder of `server-configs/www/`, `images`, or an absolute path
- * @throws UserError when there is no such folder, it cannot be copied, or has anything but files, folders and links to these in it
+ * @throws UserError if there is no such folder, it cannot be copied, or it has more than files, folders and links to these
  */
 export async function copyDocroot(docroot: string, target: string): Promise<void> {
   if (docroot === generated) {
@@ -42,78 +37,55 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
   if (!path.isAbsolute(docroot)) {
     if (docroot.includes('/'))
       throw new UserError(`docroot ${docroot}: a folder of your own is named by its absolute path`);
-    const shipped = [...(await readdir(shippedPages)), generated];
+    const shipped = [...readdirSync(shippedPages), generated];
     if (!shipped.includes(docroot)) throw unknownWord('docroot', docroot, shipped);
   }
   try {
     if (!statSync(folder).isDirectory()) throw new Error('it is not a folder');
-    // The person may name it by a link.
-    const root = realpathSync(folder);
-    withFolder(root, (descriptor) => copyInto(root, target, '', descriptor));
+    copyInto(realpathSync(folder), target, '');
   } catch (error) {
     if (error instanceof UserError) throw error;
     throw new UserError(`cannot copy the docroot ${folder}: ${(error as Error).message}`);
   }
 }
 
-/**
- * @param root absolute, without links
- * @param place in the docroot, '' for itself
- * @param folder the open folder: another one may take its path meanwhile
- */
-function copyInto(root: string, target: string, place: string, folder: number): void {
+/** @param root the docroot, without links; `place`: a folder in it, '' for the docroot itself */
+function copyInto(root: string, target: string, place: string): void {
   makeOpenFolder(path.join(target, place));
-  for (const name of readdirSync(inFolder(folder, '.'))) {
-    const [from, inner] = [inFolder(folder, name), path.join(place, name)];
+  for (const name of readdirSync(path.join(root, place))) {
+    const inner = path.join(place, name);
+    const [from, to] = [path.join(root, inner), path.join(target, inner)];
     const found = lstatSync(from);
-    if (found.isSymbolicLink())
-      symlinkSync(linkWithin(root, inner, readlinkSync(from)), path.join(target, inner));
-    else if (found.isDirectory())
-      withFolder(from, (descriptor) => copyInto(root, target, inner, descriptor));
-    else if (found.isFile()) copyFile(from, path.join(target, inner));
-    else throw refused(root, inner, 'is neither a file nor a folder: take it out');
+    if (found.isSymbolicLink()) symlinkSync(linkWithin(root, inner), to);
+    else if (found.isDirectory()) copyInto(root, target, inner);
+    else if (found.isFile()) {
+      copyFileSync(from, to);
+      chmodSync(to, 0o644);
+    } else throw refused(root, inner, 'is neither a file nor a folder: take it out');
   }
 }
 
-/** Does the work with a folder open that is no link. */
-function withFolder(folder: string, work: (descriptor: number) => void): void {
-  const descriptor = openSync(
-    folder,
-    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
-  );
-  try {
-    work(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** The path of a file in an open folder, wherever that has been moved to. */
-function inFolder(descriptor: number, name: string): string {
-  return `/proc/self/fd/${descriptor}/${name}`;
-}
-
-/** Where the link in the copy has to point to. Throws UserError for one that leads out of the docroot, or nowhere. */
-function linkWithin(root: string, place: string, to: string): string {
-  const folder = path.dirname(path.join(root, place));
+/** Returns the target of a link in the copy. Throws UserError for a link that leads out of the docroot, or nowhere. */
+function linkWithin(root: string, place: string): string {
+  const link = path.join(root, place);
   let end: string;
   try {
-    end = realpathSync(path.resolve(folder, to));
+    end = realpathSync(link);
   } catch (error) {
+    const isLoop = (error as NodeJS.ErrnoException).code === 'ELOOP';
     throw refused(
       root,
       place,
-      `is a link to ${to}, ${(error as NodeJS.ErrnoException).code === 'ELOOP' ? 'and so to itself' : 'which is not there'}: take it out`,
+      `is a link to ${readlinkSync(link)}, ${isLoop ? 'and so to itself' : 'which is not there'}: take it out`,
     );
   }
-  if (end !== root && !end.startsWith(`${root}/`)) {
+  if (end !== root && !end.startsWith(`${root}/`))
     throw refused(
       root,
       place,
       `is a link to ${end}, out of the docroot, where it would become readable for all: put a copy in its place, or take it out`,
     );
-  }
-  return path.relative(folder, end) || '.';
+  return path.relative(path.dirname(link), end) || '.';
 }
 
 function refused(root: string, place: string, why: string): UserError {
@@ -125,25 +97,9 @@ function makeOpenFolder(folder: string): void {
   chmodSync(folder, 0o755);
 }
 
-function copyFile(from: string, to: string): void {
-  // It may have become a link or a pipe since it was looked at.
-  const descriptor = openSync(
-    from,
-    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
-  );
-  try {
-    if (!fstatSync(descriptor).isFile())
-      throw new Error(`${path.basename(to)} changes while it is copied`);
-    copyFileSync(`/proc/self/fd/${descriptor}`, to);
-    chmodSync(to, 0o644);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
 /**
  * Categories of the Caltech 101 data set (https://data.caltech.edu/records/mzrjq-6wc02) in the order of a folder listing, with the number
- * of their pictures. The article's page has as many tags (9144), and is as long to the byte.
+ * of their pictures. The article's page has as many tags (9144) and as many bytes.
  */
 const pictures = `
   BACKGROUND_Google 467, Faces 435, Faces_easy 435, Leopards 200, Motorbikes 798, accordion 55, airplanes 800,

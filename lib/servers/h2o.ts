@@ -3,8 +3,8 @@ import { Document, isMap, isScalar, isSeq, stringify, visit, type Pair, type YAM
 import { UserError } from '../errors.ts';
 import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
 import { adoptH2o } from './own/h2o.ts';
-import type { ComposedConfig, Place, ServerKind } from './server.ts';
 import { parseYaml } from './own/yaml.ts';
+import type { ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const h2oKind: ServerKind = {
   compose,
@@ -16,26 +16,6 @@ export const h2oKind: ServerKind = {
 
 async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {
   const layers = await readLayers('h2o', names);
-  const config = composeYaml(layers);
-  const { host, owner, listen } = oneAddress(config, names);
-  owner.set('listen', listen);
-  const tls = isMap(listen) && isMap(listen.get('ssl', true));
-  // bakeoff chooses the user and the log, and needs no pid file.
-  for (const name of ['pid-file', 'user', 'error-log']) config.delete(name);
-  mergeLayer(config, {
-    origin: 'this machine',
-    text: await machineLines(host, owner === config, tls, place),
-  });
-  return {
-    text: composedOf(layers) + textOf(config),
-    tls,
-    protocol: tls ? 'h2' : 'http/1.1',
-    args: (configFile) => ['-c', configFile],
-  };
-}
-
-/** Lays the layers over each other, the first is the base: mappings become one, any other value replaces that of the same name. */
-export function composeYaml(layers: readonly ConfigLayer[]): YAMLMap {
   const [base, ...knobs] = layers;
   const config = base === undefined ? undefined : parse(base);
   if (config === undefined)
@@ -43,14 +23,22 @@ export function composeYaml(layers: readonly ConfigLayer[]): YAMLMap {
       `h2o config ${base?.origin ?? ''}: is empty; the first one has to have hosts`,
     );
   for (const knob of knobs) mergeLayer(config, knob);
-  return config;
+  const { host, owner, listen } = oneAddress(config, names);
+  owner.set('listen', listen);
+  const tls = isMap(listen) && isMap(listen.get('ssl', true));
+  // bakeoff chooses the user and the log, and needs no pid file.
+  for (const name of ['pid-file', 'user', 'error-log']) config.delete(name);
+  const text = await machineLines(host, owner === config, tls, place);
+  mergeLayer(config, { origin: 'this machine', text });
+  return {
+    text: composedOf(layers) + new Document(config).toString({ lineWidth: 0 }),
+    tls,
+    protocol: tls ? 'h2' : 'http/1.1',
+    args: (configFile) => ['-c', configFile],
+  };
 }
 
-/** The text of a composed config. A line that is not the base's names its file. */
-export function textOf(config: YAMLMap): string {
-  return new Document(config).toString({ lineWidth: 0 });
-}
-
+/** Lays a layer over the config: mappings become one, any other value replaces the earlier one. Comments name the layer. */
 function mergeLayer(config: YAMLMap, layer: ConfigLayer): void {
   const knob = parse(layer);
   if (knob === undefined) return;
@@ -76,20 +64,20 @@ function keyOf({ key }: Pair): string {
   return String(isScalar(key) ? key.value : key);
 }
 
-/** undefined when there is nothing but comments. Throws UserError with file and line when it is not a YAML mapping. */
+/** Returns undefined for nothing but comments. Throws UserError with file and line for anything but a mapping. */
 function parse({ origin, text }: ConfigLayer): YAMLMap | undefined {
-  const document = parseYaml(origin, text, 'core');
-  if (document.contents === null) return undefined;
-  if (!isMap(document.contents))
+  const { contents } = parseYaml(origin, text, 'core');
+  if (contents === null) return undefined;
+  if (!isMap(contents))
     throw new UserError(`h2o config ${origin}:1: is not a YAML mapping, as h2o's configs are`);
-  visit(document.contents, {
+  visit(contents, {
     Pair: (_, { key }) => {
       // Comments above a blank line are about the file or the block.
       if (isScalar(key) && key.commentBefore != null)
         key.commentBefore = key.commentBefore.split('\n\n').at(-1) as string;
     },
   });
-  return document.contents;
+  return contents;
 }
 
 /** The only host, and the only `listen` with its owner: that host, or the config for all hosts. Others would serve the network. */
@@ -101,10 +89,8 @@ function oneAddress(
   const pairs = isMap(hosts) ? hosts.items : [];
   const listens = [config, ...pairs.map(({ value }) => value)].filter(isMap).flatMap((owner) => {
     const listen = owner.get('listen', true);
-    return (isSeq(listen) ? listen.items : listen === undefined ? [] : [listen]).map((one) => ({
-      owner,
-      listen: one,
-    }));
+    const all = isSeq(listen) ? listen.items : listen === undefined ? [] : [listen];
+    return all.map((one) => ({ owner, listen: one }));
   });
   const [pair, address] = [pairs[0], listens[0]];
   if (pair !== undefined && address !== undefined && pairs.length === 1 && listens.length === 1)
@@ -114,7 +100,7 @@ function oneAddress(
   );
 }
 
-/** The YAML of Place. @param shared whether `listen` is the one of all hosts */
+/** @param shared whether `listen` is the one of all hosts */
 async function machineLines(
   host: string,
   shared: boolean,
@@ -122,7 +108,7 @@ async function machineLines(
   place: Place,
 ): Promise<string> {
   const certificate = tls ? await place.certificateFile() : undefined;
-  // No server can say whether our own certificate has been revoked.
+  // No server can say whether this machine's certificate was revoked.
   const ssl = {
     'certificate-file': certificate,
     'key-file': certificate,

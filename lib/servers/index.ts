@@ -21,11 +21,12 @@ import { h2oKind } from './h2o.ts';
 import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
-import { AddressInUse, onPort } from './on-port.ts';
 import { ownComplaint } from './own/files.ts';
 import {
+  AddressInUse,
   freePort,
   listeningOf,
+  onPort,
   portProblem,
   requireLoopback,
   untilItHasThePort,

@@ -26,7 +26,7 @@ export const nginxKind: ServerKind = {
   complaintLine: /:(\d+)$/,
 };
 
-/** Older ones have other directives than keepalive_requests and keepalive_timeout for HTTP/2. */
+/** Older versions have directives of their own for keep-alive over HTTP/2. */
 const oldestHttp2 = '1.19.7';
 
 async function compose(
@@ -53,7 +53,7 @@ async function compose(
     text: composedOf(layers) + printConfig(config, layers[0]?.origin ?? ''),
     tls,
     protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
-    // Relative paths, as of a log, are below the server's temporary folder.
+    // Relative paths, such as a log's, are below the server's temporary folder.
     args: (configFile) => ['-p', place.temp, ...logArgs(build), '-c', configFile],
   };
 }
@@ -67,13 +67,13 @@ async function machineLines(
 ): Promise<string> {
   const certificate = tls ? quoted(await place.certificateFile()) : '';
   return `
-    # In the foreground, so that its end is seen.
+    # In the foreground, so that bakeoff sees its end.
     daemon off;
     worker_processes ${place.workers};
-    # What it is started with; nginx warns when worker_connections is above it.
+    # The limit that it starts with: nginx warns if worker_connections is higher.
     worker_rlimit_nofile ${place.fileLimit};
     pid ${quoted(path.join(place.temp, 'nginx.pid'))};
-    # Starts, stops and crashes of workers; requests write nothing at this level.
+    # Starts, stops and crashes of workers, but no requests.
     error_log stderr notice;
     http {
       ${tempModules(build)
@@ -89,7 +89,7 @@ async function machineLines(
     }`;
 }
 
-/** A second server, or one without a listen line, would serve the network. */
+/** Throws UserError for a second server, or one without a listen line: it would serve the network. */
 function requireOneAddress(config: readonly Directive[], names: readonly string[]): void {
   const servers = findDirectives(config, 'server').filter(({ block }) => block !== undefined);
   const listens = findDirectives(config, 'listen');

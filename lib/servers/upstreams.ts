@@ -1,13 +1,14 @@
-// CPU time of the backends of a person's own config. They are part of the measurement, and bakeoff does not start them.
+// CPU time of the backends of a user's own config, which bakeoff does not start.
 import { listeningAt, processIds, socketsOf } from '../process.ts';
 import { listeningSockets } from './ports.ts';
 import type { UpstreamAddress } from './server.ts';
 import { processTree, statFields, watchTasks } from './usage.ts';
 
 /**
- * Returns a function that tells the CPU seconds that the processes behind the addresses, and what they started, have used on
- * `cpus` since the first call: what a task used counts for the core that it was last on, which is exact for pinned tasks. null
- * where nobody listens there in this network, or it is another user's. Never throws. @param proc where the proc file system is mounted
+ * Returns a function that returns the CPU seconds of the processes at these addresses, and of their descendants, on `cpus` since its
+ * first call; null if none listens in this network, or it is another user's. A task's time counts for the core that it was last on,
+ * which is exact for pinned tasks.
+ * @param proc where the proc file system is mounted
  */
 export function watchUpstreams(
   addresses: readonly UpstreamAddress[],
@@ -25,7 +26,7 @@ export function watchUpstreams(
   let sum = 0;
   return () => {
     for (const [task, seconds] of tasks()) {
-      // proc(5): field 39 of stat; the first of these here is its third.
+      // Field 39 of stat in proc(5), without the first two.
       if (!isFirst && seconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN)))
         sum += seconds;
     }
@@ -34,13 +35,13 @@ export function watchUpstreams(
   };
 }
 
-/** It and what it started; alone where that is this run too: systemd keeps the sockets that it hands to services. */
+/** A process and its descendants; alone if this process is among them: systemd keeps the sockets of its services. */
 function startedBy(proc: string, pid: string): string[] {
   const [tree, self] = [processTree(proc, pid), String(process.pid)];
   return pid !== self && tree.includes(self) ? [pid] : tree;
 }
 
-/** All processes that have one of the addresses' listening sockets open, workers included; undefined where one address has none. */
+/** All processes that have a listening socket of the addresses open, workers included; undefined if an address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
   const inodes = addresses.map((address) =>
     'socket' in address

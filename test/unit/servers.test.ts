@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { nginx } from '../../lib/scenario/index.ts';
 import { fileLimitFor, hardFilesLimit } from '../../lib/servers/rights.ts';
 import { workersFor } from '../../lib/servers/index.ts';
-import { versionOf } from '../../lib/servers/build.ts';
+import { serverBuild } from '../../lib/servers/build.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const answering = (text: string, script = ''): string => {
@@ -14,7 +14,10 @@ const answering = (text: string, script = ''): string => {
   return binary;
 };
 
-describe('versionOf', () => {
+const versionOf = async (...asked: Parameters<typeof serverBuild>): Promise<string> =>
+  (await serverBuild(...asked)).version;
+
+describe('a version', () => {
   it.each([
     ['nginx', 'nginx version: openresty/1.25.3', '1.25.3'],
     ['h2o', 'h2o version 2.3.0-DEV', '2.3.0-DEV'],

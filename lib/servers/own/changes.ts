@@ -1,11 +1,11 @@
-// Changes that knobs make to a person's own config, as lines to paste.
+// Changes that knobs make to a user's own config, as lines to paste.
 import { present } from '../../present.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import type { OwnConfig } from './redirect.ts';
 
 /**
- * Facts of a config that decide which knobs apply to it. `proxied`: requests for the page may be passed on. `logs`: requests are logged;
- * `logLine`: by a line of the config that takes further words, not by the build's default.
+ * Facts that decide which knobs apply to a config. `proxied`: requests for the page may go to a backend. `logs`: requests are logged.
+ * `logLine`: a line of the config, which can be extended, has them logged.
  */
 export interface Facts {
   proxied: boolean;
@@ -48,7 +48,7 @@ export interface Change {
   instead?: Setting;
 }
 
-/** Compares two configs line by line within each block. Returns no change when both say the same. */
+/** Compares two configs line by line within each block. */
 export function changesBetween(before: readonly Setting[], after: readonly Setting[]): Change[] {
   const gone = without(before, after);
   const put = without(after, before).map(({ block, name, text }): Change => {
@@ -62,7 +62,7 @@ export function changesBetween(before: readonly Setting[], after: readonly Setti
   return [...put, ...gone.map((instead): Change => ({ block: instead.block, text: '', instead }))];
 }
 
-/** The settings of a list that the others have not, or not as often. */
+/** The settings of a list that the others lack, or have less often. */
 function without(list: readonly Setting[], others: readonly Setting[]): Setting[] {
   const keyOf = ({ block, text }: Setting): string => `${block}\n${text}`;
   const counts = new Map<string, number>();

@@ -1,4 +1,4 @@
-// Lays a knob's lines over a person's nginx config, so that they hold for the loaded page.
+// Lays a knob's lines over a user's nginx config, so that they hold for the loaded page.
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import {
@@ -21,7 +21,6 @@ import { placeOf, readText } from './files.ts';
 import {
   hostOf,
   insideOf,
-  isQuic,
   listensOf,
   nginxListens,
   nginxWorkers,
@@ -49,14 +48,11 @@ export function layNginx(
   laid: readonly LaidLines[],
   page: PageAt,
 ): Directive[] {
-  return laid.reduce<Directive[]>(
-    (tree, { context, lines }) =>
-      parseConfig({ origin: laidOrigin, text: lines }).reduce(
-        (one, line) => layLine(one, context, line, page),
-        tree,
-      ),
-    [...config],
-  );
+  let tree = [...config];
+  for (const { context, lines } of laid)
+    for (const line of parseConfig({ origin: laidOrigin, text: lines }))
+      tree = layLine(tree, context, line, page);
+  return tree;
 }
 
 function layLine(
@@ -65,15 +61,19 @@ function layLine(
   line: Directive,
   page: PageAt,
 ): Directive[] {
+  const inBlocks = (name: string, change: (block: Directive[]) => Directive[]): Directive[] =>
+    tree.map((one) =>
+      one.name === name && one.block !== undefined ? { ...one, block: change(one.block) } : one,
+    );
   switch (context) {
     case 'main':
       return setIn(tree, line, page, true);
     case 'events':
-      return inBlocks(tree, 'events', (block) => setIn(block, line, page, true));
+      return inBlocks('events', (block) => setIn(block, line, page, true));
     case 'http':
-      return inBlocks(tree, 'http', (block) => setInHttp(block, line, page));
+      return inBlocks('http', (block) => setInHttp(block, line, page));
     case 'server':
-      return inBlocks(tree, 'http', (block) => setListens(block, line.args.slice(1), page));
+      return inBlocks('http', (block) => setListens(block, line.args.slice(1), page));
     default:
       throw new UserError(
         `nginx configs have no context "${context}" that lines can be laid over: it is main, events, http or server`,
@@ -81,34 +81,23 @@ function layLine(
   }
 }
 
-function inBlocks(
-  tree: readonly Directive[],
-  name: string,
-  change: (block: Directive[]) => Directive[],
-): Directive[] {
-  return tree.map((one) =>
-    one.name === name && one.block !== undefined ? { ...one, block: change(one.block) } : one,
-  );
-}
-
-/** "..." stands for the words that are there. */
-function keepsWords(line: Directive): boolean {
-  return line.args[0] === '...';
-}
-
-/** Sets a line in this block alone. `puts`: adds the line if the block has none of its name. */
+/**
+ * Sets a line in this block alone. The argument "..." stands for the arguments that the config has.
+ * @param puts adds the line if the block has none of its name
+ */
 function setIn(
   block: readonly Directive[],
   line: Directive,
   page: PageAt,
   puts: boolean,
 ): Directive[] {
+  const isExtension = line.args[0] === '...';
   const standing = block.filter((one) => one.name === line.name && one.block === undefined);
   const [first] = standing;
-  if (first === undefined) return puts && !keepsWords(line) ? [...block, line] : [...block];
-  if (keepsWords(line))
+  if (first === undefined) return puts && !isExtension ? [...block, line] : [...block];
+  if (isExtension)
     return block.map((one) =>
-      standing.includes(one) && takesWords(one)
+      standing.includes(one) && canExtend(one)
         ? { ...one, args: joined(withFormat(one), line.args.slice(1)) }
         : one,
     );
@@ -118,17 +107,15 @@ function setIn(
   );
 }
 
-/** Further words of an access_log come after the name of its format. */
+/** Further arguments of an access_log come after the name of its format. */
 function withFormat({ name, args }: Directive): readonly string[] {
   return name === 'access_log' && args.length === 1 ? [...args, 'combined'] : args;
 }
 
-/** nginx does not buffer a log with variables in its name, or one that is sent away. */
-function takesWords(line: Directive): boolean {
-  return (
-    !isOff(line) &&
-    !(line.name === 'access_log' && /\$|^syslog:/.test(bareWord(line.args[0] ?? '')))
-  );
+/** nginx does not buffer a log with variables in its name, or a remote log. */
+function canExtend(line: Directive): boolean {
+  const isFixed = line.name === 'access_log' && /\$|^syslog:/.test(bareWord(line.args[0] ?? ''));
+  return !isOff(line) && !isFixed;
 }
 
 function isOff({ args: [first = ''] }: Directive): boolean {
@@ -136,24 +123,20 @@ function isOff({ args: [first = ''] }: Directive): boolean {
 }
 
 function meaning({ name, args }: Directive, { cores }: PageAt): string {
-  return JSON.stringify(
-    args.map((arg) =>
-      name === 'worker_processes' && bareWord(arg) === 'auto' ? String(cores) : bareWord(arg),
-    ),
-  );
+  const words = args.map(bareWord);
+  const isAuto = name === 'worker_processes' && words[0] === 'auto';
+  return JSON.stringify(isAuto ? [String(cores)] : words);
 }
 
-/** A word with = replaces the one of the same name. */
+/** Adds words to those of a line. A word with = replaces the word of the same name. */
 function joined(standing: readonly string[], words: readonly string[]): string[] {
   const nameOf = (word: string): string => bareWord(word).split('=')[0] as string;
+  if (words.every((word) => standing.includes(word))) return [...standing];
   const others = standing.filter((word) => !words.some((one) => nameOf(one) === nameOf(word)));
-  const areThere =
-    others.length + words.length === standing.length &&
-    words.every((word) => standing.includes(word));
-  return areThere ? [...standing] : [...others, ...words];
+  return [...others, ...words];
 }
 
-/** Sets a line in http, and in each block that may serve the page and says otherwise. */
+/** Sets a line in http, and in each block that may serve the page and has another value. */
 function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
   const servers = http.filter((one) => servesPage(one, page));
   const isCovered =
@@ -179,48 +162,38 @@ function setInside(
   return setIn(deeper, line, page, false);
 }
 
-function servesPage({ name, block, ...rest }: Directive, { port }: Pick<PageAt, 'port'>): boolean {
-  return (
-    name === 'server' &&
-    block !== undefined &&
-    listensOf({ name, block, ...rest }).some((listen) => hasPort(listen, port))
-  );
+function servesPage(server: Directive, { port }: PageAt): boolean {
+  const isServer = server.name === 'server' && server.block !== undefined;
+  return isServer && listensOf(server).some((listen) => hasPort(listen, port));
 }
 
 function hasPort(listen: Directive, port: number): boolean {
   const address = parseAddress(listen);
-  return !isQuic(listen) && 'port' in address && address.port === port;
+  return 'port' in address && address.port === port;
 }
 
-/** The paths of requests for the page that locations get; undefined: any, since the config rewrites them. */
+/** The paths by which requests for the page reach locations; undefined: any, since the config rewrites them. */
 function pathsOf(
-  server: Directive,
+  { block = [] }: Directive,
   http: readonly Directive[],
   { paths }: PageAt,
 ): readonly string[] | undefined {
-  if (findDirectives(server.block ?? [], 'rewrite').length > 0) return undefined;
-  const asked = paths.map((path) => path.split('?')[0] as string);
+  if (findDirectives(block, 'rewrite').length > 0) return undefined;
   const words = (name: string): string[] =>
-    [
-      ...http.filter((one) => one.name === name),
-      ...findDirectives(server.block ?? [], name),
-    ].flatMap(({ args }) => args.map(bareWord));
-  const names = ['index.html', ...words('index')];
+    [...http.filter((one) => one.name === name), ...findDirectives(block, name)].flatMap(
+      ({ args }) => args.map(bareWord),
+    );
+  const withoutQuery = (url: string): string => url.split('?')[0] as string;
+  const asked = paths.map(withoutQuery);
   const index = asked
     .filter((path) => path.endsWith('/'))
-    .flatMap((folder) => names.map((name) => folder + name));
-  return [
-    ...asked,
-    ...index,
-    ...words('try_files')
-      .filter((word) => word.startsWith('/'))
-      .map((word) => word.split('?')[0] as string),
-  ];
+    .flatMap((folder) => ['index.html', ...words('index')].map((name) => folder + name));
+  const tried = words('try_files').filter((word) => word.startsWith('/'));
+  return [...asked, ...index, ...tried.map(withoutQuery)];
 }
 
 function mayServe({ name, args, block }: Directive, paths: readonly string[] | undefined): boolean {
-  if (block === undefined || (name !== 'location' && name !== 'if' && name !== 'limit_except'))
-    return false;
+  if (block === undefined || !['location', 'if', 'limit_except'].includes(name)) return false;
   if (name !== 'location' || paths === undefined) return true;
   const [first = '', second = ''] = args.map(bareWord);
   if (first.startsWith('@')) return true;
@@ -231,59 +204,42 @@ function mayServe({ name, args, block }: Directive, paths: readonly string[] | u
     const pattern = new RegExp(second, first === '~*' ? 'i' : '');
     return paths.some((path) => pattern.test(path));
   } catch {
-    return true; // PCRE's grammar has more than this one.
+    return true; // PCRE has a larger grammar.
   }
 }
 
-/** Sets words of a listen line once for each address: on the line with most words of its own. */
+/** Words of a listen line that nginx takes once for each address. */
+const socketWord = /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/;
+
+/** Adds words to the listen line of each address that has such words already, or else to its first. */
 function setListens(
   http: readonly Directive[],
   words: readonly string[],
-  { port }: PageAt,
+  page: PageAt,
 ): Directive[] {
-  const lines = http
-    .filter((one) => servesPage(one, { port }))
-    .flatMap((server) => listensOf(server).filter((listen) => hasPort(listen, port)));
-  const options = (listen: Directive): number =>
-    listen.args.filter((word) =>
-      /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/.test(
-        bareWord(word),
-      ),
-    ).length;
-  const addresses = new Set(lines.map(socketOf));
-  const chosen = new Set(
-    [...addresses].map(
-      (address) =>
-        lines
-          .filter((listen) => socketOf(listen) === address)
-          .sort((a, b) => options(b) - options(a))[0],
-    ),
-  );
+  const countOf = ({ args }: Directive): number =>
+    args.filter((word) => socketWord.test(bareWord(word))).length;
+  const chosen = new Map<string, Directive>();
+  for (const server of http.filter((one) => servesPage(one, page)))
+    for (const listen of listensOf(server).filter((one) => hasPort(one, page.port))) {
+      const host = hostOf(parseAddress(listen));
+      const before = chosen.get(host);
+      if (before === undefined || countOf(listen) > countOf(before)) chosen.set(host, listen);
+    }
+  const lines = new Set(chosen.values());
   return http.map((server) => {
-    if (server.block === undefined || server.name !== 'server') return server;
-    const written = server.block.some(({ name }) => name === 'listen');
-    const [byItself] = written ? [] : listensOf(server);
-    if (byItself !== undefined && hasPort(byItself, port))
-      return {
-        ...server,
-        block: [
-          ...server.block,
-          { ...byItself, origin: laidOrigin, args: joined(byItself.args, words) },
-        ],
-      };
-    return {
-      ...server,
-      block: server.block.map((one) =>
-        chosen.has(one) ? { ...one, args: joined(one.args, words) } : one,
-      ),
-    };
+    const { name, block } = server;
+    if (block === undefined || name !== 'server') return server;
+    const [byItself] = block.some((one) => one.name === 'listen') ? [] : listensOf(server);
+    if (byItself !== undefined && hasPort(byItself, page.port)) {
+      const listen = { ...byItself, origin: laidOrigin, args: joined(byItself.args, words) };
+      return { ...server, block: [...block, listen] };
+    }
+    const changed = block.map((one) =>
+      lines.has(one) ? { ...one, args: joined(one.args, words) } : one,
+    );
+    return { ...server, block: changed };
   });
-}
-
-/** Equal for different forms of one address: 80, *:80 and 0.0.0.0:80. */
-function socketOf(listen: Directive): string {
-  const address = parseAddress(listen);
-  return JSON.stringify('port' in address ? [hostOf(address), address.port] : address);
 }
 
 function factsOf(config: readonly Directive[], page: PageAt): Facts {
@@ -297,7 +253,7 @@ function factsOf(config: readonly Directive[], page: PageAt): Facts {
   return {
     proxied: serving.some(({ name }) => name.endsWith('_pass')),
     logs: logs.length === 0 || !logs.every(isOff),
-    logLine: logs.some(takesWords),
+    logLine: logs.some(canExtend),
   };
 }
 
@@ -305,7 +261,7 @@ function inside(block: readonly Directive[], paths: readonly string[] | undefine
   return block.flatMap((one) => (mayServe(one, paths) ? inside(one.block ?? [], paths) : [one]));
 }
 
-/** The lines of a config. @param block the heading for those that are in no block of it */
+/** The lines of a config. @param block the heading for lines that are in no block of the config */
 function settingsOf(config: readonly Directive[], block: string): Setting[] {
   return config.flatMap((one) =>
     one.block === undefined
