@@ -1,4 +1,4 @@
-// A user's own h2o config: a copy that runs beside a server that runs already, and one with a knob's lines.
+// A user's own h2o config: its copy, which runs beside a running server, and knobs' lines laid over it.
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
@@ -83,7 +83,7 @@ function pairOf(key: string, text: string): Pair {
   return { key, origin: ours, value: { kind: 'text', text, origin: ours } };
 }
 
-/** num-threads, by default one per core. Throws UserError if it is not a number of threads. */
+/** num-threads, by default a thread per core. Throws UserError if it is not a number of threads. */
 function h2oWorkers(config: MapTree): OwnConfig['workers'] {
   const threads = get(config, 'num-threads');
   if (threads === undefined) return 'server-cores';
@@ -143,7 +143,7 @@ function h2oListens(config: MapTree): Listen[] {
 
 function changeMap(map: MapTree, parent: string, here: Here): MapTree {
   const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
-  // Different addresses may have become one, which h2o takes twice only with different certificates.
+  // Several addresses may have become the same, which h2o takes twice only with different certificates.
   const isFirst = ({ key, value }: Pair, index: number): boolean =>
     key !== 'listen' ||
     changed.findIndex((one) => one.key === key && oneLine(one.value) === oneLine(value)) === index;
@@ -203,7 +203,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
     case 'reproxy':
-      // An answer's header says to where.
+      // The header of an answer names the address.
       if (word?.toLowerCase() !== 'off') refuse('');
       break;
     case 'redirect':
@@ -320,94 +320,71 @@ export async function readH2o(file: string): Promise<ReadConfig> {
 
 /** Lays the keys over a config. Throws UserError for an unknown context. */
 function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
-  return laid.reduce(
-    (tree, { context, lines }) =>
-      pairsOf(lines).reduce((one, pair) => layPair(one, context, pair), tree),
-    config,
-  );
-}
-
-/** The keys of a knob's lines. A value is a text, or a mapping of them. */
-function pairsOf(lines: string): Pair[] {
-  const tree = plainTree(parseYaml('knob', lines, 'failsafe').toJS());
-  return tree.kind === 'map' ? tree.pairs : [];
+  let tree = config;
+  for (const { context, lines } of laid) {
+    const keys = plainTree(parseYaml('knob', lines, 'failsafe').toJS());
+    for (const pair of keys.kind === 'map' ? keys.pairs : []) tree = layPair(tree, context, pair);
+  }
+  return tree;
 }
 
 function plainTree(value: unknown): Tree {
   if (typeof value !== 'object' || value === null)
     return { kind: 'text', text: String(value), origin: ours };
-  return {
-    kind: 'map',
+  const pairs = Object.entries(value).map(([key, inner]) => ({
+    key,
     origin: ours,
-    pairs: Object.entries(value).map(([key, inner]) => ({
-      key,
-      origin: ours,
-      value: plainTree(inner),
-    })),
-  };
+    value: plainTree(inner),
+  }));
+  return { kind: 'map', origin: ours, pairs };
 }
 
 function layPair(config: MapTree, context: string, pair: Pair): MapTree {
-  // A value that is there already stays where it is.
-  const instead = (map: MapTree, puts: boolean): MapTree => {
-    const last = map.pairs.findLast(({ key }) => key === pair.key);
-    if (last === undefined)
-      return puts && !takesOut(pair)
-        ? { ...map, pairs: [...map.pairs, { ...pair, origin: laidOrigin }] }
-        : map;
-    const others = map.pairs.filter((one) => one === last || one.key !== pair.key);
-    if (takesOut(pair)) return { ...map, pairs: others.filter((one) => one !== last) };
-    return {
-      ...map,
-      pairs: others.map((one) =>
-        one !== last || oneLine(one.value).toLowerCase() === oneLine(pair.value).toLowerCase()
-          ? one
-          : { ...one, value: { ...pair.value, origin: one.value.origin } },
-      ),
-    };
-  };
-  switch (context) {
-    case 'top':
-      return instead(
-        {
-          ...config,
-          pairs: config.pairs.map((one) =>
-            one.key === 'hosts'
-              ? { ...one, value: throughout(one.value, (map) => instead(map, false)) }
-              : one,
-          ),
-        },
-        true,
-      );
-    case 'ssl':
-      return throughout(config, (map) => ({
-        ...map,
-        pairs: map.pairs.map((one) =>
-          one.key === 'ssl' && one.value.kind === 'map'
-            ? { ...one, value: instead(one.value, true) }
-            : one,
-        ),
-      })) as MapTree;
-    default:
-      throw new UserError(
-        `h2o configs have no context "${context}" that keys can be laid over: it is top or ssl`,
-      );
-  }
+  if (context === 'ssl')
+    return eachMap(config, (map, key) => (key === 'ssl' ? setPair(map, pair, true) : map));
+  if (context !== 'top')
+    throw new UserError(
+      `h2o configs have no context "${context}" that keys can be laid over: it is top or ssl`,
+    );
+  const pairs = config.pairs.map((one) =>
+    one.key === 'hosts' && one.value.kind === 'map'
+      ? { ...one, value: eachMap(one.value, (map) => setPair(map, pair, false)) }
+      : one,
+  );
+  return setPair({ ...config, pairs }, pair, true);
 }
 
-/** "~" */
-function takesOut({ value }: Pair): boolean {
-  return value.kind === 'text' && value.text === '~';
-}
-
-function throughout(tree: Tree, change: (map: MapTree) => MapTree): Tree {
-  if (tree.kind === 'text') return tree;
-  if (tree.kind === 'list')
-    return { ...tree, items: tree.items.map((item) => throughout(item, change)) };
-  return change({
-    ...tree,
-    pairs: tree.pairs.map((pair) => ({ ...pair, value: throughout(pair.value, change) })),
+/** Sets a key in place, or removes it for the value "~". @param puts adds the key if it is not there */
+function setPair(map: MapTree, pair: Pair, puts: boolean): MapTree {
+  const removes = textOf(pair.value) === '~';
+  const last = map.pairs.findLast(({ key }) => key === pair.key);
+  if (last === undefined)
+    return puts && !removes
+      ? { ...map, pairs: [...map.pairs, { ...pair, origin: laidOrigin }] }
+      : map;
+  const isSame = oneLine(last.value).toLowerCase() === oneLine(pair.value).toLowerCase();
+  const value = isSame ? last.value : { ...pair.value, origin: last.value.origin };
+  const pairs = map.pairs.flatMap((one) => {
+    if (one.key !== pair.key) return [one];
+    return one === last && !removes ? [{ ...one, value }] : [];
   });
+  return { ...map, pairs };
+}
+
+/** Changes each mapping of a tree, innermost first. `key`: of the mapping, '' for the tree itself and in lists. */
+function eachMap(
+  tree: MapTree,
+  change: (map: MapTree, key: string) => MapTree,
+  ownKey = '',
+): MapTree {
+  const inside = (value: Tree, key: string): Tree => {
+    if (value.kind === 'map') return eachMap(value, change, key);
+    return value.kind === 'list'
+      ? { ...value, items: value.items.map((item) => inside(item, '')) }
+      : value;
+  };
+  const pairs = tree.pairs.map((pair) => ({ ...pair, value: inside(pair.value, pair.key) }));
+  return change({ ...tree, pairs }, ownKey);
 }
 
 function factsOf(config: MapTree): Facts {
