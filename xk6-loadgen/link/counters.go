@@ -7,14 +7,13 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/histogram"
 )
 
-// longestLateness is the greatest that the histogram takes.
+// longestLateness is the greatest value of the histogram.
 const longestLateness = int64(10 * time.Minute)
 
-// counters are of one direction, since they were taken last.
+// counters of one direction since the last report.
 type counters struct {
-	// Traffic has no lateness yet.
 	Traffic
-	// refused are packets that the device did not take, and does not count itself.
+	// refused packets were not taken by the device, which does not count them.
 	refused  int64
 	lateness *histogram.Histogram
 	latest   int64
@@ -32,7 +31,7 @@ func (c *counters) came(packet []byte) {
 	*c.Kinds.of(packet)++
 }
 
-// left counts a packet that leaves so many nanoseconds late.
+// left counts a packet that leaves late by so many nanoseconds.
 func (c *counters) left(late int64) {
 	c.Delivered++
 	c.latest = max(c.latest, late)
@@ -44,7 +43,7 @@ func (c *counters) traffic() Traffic {
 	percentiles := c.lateness.Percentiles(50, 99)
 	t := c.Traffic
 	t.LatenessMs = Lateness{
-		// The histogram gives the upper end of a value's class, which may be above the greatest value.
+		// A class's upper end may be above the greatest value.
 		P50: milliseconds(min(percentiles[0], c.latest)),
 		P99: milliseconds(min(percentiles[1], c.latest)),
 		Max: milliseconds(c.latest),
@@ -79,7 +78,7 @@ const (
 	flagAck     = 0x10
 )
 
-// of is the count of an IP packet's kind (RFC 791, RFC 9293). It takes any bytes: other is no TCP over IPv4, or a fragment.
+// of returns the counter of an IP packet's kind (RFC 791, RFC 9293). Other is no TCP over IPv4, or a fragment.
 func (c *KindCounts) of(packet []byte) *int64 {
 	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protocolTCP {
 		return &c.Other

@@ -1,8 +1,8 @@
-// Package link is a network of two sides with a delay between them: two network namespaces, a TUN device in each, and a
-// process that carries the packets. The namespaces have no name, so the kernel frees all of it when the process ends.
+// Package link is a network of two sides with a delay between them: two network namespaces, a TUN device in each, and a process that
+// carries the packets. The namespaces have no name, so the kernel frees all of it when the process ends.
 //
-// Flow: serve reads an order, namespace and settings make the sides, a pump per direction reads, classifies, queues and
-// writes packets, and a report is made from counters and kernel.
+// Flow: Serve reads an order, namespace.go makes the sides, a pump per direction reads, counts, queues and writes packets, and reports
+// come from the pumps' counters and the kernel's.
 package link
 
 import (
@@ -17,38 +17,36 @@ import (
 )
 
 const (
-	// quietMargin is added to the round trip for who has to answer: TCP may delay an acknowledgement by 40 ms.
+	// quietMargin is added to the round trip: TCP may delay an acknowledgement by 40 ms.
 	quietMargin = 50 * time.Millisecond
-	// longestQuest for quiet.
-	longestQuest = 10 * time.Second
-	// lookAgainAfter is how long to wait before looking again whether packets are on their way.
+	// longestQuest is how long to wait until the link is quiet.
+	longestQuest   = 10 * time.Second
 	lookAgainAfter = 5 * time.Millisecond
 )
 
-// Link runs as long as the process, whose end frees all of it.
+// Link runs until the process ends.
 type Link struct {
-	// Failed gets why the link does not carry packets any more.
+	// Failed gets the reason when the link stops carrying packets.
 	Failed <-chan error
 
 	client, server     *namespace
 	toServer, toClient *pump
 	roundTrip          time.Duration
-	// reported is the reading of the last report, or the start.
+	// reported is the reading at the last report, or at the start.
 	reported reading
-	// drops are those of both devices by the last report.
+	// drops of both devices by the last report.
 	drops int64
 }
 
-// reading has the kernels' counts so far, and the nanoseconds of CPU of the whole process and the thread of the packets to the server.
+// reading has the kernel's counts, and the CPU time of the process and of the thread that carries packets to the server, in nanoseconds.
 type reading struct {
 	client, server          kernelCounts
 	processCPU, toServerCPU int64
 }
 
-// milliseconds as a duration.
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// Start makes the link. Its errors say what the system refuses, and what would help.
+// Start makes the link. Its errors say what the system refuses, and what helps.
 func Start(order Order) (*Link, Ready, error) {
 	l := &Link{roundTrip: milliseconds(order.ToServer.DelayMs) + milliseconds(order.ToClient.DelayMs)}
 	ready := Ready{Settings: make([]SettingOutcome, len(order.Settings))}
@@ -94,7 +92,7 @@ func (l *Link) read() (r reading, err error) {
 	return r, err
 }
 
-// useBy is what has happened from the last report to a reading, with what the pumps have counted meanwhile.
+// useBy is the use from the last report to a reading, with the counts of the pumps.
 func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	toServerCPU := r.toServerCPU - l.reported.toServerCPU
 	toClientCPU := max(0, r.processCPU-l.reported.processCPU-toServerCPU)
@@ -108,7 +106,7 @@ func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	}
 }
 
-// Report waits until the link is quiet, as LinkReport says, and returns what happened since the last one.
+// Report waits until the link is quiet and returns the use since the last report.
 func (l *Link) Report() (Report, error) {
 	quiet := l.awaitQuiet()
 	toServer, refusedThere := l.toServer.take()
@@ -121,14 +119,14 @@ func (l *Link) Report() (Report, error) {
 	return report, cmp.Or(err, clientErr, serverErr)
 }
 
-// Counts returns what has happened since the last report, now. mark: lateness begins anew after it.
+// Counts returns the use since the last report, at once. With mark, lateness begins anew.
 func (l *Link) Counts(mark bool) (Counts, error) {
 	r, err := l.read()
 	atMs := float64(linux.Monotonic()) / 1e6
 	return Counts{AtMs: atMs, NetworkUse: l.useBy(r, l.toServer.counts(mark), l.toClient.counts(mark))}, err
 }
 
-// awaitQuiet counts from when the last packet moved: who got it may take that long to answer.
+// awaitQuiet waits until no packet has moved for a round trip and quietMargin: a receiver may take that long to answer.
 func (l *Link) awaitQuiet() bool {
 	need := l.roundTrip + quietMargin
 	for deadline := time.Now().Add(longestQuest); ; {
@@ -146,14 +144,13 @@ func (l *Link) awaitQuiet() bool {
 }
 
 const (
-	// longestLine holds an order with more settings than a kernel has.
 	longestLine = 1 << 20
-	// wordsAhead may be asked for before one is answered.
+	// wordsAhead may be sent before one is answered.
 	wordsAhead = 64
 )
 
-// Serve reads an order and then the words "counts", "mark" and "report", each on a line, and answers each with a line. It returns nil as
-// soon as its input ends, even during a report; else what is wrong with the input, or what the system refuses.
+// Serve reads an order and then the words "counts", "mark" and "report", each on a line, and answers each with a line. It returns nil when
+// its input ends, even during a report. Its errors say what is wrong with the input, or what the system refuses.
 func Serve(in io.Reader, out io.Writer) error {
 	lines, answers := bufio.NewScanner(in), json.NewEncoder(out)
 	lines.Buffer(nil, longestLine)
@@ -169,7 +166,7 @@ func Serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	if err := answers.Encode(ready); err != nil {
-		return fmt.Errorf("nobody takes its output: %w", err)
+		return fmt.Errorf("its output cannot be written: %w", err)
 	}
 	asked, ended := make(chan question, wordsAhead), make(chan error, 2)
 	go func() { ended <- listen(lines, asked) }()
@@ -189,12 +186,12 @@ var questions = map[string]question{
 	"report": func(l *Link) (any, error) { return l.Report() },
 }
 
-// listen passes on what each word asks, until the input ends or has something else in it.
+// listen passes on the question of each word, until the input ends or has another word.
 func listen(lines *bufio.Scanner, asked chan<- question) error {
 	for lines.Scan() {
 		ask, known := questions[lines.Text()]
 		if !known {
-			return fmt.Errorf("%.40q is nothing that it knows; counts, mark and report are", lines.Text())
+			return fmt.Errorf("%.40q is no word that it knows; it knows counts, mark and report", lines.Text())
 		}
 		asked <- ask
 	}
@@ -208,7 +205,7 @@ func answer(link *Link, asked <-chan question, answers *json.Encoder) error {
 			return err
 		}
 		if err := answers.Encode(a); err != nil {
-			return fmt.Errorf("nobody takes its output: %w", err)
+			return fmt.Errorf("its output cannot be written: %w", err)
 		}
 	}
 	return nil

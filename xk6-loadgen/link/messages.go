@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// The messages are those of lib/network/network.ts, where their fields are explained.
+// lib/network/network.ts explains the messages' fields.
 
-// Order is what a link is to be.
+// Order describes a link.
 type Order struct {
 	ToServer Direction `json:"toServer"`
 	ToClient Direction `json:"toClient"`
@@ -23,7 +23,7 @@ type ByDirection[T any] struct {
 	ToClient T `json:"toClient"`
 }
 
-// Direction is what happens to packets in one direction. A limit of 0 is none.
+// Direction describes one direction. A limit of 0 is none.
 type Direction struct {
 	DelayMs        float64 `json:"delayMs"`
 	QueuePackets   int64   `json:"queuePackets,omitempty"`
@@ -62,13 +62,13 @@ type SideReady struct {
 	Address string `json:"address"`
 }
 
-// SettingOutcome is what became of a setting.
+// SettingOutcome is a setting, and why it does not hold.
 type SettingOutcome struct {
 	SettingOrder
 	Problem string `json:"problem,omitempty"`
 }
 
-// NetworkUse is what has happened since the last report, or the start.
+// NetworkUse is since the last report, or the start.
 type NetworkUse struct {
 	ToServer        Traffic `json:"toServer"`
 	ToClient        Traffic `json:"toClient"`
@@ -78,7 +78,7 @@ type NetworkUse struct {
 	LinkCPUSeconds ByDirection[float64] `json:"linkCpuSeconds"`
 }
 
-// Report is what happened since the last one.
+// Report is the use since the last report.
 type Report struct {
 	Quiet bool `json:"quiet"`
 	NetworkUse
@@ -91,14 +91,14 @@ type Sides struct {
 	Server int64 `json:"server"`
 }
 
-// Counts are what has happened by an instant, since the last report.
+// Counts are the use up to an instant.
 type Counts struct {
-	// AtMs is the instant: milliseconds of CLOCK_MONOTONIC.
+	// AtMs is the instant on CLOCK_MONOTONIC.
 	AtMs float64 `json:"atMs"`
 	NetworkUse
 }
 
-// Traffic is what went over the link in one direction.
+// Traffic of one direction.
 type Traffic struct {
 	Packets    int64      `json:"packets"`
 	Kinds      KindCounts `json:"kinds"`
@@ -109,14 +109,14 @@ type Traffic struct {
 	LatenessMs Lateness   `json:"latenessMs"`
 }
 
-// Lateness is a distribution of milliseconds.
+// Lateness in milliseconds.
 type Lateness struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
 }
 
-// parseOrder reads an order. Its values are right: lib/scenario/model.ts and lib/network/network.ts have checked them.
+// parseOrder reads an order, whose values lib/scenario/model.ts and lib/network/network.ts have checked.
 func parseOrder(line []byte) (order Order, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()

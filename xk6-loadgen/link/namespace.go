@@ -21,25 +21,25 @@ import (
 
 const (
 	device = "link"
-	// deviceQueue is the most packets that wait for the link to read them. The default, 500, is soon full.
+	// deviceQueue is how many packets may wait for the link to read them. The default, 500, is soon full.
 	deviceQueue = 100_000
 )
 
-// addresses are both in the net that RFC 2544 gives to benchmarks: so each side has a route to the other.
+// addresses are in the network that RFC 2544 reserves for benchmarks, so each side has a route to the other.
 var addresses = map[Side]net.IPNet{
 	Client: {IP: net.IPv4(198, 18, 0, 1), Mask: net.CIDRMask(15, 32)},
 	Server: {IP: net.IPv4(198, 19, 0, 1), Mask: net.CIDRMask(15, 32)},
 }
 
-// namespace is a network namespace without a name: it is there as long as this process holds it, or another one runs inside.
+// namespace is a network namespace without a name: it ends when no process holds it or runs inside.
 type namespace struct {
 	side Side
-	// file is the namespace, tun the link's end of the device in it.
+	// file is the namespace, tun the link's end of its device.
 	file, tun int
 	kernel    kernelCounters
 }
 
-// newNamespace makes a side's namespace, with loopback and a device that leads to the link, and writes its settings in order.
+// newNamespace makes a side's namespace, with loopback and the link's device, and writes its settings in order.
 func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error) {
 	linux.OnOwnThread(func() {
 		if n, err = enterNamespace(side); err != nil {
@@ -54,7 +54,7 @@ func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error
 	return n, err
 }
 
-// enterNamespace makes a namespace and puts the calling thread into it.
+// enterNamespace makes a namespace and moves the calling thread into it.
 func enterNamespace(side Side) (*namespace, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("no network namespace can be made: %w; run it as root, or in a user namespace (unshare --user --map-root-user)", err)
@@ -98,7 +98,7 @@ func switchOffIPv6() error {
 	return nil
 }
 
-// openTun makes the device in the calling thread's namespace. It can be read and written from any thread.
+// openTun makes the device in the calling thread's namespace. Any thread can read and write it.
 func openTun() (int, error) {
 	const path = "/dev/net/tun"
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -134,20 +134,20 @@ func (s Side) setUp(name string, changes ...func(netlink.Link) error) error {
 	return nil
 }
 
-// ready says where the namespace is. The path is for any process that may look at this one's descriptors.
+// ready says where the namespace is. The path is for processes that may see this one's descriptors.
 func (n *namespace) ready() SideReady {
 	return SideReady{Netns: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file), Address: addresses[n.side].IP.String()}
 }
 
-// Why a setting does not hold.
+// Reasons why a setting does not hold.
 const (
 	problemUnknown  = "this kernel does not have it"
 	problemGlobal   = "of the whole machine, not of a namespace"
 	problemReadOnly = "cannot be changed in a namespace"
 )
 
-// applySetting writes a setting in the calling thread's namespace. It returns why that does not hold, or nothing. Only what is below
-// net. can belong to a network namespace: nothing else is written.
+// applySetting writes a setting in the calling thread's namespace, and returns why it does not hold. It writes only below net., since
+// nothing else belongs to a network namespace.
 func applySetting(name, value string) string {
 	file := settingFile(name)
 	if !strings.HasPrefix(name, "net.") || !isFile(file) {
@@ -166,8 +166,7 @@ func applySetting(name, value string) string {
 	return ""
 }
 
-// nameGlobals tells settings that no namespace has from those that the machine does not have either. It is for a thread in the
-// machine's namespace.
+// nameGlobals finds unknown settings that the machine has, but no namespace. The thread must be in the machine's namespace.
 func nameGlobals(outcomes []SettingOutcome) {
 	for i := range outcomes {
 		if o := &outcomes[i]; o.Problem == problemUnknown && isFile(settingFile(o.Name)) {
@@ -185,7 +184,7 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// sameValue compares field by field, as the kernel writes numbers its own way.
+// sameValue compares field by field, since the kernel writes numbers in its own way.
 func sameValue(asked, held string) bool {
 	return slices.EqualFunc(strings.Fields(asked), strings.Fields(held), func(a, h string) bool {
 		n, err := strconv.ParseInt(a, 0, 64)
@@ -193,7 +192,7 @@ func sameValue(asked, held string) bool {
 	})
 }
 
-// reason is what the kernel said, without the file's name.
+// reason is the kernel's error, without the file's name.
 func reason(err error) error {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return errno
@@ -201,13 +200,13 @@ func reason(err error) error {
 	return err
 }
 
-// kernelCounters are the kernel's own counters of a namespace. What was opened inside it can be read from outside.
+// kernelCounters are the kernel's counters of a namespace. Files that were opened inside can be read from outside.
 type kernelCounters struct {
 	snmp, netstat *os.File
 	devices       *netlink.Handle
 }
 
-// kernelCounts are what they say, since the namespace was made.
+// kernelCounts are since the namespace was made.
 type kernelCounts struct{ retransmits, listenOverflows int64 }
 
 // openKernelCounters opens them for the calling thread's namespace.
@@ -231,8 +230,8 @@ func (k kernelCounters) read() (c kernelCounts, err error) {
 	return c, err
 }
 
-// drops are packets that the device dropped, in and out. The kernel answers under the lock with which namespaces begin and end, so it is
-// asked when nothing is under way.
+// drops are packets that the device dropped, in and out. The call takes the lock under which namespaces begin and end, so it is for when
+// nothing is under way.
 func (k kernelCounters) drops() (int64, error) {
 	link, err := k.devices.LinkByName(device)
 	if err != nil {
@@ -241,7 +240,7 @@ func (k kernelCounters) drops() (int64, error) {
 	return int64(link.Attrs().Statistics.RxDropped + link.Attrs().Statistics.TxDropped), nil
 }
 
-// field reads a value from a file in which each group has a line of names and then one of values.
+// field reads a value of a file in which each group has a line of names and then one of values.
 func field(file *os.File, group, name string) (int64, error) {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64))
 	if err != nil {

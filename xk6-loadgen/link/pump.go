@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// batch is how many packets are read, or written, before the other is looked at again.
+	// batch is how many packets to read before writing, and to write before reading.
 	batch = 64
-	// Under load (so many wake-ups in a row, each this soon after the one before) packets gather for a moment after a wake-up: with 11
-	// packets to a request it halves the link's CPU time.
+	// Under load, after so many wake-ups in a row that follow soon on each other, packets gather for a moment after a wake-up: with 11
+	// packets per request it halves the link's CPU time.
 	wakeupsUnderLoad = 8
 	soon             = int64(time.Millisecond)
 	longestGathering = int64(200 * time.Microsecond)
-	// gatheringPerRoundTrip keeps the gathering small beside the delay that was asked for.
+	// gatheringPerRoundTrip keeps the gathering small beside the delay.
 	gatheringPerRoundTrip = 500
 )
 
-// epoch is where the clock of all pumps starts.
+// epoch is the start of the clock of all pumps.
 var epoch = time.Now()
 
 func now() int64 { return int64(time.Since(epoch)) }
@@ -40,7 +40,7 @@ type pump struct {
 	loss               float64
 	limit              int64
 
-	// The pump holds this but while it waits, or another one wants it.
+	// The pump holds the mutex except while it waits, or while another thread wants it.
 	mutex    sync.Mutex
 	wanted   atomic.Int32
 	counters *counters
@@ -48,16 +48,16 @@ type pump struct {
 	// lastMoved is when a packet was read or written last.
 	lastMoved int64
 
-	// transmitted is when the link is free again for the next packet, where bytes/s are limited.
+	// transmitted is when the link is free for the next packet, if bytes/s are limited.
 	transmitted int64
-	// since is the earliest time at which what is still to be read can have come.
+	// since is the earliest time at which an unread packet can have come.
 	since int64
 	// lastWakeup and wakeups tell load from rest.
 	lastWakeup int64
 	wakeups    int
 	// scratch takes packets that are dropped.
 	scratch [mtu]byte
-	// thread is the pump's own, schedstat the file in which the kernel says how long it could have run and did not: stalled, so far.
+	// thread is the pump's own; schedstat is the kernel's file of how long it has waited for a core: stalled, so far.
 	thread    int
 	schedstat int
 	stalled   int64
@@ -78,8 +78,8 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 	return p, nil
 }
 
-// run carries packets until the device it reads from ends, and says how. Its thread runs on these cores (none: the process's); started
-// gets whether it may.
+// run carries packets until the device that it reads from ends, and returns the error. Its thread runs on these cores (none: the
+// process's); started gets the error if it may not.
 func (p *pump) run(cpus []int, started chan<- error) error {
 	runtime.LockOSThread()
 	if err := linux.UseCores(cpus); err != nil {
@@ -129,7 +129,7 @@ func (p *pump) writeDue() (more bool) {
 	return true
 }
 
-// read reads what has come and tells whether more may have.
+// read reads packets and tells whether there may be more.
 func (p *pump) read() (more bool, err error) {
 	t := now()
 	for range batch {
@@ -166,7 +166,7 @@ func (p *pump) read() (more bool, err error) {
 	return true, nil
 }
 
-// sent is when the last byte of a packet that comes now is on its way: after all before it, where bytes/s are limited.
+// sent is when the last byte of a packet that comes now is sent: after all bytes before it, if bytes/s are limited.
 func (p *pump) sent(t int64, size int) int64 {
 	if p.nanosecondsPerByte == 0 {
 		return t
@@ -180,12 +180,12 @@ func (p *pump) deliver(packet []byte, late int64) {
 	switch linux.Write(p.to, packet) {
 	case 0:
 	case syscall.EAGAIN, syscall.ENOBUFS, syscall.EBADFD:
-		// In other cases the device counts it.
+		// The device counts other errors.
 		p.counters.refused++
 	}
 }
 
-// wait waits for a packet, or until the first of those that wait is due.
+// wait waits for a packet, or until the first queued one is due.
 func (p *pump) wait() {
 	timeout := int64(-1)
 	if e, _ := p.queue.head(); e != nil {
@@ -196,12 +196,11 @@ func (p *pump) wait() {
 	readable := linux.AwaitReadable(p.from, timeout)
 	t := now()
 	if !readable {
-		// The kernel has looked once more just now.
 		p.since = t
 		return
 	}
-	// The packet came when the thread could run again, or later. Where the kernel does not tell that, it may have come as soon as the
-	// device was seen empty.
+	// The packet came when the thread could run again, or later. If the kernel does not tell when that was, the packet may have come as
+	// soon as the device was seen empty.
 	if stalled, told := p.stallTime(); told {
 		p.since = max(p.since, t-(stalled-p.stalled))
 		p.stalled = stalled
@@ -217,8 +216,8 @@ func (p *pump) wait() {
 	}
 }
 
-// stallTime is how long this thread has waited for a core since it began, in nanoseconds: the second figure of schedstat. Some kernels
-// have no such file, or zeros in it, also for how often the thread has run: the third.
+// stallTime is how long this thread has waited for a core, in nanoseconds: the second figure of schedstat. Some kernels have no such file,
+// or only zeros in it, also for the third figure, how often the thread has run.
 func (p *pump) stallTime() (waited int64, told bool) {
 	var text [64]byte
 	n, errno := linux.ReadAt(p.schedstat, text[:], 0)
@@ -237,23 +236,23 @@ func (p *pump) stallTime() (waited int64, told bool) {
 	return figures[1], figures[2] > 0
 }
 
-// lock is for all but the pump itself, which under load never waits.
+// lock is for other threads than the pump's, which under load never waits.
 func (p *pump) lock() {
 	p.wanted.Add(1)
 	p.mutex.Lock()
 	p.wanted.Add(-1)
 }
 
-// state tells whether packets are on their way, and when one was read or written last.
+// state tells whether packets are under way, and when one was read or written last.
 func (p *pump) state() (busy bool, lastMoved int64) {
-	// First what was not read yet: once it is, it is among what waits, or makes lastMoved this moment.
+	// Unread packets first: once read they are queued, or set lastMoved.
 	unread := linux.AwaitReadable(p.from, 0)
 	p.lock()
 	defer p.mutex.Unlock()
 	return unread || p.queue.waiting > 0, p.lastMoved
 }
 
-// take returns what was counted since the last time, with the packets that the other device refused.
+// take returns the counts since the last take, and the packets that the other device refused.
 func (p *pump) take() (Traffic, int64) {
 	fresh := newCounters()
 	p.lock()
@@ -263,7 +262,7 @@ func (p *pump) take() (Traffic, int64) {
 	return taken.traffic(), taken.refused
 }
 
-// counts are what was counted since the last time that it was taken. mark: lateness begins anew after it.
+// counts returns the counts since the last take. With mark, lateness begins anew.
 func (p *pump) counts(mark bool) Traffic {
 	p.lock()
 	defer p.mutex.Unlock()
@@ -278,12 +277,12 @@ const (
 	// mtu is that of the devices: no packet is longer, since none is offloaded.
 	mtu        = 1500
 	chunkBytes = 64 << 10
-	// queueBytes bounds the memory of one direction. It is taken from the kernel only as far as it is used.
+	// queueBytes bounds the memory of one direction. The kernel gives it as it is used.
 	queueBytes = 128 << 20
 	chunks     = queueBytes / chunkBytes
 )
 
-// entry stands before each packet in the queue's memory.
+// entry is before each packet in the queue's memory.
 type entry struct {
 	// due is when the packet has to leave, on the pumps' clock; waited the longest time before it was read. Both in nanoseconds.
 	due, waited int64
@@ -292,13 +291,13 @@ type entry struct {
 
 const entryBytes = int(unsafe.Sizeof(entry{}))
 
-// queue is a FIFO of packets in chunks of memory, without allocations. An empty chunk is the next to be filled, so that the memory in use
-// stays small, and in the processor's caches.
+// queue is a FIFO of packets in chunks of memory, without allocations. The last chunk to become empty is filled next, so that little memory
+// is in use, and in the processor's caches.
 type queue struct {
 	memory []byte
-	// next of a chunk is the one that was filled after it, end where its packets end.
+	// next is the chunk that was filled after a chunk, end the end of its packets.
 	next, end [chunks]int32
-	// used is a stack of empty chunks; those from fresh on were never used.
+	// used is a stack of empty chunks; chunks from fresh on were never used.
 	used           [chunks]int32
 	usedNow, fresh int32
 	first, last    int32
@@ -314,7 +313,7 @@ func newQueue() (*queue, error) {
 	return &queue{memory: memory, fresh: 1}, nil
 }
 
-// room is where the next packet can be written, of which push then says how long it is; nil when all memory is full.
+// room is the place for the next packet, whose length push then sets; nil when the memory is full.
 func (q *queue) room() []byte {
 	if int(q.write)+entryBytes+mtu > chunkBytes {
 		var chunk int32
@@ -342,7 +341,7 @@ func (q *queue) push(due, waited int64, size int) {
 	q.waiting++
 }
 
-// head is the packet that has waited longest, until pop; nil when none waits.
+// head is the oldest packet, until pop; nil without one.
 func (q *queue) head() (*entry, []byte) {
 	if q.waiting == 0 {
 		return nil, nil
@@ -369,5 +368,5 @@ func (q *queue) entryAt(chunk, offset int32) *entry {
 	return (*entry)(unsafe.Pointer(&q.memory[int(chunk)*chunkBytes+int(offset)]))
 }
 
-// footprint is what a packet takes: the next entry stands at a multiple of 8.
+// footprint is the memory of a packet: entries are at multiples of 8.
 func footprint(size int) int32 { return int32((entryBytes + size + 7) &^ 7) }

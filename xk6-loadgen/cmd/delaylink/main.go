@@ -1,6 +1,5 @@
-// Command delaylink is a network of two sides with a delay between them, in namespaces of its own. What it is to be it is
-// told on its input, as lib/network/network.ts says; it ends with its input, or with TERM or INT, and nothing of it is
-// left then.
+// Command delaylink is a network of two sides with a delay between them, in namespaces of its own. It reads its order from its input
+// (lib/network/network.ts). It ends with its input, or by TERM or INT, and leaves nothing behind.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 	"bakeoff.invalid/xk6-loadgen/link"
 )
 
-// threads that run Go code at a time: one for each direction, which may not wait for the others, what answers, and garbage collection.
+// threads that run Go code at a time: one for each direction, one for answers and one for garbage collection.
 const threads = 4
 
 func main() {
@@ -34,7 +33,7 @@ func main() {
 
 func serve(words []string) error {
 	if len(words) > 0 {
-		return fmt.Errorf("%q is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/network.ts)", words[0])
+		return fmt.Errorf("unknown argument %q: it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)", words[0])
 	}
 	return link.Serve(os.Stdin, os.Stdout)
 }

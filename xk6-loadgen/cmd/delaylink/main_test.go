@@ -34,7 +34,7 @@ func command(t *testing.T, words ...string) *exec.Cmd {
 
 func TestWrongInput(t *testing.T) {
 	for _, c := range []struct{ words, in, want string }{
-		{"--help", "", `"--help" is not for it: it has no flags, and takes what it is to be as a line of JSON on its input (lib/network/network.ts)`},
+		{"--help", "", `unknown argument "--help": it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)`},
 		{"", "\n", "the order cannot be read: EOF"},
 		{"", "report\n", "the order cannot be read: invalid character 'r' looking for beginning of value"},
 		// The input may end in the middle.
@@ -168,7 +168,7 @@ func TestItEnds(t *testing.T) {
 func TestUnknownWord(t *testing.T) {
 	c, in, complaints := started(t)
 	io.WriteString(in, "reprot\n")
-	if code := wait(t, c); code != 1 || complaints.String() != "delaylink: \"reprot\" is nothing that it knows; counts, mark and report are\n" {
+	if code := wait(t, c); code != 1 || complaints.String() != "delaylink: \"reprot\" is no word that it knows; it knows counts, mark and report\n" {
 		t.Errorf("%d, %q", code, complaints)
 	}
 }

@@ -1,5 +1,5 @@
-// Package histogram counts durations in classes of a relative width, so that any percentile has the same number of digits: the layout
-// of HdrHistogram (Gil Tene), where each power of two has as many classes.
+// Package histogram counts durations in classes of a relative width, in the layout of HdrHistogram (Gil Tene): each power of two has as
+// many classes. It merges and resets only the classes in use, which hdrhistogram-go does not.
 package histogram
 
 import (
@@ -9,15 +9,15 @@ import (
 
 // Histogram counts values from 0 on.
 type Histogram struct {
-	// Values below 2^(halfBits+1) have a class each; each power of two from there on has 2^halfBits of them.
+	// Values below 2^(halfBits+1) have a class each; each power of two above has 2^halfBits classes.
 	halfBits int
 	counts   []int64
 	total    int64
-	// lowest and highest are the classes that have a count, so that empty ones are not walked over; highest < lowest where none has.
+	// lowest and highest are the classes in use; highest < lowest if there are none.
 	lowest, highest int
 }
 
-// New makes one for values up to longest, in classes of which none is wider than 1/10^digits of its values.
+// New makes a histogram for values up to longest, whose classes are no wider than 1/10^digits of their values.
 func New(longest int64, digits int) *Histogram {
 	distinct := uint64(2 * math.Pow10(digits))
 	halfBits := bits.Len64(distinct-1) - 1
@@ -31,20 +31,18 @@ func (h *Histogram) forget() {
 	h.total, h.lowest, h.highest = 0, len(h.counts), -1
 }
 
-// class is the place of a value's class.
 func (h *Histogram) class(v int64) int {
 	shift := max(0, bits.Len64(uint64(v))-h.halfBits-1)
 	return shift<<h.halfBits + int(v>>shift)
 }
 
-// ends are the least and the greatest value of a class.
 func (h *Histogram) ends(class int) (from, to int64) {
 	shift := max(0, class>>h.halfBits-1)
 	from = int64(class-shift<<h.halfBits) << shift
 	return from, from + 1<<shift - 1
 }
 
-// Record counts a value so many times; it has to be from 0 to the longest.
+// Record counts a value, from 0 to the longest, so many times.
 func (h *Histogram) Record(v, count int64) {
 	i := h.class(v)
 	h.counts[i] += count
@@ -52,7 +50,7 @@ func (h *Histogram) Record(v, count int64) {
 	h.lowest, h.highest = min(h.lowest, i), max(h.highest, i)
 }
 
-// Reset forgets all values.
+// Reset removes all values.
 func (h *Histogram) Reset() {
 	if h.total > 0 {
 		clear(h.counts[h.lowest : h.highest+1])
@@ -60,7 +58,7 @@ func (h *Histogram) Reset() {
 	h.forget()
 }
 
-// Merge adds what other has counted, which was made alike.
+// Merge adds the values of a histogram with the same arguments of New.
 func (h *Histogram) Merge(other *Histogram) {
 	if other.total == 0 {
 		return
@@ -73,10 +71,10 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.lowest, h.highest = min(h.lowest, other.lowest), max(h.highest, other.highest)
 }
 
-// Class is one with a count: Count values were from From to To.
+// Class has Count values from From to To.
 type Class struct{ From, To, Count int64 }
 
-// All are the classes that have a count, ascending.
+// All yields the classes with a count, ascending.
 func (h *Histogram) All(yield func(Class) bool) {
 	for i := h.lowest; i <= h.highest; i++ {
 		if h.counts[i] == 0 {
@@ -88,8 +86,8 @@ func (h *Histogram) All(yield func(Class) bool) {
 	}
 }
 
-// Percentiles are the greatest values of the percentiles' classes, whose rank is rounded and at least 1, as in HdrHistogram; all 0 of
-// nothing. The percentages ascend, from 0 to 100.
+// Percentiles returns the greatest values of the percentiles' classes; ranks are rounded and at least 1, as in HdrHistogram. Without values
+// all are 0. The percentages must ascend.
 func (h *Histogram) Percentiles(percents ...float64) []int64 {
 	values := make([]int64, len(percents))
 	next, seen := 0, int64(0)

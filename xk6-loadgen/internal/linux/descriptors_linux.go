@@ -1,6 +1,6 @@
-// Package linux has the system calls of hot paths, raw: the Go scheduler does not see them, whose bookkeeping for blocking calls costs
-// 2 to 7 % of a core. Only calls that wait can block, and callers leave processors for others (GOMAXPROCS). Garbage collection stops a
-// waiting thread by signals.
+// Package linux has raw system calls for hot paths: the Go scheduler, whose bookkeeping for blocking calls costs 2 to 7 % of a core, does
+// not see them. Only calls that wait can block; callers leave processors for others (GOMAXPROCS). Signals stop a waiting thread for
+// garbage collection.
 package linux
 
 import (
@@ -20,7 +20,7 @@ const (
 	EpollEdge = 1 << 31
 )
 
-// transfer makes a call with a descriptor, memory and one more argument, again after each signal: the runtime preempts by signals.
+// transfer makes a call with a descriptor, memory and one more argument, and repeats it after signals, by which the runtime preempts.
 func transfer(call uintptr, fd int, memory unsafe.Pointer, size, more int) (int, syscall.Errno) {
 	for {
 		if n, _, errno := syscall.RawSyscall6(call, uintptr(fd), uintptr(memory), uintptr(size), uintptr(more), 0, 0); errno != syscall.EINTR {
@@ -42,13 +42,13 @@ func BindWithoutPort(fd int) syscall.Errno {
 	return errno
 }
 
-// Bind gives a socket an address in the kernel's form, of which size bytes count.
+// Bind gives a socket an address of size bytes in the kernel's form.
 func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
 	return errno
 }
 
-// Connect begins to connect to an address in the kernel's form, of which size bytes count.
+// Connect begins to connect to an address of size bytes in the kernel's form.
 func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	_, errno := transfer(unix.SYS_CONNECT, fd, address, int(size), 0)
 	return errno
@@ -78,13 +78,13 @@ func EpollCtl(epfd, op, fd int, event *syscall.EpollEvent) syscall.Errno {
 	return errno
 }
 
-// EpollWait waits, for ever when milliseconds is -1, and not at all when they are 0. A signal, too, ends it with nothing.
+// EpollWait waits for ever if milliseconds is -1. A signal ends it without events.
 func EpollWait(epfd int, events []syscall.EpollEvent, milliseconds int) int {
 	n, _, _ := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(milliseconds), 0, 0)
 	return max(0, int(n))
 }
 
-// EpollWaitExact waits for at most this many nanoseconds, where epoll_wait has milliseconds, since Linux 5.11.
+// EpollWaitExact waits for at most this many nanoseconds (Linux 5.11).
 func EpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64) int {
 	// The kernel's own time, which has 64 bits on all architectures.
 	timeout := [2]int64{nanoseconds / 1e9, nanoseconds % 1e9}
@@ -99,7 +99,7 @@ func HasExactWait() bool {
 	return errno != syscall.ENOSYS
 }
 
-// SocketError fetches the outcome of a connect that did not finish at once.
+// SocketError returns the error of a connect that did not finish at once.
 func SocketError(fd int) syscall.Errno {
 	value, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ERROR)
 	if err != nil {
@@ -124,8 +124,8 @@ func Write(fd int, p []byte) syscall.Errno {
 	return errno
 }
 
-// AwaitReadable waits until fd can be read, for at most this many nanoseconds (negative: without end), or until a signal comes. It tells
-// whether fd can be read, as seen at the end of the wait.
+// AwaitReadable waits until fd can be read, for at most this many nanoseconds (negative: without end), or until a signal comes, and tells
+// whether fd can be read.
 func AwaitReadable(fd int, nanoseconds int64) bool {
 	poll := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	var limit *syscall.Timespec

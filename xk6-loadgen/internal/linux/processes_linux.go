@@ -23,7 +23,7 @@ type ProcessTree struct {
 	lookedAt time.Time
 }
 
-// lookEvery is how often descendants are looked for. One that begins and ends in between is missed.
+// lookEvery is how often to look for descendants. One that begins and ends in between is missed.
 const lookEvery = time.Second
 
 // NewProcessTree watches these processes and their descendants; nil where there are none.
@@ -39,8 +39,7 @@ func NewProcessTree(roots []int) *ProcessTree {
 	return t
 }
 
-// CPU is the CPU time used since the tree was made, in nanoseconds; 0 of nil. A running thread's may be up to a kernel tick (1 to 10 ms)
-// behind.
+// CPU is the CPU time since the tree was made, in nanoseconds; 0 of nil. A running thread's may be a kernel tick (1 to 10 ms) behind.
 func (t *ProcessTree) CPU() int64 {
 	if t == nil {
 		return 0
@@ -60,7 +59,7 @@ func (t *ProcessTree) CPU() int64 {
 	return t.total
 }
 
-// RunDelay is the longest time that one of their threads has waited for a core, in nanoseconds; 0 where the kernel does not say.
+// RunDelay is the longest time that one of their threads has waited for a core, in nanoseconds; 0 if not known.
 func (t *ProcessTree) RunDelay() (nanoseconds int64) {
 	for _, task := range t.tasks {
 		nanoseconds = max(nanoseconds, runDelay(task))
@@ -105,7 +104,6 @@ func Steal(cores []int) (nanoseconds int64) {
 	return nanoseconds
 }
 
-// look adds the descendants that there are by now.
 func (t *ProcessTree) look() {
 	t.lookedAt, t.tasks = time.Now(), nil
 	seen := map[int]bool{}
@@ -134,7 +132,7 @@ func (t *ProcessTree) look() {
 	}
 }
 
-// processCPU is what all threads of a process have used, those that ended too, by its clock (clock_getcpuclockid(3)).
+// processCPU is the CPU time of all threads of a process, ended ones too (clock_getcpuclockid(3)).
 func processCPU(pid int) (nanoseconds int64, there bool) {
 	var time unix.Timespec
 	if unix.ClockGettime(int32(^pid<<3|2), &time) != nil {

@@ -17,7 +17,7 @@ func OnOwnThread(f func()) {
 		defer close(done)
 		runtime.LockOSThread()
 		if syscall.Gettid() == syscall.Getpid() {
-			// The main thread cannot end, and its namespaces are the process's. While this goroutine keeps it, f gets another.
+			// The main thread cannot end, and its namespaces are the process's. While this goroutine keeps it, f gets another thread.
 			OnOwnThread(f)
 			runtime.UnlockOSThread()
 			return
@@ -27,10 +27,10 @@ func OnOwnThread(f func()) {
 	<-done
 }
 
-// Cores are those that the calling thread may run on, by their numbers; nil where the kernel does not say.
+// Cores are the numbers of the cores that the calling thread may run on; nil if not known.
 func Cores() []int { return CoresOf(0) }
 
-// CoresOf are those that a process's first thread may run on.
+// CoresOf are the cores that a process's first thread may run on.
 func CoresOf(pid int) (allowed []int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(pid, &set) != nil {
@@ -45,7 +45,7 @@ func CoresOf(pid int) (allowed []int) {
 	return allowed
 }
 
-// UseCores has the calling thread run on these cores only; none: where it may already.
+// UseCores has the calling thread run on these cores only; without cores it changes nothing.
 func UseCores(cores []int) error {
 	if len(cores) == 0 {
 		return nil
@@ -57,27 +57,26 @@ func UseCores(cores []int) error {
 	return unix.SchedSetaffinityDynamic(0, set)
 }
 
-// SetBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: waking up, it does not interrupt what runs on its core.
-// A server that shares the core is then not interrupted at each response, which saves a third of a request's CPU.
+// SetBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: a server on the same core is then not interrupted at each
+// response, which saves a third of a request's CPU.
 func SetBatchPolicy() {
 	const schedBatch = 3
 	priority := struct{ value int32 }{0}
-	// Without it all is as exact, but uses more CPU.
 	syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, schedBatch, uintptr(unsafe.Pointer(&priority)))
 }
 
 // SetTimerSlack lets the calling thread's waits end on time: by default the kernel may add 50 µs.
 func SetTimerSlack() {
-	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) //nolint:errcheck // without it what is timed happens a little later, which figures show
+	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) //nolint:errcheck // without it requests leave a little later, which figures show
 }
 
-// Sleep sleeps for some nanoseconds. It is raw: for so short a time the scheduler need not know.
+// Sleep sleeps for some nanoseconds, unseen by the scheduler.
 func Sleep(nanoseconds int64) {
 	time := syscall.NsecToTimespec(nanoseconds)
 	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)
 }
 
-// Monotonic is CLOCK_MONOTONIC, in nanoseconds: the clock that other processes on this machine can compare with.
+// Monotonic is CLOCK_MONOTONIC in nanoseconds, the same for all processes of a machine.
 func Monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
 
 // ProcessCPU is the CPU time that the whole process has used, in nanoseconds.
@@ -85,7 +84,7 @@ func ProcessCPU() int64 { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 // ThreadCPU is the CPU time that a thread of this process has used, in nanoseconds.
 func ThreadCPU(thread int) int64 {
-	// As pthread_getcpuclockid does it: the complement of the thread, that it is one alone (4), and which clock (2).
+	// As in pthread_getcpuclockid: the complement of the thread, a bit for one thread alone (4), and the clock (2).
 	return clock(int32(^thread<<3 | 4 | 2))
 }
 
@@ -97,8 +96,8 @@ func clock(id int32) int64 {
 	return time.Nano()
 }
 
-// SetShortSlice asks for turns of 100 µs on a core, the shortest that Linux gives (6.12 or later): a thread that sleeps often gets its
-// core back sooner.
+// SetShortSlice asks for time slices of 100 µs, the shortest of Linux (6.12 or later), so that a thread that sleeps often gets its core
+// back sooner.
 func SetShortSlice() {
 	const slice = uint64(100 * time.Microsecond)
 	attributes, err := unix.SchedGetAttr(0, 0)
@@ -106,5 +105,5 @@ func SetShortSlice() {
 		return
 	}
 	attributes.Runtime = slice
-	unix.SchedSetAttr(0, attributes, 0) //nolint:errcheck // without it all is right, only later
+	unix.SchedSetAttr(0, attributes, 0) //nolint:errcheck // without it the thread only runs later
 }
