@@ -1,18 +1,14 @@
 // The charts of a run: bars in the terminal and in Markdown, plots in report.html, each with its figures in a table.
+import { measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
+import { type CurvePoint, type CurveRow, curveRows, curvesOf } from '../analysis/curve.ts';
 import {
-  comparisonOf,
-  measuredComparisons,
-  roundRatiosOf,
-  comparable,
-} from '../analysis/comparisons.ts';
-import {
-  curveRows,
-  curvesOf,
-  type CurvePoint,
-  type CurveRow,
-  streamsOf,
-  streamSweep,
-} from '../analysis/curve.ts';
+  allBuckets,
+  isLatency,
+  mergedLatency,
+  publishedBuckets,
+  quantileBucket,
+  sameBucket,
+} from '../analysis/latency.ts';
 import {
   isFailing,
   responsesOf,
@@ -20,7 +16,6 @@ import {
   serverCpuSecondsPerResponse,
 } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { minimumRounds } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import {
   bar,
@@ -32,6 +27,9 @@ import {
   times,
   whole,
 } from '../format.ts';
+import type { Bar, Percentile, Percentiles, PlotData, Rounds } from './html/figure.ts';
+import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
+import { metricMark, verdictCell } from './verdict-words.ts';
 import type {
   BucketShare,
   Comparison,
@@ -42,19 +40,8 @@ import type {
   Result,
   VariantResult,
 } from '../result/result.ts';
-import type { Published } from '../scenario/model.ts';
-import type { Bar, Bars, Percentile, Percentiles, Rounds, PlotData } from './html/figure.ts';
-import { figure, leftColumn, rightColumn, tableOf, type Part, type Table } from './table.ts';
-import { metricMark, verdictCell } from './verdict-words.ts';
-import {
-  allBuckets,
-  publishedBuckets,
-  quantileBucket,
-  sameBucket,
-  mergedLatency,
-  isLatency,
-} from '../analysis/latency.ts';
 import { isAtRate } from '../scenario/load.ts';
+import type { Published } from '../scenario/model.ts';
 
 /** A plot with its words, and the same figures in tables. */
 export interface Figure {
@@ -82,9 +69,7 @@ export function figuresOf(result: Result): Figure[] {
     charts.map(({ plot, tables }) => ({ ...plot, tables }));
   return [
     ...figures(curveChart(result)),
-    ...ladderFigures(result),
     ...ratioFigures(result),
-    ...streamFigures(result),
     ...roundFigures(result),
     ...figures(histogramChart(result)),
     ...percentileFigures(result),
@@ -218,136 +203,28 @@ export function publishedQuantile(published: Published, quantile: number): strin
   return bucket === undefined ? '' : bucketLabel(bucket);
 }
 
-/** A ladder has at least so many steps. */
-const fewestSteps = 3;
-
-/** A row of a ladder, with its comparison to the row before; null at the start. */
-interface Rung {
-  variant: VariantResult;
-  step: Comparison | null;
-}
-
-/** The rows that build on each other, each compared with the row before; empty if there are too few. */
-export function ladderOf({
-  variants,
-  comparisons,
-}: Pick<Result, 'variants' | 'comparisons'>): Rung[] {
-  // In a sweep over rates with two variants every other row is compared with the row before.
-  if (variants.some(({ series }) => series !== undefined)) return [];
-  const rungs = variants.map((variant, index): Rung => {
-    const before = variants[index - 1]?.name;
-    const step =
-      before === undefined ? undefined : comparisonOf({ comparisons }, variant.name, before);
-    return { variant, step: step ?? null };
-  });
-  if (rungs.filter(({ step }) => step !== null).length < fewestSteps) return [];
-  return rungs.filter(
-    ({ step }, index) => step !== null || (rungs[index + 1]?.step ?? null) !== null,
-  );
-}
-
-/** requests/s of each row of a ladder, as ratios to the first row that was measured, and published if any is. */
-function ladderFigures(result: Result): Figure[] {
-  const rungs = ladderOf(result);
-  const rows = rungs.map(({ variant: { name, rps, published } }) => ({
-    name,
-    here: rps?.median ?? null,
-    published: published?.rps ?? null,
-  }));
-  const measured = rows.filter((row) => (row.here ?? 0) > 0);
-  const first = measured.find(({ published }) => published !== null) ?? measured[0];
-  if (first === undefined) return [];
-  const by = (value: number | null, unit: number | null): number | null =>
-    value === null || unit === null ? null : value / unit;
-  return [
-    {
-      title: 'Step by step, published beside measured',
-      text: `requests/s by those of ${first.name}: 1 is as many.`,
-      data: ratioBars(
-        `ratio to ${first.name}`,
-        rows.map((row) => ({
-          group: row.name,
-          published: by(row.published, first.published),
-          here: by(row.here, first.here),
-        })),
-      ),
-      tables: [
-        tableOf(rungs, [
-          leftColumn('step', ({ variant }) => variant.name),
-          rightColumn('requests/s', ({ variant: { rps } }) => figure(rps?.median, perSecond)),
-          leftColumn('effect of the step', ({ variant, step }) =>
-            step !== null && comparable(variant, step) ? verdictCell(step, result) : '',
-          ),
-          leftColumn('published', ({ step }) => figure(step?.publishedRatio, times)),
-        ]),
-      ],
-    },
-  ];
-}
-
-/** requests/s by concurrent streams per connection, as ratios to HTTP/1.1. */
-function streamFigures(result: Result): Figure[] {
-  const sweep = streamSweep(result);
-  if (sweep === undefined) return [];
-  const { line, curve } = sweep;
-  const { name } = line.variant;
-  return [
-    {
-      title: `requests/s by streams per connection, against ${name}`,
-      text: `Ratios: 1 is as many requests/s as ${name} makes (${perSecond(line.rps)}). Lines through the marks are 95 % intervals.`,
-      data: {
-        kind: 'streams',
-        line: name,
-        points: curve.map(({ variant, rps, ratio, comparison }) => ({
-          streams: streamsOf(variant),
-          ratio,
-          published: comparison?.publishedRatio ?? null,
-          interval:
-            comparison === undefined || comparison.roundRatios.length < minimumRounds
-              ? null
-              : comparison.ci95,
-          label: `${variant.name}: ${times(ratio)}, ${perSecond(rps)} requests/s`,
-        })),
-      },
-      tables: [
-        tableOf(curve, [
-          rightColumn('streams', ({ variant }) => whole(streamsOf(variant))),
-          rightColumn('requests/s', ({ rps }) => perSecond(rps)),
-          leftColumn('ratio', ({ ratio }) => times(ratio)),
-        ]),
-      ],
-    },
-  ];
-}
-
-/** Bars of ratios to the baseline. Empty without a published ratio; a ladder's steps and a curve's points are left out. */
+/** Bars of the ratios to the baselines; empty without a published ratio. */
 function ratioFigures(result: Result): Figure[] {
-  const steps = new Set(ladderOf(result).map(({ step }) => step));
-  const curve = streamSweep(result)?.line.variant.name;
   const compared = result.comparisons.filter(
-    (one) =>
-      !steps.has(one) &&
-      one.baseline !== curve &&
-      one.metric === 'rps' &&
-      (one.ratio > 0 || one.publishedRatio !== null),
+    ({ metric, ratio, publishedRatio }) =>
+      metric === 'rps' && (ratio > 0 || publishedRatio !== null),
   );
   if (!compared.some(({ publishedRatio }) => publishedRatio !== null)) return [];
   const [baseline, ...others] = new Set(compared.map((one) => one.baseline));
   const only = others.length === 0 ? baseline : undefined;
   const nameOf = (one: Comparison): string =>
     only === undefined ? `${one.variant} against ${one.baseline}` : one.variant;
+  const barsOf = (group: string, value: number | null, published: boolean): Bar[] =>
+    value === null || value === 0 ? [] : [{ group, published, value, label: times(value) }];
+  const bars = compared.flatMap((one) => [
+    ...barsOf(nameOf(one), one.publishedRatio, true),
+    ...barsOf(nameOf(one), one.ratio, false),
+  ]);
   return [
     {
       title: `requests/s against ${only ?? 'the baseline'}, published beside measured`,
       text: `Ratios: 1 is as many requests/s as ${only ?? 'the baseline'}. Two machines compare by their ratios.`,
-      data: ratioBars(
-        'ratio',
-        compared.map((one) => ({
-          group: nameOf(one),
-          published: one.publishedRatio,
-          here: one.ratio === 0 ? null : one.ratio,
-        })),
-      ),
+      data: { kind: 'bars', axis: 'ratio', reference: 1, panels: [{ title: '', bars }] },
       tables: [
         tableOf(compared, [
           leftColumn('variant', nameOf),
@@ -357,19 +234,6 @@ function ratioFigures(result: Result): Figure[] {
       ],
     },
   ];
-}
-
-function ratioBars(
-  axis: string,
-  rows: readonly { group: string; published: number | null; here: number | null }[],
-): Bars {
-  const bar = (group: string, value: number | null, published: boolean): Bar[] =>
-    value === null ? [] : [{ group, published, value, label: times(value) }];
-  const bars = rows.flatMap(({ group, published, here }) => [
-    ...bar(group, published, true),
-    ...bar(group, here, false),
-  ]);
-  return { kind: 'bars', axis, reference: 1, panels: [{ title: '', bars }] };
 }
 
 /** Each variant in each round, by the metric of the verdict. Empty for a curve, and unless two variants succeeded. */

@@ -30,7 +30,7 @@ import type {
   VariantResult,
 } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
-import { chartsOf, ladderOf, publishedQuantile, timesFrom } from './charts.ts';
+import { chartsOf, publishedQuantile, timesFrom } from './charts.ts';
 import { linkPart } from './network.ts';
 import {
   figure,
@@ -199,7 +199,7 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
 /** Each row's comparison. The baseline stands in the title, or in the cells if the rows have several. */
 function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
   const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
-  const steps = new Set(ladderOf(result).map(({ step }) => step));
+  const steps = ladderSteps(result);
   const isLadder = steps.size > 0;
   const single = others.length === 0 ? `against ${first}` : 'against its baseline';
   return leftColumn(
@@ -212,6 +212,20 @@ function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
     },
     { group: here },
   );
+}
+
+/** A ladder has at least so many steps. */
+const fewestSteps = 3;
+
+/** The comparisons of a ladder, whose rows are compared with the row before; empty if there are too few. */
+export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comparison> {
+  // In a sweep over rates with two variants every other row is compared with the row before.
+  if (variants.some(({ series }) => series !== undefined)) return new Set();
+  const steps = variants.flatMap(({ name }, index) => {
+    const before = variants[index - 1]?.name;
+    return before === undefined ? [] : (comparisonOf({ comparisons }, name, before) ?? []);
+  });
+  return new Set(steps.length < fewestSteps ? [] : steps);
 }
 
 /** Whether the variants have different protocols; then their header bytes matter. */

@@ -31,8 +31,7 @@ import type {
   Search,
   VariantResult,
 } from '../result/result.ts';
-import { ladderOf } from './charts.ts';
-import { comparesProtocols } from './run-tables.ts';
+import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { amount, besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
 import { metricNames } from '../analysis/latency.ts';
@@ -60,10 +59,7 @@ export function verdictSentences(result: Result): Sentence[] {
   const inCurve = result.comparisons.filter(
     ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
   );
-  const shown = new Set<Comparison | null>([
-    ...ladderOf(result).map(({ step }) => step),
-    ...inCurve,
-  ]);
+  const shown = new Set([...ladderSteps(result), ...inCurve]);
   const found = (text: string): Sentence => ({ text, kind: 'found' });
   return [
     ...[

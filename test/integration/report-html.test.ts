@@ -81,10 +81,6 @@ async function narrow(page: Page): Promise<void> {
   expect(await page.evaluate(crowded)).toEqual([]);
 }
 
-const about = (rps: number): { rps: number[] } => ({
-  rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off),
-});
-
 describe.skipIf(chromium === undefined)('in a browser', () => {
   test('a comparison: the headline’s bar, ratios, rounds and percentiles', async () => {
     const both = result([workers, openFileCache]);
@@ -175,22 +171,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     expect(await plain.locator('table').first().innerText()).toContain('nginx');
   });
 
-  test('a curve over streams, and latency by rate', async () => {
-    const sweep = await h2Result('h2-stream-sweep', {
-      'nginx-http1': about(60_000),
-      'streams-100': about(150_000),
-      'streams-10': about(110_000),
-      'streams-1': about(54_000),
-    });
-    const page = await open(sweep);
-    const points = await marks(page, /^requests\/s by streams/, 'streams');
-    expect(points.map(({ title }) => title.split(',')[0])).toEqual([
-      'streams-100: ×2.50',
-      'streams-10: ×1.83',
-      'streams-1: ×0.90',
-    ]);
-    await narrow(page);
-
+  test('latency by rate', async () => {
     const step = { round: 1, made: 1, kept: true, why: '', latencyMs: { p50: 1, p90: 2, p99: 4 } };
     const steps = [1000, 2000].flatMap((rate) =>
       ['workers', 'open-file-cache'].map((variant) => ({ ...step, rate, variant })),

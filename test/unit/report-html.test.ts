@@ -367,23 +367,9 @@ describe('plots', () => {
     ).toHaveLength(3);
   });
 
-  test('a ladder is by its first row, and its steps are not shown twice', async () => {
-    const ladder = await h2Result('h2o-vs-nginx', {
-      'h2o-initial': about(100_000),
-      'h2o-tuned': about(101_000),
-      'nginx-initial': about(57_000),
-      'nginx-workers': about(58_000),
-      'nginx-open-file-cache': about(92_000),
-      'nginx-accept-mutex-delay': about(93_000),
-      'nginx-tcp-nopush': about(105_000),
-    });
-    expect(barsOf(ladder)).toHaveLength(14);
-    const [published, here] = barsOf(ladder).filter(({ group }) => group === 'nginx-tcp-nopush');
-    expect(here?.value).toBeCloseTo(1.05, 9);
-    expect(published?.value).toBeCloseTo(824_799.77 / 582_269.87, 4);
-    expect(barsOf(ladder, 1).map(({ group }) => group)).not.toContain(
-      'h2o-tuned against h2o-initial',
-    );
+  test('a histogram is beside no bars of requests/s, which the load sets', async () => {
+    const rate = await h2Result('h2o-vs-nginx-h2-rate', { nginx: about(1000), h2o: about(1000) });
+    expect(dataOf(rate, 'bars').map(({ percent }) => percent)).toEqual([true]);
   });
 });
 

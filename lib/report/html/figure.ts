@@ -39,19 +39,6 @@ export interface Rounds {
   points: { name: string; round: number; value: number }[];
 }
 
-/** Ratios of requests/s to HTTP/1.1, by concurrent streams per connection. */
-export interface Streams {
-  kind: 'streams';
-  line: string;
-  points: {
-    streams: number;
-    ratio: number;
-    interval: [number, number] | null;
-    published: number | null;
-    label: string;
-  }[];
-}
-
 interface RatePoint {
   name: string;
   rate: number;
@@ -69,4 +56,4 @@ export interface CurveData {
   lines: RatePoint[];
 }
 
-export type PlotData = Bars | Percentiles | Rounds | Streams | CurveData;
+export type PlotData = Bars | Percentiles | Rounds | CurveData;

@@ -2,16 +2,7 @@
 // that they follow the colour scheme.
 import { barX, dot, gridX, gridY, line, ruleX, ruleY, text } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
-import type {
-  Bar,
-  Bars,
-  CurveData,
-  Percentile,
-  Percentiles,
-  PlotData,
-  Rounds,
-  Streams,
-} from '../figure.ts';
+import type { Bar, Bars, CurveData, Percentile, Percentiles, PlotData, Rounds } from '../figure.ts';
 import {
   bottomAxis,
   drawn,
@@ -313,87 +304,12 @@ function drawRounds({ axis, names, points }: Rounds, width: number): Element[] {
   ];
 }
 
-type StreamsPoint = Streams['points'][number];
-
-function drawStreams({ line: reference, points }: Streams, width: number): Element[] {
-  const published = points.filter((point) => point.published !== null);
-  const ends = points.flatMap(({ ratio, interval, published: article }) => [
-    ratio,
-    interval?.[1] ?? 0,
-    article ?? 0,
-  ]);
-  const highest = Math.max(1, ...ends);
-  const counts = [...new Set(points.map(({ streams }) => streams))].sort((a, b) => a - b);
-  const [fewest, most] = extent(counts);
-  const stroke = { stroke: 'var(--here)', strokeWidth: 2 };
-  return [
-    keyOf([
-      { name: 'here', fill: 'var(--here)', symbol: 'circle' },
-      ...(published.length === 0
-        ? []
-        : [{ name: 'published', fill: 'var(--published)', symbol: 'square' as const }]),
-    ]),
-    drawn({
-      ...sizeOf(width, { least: 260, most: 380, part: 0.4 }, { left: 44, right: 16 }),
-      x: { type: 'log', domain: [fewest * 0.9, most * 1.1] },
-      y: { domain: [0, highest * 1.06] },
-      marks: [
-        gridY({ ticks: 6 }),
-        bottomAxis('concurrent streams per connection (log scale)', { text: String }, counts),
-        leftAxis(`requests/s by those of ${reference}`, {
-          ticks: 6,
-          tickFormat: (ratio: number) => `×${ratio}`,
-        }),
-        ruleY([0, 1], { stroke: 'currentColor' }),
-        line(points, { ...stroke, x: 'streams', y: 'ratio', sort: 'streams' }),
-        ruleX(
-          points.filter(({ interval }) => interval !== null),
-          {
-            ...stroke,
-            x: 'streams',
-            y1: ({ interval }: StreamsPoint) => interval?.[0],
-            y2: ({ interval }: StreamsPoint) => interval?.[1],
-            className: 'interval',
-          },
-        ),
-        dot(published, {
-          x: 'streams',
-          y: 'published',
-          symbol: 'square',
-          r: 5,
-          fill: 'var(--published)',
-          className: 'published',
-          title: ({ streams, published: ratio }: StreamsPoint) =>
-            `published, ${streams} streams: ×${ratio?.toFixed(2)}`,
-        }),
-        dot(points, {
-          x: 'streams',
-          y: 'ratio',
-          r: 4.5,
-          fill: 'var(--here)',
-          className: 'streams',
-          title: 'label',
-        }),
-        text([reference], {
-          ...outlined,
-          x: most,
-          y: 1,
-          text: (name: string) => name,
-          textAnchor: 'end',
-          dy: 9,
-        }),
-      ],
-    }),
-  ];
-}
-
 const draw: {
   [Kind in PlotData['kind']]: (data: PlotData & { kind: Kind }, width: number) => Element[];
 } = {
   bars: drawBars,
   percentiles: drawPercentiles,
   rounds: drawRounds,
-  streams: drawStreams,
   curve: drawCurve,
 };
 
