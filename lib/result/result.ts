@@ -23,13 +23,7 @@ import {
   within,
   type Form,
 } from '../form.ts';
-import {
-  mostRounds,
-  networkForm,
-  protocol,
-  publishedForm,
-  withinForm,
-} from '../scenario/model.ts';
+import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/model.ts';
 
 const schema = 1;
 
@@ -55,7 +49,7 @@ const runName = v.pipe(
 const program = v.pipe(text, v.regex(/^(?!\.\.?$)[^/\p{Cc}]{1,255}$/u, 'may have no / in it'));
 const readonlyTexts: Form<readonly string[]> = texts;
 
-/** `sd` is the standard deviation, `withinSd` the share of values within one sd of the mean (0 to 1). All 0 without values. */
+/** `sd` is the standard deviation, `withinSd` the share of values within sd of the mean (0 to 1). All 0 without values. */
 const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], figure);
 const distribution = open(distributionFields);
 export type Distribution = v.InferOutput<typeof distribution>;
@@ -141,7 +135,7 @@ const loadFields = {
   rps: figure,
   /** Responses by status, from 300 on. */
   statuses: optional(statuses),
-  /** Text of one of the errors; '' without errors. */
+  /** Text of an error; '' without errors. */
   errorExample: optional(text),
   /** The longest time in the window without a response while requests were under way. */
   longestGapMs: orElse(figure, 0),
@@ -228,7 +222,7 @@ const networkUse = open({
 });
 export type NetworkUse = v.InferOutput<typeof networkUse>;
 
-/** One load phase of a round. */
+/** A load phase of a round. */
 const phase = open({
   ...loadFields,
   /** The class of status that succeeds. Absent: 2xx and 3xx. */
@@ -327,7 +321,7 @@ const variant = open({
       version: text,
       workers: count,
       config: readonlyTexts,
-      /** Changes to a user's own config, one line each. */
+      /** Changes to a user's own config, a line each. */
       redirections: readonlyTexts,
       /** It ran there already, on unknown cores. */
       atAddress: optional(trueOrAbsent),
@@ -412,7 +406,7 @@ const comparison = open({
 });
 export type Comparison = v.InferOutput<typeof comparison>;
 
-/** A variant at one rate of a search. */
+/** A variant at a rate of a search. */
 const searchStep = open({
   round: roundNumber,
   variant: name,

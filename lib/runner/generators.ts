@@ -1,4 +1,4 @@
-// One load made by several generators, each a k6 with its execution segment.
+// A load made by several generators, each a k6 with its execution segment.
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { mergedDistribution, pooledDistribution } from '../analysis/latency.ts';
@@ -27,7 +27,7 @@ const mostApartMs = 100;
 /** The engine waits at most this long for an agreed begin. */
 const longestWaitSeconds = 60;
 
-/** k6's arguments for one of several instances, as k6-operator has them. @param instance from 1 */
+/** k6's arguments for an instance (from 1), as k6-operator has them. */
 export function instanceArguments(instance: number, instances: number): string[] {
   const end = (place: number): string =>
     place === 0 ? '0' : place === instances ? '1' : `${place}/${instances}`;
@@ -43,7 +43,7 @@ export function instanceArguments(instance: number, instances: number): string[]
 }
 
 /**
- * Returns the plan that each of several instances gets, with its part of the threads, at least one.
+ * Returns the plan for each instance, with its part of the threads, at least 1.
  * @param begin milliseconds since 1970 by the instance's clock, or where the instances agree on it
  * @throws UserError for a load that cannot be divided among so many
  */
@@ -96,7 +96,7 @@ export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: strin
 
 /**
  * Merges the outcomes of all instances of a divided plan. @param ends in the order of the instances
- * @throws RoundFailure if one is missing or they loaded different servers, Disturbance if they began too far apart
+ * @throws RoundFailure if an instance is missing or they loaded different servers, Disturbance if they began too far apart
  */
 export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
   const missing = ends.flatMap((end, index) => {
@@ -123,7 +123,7 @@ export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): Ph
   }));
 }
 
-/** One of the parts into which k6 divides n things among equal segments. */
+/** Size of a part, if k6 divides n things among equal segments. */
 function partOf(n: number, parts: number, part: number): number {
   return Math.floor(n / parts) + (part < n % parts ? 1 : 0);
 }
@@ -218,7 +218,7 @@ const leadMs = 3000;
 
 /**
  * Starts k6 on each host, with its segment of the load and an agreed begin. Each host's files go to the folder generator-<place>, all
- * samples to one record.
+ * samples to the same record.
  * @param hosts that have k6
  * @throws UserError for a load that cannot be divided among them, or if a connection ends
  */
@@ -264,7 +264,7 @@ export async function startK6There(
       const clocks = ahead[index] as ClocksAhead;
       try {
         const end = await ended;
-        // One after the other, so that lines stay whole.
+        // In turn, so that lines stay whole.
         recording = recording.then(() =>
           appendFile(files.record, recordByOurClock(end.record, clocks)),
         );
@@ -279,7 +279,7 @@ export async function startK6There(
   const stop = async (graceMs = 0): Promise<void> => {
     await Promise.all(runs.map(({ end }) => end(graceMs)));
   };
-  // A failed one ends the others: their parts alone are no load.
+  // A failure ends the others: their parts alone are no load.
   const exited = Promise.race([
     ends,
     ...runs.map(async ({ ended }) => {

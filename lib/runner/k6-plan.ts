@@ -43,7 +43,7 @@ export interface Target {
 }
 
 /**
- * Returns the load plan of a group for one round.
+ * Returns the load plan of a group for a round.
  * @param targets of the sides, in their order
  * @param from the begin of each side's search
  */
@@ -161,7 +161,7 @@ function loadOptions(
   };
 }
 
-/** Adds the page's host (:authority with HTTP/2) to the load's headers, unless the load has one. */
+/** Adds the page's host (:authority with HTTP/2) to the load's headers, unless they name a host. */
 function headersOf({ headers = {} }: Load, { host }: Pick<Page, 'host'>): Load['headers'] {
   const names = Object.keys(headers);
   if (host === undefined || names.some((name) => name.toLowerCase() === 'host'))
@@ -214,7 +214,7 @@ function pageFilesOf(scenario: Scenario): Map<string, PageWeights> {
   return new Map([...lists.values()].map((weights, index) => [`pages-${index + 1}.txt`, weights]));
 }
 
-/** The file with the variant's pages; null for one page. k6 reads them from files since they are too long for its environment. */
+/** The file with the variant's pages; null for a single page. The list is too long for k6's environment. */
 function pageFileOf(scenario: Scenario, variant: Variant): string | null {
   const { weights } = pageOf(scenario, variant);
   if (weights === undefined) return null;

@@ -33,7 +33,7 @@ const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, 
 // BAKEOFF_LOAD="$(cat round-1/k6-1/load.json)" k6 run script.js
 // Credentials are not kept: where load.json has *** put them in.`;
 
-/** Bundles lib/k6/main.ts into the one file that k6 runs. Throws the file system's error. */
+/** Bundles lib/k6/main.ts for k6. Throws the file system's error. */
 export async function compileScript(file: string): Promise<void> {
   const { build } = await import('esbuild');
   const { outputFiles } = await build({
@@ -172,7 +172,7 @@ const patienceSeconds = 30;
 /**
  * Waits until k6 has ended, and returns the outcomes of its phases. Ends a k6 whose load is over and whose output hangs.
  * @param hasOutput k6 writes to a database
- * @param peerDied settles when a server ends by itself, with one line that says how
+ * @param peerDied settles when a server ends by itself, with a line that says how
  * @throws RoundFailure if the load is not complete, Interrupted after a signal
  */
 export async function waitForK6(

@@ -43,7 +43,7 @@ export interface Plan {
 /** A plan without its run's name, which has the start time. */
 export type PlanDraft = Omit<Plan, 'run'>;
 
-/** Variants that one k6 loads in turns. */
+/** Variants that a k6 loads in turns. */
 export interface Group {
   sides: readonly PlannedVariant[];
   /** Mean length of a turn; absent: the engine chooses. */
@@ -193,7 +193,7 @@ const networkSeconds = 2;
 /** Seen: 12 to 21. */
 const stepsPerSearch = 15;
 
-/** Estimates the seconds of one load phase with its warm-up. @param network undefined on loopback */
+/** Estimates the seconds of a load phase with its warm-up. @param network undefined on loopback */
 export function expectedSeconds(
   load: Load,
   page: Pick<Page, 'bodyBytes'>,
@@ -221,7 +221,7 @@ export function expectedSeconds(
   return warmupSeconds + load.requests * secondsPerRequest + handshakes;
 }
 
-/** Estimates the seconds of one group in one round. */
+/** Estimates the seconds of a group in a round. */
 export function secondsPerGroup(
   { scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>,
   { sides }: Group,
@@ -248,7 +248,7 @@ export function secondsPerGroup(
   );
 }
 
-/** Estimates the seconds of one round. */
+/** Estimates the seconds of a round. */
 export function secondsPerRound(
   plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>,
 ): number {
@@ -267,7 +267,7 @@ export function expectedRounds(plan: PlanDraft): { fewest: number; most: number 
   return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
 }
 
-/** Returns the number of rounds from this one (from 1) to the next look at the verdicts, or to the end. */
+/** Returns the number of rounds to the next look at the verdicts, or to the end. @param place of the present round, from 1 */
 export function roundsToLook(plan: PlanDraft, place: number): number {
   const look = plan.looks.find((one) => one >= place) ?? plan.rounds;
   return Math.max(1, Math.min(look, expectedRounds(plan).most) - place + 1);

@@ -36,9 +36,9 @@ export interface RunContext extends RunBase {
   };
   /** The compiled k6 script. */
   script: string;
-  /** Host of the servers; undefined: this one. */
+  /** Host of the servers; undefined: this machine. */
   host?: ServerHost | undefined;
-  /** Hosts that make the load; empty: this one. */
+  /** Hosts that make the load; empty: this machine. */
   generators?: readonly GeneratorHost[];
   /** Servers started to make the plan, by variant; the first group takes them over. */
   begun?: Map<string, BegunServer> | undefined;
@@ -56,7 +56,7 @@ export interface Stage {
   server: RunningServer;
   /** null on loopback. */
   network: Network | null;
-  /** Settles when server or network ends by itself, with one line that says how. */
+  /** Settles when server or network ends by itself, with a line that says how. */
   died: Promise<string>;
   /** Ends both. Never throws; may be called twice. */
   stop(): Promise<void>;
@@ -91,7 +91,7 @@ export interface Tried {
   settings: Network['settings'];
 }
 
-/** One try at a round. */
+/** A try at a round. */
 export interface Attempt {
   /** Its number in folders and tags. */
   round: number;
@@ -117,7 +117,7 @@ export interface SearchRound {
   seed: string;
 }
 
-/** The round must be repeated; the message is one line that says why. */
+/** The round must be repeated; the message says why in a line. */
 export class RoundFailure extends Error {}
 
 /** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */

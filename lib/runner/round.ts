@@ -1,4 +1,4 @@
-// One group in one round: starts its networks and servers, loads them, checks the figures and stores them.
+// A group in a round: starts its networks and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { succeeded } from '../analysis/phases.ts';
@@ -34,7 +34,7 @@ import { storeSamples } from './store-result.ts';
 import { phasesOf, underLoad, type Measurement } from './under-load.ts';
 
 /**
- * Loads one group in one round, and returns the round of each variant. Ends everything that it started.
+ * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started.
  * @param place of the group in the round, from 1
  * @throws UserError if a server does not start or answer right for the first time; Interrupted after a signal
  * @throws RoundFailure if a server, network or k6 fails later; Disturbance if the figures cannot be trusted
@@ -168,7 +168,7 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
 /**
  * Starts the servers and networks of all sides at once, and takes over servers that run already; those of other groups are stopped.
  * Leaves none when it throws.
- * @throws UserError if a server's first start fails, RoundFailure for a later one
+ * @throws UserError if a server's first start fails, RoundFailure for later starts
  */
 export async function openStages(
   context: RunContext,

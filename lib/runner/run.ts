@@ -63,7 +63,7 @@ export interface RunEvents {
 /** A server's own failure usually repeats; a disturbance from outside passes, often after some seconds. */
 const triesOfFailing = 2;
 const triesOfDisturbed = 5;
-/** After the first disturbance of a round; doubled after each further one. */
+/** After the first disturbance of a round; doubled each time. */
 const firstPauseMs = 250;
 
 export interface RunOutcome {
@@ -259,7 +259,7 @@ export async function runRounds(
     );
   }
 
-  /** Whether another round, after a pause, would probably end too late. There is always a first one. */
+  /** Whether another round, after a pause, would probably end too late. The first round never does. */
   function timeIsOver(pauseMs = 0): boolean {
     const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
     return (

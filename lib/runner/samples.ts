@@ -11,7 +11,7 @@ import type { Load } from '../scenario/load.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { ServerSample } from '../store/points.ts';
 
-/** A sample takes up to 0.5 ms of the generator's core per server. Requests wait meanwhile: fewer than one in a hundred may. */
+/** A sample takes up to 0.5 ms of the generator's core per server. Requests wait meanwhile: less than 1 % may. */
 const intervalMsPerServer = 100;
 const longestIntervalMs = 1000;
 
@@ -168,7 +168,7 @@ export function usageBetween(
 
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
 
-/** Interpolates a figure between the samples around an instant; outside of the samples it is the nearest one's. */
+/** Interpolates a figure between the samples around an instant; outside of the samples it is constant. */
 export function valueAt<S extends { atMs: number }>(
   samples: readonly S[],
   atMs: number,
@@ -197,7 +197,7 @@ export interface NoiseCores {
   hasUpstreams: boolean;
 }
 
-/** Returns the noise within a window; null if the kernel does not count it. @param samples in order of time, at least one */
+/** Returns the noise within a window; null if the kernel does not count it. @param samples in order of time, not empty */
 export function noiseBetween(
   samples: readonly UsageSample[],
   { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>,
@@ -307,7 +307,7 @@ export function sampleLink(
 
 /**
  * Returns the network's use in a phase: the whole report if the window has no warm-up, else the counts interpolated at the window's
- * ends and the lateness of the last sample. @param samples at least one, unless the window is idle before
+ * ends and the lateness of the last sample. @param samples empty only if the window is idle before
  */
 export function networkUseBetween(
   samples: readonly LinkCounts[],

@@ -1,4 +1,4 @@
-// A search for the highest rate within a limit: where it begins, and what a round of it found.
+// A search for the highest rate within a limit: its begin, and the result of a round.
 import { type FoundInRound, type SearchRound, Disturbance } from './round-types.ts';
 import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
@@ -13,7 +13,7 @@ import { generatorCores, type Cores } from '../machine/cores.ts';
 import { randomNumbers, type PlannedVariant } from './plan.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 
-/** Returns the search's steps in a phase, one for each side that was not done yet. @param names of the sides */
+/** Returns the search's steps in a phase: of each side that was not done yet. @param names of the sides */
 export function stepsIn(
   { results, step }: PhaseOutcome,
   names: readonly string[],
@@ -34,10 +34,10 @@ export function stepsIn(
 }
 
 /**
- * Returns what a round found for one side.
- * @param phases of the side, one for each of the outcomes
+ * Returns the rate that a round found for a side.
+ * @param phases of the side, as many as outcomes
  * @param known rates found in earlier rounds, in requests/s
- * @throws UserError if no rate keeps the limit, Disturbance if one did in earlier rounds or the steps were too few
+ * @throws UserError if no rate keeps the limit, Disturbance if earlier rounds found a rate, or the steps were too few
  */
 export function foundIn(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
@@ -98,7 +98,7 @@ const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
 /**
  * Returns where each variant's search begins: all at the same rate, below all limits. A search whose limit is blurred by pauses ends near
- * its begin. If it began at its own earlier rate, one bad round would affect the later ones.
+ * its begin. If it began at its own earlier rate, a bad round would affect later rounds.
  */
 export function searchStarts(
   variants: readonly string[],

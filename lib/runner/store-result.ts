@@ -71,7 +71,7 @@ export async function storeSamples(
   return integrity;
 }
 
-/** Returns the database's error in one line: it must not cost the round. */
+/** Returns the database's error as a line: it must not cost the round. */
 async function written(work: Promise<unknown>): Promise<string | null> {
   try {
     await work;
@@ -82,7 +82,7 @@ async function written(work: Promise<unknown>): Promise<string | null> {
   }
 }
 
-/** Deletes a round that was replaced. Returns the database's error in one line. */
+/** Deletes a round that was replaced. Returns the database's error as a line. */
 export async function forgetRound({ plan, store }: RunBase, round: number): Promise<string | null> {
   return store === null
     ? null
@@ -132,7 +132,7 @@ export async function countAgain(
 
 /**
  * Writes the wide points of the newest round, the table, the run's state, and at its end its sentences. They replace earlier ones. Returns
- * the database's error in one line.
+ * the database's error as a line.
  */
 export async function storeResult(
   context: RunBase,

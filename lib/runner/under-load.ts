@@ -51,7 +51,7 @@ import { searchStarts, stepsIn } from './search.ts';
 
 /** What was measured of a side; `outcomes` are those of all sides. */
 export interface Measurement extends K6Outcome {
-  /** The side's results, one per phase. */
+  /** The side's results by phase. */
   results: LoadResult[];
   samples: readonly UsageSample[];
   quotas: string;
@@ -301,7 +301,7 @@ export function phasesOf(
       idleCpuShare: serverCpu?.idleShare ?? null,
       generatorCpuSeconds: result.cpuSeconds,
       noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
-      // A variant with a network has one phase.
+      // A variant with a network has a single phase.
       network: link === null ? null : networkUseBetween(link.samples, link.report, window),
     };
   });

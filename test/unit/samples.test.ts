@@ -20,6 +20,7 @@ import {
   type UsageSampler,
 } from '../../lib/runner/samples.ts';
 import type { SampleThere } from '../../lib/hosts/messages.ts';
+import type { Noise } from '../../lib/result/result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import os from 'node:os';
 
@@ -133,7 +134,7 @@ test('watchProcess keeps what a process used when it has ended', () => {
   expect(watchProcess(process.pid)()).toBeGreaterThan(0);
 });
 
-describe('noiseBetween', () => {
+describe('noise', () => {
   const nothing: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
   const apart: NoiseCores = {
     server: 1,
@@ -144,18 +145,18 @@ describe('noiseBetween', () => {
   };
   const window = { fromMs: 1000, toMs: 3000 };
 
-  /** At 0 s, 1 s, …: what was used since the second before, the same in each, and the machine as it is then. */
-  function samples(
-    perSecond: {
-      server?: Partial<CoreSeconds>;
-      generator?: Partial<CoreSeconds>;
-      ours?: number;
-      generatorCpu?: number;
-      link?: number;
-      upstream?: number | null;
-    },
-    machine: Partial<MachineReading> = {},
-  ): UsageSample[] {
+  /** Use in each second. */
+  interface Used {
+    server?: Partial<CoreSeconds>;
+    generator?: Partial<CoreSeconds>;
+    ours?: number;
+    generatorCpu?: number;
+    link?: number;
+    upstream?: number | null;
+  }
+
+  /** At 0, 1, 2, 3 and 4 s. */
+  function samples(perSecond: Used, machine: Partial<MachineReading> = {}): UsageSample[] {
     const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
       const { processes, interrupts, steal, idle } = { ...nothing, idle: 0.1, ...part };
       return {
@@ -187,24 +188,81 @@ describe('noiseBetween', () => {
     }));
   }
 
-  test("gives shares of each side's cores, the load average at the end, and the clock within the window", () => {
-    const noise = noiseBetween(
-      samples({ server: { processes: 1.5, steal: 0.2 }, generator: { steal: 0.3 }, ours: 1 }),
-      window,
-      { ...apart, server: 2, generator: 3 },
-    );
-    expect(noise?.serverStealShare).toBeCloseTo(0.1, 9);
-    expect(noise?.generatorStealShare).toBeCloseTo(0.1, 9);
-    expect(noise?.serverOthersShare).toBeCloseTo(0.25, 9);
-    expect(noise).toMatchObject({ loadAverage: 3, serverMhz: [2001, 2003] });
+  const near = (value: number): unknown => expect.closeTo(value, 9);
+
+  test.each<[string, Used, Partial<NoiseCores>, Partial<Record<keyof Noise, unknown>>]>([
+    [
+      "shares of each side's cores, the load average at the end, and the clock within the window",
+      { server: { processes: 1.5, steal: 0.2 }, generator: { steal: 0.3 }, ours: 1 },
+      { server: 2, generator: 3 },
+      {
+        serverStealShare: near(0.1),
+        generatorStealShare: near(0.1),
+        serverOthersShare: near(0.25),
+        loadAverage: 3,
+        serverMhz: [2001, 2003],
+      },
+    ],
+    [
+      'the generator on shared cores as our own',
+      { server: { processes: 1.2 }, generator: { processes: 0.9 }, ours: 0.5, generatorCpu: 0.6 },
+      { shared: true },
+      { serverOthersShare: near(0.1), generatorOthersShare: near(0.1) },
+    ],
+    [
+      'the generator on cores of its own as our own there',
+      { server: { processes: 1.2 }, generator: { processes: 0.9 }, ours: 0.5, generatorCpu: 0.6 },
+      {},
+      { serverOthersShare: near(0.7), generatorOthersShare: near(0.3) },
+    ],
+    [
+      "others on the generator's two cores",
+      { generator: { processes: 0.9 }, generatorCpu: 0.6 },
+      { generator: 2 },
+      { generatorOthersShare: near(0.15) },
+    ],
+    [
+      'nothing of generators on other hosts',
+      { generator: { processes: 0.9, steal: 0.2 } },
+      { generator: 0 },
+      { generatorOthersShare: 0, generatorStealShare: 0 },
+    ],
+    [
+      "the link on the server's cores as our own",
+      { server: { processes: 0.9 }, ours: 0.5, link: 0.3 },
+      {},
+      { serverOthersShare: near(0.1) },
+    ],
+    [
+      'a backend apart from others',
+      { server: { processes: 0.9 }, ours: 0.5, upstream: 0.3 },
+      { hasUpstreams: true },
+      { serverOthersShare: near(0.1), upstreamShare: near(0.3) },
+    ],
+    [
+      'an unknown backend among others',
+      { server: { processes: 0.9 }, ours: 0.5, upstream: null },
+      { hasUpstreams: true },
+      { serverOthersShare: near(0.4), upstreamShare: null },
+    ],
+    [
+      'shares between 0 and 1',
+      { server: { processes: 0.5, steal: 7 }, ours: 1 },
+      {},
+      { serverOthersShare: 0, serverStealShare: 1 },
+    ],
+  ])('has %s', (_, used, cores, expected) => {
+    const noise = noiseBetween(samples(used), window, { ...apart, ...cores });
+    expect(noise).toMatchObject(expected);
+    if (cores.hasUpstreams !== true) expect(noise).not.toHaveProperty('upstreamShare');
   });
 
-  test("of servers on another host is what that says of its cores, and of the generator's what this one does", () => {
+  test("of servers on another host has that host's cores, and this machine's generator", () => {
     const here = samples(
       { server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } },
       { serverMhz: 9 },
     );
-    // By the clock here; a reading of the machine with each other sample.
+    // By the clock here; every other sample has a reading of the machine.
     const there = samples(
       { server: { processes: 0.9, steal: 0.2 }, ours: 1 },
       { loadAverage: 7 },
@@ -217,21 +275,20 @@ describe('noiseBetween', () => {
     const [one, other] = [0, 1].map((place) => withServer(here, [there, there], place));
     expect(one).toEqual(other);
     expect(one?.[2]).toMatchObject({
-      cpuSeconds: expect.closeTo(0.975, 9),
+      cpuSeconds: near(0.975),
       rssBytes: 5,
-      serversCpuSeconds: expect.closeTo(1.95, 9),
+      serversCpuSeconds: near(1.95),
     });
     expect(noiseBetween(one ?? [], window, apart)).toEqual({
-      serverStealShare: expect.closeTo(0.2, 9),
-      generatorStealShare: expect.closeTo(0.3, 9),
+      serverStealShare: near(0.2),
+      generatorStealShare: near(0.3),
       serverOthersShare: 0,
       generatorOthersShare: 0,
       loadAverage: 7,
       serverMhz: [2000, 2002],
     });
-    expect(
-      noiseBetween(withServer(here, [there], 0), window, apart)?.serverOthersShare,
-    ).toBeCloseTo(0.4, 9);
+    const alone = noiseBetween(withServer(here, [there], 0), window, apart);
+    expect(alone?.serverOthersShare).toBeCloseTo(0.4, 9);
     expect(withServer(here, [undefined, there], 0)).toEqual(here);
     const silent = there.map(({ machine, ...sample }): SampleThere => ({
       ...sample,
@@ -240,18 +297,15 @@ describe('noiseBetween', () => {
     expect(noiseBetween(withServer(here, [silent], 0), window, apart)).toBeNull();
   });
 
-  test('lies on a straight line between samples', () => {
+  test.each([
+    [1500, 2500, 0.4],
+    [1250, 1750, 0.8],
+  ])('lies on a straight line between samples: %i to %i ms', (fromMs, toMs, share) => {
     const uneven = samples({});
-    (uneven[1] as UsageSample).machine.server = { ...nothing, idle: 1 };
-    (uneven[2] as UsageSample).machine.server = { ...nothing, idle: 1, processes: 0.8 };
-    for (const later of uneven.slice(3))
-      later.machine.server = { ...nothing, idle: 1, processes: 0.8 };
-    expect(
-      noiseBetween(uneven, { fromMs: 1500, toMs: 2500 }, apart)?.serverOthersShare,
-    ).toBeCloseTo(0.4, 9);
-    expect(
-      noiseBetween(uneven, { fromMs: 1250, toMs: 1750 }, apart)?.serverOthersShare,
-    ).toBeCloseTo(0.8, 9);
+    for (const [second, sample] of uneven.entries())
+      sample.machine.server = { ...nothing, idle: 1, processes: second < 2 ? 0 : 0.8 };
+    const noise = noiseBetween(uneven, { fromMs, toMs }, apart);
+    expect(noise?.serverOthersShare).toBeCloseTo(share, 9);
   });
 
   test.each([
@@ -262,90 +316,18 @@ describe('noiseBetween', () => {
     ['unknown, and seen to be in ours', undefined, 0.55, 0.6, 0.15],
     ['unknown, ours more by what ticks are wrong by', undefined, 0.59, 0.6, 0],
   ])('with interrupts (0.2 of the time) %s', (_, interruptsApart, processes, ours, others) => {
-    const noise = noiseBetween(samples({ server: { processes, interrupts: 0.2 }, ours }), window, {
-      ...apart,
-      interruptsApart,
-    });
+    const used = samples({ server: { processes, interrupts: 0.2 }, ours });
+    const noise = noiseBetween(used, window, { ...apart, interruptsApart });
     expect(noise?.serverOthersShare).toBeCloseTo(others, 9);
   });
 
-  test('on shared cores the generator is no other', () => {
-    const used = samples({ server: { processes: 1.2 }, ours: 0.5, generatorCpu: 0.6 });
-    expect(noiseBetween(used, window, { ...apart, shared: true })?.serverOthersShare).toBeCloseTo(
-      0.1,
-      9,
-    );
-    expect(noiseBetween(used, window, apart)?.serverOthersShare).toBeCloseTo(0.7, 9);
-  });
-
-  test("others on the generator's cores are who is neither the generator nor, on shared ones, the server", () => {
-    const used = samples({
-      server: { processes: 1.2 },
-      generator: { processes: 0.9 },
-      ours: 0.5,
-      generatorCpu: 0.6,
-    });
-    expect(noiseBetween(used, window, apart)?.generatorOthersShare).toBeCloseTo(0.3, 9);
-    expect(
-      noiseBetween(used, window, { ...apart, generator: 2 })?.generatorOthersShare,
-    ).toBeCloseTo(0.15, 9);
-    expect(
-      noiseBetween(used, window, { ...apart, shared: true })?.generatorOthersShare,
-    ).toBeCloseTo(0.1, 9);
-    expect(
-      noiseBetween(samples({ generator: { processes: 0.9, steal: 0.2 } }), window, {
-        ...apart,
-        generator: 0,
-      }),
-    ).toMatchObject({ generatorOthersShare: 0, generatorStealShare: 0 });
-  });
-
-  test("the link on the server's cores is no other", () => {
-    expect(
-      noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5, link: 0.3 }), window, apart)
-        ?.serverOthersShare,
-    ).toBeCloseTo(0.1, 9);
-  });
-
-  test('a backend is told apart from other programs', () => {
-    const passingOn = { ...apart, hasUpstreams: true };
-    const told = noiseBetween(
-      samples({ server: { processes: 0.9 }, ours: 0.5, upstream: 0.3 }),
-      window,
-      passingOn,
-    );
-    expect([told?.serverOthersShare, told?.upstreamShare]).toEqual([
-      expect.closeTo(0.1, 9),
-      expect.closeTo(0.3, 9),
-    ]);
-    const untold = noiseBetween(
-      samples({ server: { processes: 0.9 }, ours: 0.5, upstream: null }),
-      window,
-      passingOn,
-    );
-    expect([untold?.serverOthersShare, untold?.upstreamShare]).toEqual([
-      expect.closeTo(0.4, 9),
-      null,
-    ]);
-    expect(
-      noiseBetween(samples({ server: { processes: 0.9 }, ours: 0.5 }), window, apart),
-    ).not.toHaveProperty('upstreamShare');
-  });
-
-  test('stays between 0 and 1', () => {
-    expect(
-      noiseBetween(samples({ server: { processes: 0.5, steal: 7 }, ours: 1 }), window, apart),
-    ).toMatchObject({ serverOthersShare: 0, serverStealShare: 1 });
-  });
-
-  test('knows no clock where none was told, and takes the nearest where the window is too short for one', () => {
+  test('has no clock if none is known, and the nearest if the window is too short for one', () => {
     expect(noiseBetween(samples({}, { serverMhz: null }), window, apart)?.serverMhz).toBeNull();
-    expect(noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart)?.serverMhz).toEqual([
-      2001, 2001,
-    ]);
+    const short = noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart);
+    expect(short?.serverMhz).toEqual([2001, 2001]);
   });
 
-  test('is null where the kernel does not tell, or counts no time', () => {
+  test('is null if the kernel does not count the time', () => {
     expect(noiseBetween(samples({}, { server: null }), window, apart)).toBeNull();
     expect(noiseBetween(samples({}, { generator: null }), window, apart)).toBeNull();
     expect(noiseBetween(samples({ server: { idle: 0 } }), window, apart)).toBeNull();
