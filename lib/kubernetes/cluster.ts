@@ -268,13 +268,7 @@ async function outcomeOf(
   const { name: program } = variant.server as ConfiguredServer;
   await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'));
   for (const phase of phases) {
-    const standstill = standstillIn(
-      phase,
-      [],
-      { fromMs: 0, toMs: 0, idleBefore: true },
-      program,
-      undefined,
-    );
+    const standstill = standstillIn(phase, program, undefined);
     if (standstill !== undefined) throw new Disturbance(standstill);
   }
   const page = pageOf(scenario, variant);

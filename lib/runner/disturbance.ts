@@ -33,7 +33,7 @@ export function requireSound(
       (told.includes(phase) ? gapIn(samples, window) : undefined) ??
       throttlingIn(samples, window, quotas) ??
       (link === null || window.idleBefore ? undefined : gapIn(link.samples, window)) ??
-      standstillIn(phase, samples, window, server.name, alarms.first);
+      standstillIn(phase, server.name, alarms.first);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
   }
 }
@@ -119,8 +119,6 @@ export function standstillIn(
     Phase,
     'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network' | 'responses' | 'errors' | 'seconds'
   >,
-  samples: readonly Pick<UsageSample, 'atMs' | 'stoppedPid'>[],
-  { fromMs, toMs }: UsageWindow,
   server: string,
   alarm: string | undefined,
 ): string | undefined {
@@ -132,15 +130,10 @@ export function standstillIn(
   if (!(longestGapMs > tolerated)) return undefined;
   if (network !== null && network.retransmits.client + network.retransmits.server > 0)
     return undefined;
-  const stopped = samples.find(
-    ({ atMs, stoppedPid }) => stoppedPid !== undefined && atMs >= fromMs && atMs <= toMs,
-  )?.stoppedPid;
   const why =
-    stopped !== undefined
-      ? `its process ${stopped} was stopped (state T): have it go on (kill -CONT ${stopped}), and leave it without a debugger`
-      : alarm !== undefined
-        ? `its log says: ${alarm}`
-        : 'why is not known: look at its log, at its backend, and at what else runs on the machine';
+    alarm === undefined
+      ? 'why is not known: look at its log, at its backend, and at what else runs on the machine'
+      : `its log says: ${alarm}`;
   const ofWindow = unanswered ? ` of its ${scaledTime(1000 * seconds)}` : '';
   return `${server} stood still: no response came for ${scaledTime(longestGapMs)}${ofWindow} while requests were under way; ${why}`;
 }

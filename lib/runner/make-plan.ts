@@ -122,9 +122,8 @@ export function makePlan(
   requireShort(draft);
   requireSearchable(draft);
   if (arrivals !== undefined && !variants.some(({ load }) => isAtRate(load)))
-    throw new UserError(
+    refuse(
       `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
-      2,
     );
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
@@ -144,6 +143,10 @@ export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
       ),
     ),
   ];
+}
+
+function refuse(why: string): never {
+  throw new UserError(why, 2);
 }
 
 /** Number of hosts that make each load together. */
@@ -178,9 +181,8 @@ function requireTime(draft: PlanDraft): void {
   const { maxTimeSeconds = Infinity } = draft;
   const needed = secondsPerRound(draft);
   if (maxTimeSeconds < needed)
-    throw new UserError(
+    refuse(
       `--max-time ${duration(maxTimeSeconds)} is shorter than one round, which takes about ${duration(needed)}: give more, or a shorter --duration`,
-      2,
     );
 }
 
@@ -198,9 +200,8 @@ function requireShort({ scenario, cores, groups, within }: PlanDraft): void {
     const [first, ...others] = group.sides;
     const who =
       others.length === 0 ? first?.variant.name : `${group.sides.length} variants that take turns`;
-    throw new UserError(
+    refuse(
       `the requests of ${who} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostPlanBytes)}: give a shorter body or fewer variants`,
-      2,
     );
   }
 }
@@ -208,17 +209,15 @@ function requireShort({ scenario, cores, groups, within }: PlanDraft): void {
 function requireMetric({ metric, variants }: PlanDraft): void {
   const open = variants.find(({ load }) => load.rate !== undefined);
   if (metric === 'rps' && open !== undefined)
-    throw new UserError(
+    refuse(
       `--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`,
-      2,
     );
   const [address] = variants.flatMap(({ variant: { server } }) =>
     server.name === 'address' ? [server.origin] : [],
   );
   if (metric === 'cpu' && address !== undefined)
-    throw new UserError(
+    refuse(
       `--metric cpu: how much CPU what runs at ${address} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`,
-      2,
     );
 }
 
@@ -226,25 +225,21 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
   if (within === undefined) return;
   const hosts = hostsOf(cores);
   if (hosts > 1)
-    throw new UserError(
+    refuse(
       `--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`,
-      2,
     );
   if (scenario.phases !== undefined)
-    throw new UserError(
+    refuse(
       `--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`,
-      2,
     );
   const other = variants.find(({ variant }) => (pageOf(scenario, variant).status ?? 200) >= 300);
   if (other !== undefined)
-    throw new UserError(
+    refuse(
       `--within: ${other.variant.name} is to answer with ${pageOf(scenario, other.variant).status}, and a search takes what is answered with 2xx alone`,
-      2,
     );
   if (metric !== undefined)
-    throw new UserError(
+    refuse(
       `--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`,
-      2,
     );
 }
 
@@ -256,19 +251,16 @@ function requireVerdict(draft: PlanDraft): void {
     variants.some(({ variant }) => isRun(baselineName(scenario, variant))) ||
     scenario.alsoCompare?.some(({ variant, against }) => isRun(variant) && isRun(against));
   if (isCompared !== true)
-    throw new UserError(
+    refuse(
       '--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants',
-      2,
     );
   if (rounds < minimumRounds)
-    throw new UserError(
+    refuse(
       `--fail-if asks for a verdict, which takes ${minimumRounds} rounds: --rounds ${minimumRounds} or more`,
-      2,
     );
   const needed = estimatedSeconds(draft, minimumRounds);
   if (maxTimeSeconds < needed)
-    throw new UserError(
+    refuse(
       `--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`,
-      2,
     );
 }

@@ -37,8 +37,6 @@ export interface UsageSample extends SharedUse {
   /** CPU seconds and memory of the side's server. */
   cpuSeconds: number;
   rssBytes: number;
-  /** A stopped process of the server; looked up while the server uses no CPU. */
-  stoppedPid: number | undefined;
 }
 
 export interface UsageSampler {
@@ -50,10 +48,7 @@ export interface UsageSampler {
 
 /** Functions that read the present use; none throws. */
 export interface UsageReaders {
-  servers: readonly {
-    usage: StartedServer['usage'];
-    stoppedPid(): number | undefined;
-  }[];
+  servers: readonly StartedServer['usage'][];
   shared(): SharedUse;
 }
 
@@ -63,11 +58,7 @@ export function sampleUsage({ servers, shared }: UsageReaders): UsageSampler {
   const take = (): void => {
     const atMs = machineClock.monotonicMs();
     const wallAheadMs = machineClock.wallMs() - atMs;
-    const own = servers.map(({ usage, stoppedPid }, place) => {
-      const used = usage();
-      const isIdle = used.cpuSeconds === samples[place]?.at(-1)?.cpuSeconds;
-      return { ...used, stoppedPid: isIdle ? stoppedPid() : undefined };
-    });
+    const own = servers.map((usage) => usage());
     const all = { atMs, wallAheadMs, serversCpuSeconds: total(own, cpuOf), ...shared() };
     for (const [place, one] of own.entries()) samples[place]?.push({ ...all, ...one });
   };

@@ -14,7 +14,7 @@ import {
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import type { LoadResult, Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/variants.ts';
-import { isStarted, stoppedIn, watchUpstreams, type RunningServer } from '../servers/index.ts';
+import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { watchProcess } from '../servers/usage.ts';
 import { startK6There } from './generators.ts';
 import { expectedOf, loadPlanFor } from './k6-plan.ts';
@@ -191,9 +191,6 @@ async function startLoad(
   });
 }
 
-/** A server at an address. */
-const notSampled = { usage: () => ({ cpuSeconds: 0, rssBytes: 0 }), stoppedPid: () => undefined };
-
 function readersOf(
   { plan: { cores } }: RunContext,
   stages: readonly Stage[],
@@ -217,9 +214,7 @@ function readersOf(
   const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
   return {
     servers: servers.map((server) =>
-      isStarted(server)
-        ? { usage: server.usage, stoppedPid: () => stoppedIn(server.pid) }
-        : notSampled,
+      isStarted(server) ? server.usage : () => ({ cpuSeconds: 0, rssBytes: 0 }),
     ),
     shared() {
       const { user, system } = process.cpuUsage();

@@ -63,7 +63,6 @@ export {
   type StartOptions,
 } from './server.ts';
 export { watchUpstreams } from './upstreams.ts';
-export { stoppedIn } from './usage.ts';
 
 const kinds: Record<ServerName, ServerKind> = {
   nginx: nginxKind,

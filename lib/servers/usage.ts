@@ -97,14 +97,6 @@ function childrenByParent(proc: string): Map<string, string[]> {
   return children;
 }
 
-/** Finds a stopped process of the tree (state T), also one stopped by a debugger (t). */
-export function stoppedIn(rootPid: number, proc = '/proc'): number | undefined {
-  const stopped = processTree(proc, String(rootPid)).find((pid) =>
-    /^[Tt]$/.test(statFields(`${proc}/${pid}`)?.[0] ?? ''),
-  );
-  return stopped === undefined ? undefined : Number(stopped);
-}
-
 function tasksOf(proc: string, pid: string): string[] {
   return namesIn(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
 }

@@ -116,9 +116,7 @@ test('a worker that is stopped for a while', async () => {
     halt(worker);
     await delay(1400);
     process.kill(worker, 'SIGCONT');
-    return new RegExp(
-      `nginx stood still: no response came for [1-9]\\.\\d+ s while requests were under way; its process ${worker} was stopped \\(state T\\)`,
-    );
+    return /nginx stood still: no response came for [1-9]\.\d+ s while requests were under way/;
   });
   expect(await run.ended, run.stderr()).toBe(0);
   expectRepeated(out, reason);

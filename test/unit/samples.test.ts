@@ -169,7 +169,6 @@ describe('noise', () => {
     return [0, 1, 2, 3, 4].map((second) => ({
       atMs: second * 1000,
       wallAheadMs: 0,
-      stoppedPid: undefined,
       throttling: { times: 0, ms: 0 },
       upstreamCpuSeconds: perSecond.upstream === null ? null : (perSecond.upstream ?? 0) * second,
       // Of another server that takes turns with it, half.
@@ -398,10 +397,7 @@ describe('the sampler', () => {
     started.push(sampler);
     return sampler;
   };
-  const halfACore = {
-    usage: () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 }),
-    stoppedPid: () => 7,
-  };
+  const halfACore = () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 });
 
   test.each([3_600_000, -3_600_000])(
     'keeps the CPU time right while the wall clock is set by %i ms, and records the step',
@@ -428,27 +424,19 @@ describe('the sampler', () => {
     expect(more.map((atMs) => atMs - (first as number))).toEqual([100, 200, 250]);
   });
 
-  test('looks for a stopped process while the server uses nothing, less often with two servers', () => {
+  test('has the CPU time of each server and of all, less often with two servers', () => {
     let cpuSeconds = 1;
     const sampler = start(
-      { usage: () => ({ cpuSeconds, rssBytes: 1 }), stoppedPid: () => 7 },
-      {
-        usage: () => ({ cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }),
-        stoppedPid: () => undefined,
-      },
+      () => ({ cpuSeconds, rssBytes: 1 }),
+      () => ({ cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }),
     );
     vi.advanceTimersByTime(200);
     cpuSeconds = 2;
     vi.advanceTimersByTime(200);
-    expect(sampler.samplesOf(0)).toMatchObject([
-      { stoppedPid: undefined },
-      { stoppedPid: 7 },
-      { stoppedPid: undefined },
-    ]);
     expect(sampler.samplesOf(1)).toMatchObject([
-      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3, stoppedPid: undefined },
-      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3, stoppedPid: undefined },
-      { cpuSeconds: 4, serversCpuSeconds: 6, rssBytes: 3, stoppedPid: undefined },
+      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3 },
+      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3 },
+      { cpuSeconds: 4, serversCpuSeconds: 6, rssBytes: 3 },
     ]);
   });
 });

@@ -1,7 +1,7 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { stoppedIn, watchUsage } from '../../lib/servers/usage.ts';
+import { watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
@@ -86,18 +86,6 @@ it('keeps what ended processes have used, and finds new ones a second later', ()
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
   now.mockReturnValue(5000);
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
-});
-
-it('finds a process of the tree that somebody stopped', () => {
-  show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
-  show(20, 10, { 20: { cpuSeconds: 4 } });
-  expect(stoppedIn(10, proc)).toBeUndefined();
-  const stat = path.join(proc, '20', 'stat');
-  for (const state of ['T', 't']) {
-    writeFileSync(stat, readFileSync(stat, 'latin1').replace(/\) [A-Za-z] /, `) ${state} `));
-    expect(stoppedIn(10, proc)).toBe(20);
-  }
-  expect(stoppedIn(99, proc)).toBeUndefined();
 });
 
 it('counts the CPU time of this very process on the real /proc', () => {
