@@ -168,11 +168,6 @@ function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
 }
 
 describe('a rate', () => {
-  const told = (result: Phase, rate: number, limit = within): [RateEnd, string] => [
-    rateEnd(result, 1, rate, limit),
-    whyNotKept(result, rate, limit),
-  ];
-
   test('is kept where one of three steps keeps the limit', () => {
     const [kept, broken] = [step(2000, 5), step(2000, 5.1)];
     expect([1, 2, 3].map((number) => rateEnd(kept, number, 2000, within))).toEqual([
@@ -233,26 +228,29 @@ describe('a rate', () => {
     expect(half.told(half.rates.next() as number, step(1000, 12))).toBe('open');
   });
 
-  test("that was not made is broken, however fast the rest was answered; what is little less may be a pause's", () => {
-    expect(told(step(1700, 1, { unsent: 300 }), 2000)).toEqual([
+  const half: Within = { metric: 'p50', ms: 5 };
+  const failed = { responses: { '2xx': 1900, '3xx': 0, '4xx': 0, '5xx': 100 } };
+  test.each<[string, Phase, Within, RateEnd, string]>([
+    [
+      'that was not made',
+      step(1700, 1, { unsent: 300 }),
+      within,
       'broken',
       '1,700 requests/s were made',
-    ]);
-    expect(told(step(1900, 1, { unsent: 100 }), 2000, { metric: 'p50', ms: 5 })).toEqual([
+    ],
+    [
+      'just not made, by a pause',
+      step(1900, 1, { unsent: 100 }),
+      half,
       'open',
       '1,900 requests/s were made',
-    ]);
-  });
-
-  test('with failures is one that the server did not keep', () => {
-    expect(
-      told(step(2000, 1, { responses: { '2xx': 1900, '3xx': 0, '4xx': 0, '5xx': 100 } }), 2000),
-    ).toEqual(['broken', '5.0 % failed']);
-  });
-
-  test('needs as many answers as its percentile', () => {
-    expect(told(step(900, 1), 900)).toEqual(['broken', 'too few answers for a p99']);
-    expect(told(step(900, 1), 900, { metric: 'p50', ms: 5 })).toEqual(['kept', '']);
+    ],
+    ['with failures', step(2000, 1, failed), within, 'broken', '5.0 % failed'],
+    ['with too few answers', step(900, 1), within, 'broken', 'too few answers for a p99'],
+    ['with enough answers', step(900, 1), half, 'kept', ''],
+  ])('%s', (_, result, limit, end, why) => {
+    const rate = result.requests + result.unsent;
+    expect([rateEnd(result, 1, rate, limit), whyNotKept(result, rate, limit)]).toEqual([end, why]);
   });
 });
 
