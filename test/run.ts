@@ -38,9 +38,6 @@ const sourceChecks = [
   ['types of the plots', 'typescript/bin/tsc', '--noEmit', '--project', 'lib/report/html/plots'],
 ] as const;
 
-/** A whole run has the network to itself: bakeoff lets one run measure at a time on a network. */
-const ownNetwork = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
-
 interface Counts {
   passed: number;
   failed: number;
@@ -84,8 +81,6 @@ class TestRun {
    * themselves come last.
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
-    const { code } = await this.#run({ before: ownNetwork, command: 'true', args: [] });
-    const apart = code === 0 ? ownNetwork : [];
     const tools = this.#tools(chosen);
     const go = tools.then(() => this.#go(chosen));
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
@@ -97,7 +92,7 @@ class TestRun {
       await before;
       if (!(await tools)) return;
       for (let shard = waiting.shift(); shard !== undefined; shard = waiting.shift())
-        await this.#vitest(shard, shard.project === 'integration' ? [] : apart);
+        await this.#vitest(shard);
     });
     for (const lane of await Promise.allSettled(lanes))
       if (lane.status === 'rejected') throw lane.reason;
@@ -239,7 +234,7 @@ class TestRun {
     });
   }
 
-  #vitest({ project, part }: Shard, before: readonly string[] = []): Promise<void> {
+  #vitest({ project, part }: Shard): Promise<void> {
     const title = {
       unit: 'unit tests',
       integration: 'integration tests',
@@ -253,7 +248,6 @@ class TestRun {
         const args = ['run', '--project', project, '--reporter=default', '--reporter=json'];
         if (part !== undefined) args.push(`--shard=${part}`);
         const { code, stdout, stderr } = await this.#run({
-          before,
           command: process.execPath,
           args: ['node_modules/vitest/vitest.mjs', ...args, `--outputFile.json=${report}`],
           cwd: projectRoot,
