@@ -1,5 +1,5 @@
 // Whole runs with the real nginx, influxd and k6: what comes out, and what is left when something goes wrong.
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
@@ -287,35 +287,6 @@ describe('when a part fails', () => {
       variants: [{ rounds: [{}] }, { rounds: [{}] }],
     });
     expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
-  });
-
-  test('a server that does not come up in a later round costs that round, which is repeated', async () => {
-    const out = newOut();
-    const broken = join(out, '..', 'broken');
-    // Whom the server runs as removes it.
-    chmodSync(join(out, '..'), 0o777);
-    const flaky = join(out, '..', 'nginx');
-    // -p comes first when it is to serve; -t and -V only ask.
-    writeFileSync(
-      flaky,
-      `#!/bin/sh\nif [ "$1" = -p ] && rm ${broken} 2>/dev/null; then exit 9; fi\nexec ${home.env['NGINX_BIN']} "$@"\n`,
-      { mode: 0o755 },
-    );
-    const run = start(out, `${name} --rounds 2 --duration 500ms --store none`, {
-      NGINX_BIN: flaky,
-    });
-    await underLoad(run, out, 1);
-    writeFileSync(broken, '');
-    expect(await run.ended, run.stderr()).toBe(0);
-    expect(existsSync(broken)).toBe(false);
-    const result = readResult(out);
-    expect(result.state).toBe('complete');
-    expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([2, 2]);
-    expect(result.warnings).toContainEqual(
-      expect.stringMatching(
-        /^round \d was dropped and repeated as round \d: \S+: nginx \(pid \d+\) ended with code 9/,
-      ),
-    );
   });
 
   test("a config that nginx refuses is shown in nginx's words, before anything is measured", async () => {

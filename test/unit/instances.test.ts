@@ -219,20 +219,6 @@ describe('the results of all instances', () => {
     expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
   });
 
-  test('name every figure that one has', () => {
-    const {
-      expected: _,
-      serverCpuSeconds: _1,
-      serverRssBytes: _2,
-      idleCpuShare: _3,
-      generatorCpuSeconds: _4,
-      noise: _5,
-      network: _6,
-      ...ofTheEngine
-    } = one;
-    expect(Object.keys(merged([one, two])).sort()).toEqual(Object.keys(ofTheEngine).sort());
-  });
-
   test('of one are its own', () => expect(merged([one])).toBe(one));
 
   test('are none where one is missing', () => {
