@@ -105,7 +105,7 @@ interface Row {
 export const here = 'here';
 
 /** The article's table: a row per variant, in the result's order. Empty columns are left out. */
-function variantTable(result: Result): Table {
+export function variantTable(result: Result): Table {
   const rows = result.variants.map((variant): Row => ({
     variant,
     comparison: comparisonOf(result, variant.name),
@@ -160,7 +160,7 @@ function variantTable(result: Result): Table {
  * requests/s: the median round's, or the rate that a search found. A rate that was not reached reads "95,000 of 300,000"; if most
  * responses were errors, the successful ones stand before "of".
  */
-export function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
+function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
   const found = search?.found.find((one) => one.variant === name);
@@ -234,7 +234,7 @@ export function comparesProtocols({ variants }: Result): boolean {
 }
 
 /** Whether a round, or the article's run, had several load phases. */
-export function hasPhases({ variants }: Result): boolean {
+function hasPhases({ variants }: Result): boolean {
   return variants.some(
     ({ phases, published }) => phases.length > 1 || published?.phases !== undefined,
   );

@@ -7,10 +7,11 @@ import { markdownReport } from '../../lib/report/markdown.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { columnOf, variantTable } from '../fixtures/table.ts';
+import { columnOf } from '../fixtures/table.ts';
 
 /** The variant with all of its phases changed. */
 function changed(variant: MeasuredVariant, change: (one: Phase) => Phase): MeasuredVariant {

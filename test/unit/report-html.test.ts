@@ -13,11 +13,11 @@ import { htmlReport, writeHtmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { variantTable } from '../fixtures/table.ts';
 
 const both = result([workers, openFileCache]);
 const about = (rps: number): { rps: number[] } => ({

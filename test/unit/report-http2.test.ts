@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
-import { loadPart, tableParts } from '../../lib/report/run-tables.ts';
+import { loadPart, tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable, textOf } from '../../lib/report/table.ts';
 import { terminalReport } from '../../lib/report/terminal.ts';
@@ -10,7 +10,7 @@ import type { Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result } from '../fixtures/h2-result.ts';
 import { latency } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { columnOf, variantTable } from '../fixtures/table.ts';
+import { columnOf } from '../fixtures/table.ts';
 
 /** Six rounds about that many requests/s. */
 const about = (rps: number, phases?: Figures['phases']): Figures => ({

@@ -19,11 +19,12 @@ import {
   checkResult,
 } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
 import { roundsOf } from '../fixtures/comparison.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { phase } from '../fixtures/phase.ts';
 import { result } from '../fixtures/result.ts';
-import { columnOf, variantTable } from '../fixtures/table.ts';
+import { columnOf } from '../fixtures/table.ts';
 
 const offs = [0, 0.004, -0.003, 0.002];
 const plain = { width: Infinity, colour: false };

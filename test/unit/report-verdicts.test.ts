@@ -1,13 +1,13 @@
 // Verdicts in sentences and cells: of one comparison, a ladder, a curve, a config against itself. Each sentence stands here once.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { tableParts } from '../../lib/report/run-tables.ts';
+import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { findingLines, verdictLines } from '../../lib/report/sentences.ts';
 import { verdictCell } from '../../lib/report/verdict-words.ts';
 import type { Comparison, Metric, Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result, shippedScenario } from '../fixtures/h2-result.ts';
 import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
-import { columnOf, variantTable } from '../fixtures/table.ts';
+import { columnOf } from '../fixtures/table.ts';
 
 const even = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009];
 const uneven = [0.005, -0.014, 0.003, 0.012, -0.006, 0];

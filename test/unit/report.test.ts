@@ -9,9 +9,10 @@ import { createRunProgress, terminalReport } from '../../lib/report/terminal.ts'
 import type { Result } from '../../lib/result/result.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { columnOf, variantTable } from '../fixtures/table.ts';
+import { columnOf } from '../fixtures/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
 
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);

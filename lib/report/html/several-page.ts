@@ -1,27 +1,26 @@
 // Several runs in one page: runs of one scenario side by side, scenarios below each other.
 import { isDeepStrictEqual } from 'node:util';
-import { comparisonOf, variantOf, comparable } from '../../analysis/comparisons.ts';
+import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
 import { isFailing, roundRps } from '../../analysis/phases.ts';
 import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
-import { perSecond, success, times } from '../../format.ts';
-import type { Result, VariantResult } from '../../result/result.ts';
+import { times } from '../../format.ts';
 import { differingFacts, environmentTable } from '../environment.ts';
-import { hasPhases, rateText } from '../run-tables.ts';
+import { effectsHtml, headline, shownOf } from './headline.ts';
+import { type Html, html, list, nothing, paragraphs, tableHtml } from './markup.ts';
+import { page } from './page.ts';
+import { here, variantTable } from '../run-tables.ts';
 import { findingLines, footnoteLines } from '../sentences.ts';
 import {
-  figure,
-  leftColumn,
-  rightColumn,
-  tableOf,
   type Cell,
   type Column,
   type Table,
+  leftColumn,
+  rightColumn,
+  tableOf,
+  textOf,
 } from '../table.ts';
-import { cpuCell, verdictCell } from '../verdict-words.ts';
-import { effectsHtml, headline, shownOf } from './headline.ts';
-import { html, list, nothing, paragraphs, tableHtml, type Html } from './markup.ts';
-import { page } from './page.ts';
+import type { Result } from '../../result/result.ts';
 
 /** @param results at least one, in the order of the page */
 export function severalPage(results: readonly Result[]): Promise<string> {
@@ -69,68 +68,40 @@ ${runAgainstRun(results, titles)}${found}
 ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
 }
 
+/** The columns of a run's own table that stand side by side. */
+const shownColumns = /^(?:requests\/s|against .*|CPU µs\/req|CPU ratio|success)$/;
+
 /** A row per variant, a group of columns per run. */
 function runsTable(results: readonly Result[], titles: readonly string[]): Table {
+  const tables = results.map(variantTable);
   const names = new Set(results.flatMap(({ variants }) => variants.map(({ name }) => name)));
-  const group = 'published';
-  const publishedRps = (name: string): number | undefined =>
-    results
-      .map((result) => variantOf(result, name)?.published?.rps)
-      .find((rps) => rps !== undefined);
-  const publishedRatio = (name: string): number | null | undefined =>
-    results
-      .map((result) => comparisonOf(result, name)?.publishedRatio)
-      .find((ratio) => ratio !== undefined && ratio !== null);
+  const published = (title: string) => (name: string) =>
+    tables
+      .map((table) => cellOf(table, name, 'published', title))
+      .find((cell) => textOf(cell) !== '') ?? '';
+  const ofRuns = tables.flatMap((table, index) =>
+    table.columns
+      .filter(({ group, title }) => group === here && shownColumns.test(title))
+      .map((heading): Column<string> => ({
+        ...heading,
+        group: titles[index] ?? '',
+        cell: (name) => cellOf(table, name, here, heading.title),
+      })),
+  );
   return tableOf(
     [...names],
     [
       leftColumn('variant', (name) => name),
-      // An article's figures are those of one phase.
-      ...(results.some(hasPhases)
-        ? []
-        : [
-            rightColumn('requests/s', (name: string) => figure(publishedRps(name), perSecond), {
-              group,
-            }),
-            leftColumn('ratio', (name: string) => figure(publishedRatio(name), times), { group }),
-          ]),
-      ...results.flatMap((result, index) => runColumns(result, titles[index] ?? '')),
+      rightColumn('requests/s', published('requests/s'), { group: 'published' }),
+      leftColumn('ratio', published('ratio'), { group: 'published' }),
+      ...ofRuns,
     ],
   );
 }
 
-function runColumns(result: Result, group: string): Column<string>[] {
-  const of =
-    (cell: (variant: VariantResult) => Cell) =>
-    (name: string): Cell => {
-      const variant = variantOf(result, name);
-      return variant === undefined ? '' : cell(variant);
-    };
-  const verdict = (variant: VariantResult): Cell => {
-    const comparison = comparisonOf(result, variant.name);
-    return comparable(variant, comparison) ? verdictCell(comparison, result) : '';
-  };
-  const cpu = (variant: VariantResult): Cell => {
-    const comparison = comparisonOf(result, variant.name);
-    return comparison === undefined ? '' : cpuCell(comparison, variant);
-  };
-  const micros = ({ serverCpuMicrosPerRequest }: VariantResult): Cell =>
-    figure(serverCpuMicrosPerRequest?.median, (value) => value.toFixed(1));
-  return [
-    rightColumn(
-      'requests/s',
-      of((variant) => rateText(variant, result)),
-      { group },
-    ),
-    leftColumn('against its baseline', of(verdict), { group }),
-    rightColumn('CPU µs/req', of(micros), { group }),
-    leftColumn('CPU ratio', of(cpu), { group }),
-    rightColumn(
-      'success',
-      of(({ successRatio }) => figure(successRatio, success)),
-      { group },
-    ),
-  ];
+function cellOf({ columns, rows }: Table, name: string, group: string, title: string): Cell {
+  const at = columns.findIndex((one) => one.group === group && one.title === title);
+  return rows.find(([first = '']) => textOf(first) === name)?.[at] ?? '';
 }
 
 /** Each later run against the first: requests/s of each variant, and its ratio to the baseline. */
