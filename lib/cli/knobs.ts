@@ -126,68 +126,15 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
       lookSeconds.first,
     );
     const storing = await openDatabase(ready, firstPlan, options);
-    const measure = (plan: PlanDraft) => runPlan(storing, plan, options, ['fewer --knobs']);
+    const measure: Measure = (plan) => runPlan(storing, plan, options, ['fewer --knobs']);
     const first = await measure(firstPlan);
     const looked = ranked([...trial.changed.keys()], first.result);
     await report(first, options, lookLines(first.result, looked, trial, options));
-
-    const close = worthACloserLook(looked, mostCloser);
-    let effects = looked;
-    let closer: Result | undefined;
-    if (close.length > 0) {
-      say(options, ['', `A closer look at ${namesIn(close)}:`]);
-      const changed = close.map((one) => trial.changed.get(one) as Changed);
-      const again = await measure(
-        trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
-      );
-      closer = again.result;
-      effects = ranked([...trial.changed.keys()], first.result, closer);
-      const seen = effects.filter((one) => one.closer);
-      await report(again, options, lookLines(closer, seen, trial, options));
-    }
-
-    const { chosen, said } = helpful(effects, {
-      asItIs: trial.asItIs.page.bodyBytes,
-      of: (one) => (trial.changed.get(one) as Changed).page.bodyBytes,
-    });
-    say(options, ['', ...said]);
-    const { changes } = trial.lay(chosen);
-    let together: Result | undefined;
-    if (chosen.length === 0)
-      say(options, [
-        'None of the usual advice helps this config here: there is nothing to verify.',
-      ]);
-    else {
-      say(
-        options,
-        [
-          'What helps, together, in fresh rounds, since the best of many has had luck, too:',
-          ...chosen.map(({ name, laid: { lines } }) => `  ${name}: ${lines}`),
-        ],
-        Infinity,
-      );
-      const last = await measure(
-        trial.plan('knobs-together', 'What helps, together, on', [trial.with('together', chosen)]),
-      );
-      together = last.result;
-      const verified = verifiedLines(together, chosen, effects, asked.side.given);
-      await report(last, options, [
-        ...wrapLines(
-          [...aroundLines(together), ...verified, ...scopeLines(together)],
-          terminalOf(options).width,
-        ),
-        ...(together.comparisons[0]?.verdict === 'faster'
-          ? ['', 'To paste:', ...changeLines(changes)]
-          : []),
-      ]);
-    }
+    const closer = await lookCloser(looked, trial, measure, options);
+    const effects = ranked([...trial.changed.keys()], first.result, closer);
+    const verified = await verifyTogether(effects, trial, measure, options);
     if (options.json) {
-      const runs = [first.result, closer, together].flatMap((one) => one?.run ?? []);
-      const [comparison] = together?.comparisons ?? [];
-      const verified =
-        comparison === undefined
-          ? null
-          : { knobs: chosen.map(({ name }) => name), changes, ...figuresOf(comparison) };
+      const runs = [first.result, closer, verified.result].flatMap((one) => one?.run ?? []);
       const json = knobsJson(config.file, runs, effects, trial.leftOut, verified);
       process.stdout.write(`${JSON.stringify(json, undefined, 2)}\n`);
     }
@@ -195,6 +142,76 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   } finally {
     await run.close();
   }
+}
+
+type Measure = (plan: PlanDraft) => ReturnType<typeof runPlan>;
+
+/** Measures and prints the most promising knobs again. Returns undefined if there are none. */
+async function lookCloser(
+  looked: readonly Effect[],
+  trial: Trial,
+  measure: Measure,
+  options: RunOptions,
+): Promise<Result | undefined> {
+  const close = worthACloserLook(looked, mostCloser);
+  if (close.length === 0) return undefined;
+  say(options, ['', `A closer look at ${namesIn(close)}:`]);
+  const changed = close.map((one) => trial.changed.get(one) as Changed);
+  const outcome = await measure(
+    trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
+  );
+  const { result } = outcome;
+  await report(outcome, options, lookLines(result, ranked(close, result), trial, options));
+  return result;
+}
+
+/** The knobs that help, their lines in the config, and the result of all together; absent if no knob helps. */
+interface Verified {
+  chosen: readonly Candidate[];
+  changes: ReturnType<Layable['lay']>['changes'];
+  result?: Result;
+}
+
+/** Measures and prints all knobs that help, together. */
+async function verifyTogether(
+  effects: readonly Effect[],
+  trial: Trial,
+  measure: Measure,
+  options: RunOptions,
+): Promise<Verified> {
+  const { chosen, said } = helpful(effects, {
+    asItIs: trial.asItIs.page.bodyBytes,
+    of: (one) => (trial.changed.get(one) as Changed).page.bodyBytes,
+  });
+  say(options, ['', ...said]);
+  const { changes } = trial.lay(chosen);
+  if (chosen.length === 0) {
+    say(options, ['None of the usual advice helps this config here: there is nothing to verify.']);
+    return { chosen, changes };
+  }
+  say(
+    options,
+    [
+      'What helps, together, in fresh rounds, since the best of many has had luck, too:',
+      ...chosen.map(({ name, laid: { lines } }) => `  ${name}: ${lines}`),
+    ],
+    Infinity,
+  );
+  const outcome = await measure(
+    trial.plan('knobs-together', 'What helps, together, on', [trial.with('together', chosen)]),
+  );
+  const { result } = outcome;
+  const verified = verifiedLines(result, chosen, effects, trial.asItIs.given);
+  await report(outcome, options, [
+    ...wrapLines(
+      [...aroundLines(result), ...verified, ...scopeLines(result)],
+      terminalOf(options).width,
+    ),
+    ...(result.comparisons[0]?.verdict === 'faster'
+      ? ['', 'To paste:', ...changeLines(changes)]
+      : []),
+  ]);
+  return { chosen, changes, result };
 }
 
 /** The config that the words name. Throws UserError. */
@@ -433,8 +450,9 @@ function knobsJson(
   runs: readonly string[],
   effects: readonly Effect[],
   leftOut: Trial['leftOut'],
-  together: object | null,
+  { chosen, changes, result }: Verified,
 ): object {
+  const [comparison] = result?.comparisons ?? [];
   return {
     schema: 1,
     config,
@@ -449,6 +467,9 @@ function knobsJson(
       ...figuresOf(comparison),
     })),
     leftOut,
-    together,
+    together:
+      comparison === undefined
+        ? null
+        : { knobs: chosen.map(({ name }) => name), changes, ...figuresOf(comparison) },
   };
 }
