@@ -60,7 +60,7 @@ export async function readSides(words: readonly string[], typed: string): Promis
     );
   if (words.length > mostSides)
     throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
-  const sides: { name: string | undefined; word: string; source: Source }[] = [];
+  const sides: Awaited<ReturnType<typeof readSide>>[] = [];
   for (const word of words) sides.push(await readSide(word));
   const names = namesOf(sides);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -169,12 +169,12 @@ function shortName(source: Source): string {
 }
 
 function longName(source: Source): string {
-  if (source.kind === 'config')
-    return asName(`${path.basename(path.dirname(source.config.file))}-`, shortName(source));
-  return nameFrom(
-    source,
-    asName(source.kind === 'command' ? source.command : new URL(source.origin).host).slice(0, 40),
-  );
+  if (source.kind === 'config') {
+    const folder = asName(path.basename(path.dirname(source.config.file)));
+    return `${folder === '' ? '' : `${folder}-`}${shortName(source)}`;
+  }
+  const text = source.kind === 'command' ? source.command : new URL(source.origin).host;
+  return nameFrom(source, asName(text).slice(0, 40));
 }
 
 function nameFrom({ kind }: Source, text: string): string {
@@ -185,13 +185,12 @@ function nameFrom({ kind }: Source, text: string): string {
 /** A table's column is narrow. */
 const longestName = 63;
 
-function asName(text: string, end = ''): string {
-  const name = text
+function asName(text: string): string {
+  return text
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, longestName)
     .replace(/^-|-$/g, '');
-  return [name, end].filter((part) => part !== '').join('-');
 }
 
 /** Returns the value for a side's name, or else the value for all sides. */

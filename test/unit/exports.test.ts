@@ -16,7 +16,7 @@ import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport } from '../../lib/report/csv.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
-import type { Result } from '../../lib/result/result.ts';
+import type { Phase, Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
@@ -87,87 +87,60 @@ describe('CSV', () => {
     ]);
   });
 
-  test('has no ratio where nothing could be compared', () => {
-    const comparisons = whole.comparisons.map((one) => ({
-      ...one,
-      ratio: 0,
-      ci95: [0, 0] as [number, number],
-      verdict: 'none' as const,
-      why: 'nothing was answered',
-    }));
-    expect(csvRows({ ...whole, comparisons })[1]).toMatchObject({
-      ratio: '',
-      ratio_low: '',
-      ratio_high: '',
-      verdict: 'none',
-      why: 'nothing was answered',
-    });
+  const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
+  const phases = (variant: MeasuredVariant, change: (one: Phase) => Phase): MeasuredVariant => ({
+    ...variant,
+    rounds: variant.rounds.map((one) => ({ ...one, phases: one.phases.map(change) })),
   });
-
-  test('has no latency where nothing was answered', () => {
-    const silent = {
-      ...openFileCache,
-      rounds: openFileCache.rounds.map(({ round, phases }) => ({
-        round,
-        phases: phases.map((one) => ({
-          ...one,
-          responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
-          latencyMs: noLatency,
-        })),
-      })),
-    };
-    expect(csvRows(result([workers, silent]))[1]).toMatchObject({
-      requests_per_s: '0',
-      p50_ms: '',
-      p90_ms: '',
-      p99_ms: '',
-      max_ms: '',
-    });
+  const compared = (change: object): Result => ({
+    ...whole,
+    comparisons: whole.comparisons.map((one) => ({ ...one, ...change })),
   });
+  const found = ['workers', 'open-file-cache'].map((variant) => ({
+    variant,
+    rate: 1000,
+    ci95: null,
+    atLeast: variant === 'workers',
+  }));
 
-  test('has counts and what was asked for to the last digit', () => {
-    const few = [
-      {
-        round: 1,
-        phases: [
-          phase({
-            requests: 9_000_000,
-            responses: { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 },
-          }),
-        ],
-      },
-    ];
-    const [row] = csvRows(
-      result([{ ...workers, load: { ...workers.load, rate: 1_234_567 }, rounds: few }]),
-    );
-    expect(row).toMatchObject({
-      rate_asked_per_s: '1234567',
-      success_ratio: String(8_999_998 / 9_000_000),
-    });
-  });
-
-  test('says of a figure that it is the least, and of a verdict that a link was late', () => {
-    const found = whole.variants.map(({ name }) => ({
-      variant: name,
-      rate: 1000,
-      ci95: null,
-      atLeast: name === 'workers',
-    }));
-    const comparisons = whole.comparisons.map((one) => ({
-      ...one,
-      delayNotHeld: ['workers', 'open-file-cache'],
-    }));
-    expect(
-      csvRows({
-        ...whole,
-        comparisons,
-        search: { within: { metric: 'p99', ms: 5 }, found, steps: [] },
-      }),
-    ).toMatchObject([
-      { at_least: 'true', delay_not_held: '' },
-      { at_least: 'false', delay_not_held: 'workers open-file-cache' },
-    ]);
-    expect(csvRows(whole)[1]).toMatchObject({ at_least: '', delay_not_held: '' });
+  test.each<[string, Result, object, object?]>([
+    [
+      'no ratio if nothing could be compared',
+      compared({ ratio: 0, ci95: [0, 0], verdict: 'none', why: 'nothing was answered' }),
+      { ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' },
+    ],
+    [
+      'no latency if nothing was answered',
+      result([
+        workers,
+        phases(openFileCache, (one) => ({ ...one, responses: none, latencyMs: noLatency })),
+      ]),
+      { requests_per_s: '0', p50_ms: '', p90_ms: '', p99_ms: '', max_ms: '' },
+    ],
+    [
+      'counts and rates to the last digit',
+      result([
+        workers,
+        phases({ ...openFileCache, load: { ...workers.load, rate: 1_234_567 } }, () =>
+          phase({ requests: 9_000_000, responses: { ...none, '2xx': 8_999_998, '5xx': 2 } }),
+        ),
+      ]),
+      { rate_asked_per_s: '1234567', success_ratio: String(8_999_998 / 9_000_000) },
+    ],
+    [
+      'the late link',
+      compared({ delayNotHeld: ['workers', 'open-file-cache'] }),
+      { delay_not_held: 'workers open-file-cache', at_least: '' },
+      { delay_not_held: '' },
+    ],
+    [
+      'the rate of a search that is the least',
+      { ...whole, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } },
+      { at_least: 'false', delay_not_held: '' },
+      { at_least: 'true' },
+    ],
+  ])('has %s', (_, of, second, first = {}) => {
+    expect(csvRows(of)).toMatchObject([first, second]);
   });
 
   test('has the columns that docs/ci.md explains', () => {
@@ -200,23 +173,13 @@ describe('the comment', () => {
     expect(closed.trimEnd()).toMatch(/<\/details>$/);
   });
 
-  test('numbers rounds as the run did, where one was dropped and repeated', () => {
-    const droppedThird = (variant: MeasuredVariant): MeasuredVariant => ({
+  test('numbers rounds as the run did, without the dropped round', () => {
+    const [one, other] = [workers, openFileCache].map((variant) => ({
       ...variant,
-      rounds: variant.rounds.map((one) => ({
-        ...one,
-        round: one.round < 3 ? one.round : one.round + 1,
-      })),
-    });
-    const text = markdownReport(result([droppedThird(workers), droppedThird(openFileCache)]));
-    expect([...text.matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm)].map(([, round]) => round)).toEqual([
-      '1',
-      '2',
-      '4',
-      '5',
-      '6',
-      '7',
-    ]);
+      rounds: variant.rounds.map((one) => ({ ...one, round: one.round + Number(one.round > 2) })),
+    })) as [MeasuredVariant, MeasuredVariant];
+    const rows = markdownReport(result([one, other])).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
+    expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
   });
 
   test('says what a reader has to know without being opened, and what of a run was not finished', () => {
@@ -271,26 +234,20 @@ describe('the comment', () => {
   });
 
   test('has no path of the machine, and no HTML of a stranger', () => {
-    const server = {
-      ...(whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>),
-      config: ['/home/me/secret/@b&c/a.conf'],
-      redirections: ['error_log /var/log/nginx/error.log → error.log of this run'],
+    const of = (config: string, footnote: string): string => {
+      const server = {
+        ...(whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>),
+        config: [config],
+        redirections: ['error_log /var/log/nginx/error.log → error.log of this run'],
+      };
+      const variants = whole.variants.map((variant) => ({ ...variant, server }));
+      return markdownReport({ ...whole, variants, footnotes: [footnote] });
     };
-    const text = markdownReport({
-      ...whole,
-      variants: whole.variants.map((variant) => ({ ...variant, server })),
-      footnotes: ['Only /home/me/secret/@b&c/a.conf encrypts <script>'],
-    });
+    const path = '/home/me/secret/@b&c/a.conf';
+    const text = of(path, `Only ${path} encrypts <script>`);
     expect(text).toContain('- Only a.conf encrypts \\<script>');
     expect(text).not.toMatch(/secret|\/var\/log/);
-    const odd = { ...server, config: ['/home/me/secret/a$$b.conf'] };
-    expect(
-      markdownReport({
-        ...whole,
-        variants: whole.variants.map((variant) => ({ ...variant, server: odd })),
-        footnotes: ['Of /home/me/secret/a$$b.conf'],
-      }),
-    ).toContain('- Of a$$b.conf\n');
+    expect(of('/home/me/a$$b.conf', 'Of /home/me/a$$b.conf')).toContain('- Of a$$b.conf\n');
   });
 });
 
