@@ -23,7 +23,7 @@ import { resultJson, type Comparison, type Environment, type Result } from '../r
 import { checkWhole, whereItLeads, whyNoFile, writeWhole } from '../files.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
-import { writeReasons } from '../runner/results-folder.ts';
+import { explainFailure, writeReasons } from '../runner/results-folder.ts';
 import { typed } from '../setup/paths.ts';
 import { failIfCode } from './fail-if.ts';
 import type { ExportFlag, Exports, RunOptions } from './run-options.ts';
@@ -196,10 +196,11 @@ export async function report(
       ])
     ).find((file): file is PromiseRejectedResult => file.status === 'rejected');
     // After a failed run, e.g. on a full disk, the run's own error is the one to show.
-    if (failed !== undefined && ended === undefined) throw failed.reason;
+    if (failed !== undefined && ended === undefined)
+      throw await explainFailure(folder, failed.reason);
     if (options.json && lines === undefined) process.stdout.write(resultJson(result));
   }
-  if (ended !== undefined) throw ended;
+  if (ended !== undefined) throw await explainFailure(folder, ended);
   const silent = nothingLines(result);
   if (measured && silent.length > 0) {
     const isAll =

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
@@ -61,103 +62,69 @@ describe('the heading', () => {
   });
 });
 
+const options = readScenarioOptions(['--store', 'none']);
+
 describe('the report', () => {
-  /** The lines that the test prints. */
-  const printing = (): string[] => {
-    const lines: string[] = [];
-    const log = vi.spyOn(console, 'log').mockImplementation((text: string) => {
-      lines.push(...text.split('\n'));
-    });
-    onTestFinished(() => log.mockRestore());
-    return lines;
-  };
-  const options = {
-    help: false,
-    quick: false,
-    store: 'none',
-    out: '/',
-    json: false,
-    hosts: [],
-    exports: [],
-  } as const;
+  const whole = result([workers, openFileCache]);
+  /** Reports a result; returns the exit code, and the lines on stdout and stderr. */
+  async function reported(folder: string, outcome: Partial<Parameters<typeof report>[0]> = {}) {
+    const spies = (['log', 'error'] as const).map((name) =>
+      vi.spyOn(console, name).mockImplementation(() => undefined),
+    );
+    onTestFinished(() => spies.forEach((spy) => spy.mockRestore()));
+    const code = await report({ result: whole, folder, ...outcome }, options);
+    const [printed = [], complained = []] = spies.map((spy) =>
+      spy.mock.calls.flat().flatMap((text) => String(text).split('\n')),
+    );
+    return { code, printed, complained };
+  }
 
   test('names its page last', async () => {
-    const run = newFolder();
-    const lines = printing();
-    expect(await report({ result: result([workers, openFileCache]), folder: run }, options)).toBe(
-      0,
+    const folder = newFolder();
+    const { code, printed } = await reported(folder);
+    expect(code).toBe(0);
+    expect(printed.at(-1)).toBe(
+      `Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${folder}/report.html`,
     );
-    expect(lines.at(-1)).toBe(
-      `Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${run}/report.html`,
-    );
-    expect(readdirSync(run).sort()).toEqual(['report.html', 'table.md']);
+    expect(readdirSync(folder).sort()).toEqual(['report.html', 'table.md']);
   });
 
   test('of a run that ended early has a page, too', async () => {
-    const run = newFolder();
-    printing();
+    const folder = newFolder();
     const ended = new UserError('round 3 failed twice');
-    const partial = result([workers, openFileCache], { state: 'partial' });
-    await expect(report({ result: partial, ended, folder: run }, options)).rejects.toBe(ended);
-    expect(existsSync(join(run, 'report.html'))).toBe(true);
+    const partial = { ...whole, state: 'partial' as const };
+    await expect(reported(folder, { result: partial, ended })).rejects.toBe(ended);
+    expect(existsSync(join(folder, 'report.html'))).toBe(true);
   });
 
   test('is not lost with its page: one line says what to do', async () => {
-    const run = newFolder();
-    mkdirSync(join(run, 'report.html'));
-    const complained: string[] = [];
-    const said = vi.spyOn(console, 'error').mockImplementation((text: string) => {
-      complained.push(text);
-    });
-    onTestFinished(() => said.mockRestore());
-    const lines = printing();
-    expect(await report({ result: result([workers, openFileCache]), folder: run }, options)).toBe(
-      0,
-    );
+    const folder = newFolder();
+    mkdirSync(join(folder, 'report.html'));
+    const { code, printed, complained } = await reported(folder);
+    expect(code).toBe(0);
     expect(complained).toEqual([
-      expect.stringMatching(
-        /^report\.html was not written: EISDIR.*; make it again with: npm run report -- \S+$/,
-      ),
+      expect.stringMatching(/^report\.html was not written: EISDIR.*: npm run report -- \S+$/),
     ]);
-    expect(lines.at(-1)).toMatch(new RegExp(` · ${run}$`));
-    expect(readdirSync(run).sort()).toEqual(['report.html', 'table.md']);
+    expect(printed.at(-1)).toMatch(new RegExp(` · ${folder}$`));
+    expect(readdirSync(folder).sort()).toEqual(['report.html', 'table.md']);
   });
 });
 
-test('a long run says how to make it shorter, with what it has', () => {
-  const options = {
-    help: false,
-    quick: false,
-    store: 'none',
-    out: '/',
-    json: false,
-    hosts: [],
-    exports: [],
-  } as const;
-  expect(shorterLine(planOf({}), options, [])).toEqual([]);
-  expect(
-    shorterLine(planOf({ durationSeconds: 60 }), { ...options, durationSeconds: 60 }, []),
-  ).toEqual(['To make it shorter: --quick (about 8 min 6 s), fewer --rounds, a --max-time.']);
+const long = { durationSeconds: 60 };
+type Given = Pick<PlanOptions, 'durationSeconds' | 'rounds' | 'precision' | 'quick' | 'exact'>;
+test.each<[Partial<Given>, string[], string]>([
+  [{}, [], ''],
+  [long, [], '--quick (about 8 min 6 s), fewer --rounds, a --max-time'],
   // --quick would change nothing but the warm-up.
-  const told = { ...options, durationSeconds: 60, rounds: 4 };
-  expect(shorterLine(planOf({ durationSeconds: 60, rounds: 4 }), told, [])).toEqual([
-    'To make it shorter: fewer --rounds, a --max-time.',
-  ]);
-  // What does not go with its other flags is not offered.
-  expect(shorterLine(planOf({ durationSeconds: 60, exact: true }), options, [])).toEqual([
-    'To make it shorter: fewer --rounds, a --max-time.',
-  ]);
-  expect(
-    shorterLine(
-      planOf({ durationSeconds: 60, precision: 0.01 }),
-      { ...options, precision: 0.01 },
-      [],
-    ),
-  ).toEqual(['To make it shorter: a wider --precision, a --max-time.']);
-  const one = { ...planOf({ rounds: 1, durationSeconds: 300 }), quick: true };
-  expect(shorterLine(one, options, ['fewer --variants'])).toEqual([
-    'To make it shorter: fewer --variants.',
-  ]);
+  [{ ...long, rounds: 4 }, [], 'fewer --rounds, a --max-time'],
+  // --quick does not go together with these.
+  [{ ...long, exact: true }, [], 'fewer --rounds, a --max-time'],
+  [{ ...long, precision: 0.01 }, [], 'a wider --precision, a --max-time'],
+  [{ quick: true, rounds: 1, durationSeconds: 300 }, ['fewer --variants'], 'fewer --variants'],
+])('a run with %j can be made shorter by its ways and %j: %s', (given, ways, advice) => {
+  expect(shorterLine(planOf(given), { ...options, ...given }, ways)).toEqual(
+    advice === '' ? [] : [`To make it shorter: ${advice}.`],
+  );
 });
 
 describe('progress', () => {
