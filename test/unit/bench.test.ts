@@ -117,17 +117,10 @@ describe('what the generators print', () => {
       '72617 done, 72612 succeeded, 15 failed',
     );
     expect(readH2load(failing).errors).toBe(15);
-    for (const key of ['ECDH P-256', 'ECDH prime256v1']) {
-      expect(readH2load(h2loadOutput.replace('X25519 253 bits', `${key} 256 bits`)).tls).toBe(
-        'TLSv1.3 TLS_AES_128_GCM_SHA256 P-256 h2',
-      );
-    }
-    // Without TLS it still names the protocol.
-    const cleartext = h2loadOutput
-      .replace(/^(TLS|Cipher|Server).*\n/gm, '')
-      .replace('protocol: h2', 'protocol: h2c');
+    const named = h2loadOutput.replace('X25519 253 bits', 'ECDH prime256v1 256 bits');
+    expect(readH2load(named).tls).toBe('TLSv1.3 TLS_AES_128_GCM_SHA256 P-256 h2');
+    const cleartext = h2loadOutput.replace(/^(TLS|Cipher|Server).*\n/gm, '');
     expect(readH2load(cleartext)).not.toHaveProperty('tls');
-    expect(readH2load(cleartext.replace(/^Application.*\n/m, ''))).not.toHaveProperty('tls');
     // Numbers with an exponent or a group separator would be another version's.
     expect(() => readH2load(h2loadOutput.replace('24209.00 req/s', '24,209 req/s'))).toThrow(
       'is it another version?',
@@ -292,28 +285,17 @@ describe("a contender's run", () => {
   });
 
   test('has the CPU that it says itself where its start is left out', async () => {
-    expect(
-      (
-        await scripted(wrkLines, {
-          withoutStart: true,
-          read: (output) => ({ ...readWrk(output), cpuSeconds: 2 }),
-        })
-      ).cpuMicrosPerRequest,
-    ).toBe(2000);
+    const read = (output: string) => ({ ...readWrk(output), cpuSeconds: 2 });
+    const { cpuMicrosPerRequest } = await scripted(wrkLines, { withoutStart: true, read });
+    expect(cpuMicrosPerRequest).toBe(2000);
   });
 
   test('that fails beside another one is told, too', async () => {
-    await writeFile(
-      join(folder, 'failing.mjs'),
-      'console.error("cannot connect"); process.exitCode = 3;',
-    );
+    const failing = join(folder, 'failing.mjs');
+    await writeFile(failing, 'console.error("cannot connect"); process.exitCode = 3;');
+    const args = [join(folder, 'script.mjs')];
     await expect(
-      scripted(wrkLines, {
-        command: () => ({
-          args: [join(folder, 'script.mjs')],
-          beside: [[join(folder, 'failing.mjs')]],
-        }),
-      }),
+      scripted(wrkLines, { command: () => ({ args, beside: [[failing]] }) }),
     ).rejects.toThrow('scripted ended with code 3: cannot connect');
   });
 });
@@ -418,20 +400,8 @@ describe('ratios', () => {
     expect(limited({ cpu: 1.3, memoryBytes: 200e6 })[4]).toBe(
       '    limit: CPU × 1.3 at most, memory 200 MB at most: NOT HELD',
     );
-    const tls = 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519';
-    const shared = tableLines(
-      rows.map((each): Row => ({
-        ...each,
-        arrangement: 'one core',
-        unit: 'MB of body',
-        samples: [sample(100, 10, { bodyBytes: 2e9, tls })],
-      })),
-    );
-    expect(shared.slice(0, 3)).toEqual([
-      `http1 · one core · HTTP/1.1 · nginx 1.22.1 · ${tls}`,
-      '                          requests   requests/s   CPU µs/MB of body     peak MB',
-      '  loadgen                    1,000          100                5.00        60.0',
-    ]);
+    const shared = rows.map((each): Row => ({ ...each, arrangement: 'one core' }));
+    expect(tableLines(shared).join('\n')).not.toMatch(/97 %|50 %/);
   });
 });
 
