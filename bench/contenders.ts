@@ -1,4 +1,4 @@
-// The load generators that are compared, each as the command a person would run.
+// The load generators, each as the command that a person would run.
 import { join } from 'node:path';
 import { total } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
@@ -11,23 +11,22 @@ import { lastLine, run } from '../lib/setup/run.ts';
 import type { Store } from '../lib/store/store.ts';
 import { readAb, readH2load, readK6, readWrk, type Printed } from './printed.ts';
 
-/** For a time, or a number of requests; `runs`: so often, one after another (1). */
+/** A time, or a number of requests, `runs` times in a row (1). */
 export type RunLength = { seconds: number } | { requests: number; runs?: number };
 
 /** The same load for all. */
 export interface BenchLoad {
   protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
   connections: number;
-  /** Concurrent requests per connection. */
   streams: number;
   /** false: a new connection for each request. */
   keepAlive: boolean;
   length: RunLength;
-  /** Open model, in requests/s: of the load engine alone. */
+  /** Open model, in requests/s; only for the load engine. */
   rate?: number;
 }
 
-/** What one run of one contender came to. CPU and memory are those of its whole process, start and end included. */
+/** One run of a contender. CPU and memory are of its whole process, with start and end. */
 export interface Sample extends Printed {
   cpuMicrosPerRequest: number;
   peakRssBytes: number;
@@ -36,26 +35,25 @@ export interface Sample extends Printed {
 export interface Contender {
   name: string;
   tool: 'k6' | 'wrk' | 'ab' | 'h2load';
-  /** Streams its samples to the bench's own InfluxDB. */
+  /** Streams samples to the bench's InfluxDB. */
   streaming?: true;
-  /** Its CPU is that of the load, as it says itself: of the whole process where absent. */
+  /** Its CPU is that of the load, as it says itself, not of the whole process. */
   withoutStart?: true;
   command(url: string, load: BenchLoad): Command;
-  /** Throws UserError when that is not what the generator prints. */
+  /** Throws UserError for other output. */
   read(output: string): Printed;
 }
 
 interface Command {
   args: string[];
-  /** Of further processes that make the load with it. */
+  /** Arguments of further processes that share the load. */
   beside?: string[][];
-  /** Beside the person's own. */
   env?: Record<string, string>;
-  /** How often it is started, where one run of it is not the whole load. */
+  /** How often it is started (1). */
   runs?: number;
 }
 
-/** In which two k6 are up, on one core. */
+/** Time for two k6 to start on one core. */
 const startMs = 2000;
 
 /** k6 without reports and downloads. */
@@ -92,21 +90,21 @@ export const loadgen: Contender = {
   read: readK6,
 };
 
-/** The load of a few connections, for what many cost more. */
+/** A few connections, as the peer of many. */
 export const loadgenOfTen: Contender = {
   ...loadgen,
   name: 'loadgen, 10 at a time',
   command: (url, load) => loadgen.command(url, { ...load, connections: 10 }),
 };
 
-/** What the load itself costs. */
+/** Without the CPU of its start. */
 export const loadgenWithoutStart: Contender = {
   ...loadgen,
   name: 'loadgen, one k6',
   withoutStart: true,
 };
 
-/** The same load by two k6, which begin together once both are up. */
+/** The same load by two k6, which begin together. */
 export const twoLoadgens: Contender = {
   ...loadgenWithoutStart,
   name: 'loadgen, two k6',
@@ -136,7 +134,7 @@ export const streamingLoadgen: Contender = {
   streaming: true,
 };
 
-/** k6 as it comes: the reason for the load engine. It has all the threads it wants. */
+/** Stock k6, with all the threads that it wants. */
 export const stockK6: Contender = {
   name: 'k6/http',
   tool: 'k6',
@@ -176,7 +174,7 @@ export const ab: Contender = {
   read: readAb,
 };
 
-/** A new connection for each request is what it makes where there are as many connections as requests. */
+/** It makes a new connection for each request if there are as many connections as requests. */
 export const h2load: Contender = {
   name: 'h2load',
   tool: 'h2load',
@@ -207,20 +205,18 @@ function requestsOf(length: RunLength): number {
 }
 
 export interface RunOptions {
-  /** Of the contender. */
   binary: string;
   cpus: readonly number[];
-  /** With the server. Then it runs under SCHED_BATCH, as the load engine's threads always do: it does not push the server aside when it wakes up. */
+  /** With the server. Then it runs under SCHED_BATCH, as the load engine's threads do, so that it does not interrupt the server. */
   sharesCore: boolean;
-  /** For one that streams. */
+  /** For a contender that streams. */
   output: ReturnType<Store['k6Output']> | null;
   signal: AbortSignal;
 }
 
 /**
- * Runs a contender; bash reports the CPU time of its whole process from the kernel's accounting, in milliseconds. The
- * parent-death signal is set anew below bash: it does not pass to the children of a process. Throws UserError when it
- * fails or prints something else, or the signal's reason.
+ * Runs a contender; bash reports the CPU time of its whole process. The parent-death signal is set anew below bash, since children do not
+ * inherit it. Throws UserError if it fails or prints something else, or the signal's reason.
  */
 export async function runContender(
   contender: Contender,
@@ -230,10 +226,10 @@ export async function runContender(
 ): Promise<Sample> {
   const { args, beside = [], env, runs = 1 } = contender.command(url, load);
   const stream = contender.streaming === true ? output : null;
-  // The limit of open files is per process, and many a shell's is lower than it may be.
+  // Many a shell's limit of open files is lower than it may be.
   const script =
     'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
-    // Words up to & are a process beside that of the last words.
+    // Words up to & are a process of their own.
     'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig TERM -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
     'setpriv --pdeathsig TERM -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
@@ -255,7 +251,7 @@ export async function runContender(
       ...commandOf(args),
     ],
     cpus,
-    // What the person's shell says to k6 would change the load or send the samples elsewhere.
+    // Variables for k6 in the person's shell would change the load or send the samples elsewhere.
     env: { ...withoutVariables(process.env, 'K6_'), ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
     started: peak.start,
@@ -277,13 +273,10 @@ export async function runContender(
   };
 }
 
-/** How often memory is looked at. The kernel keeps the peak itself, so that only growth in a process's last moments is missed. */
+/** The kernel keeps a process's peak itself, so only growth in its last moments is missed. */
 const periodMs = 250;
 
-/**
- * Watches a command that is run by a shell. `start` takes the shell's process id; `bytes` is the largest peak (VmHWM) of the
- * processes below it together, 0 when none was seen.
- */
+/** Watches the processes below a shell, whose id `start` takes; `bytes` is the largest sum of their peaks (VmHWM), 0 if none was seen. */
 function watchPeakRss(): { start(pid: number): void; stop(): void; bytes(): number } {
   let peak = 0;
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-// Runs what is compared: servers, rounds, generators.
+// Runs servers, rounds and generators.
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { median } from '../lib/analysis/statistics.ts';
@@ -18,19 +18,19 @@ import { compareRounds, judge, type Arrangement, type Measured, type Row } from 
 
 export interface Bench {
   rounds: number;
-  /** Seconds that a run is to take. */
+  /** Seconds of a run. */
   duration: number;
-  /** One on each side. */
+  /** One core on each side. */
   cores: Cores;
   binaries: Partial<Record<ToolName, string>>;
-  /** null: nothing that is measured streams. */
+  /** null: no generator streams. */
   store: Store | null;
   /** An empty folder that is removed afterwards. */
   scratch: string;
   signal: AbortSignal;
 }
 
-/** Seconds beside the load, of a run: start and end of the generator. */
+/** Seconds for start and end of a generator. */
 const overheadSeconds = 0.3;
 
 /** About how long an experiment takes. */
@@ -44,8 +44,8 @@ export function expectedSeconds(
 }
 
 /**
- * One server for all rounds; every round runs each contender once, forwards and backwards in turn. Throws UserError when a
- * generator fails, has errors, leaves connections without an answer or negotiates another TLS than the others.
+ * Measures an experiment with one server: each round runs every contender once, forwards and backwards in turn. Throws UserError if a
+ * generator fails, has errors, leaves connections without a response or negotiates other TLS than its peers.
  */
 export async function measure(
   experiment: Experiment,
@@ -94,7 +94,7 @@ export async function measure(
   }
 }
 
-/** Of a rate over HTTP/1.1, with a core each: how late requests left, and how long they took since they were due, each the median over the rounds, in milliseconds. */
+/** How late requests of a rate left, and their latency since they were due: medians over the rounds, in milliseconds. */
 export interface AtRate {
   rate: number;
   connections: number;
@@ -135,13 +135,13 @@ export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
   }
 }
 
-/** CPU seconds of a k6 that makes a single request: of its start and end, which are in all of loadgen's figures. */
+/** CPU seconds of a k6 with a single request: its start and end, which are in all of loadgen's figures. */
 export async function k6StartSeconds(bench: Bench): Promise<number> {
   const running = await start(plain.server, plain.page, 1, bench);
   try {
     const load: BenchLoad = { ...plain.load, connections: 1, length: { requests: 1 } };
     const seconds: number[] = [];
-    // The first one also reads the binary from disk.
+    // The first one also reads the binary from the disk.
     for (let round = 0; round <= 3; round++) {
       const { cpuMicrosPerRequest } = await sampleOf(
         loadgen,
@@ -178,7 +178,7 @@ async function start(
   });
 }
 
-/** A run without errors, or none: an error is not a request that was served. */
+/** Makes one run. Throws UserError if it has errors. */
 async function sampleOf(
   contender: Contender,
   running: StartedServer,
@@ -219,10 +219,7 @@ async function sampleOf(
   };
 }
 
-/**
- * Throws UserError when not all negotiated the same: another version, suite or curve is another amount of work, and h2load
- * falls back to HTTP/1.1 without a word.
- */
+/** Throws UserError unless all negotiated the same TLS and protocol: h2load falls back to HTTP/1.1 silently. */
 export function requireSameTls(
   name: string,
   samples: ReadonlyMap<Pick<Contender, 'name'>, readonly Pick<Measured, 'tls'>[]>,
@@ -238,7 +235,7 @@ export function requireSameTls(
     );
 }
 
-/** The engine's steady states: a request over HTTP/1.1, with a connection of its own, over HTTP/2, without sleeping, at a rate and at a part of one, and a TLS record. */
+/** Benchmarks of the engine's steady states. */
 const steadyStates = [
   'KeepAlive',
   'NewConnection',
@@ -249,7 +246,7 @@ const steadyStates = [
   'Record',
 ].map((name) => `Benchmark${name}`);
 
-/** Go's own count: the most that any of the engine's steady states allocates. Throws UserError when one of them prints none. */
+/** The most allocations per request in any steady state, as Go counts them. Throws UserError if a benchmark prints none. */
 export async function allocationsPerRequest(
   signal: AbortSignal,
 ): Promise<{ perRequest: number; output: string }> {

@@ -3,21 +3,18 @@ import { median, ratioInterval, type RatioInterval } from '../lib/analysis/stati
 import { whole } from '../lib/format.ts';
 import type { Sample } from './contenders.ts';
 
-/** A generator's figures, and how much of a core each side used: the server of the load's time, the generator of its own. */
+/** A generator's figures, and the share of a core of each side: the server's of the load's time, the generator's of its own. */
 export interface Measured extends Sample {
   serverShare: number;
   generatorShare: number;
 }
 
-/** Server and generator on a core each, or sharing one: then both have all the work that they can do. */
 export type Arrangement = 'a core each' | 'one core';
 
-/** What a generator's CPU is divided by. */
+/** The unit of CPU figures. */
 export type Unit = 'request' | 'handshake' | 'MB of body';
 
-/**
- * As multiples of the peer's: the most CPU per unit, the fewest requests/s, and the most memory. `memoryBytes`: the most memory of any round, whatever the peer has.
- */
+/** Multiples of the peer's: most CPU per unit, fewest requests/s, most memory. `memoryBytes` is absolute, for any round. */
 export interface Limits {
   cpu?: number;
   rps?: number;
@@ -59,7 +56,7 @@ export function cpuMicrosPer(
   unit: Unit,
   { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample,
 ): number {
-  // With a new connection for each request there are as many handshakes.
+  // There are as many handshakes as requests.
   return unit === 'MB of body'
     ? (cpuMicrosPerRequest * requests) / (bodyBytes / 1e6)
     : cpuMicrosPerRequest;
@@ -105,7 +102,7 @@ export function tableLines(rows: readonly Row[]): string[] {
   const { experiment, load, server, arrangement, unit } = first;
   const tls = first.samples[0]?.tls;
   const columns = ['requests', 'requests/s', `CPU µs/${unit}`, 'peak MB', 'server', 'generator'];
-  // On one core neither side has it for itself, so a share of it says nothing.
+  // On one shared core the shares say nothing.
   const shown = arrangement === 'one core' ? columns.slice(0, -2) : columns;
   const line = (name: string, cells: readonly string[]): string =>
     name.padEnd(22) +

@@ -1,4 +1,4 @@
-// Servers of known truth, most of which wait: what each must show whatever takes turns with it.
+// Servers whose figures are known by arithmetic, most of which wait.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command, nginx } from '../../lib/scenario/index.ts';
@@ -19,11 +19,11 @@ export interface KnownServer {
   page: Page;
   load: LoadProfile;
   /**
-   * What is loaded alone instead. In turns the load engine begins the connections of a server that waits one after the other. Alone they
-   * begin at once, and would stay together, to be answered in batches, for less CPU time each.
+   * The server to load alone. In turns the engine begins the connections of a waiting server one after the other; alone they begin at
+   * once, and would be answered in batches for less CPU time each.
    */
   alone?: ServerSpec;
-  /** Seconds of the window, of the servers beside it too. Default: see usualSeconds. */
+  /** Seconds of the window. Default: usualSeconds. */
   seconds?: Record<Arrangement, number>;
 }
 
@@ -32,18 +32,17 @@ export interface Known extends KnownServer {
   how: string;
   /** @param plain see `plain` */
   expected(alone: KnownFigures, plain: KnownFigures): Expected;
-  /** Loaded alone in each round, too; default: the server itself. */
+  /** Also loaded alone in each round. Default: the server itself. */
   plain?: ServerSpec;
 }
 
 /** Enough for a percent, and so short that all cases take 8 minutes. */
 export const usualSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 1 };
-/** Where fewer than 200 answers come in a second, or a millisecond shows. */
+/** For fewer than 200 responses a second, or where a millisecond shows. */
 const longSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 2 };
 
-/** Of all nginx here: it closes no connection after a number of requests. */
 const layers = ['base', 'workers', 'keepalive-unlimited'];
-/** What stands beside a server: it waits for nothing. */
+/** The other sides: nginx with a static page. */
 export const companion: KnownServer = {
   server: nginx(layers, { workers: 1 }),
   page: smallPage,
@@ -51,10 +50,9 @@ export const companion: KnownServer = {
 };
 
 const knownServer = join(import.meta.dirname, 'servers', 'known.mjs');
-/** Of any answer of it, without docroot: it serves no files. */
 const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
 
-/** Its code is compiled and its garbage collected, seldom, by no threads that share its core: that would be in p99. @param options of servers/known.mjs */
+/** No compiler or garbage collector thread shares its core: that would be in p99. @param options of servers/known.mjs */
 export function known(options: string): CommandServer {
   return command(
     `${[process.execPath, '--single-threaded', '--min-semi-space-size=64', knownServer].map(shellWord).join(' ')} ${options}`,
@@ -88,10 +86,7 @@ const asAlone = ({ p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected => ({
   cpuMicros,
 });
 
-/**
- * So many connections share an answer each `waitMs` and the overhead, which is that of the server alone, and small: what is beyond
- * `mostOverheadMs` and 1 % is not believed.
- */
+/** Each connection gets a response every `waitMs` plus the overhead of the server alone, of which only `mostOverheadMs` and 1 % count. */
 export function afterWait(
   waitMs: number,
   connections: number,
@@ -107,29 +102,26 @@ export function afterWait(
   };
 }
 
-/**
- * Besides, each answer takes so much work, at which the core is busy for a third of the time: of a server that hardly works, CPU time
- * per request depends on how its answers fall together and on cold caches, by 20 % and more.
- */
+/** Each response also takes some work, a third of the core in all: the CPU time of a server that hardly works varies by 20 % and more. */
 const waits = [
   { ms: 1, connections: 4, workMicros: 100, seconds: longSeconds },
   { ms: 20, connections: 10, workMicros: 600, seconds: longSeconds },
   { ms: 50, connections: 25, workMicros: 600, seconds: longSeconds },
   { ms: 200, connections: 100, workMicros: 600, seconds: longSeconds },
 ] as const;
-/** nginx tries in how many ways so many letters are three runs, from each of them: for 0.2 ms with 45, for 1.5 ms with 90. */
+/** nginx backtracks over so many letters: 0.2 ms with 45, 1.5 ms with 90. */
 const nginxWork = (letters: number): string =>
   `set $letters ${'a'.repeat(letters)}; if ($letters ~ a*a*a*[bc]) { }`;
 
 const [slowEvery, slowMs, rate] = [50, 1000, 500] as const;
 const piece = { kibibytes: 200, count: 2, perSecond: 1000 } as const;
 const limited = { rate: 500, connections: 50 } as const;
-/** Each second the server burns so much of its core. */
+/** CPU time that the server burns in each second. */
 const burnMs = 30;
-/** An answer takes a server so long that computes. */
+/** Work per response of a server that computes. */
 const workMicros = 140;
 
-/** @param folder configs and a page are written there @param backends the origins of these */
+/** @param folder for configs and a page @param backends their origins */
 export async function knownServers(
   folder: string,
   backends: Record<keyof typeof backendServers, string>,
@@ -155,7 +147,7 @@ export async function knownServers(
   const downloads = 40;
   const pieceByPiece = (rate: string): string =>
     `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(90)} } }`;
-  // As --spread: the first answer on a connection takes up to twice as long, by the last digit of its number.
+  // As --spread: a connection's first response takes up to twice as long, by the last digit of its number.
   const rates = Array.from(
     { length: 10 },
     (_, digit) => `~^1:.*${digit}$ ${Math.round(piece.perSecond / (1 + digit / 10))}k;`,
@@ -173,7 +165,7 @@ export async function knownServers(
       expected: (alone) => afterWait(ms, connections, (3 * workMicros) / 1000, alone),
     })),
     {
-      // Its last answer ends the window, so that there are fewer requests/s than asked for.
+      // Its last response ends the window, so requests/s are below the rate.
       name: `waits ${slowMs} ms, 1 of ${slowEvery}`,
       how: `at ${rate} requests/s 2 % of the answers come after ${slowMs} ms: so p99, and p50 as alone`,
       server: known(`--wait ${slowMs} --every ${slowEvery} --work 600`),
@@ -248,7 +240,7 @@ export async function knownServers(
   ];
 }
 
-/** A server at its limit that uses this share of its core for something else. @param plain the same without that */
+/** A server at its limit that uses this share of its core for other work. @param plain without that */
 export function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected {
   return {
     rps: (1 - share) * rps,
@@ -259,14 +251,14 @@ export function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFi
 }
 
 const backendWaitMs = 50;
-/** What the proxy passes requests to. */
+/** Backends of the proxy. */
 export const backendServers = {
   inTurns: known(`--wait ${backendWaitMs}`),
   alone: known(`--wait ${backendWaitMs} --spread`),
 };
 export const backendPage = knownPage;
 
-/** One that waits and one that computes, which is the faster one. */
+/** A server that waits and a faster one that computes. */
 export const mixed = {
   how: `${workMicros} µs of work against a wait of 40 ms with 100 connections, which can make 2,500 requests/s`,
   sides: {

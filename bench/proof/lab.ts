@@ -1,4 +1,4 @@
-// Runs comparisons for the proof with the project's own runner, in this process.
+// Runs comparisons for the proof with the project's runner, in this process.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mergedLatency } from '../../lib/analysis/latency.ts';
@@ -20,11 +20,10 @@ import type { ToolName } from '../../lib/setup/tools.ts';
 import type { Failure, Run, TimedRound } from './results.ts';
 import { halfWidthOf } from './statistics.ts';
 
-/** What all parts measure with. */
+/** Shared by all parts. */
 export interface Lab {
-  /** One on each side. */
+  /** One core on each side. */
   cores: Cores;
-  /** Of the tools that the part named. */
   binaries: Partial<Record<ToolName, string>>;
   environment: Environment;
   interrupt: Interrupt;
@@ -32,15 +31,13 @@ export interface Lab {
   scratch: string;
   /** The compiled k6 script. */
   script: string;
-  /** How often a part does what it does; what the person asked for instead of its own number. */
+  /** How often a part repeats its measurement. */
   repeats: number;
-  /** Added to by `noted`. */
   failures: Failure[];
-  /** Tells the person what goes on. */
   say(line: string): void;
 }
 
-/** More of a part than this are no accidents. */
+/** More failures of a part are no accidents. */
 const mostFailures = 5;
 
 const silent: RunEvents = {
@@ -53,8 +50,8 @@ const silent: RunEvents = {
 };
 
 /**
- * What the work returns; undefined where it failed, which is kept in the part's file.
- * @throws Interrupted after a signal, the failure where there were five before, and what is no UserError
+ * Does the work; a failure is kept in the part's file, and returns undefined.
+ * @throws Interrupted after a signal, the sixth failure, and errors other than UserError
  */
 export async function noted<T>(
   { failures, interrupt, say }: Pick<Lab, 'failures' | 'interrupt' | 'say'>,
@@ -71,7 +68,7 @@ export async function noted<T>(
   }
 }
 
-/** Does the work with what a run or some rounds of a scenario need, in a folder that is removed. @param variants absent: all that are not on request */
+/** Does the work in the context of a run of the scenario, in a folder that is removed. @param variants default: all that are not on request */
 export async function inContext<T>(
   { scratch, script, interrupt, cores, binaries }: Lab,
   scenario: Scenario,
@@ -102,7 +99,7 @@ export async function inContext<T>(
   }
 }
 
-/** A whole run, as `npm run scenario` makes it. @throws UserError, Interrupted */
+/** A complete run, as by `npm run scenario`. @throws UserError, Interrupted */
 export async function wholeRun(
   lab: Lab,
   scenario: Scenario,
@@ -122,7 +119,7 @@ export async function wholeRun(
   );
 }
 
-/** What a run says of a variant, by default of the first that is compared. @throws UserError where nothing was compared */
+/** The figures of a run for a variant, by default the first that is compared. @throws UserError if nothing was compared */
 export function runOf(result: Result, name = result.comparisons[0]?.variant): Run {
   const comparison = result.comparisons.find(({ variant }) => variant === name);
   const [baseline, other] = [comparison?.baseline, comparison?.variant].map((side) =>
@@ -146,7 +143,7 @@ export function runOf(result: Result, name = result.comparisons[0]?.variant): Ru
     ci95: comparison.ci95,
     verdict: comparison.verdict,
     roundRatios: comparison.roundRatios,
-    // Tries are numbered.
+    // Repeated rounds have numbers of their own.
     dropped: (baseline.rounds.at(-1)?.round ?? 0) - baseline.rounds.length,
     othersShare: shares.length === 0 ? null : median(shares),
   };
@@ -157,19 +154,16 @@ export function runText(run: Run): string {
   return `${change(run.ratio)} ±${percent(halfWidthOf(run))}, ${run.verdict}, ${Math.round(run.seconds)} s`;
 }
 
-/** A round is tried so often. */
+/** How often a round is tried. */
 const tries = 3;
 
-/** Of each variant requests/s, and the share of its core, 0 to 1, that the generator used. */
+/** Requests/s of each variant, and the share of its core, 0 to 1, that the generator used. */
 export interface Load {
   rps: ReadonlyMap<string, number>;
   generatorShares: ReadonlyMap<string, number>;
 }
 
-/**
- * Loads all groups of the plan once, as a round of a run does, and returns what it came to, and the time that it took,
- * that of failed tries included; `latencyMs` and `phases` by variant. @throws UserError where all tries failed, Interrupted
- */
+/** Makes one round of the plan. `seconds` includes failed tries. @throws UserError if all tries failed, Interrupted */
 export async function oneRound(
   context: RunContext,
   round: number,
@@ -225,7 +219,7 @@ export async function oneRound(
   }
 }
 
-/** requests/s of one by those of the other, of such a round. */
+/** Requests/s of a variant by those of the baseline. */
 export function ratioIn(
   rps: ReadonlyMap<string, number>,
   variant: string,

@@ -1,4 +1,4 @@
-// What the proof has measured: results/proof/PART.json, one file for each part.
+// The measurements of the proof: results/proof/PART.json.
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
@@ -9,76 +9,76 @@ import type { Within } from '../../lib/scenario/model.ts';
 /** One comparison of two sides by the runner. */
 export interface Run {
   startedAt: string;
-  /** From its begin to its end, with all starts of servers. */
+  /** With all starts of servers. */
   seconds: number;
-  /** Median requests/s of the baseline, and of the other side; of a search the rates that it found. */
+  /** Median requests/s, or the rates that a search found. */
   rps: [baseline: number, other: number];
   ratio: number;
   ci95: [low: number, high: number];
   verdict: Verdict;
-  /** Of each round that counts, in order. */
+  /** Of the rounds that count, in order. */
   roundRatios: number[];
-  /** Rounds that were repeated, since a server failed or something disturbed them. */
+  /** Rounds that were repeated. */
   dropped: number;
-  /** The median share of the server's core that others used; null where the kernel does not tell. */
+  /** The median share of the server's core that others used; null if not known. */
   othersShare: number | null;
 }
 
-/** Loads right after a search, at this share of the rate that it found: how many of how many kept the limit. */
+/** How many of how many loads, at this share of the rate that a search found, kept the limit. */
 export interface LoadsAfter {
   share: number;
   kept: number;
   of: number;
 }
 
-/** A single round, `seconds` with the starts and ends of its servers. */
+/** One round; `seconds` includes the starts and ends of its servers. */
 export interface TimedRound {
   startedAt: string;
   seconds: number;
   ratio: number;
 }
 
-/** So many more lines of config that cost something than the plain server has. */
+/** A server with so many more costly lines than the plain one. */
 export interface Cost {
   lines: number;
-  /** Of the default length. All their rounds together say what the lines cost. */
+  /** Of the default length; all their rounds together give the true cost. */
   runs: Run[];
   /** With preciseFlags, of the smallest cost. */
   precise: Run[];
 }
 
-/** Ratios round by round: of open_file_cache to a plain server, and of such a one to itself. */
+/** Ratios of each round: open_file_cache to a plain server, and a plain server to itself. */
 export interface Seen {
   effect: number[];
   control: number[];
 }
 
-/** What two servers differ by, round by round, and the share of its core, 0 to 1, that the generator used with the one that it took more for. */
+/** Ratios of two servers for each round, and the share of its core, 0 to 1, that the generator used with the costlier one. */
 export interface EffectSeen {
   ratios: number[];
   generatorShares: number[];
 }
 
-/** The same two servers as bakeoff sees them, and as each peer does by some turns in the same minute. */
+/** Two servers as bakeoff and each peer see them in the same minute. */
 export interface AgreementCase {
   title: string;
   ours: EffectSeen;
   peers: (EffectSeen & { name: string })[];
 }
 
-/** In milliseconds. */
+/** Milliseconds. */
 export type Percentiles = Pick<LatencyFigures, 'p50' | 'p99'>;
 
-/** Of each side: of the one that is loaded alone, and right before or after it of those in turns. */
+/** Of one side alone, and right before or after it of the sides in turns. */
 export interface LatencyRound {
   alone: Percentiles[];
   inTurns: Percentiles[];
 }
 
-/** One server with others beside it, or alone: 2 and 8 sides have 1 and 7 others. */
+/** How many sides take turns. */
 export type Arrangement = 'alone' | 'two' | 'eight';
 
-/** A server's figures of one round. Times are milliseconds, CPU time is µs per response. */
+/** A server's figures of one round. CPU time is µs per response. */
 export interface KnownFigures {
   rps: number;
   meanMs: number;
@@ -87,14 +87,14 @@ export interface KnownFigures {
   /** null: not known. */
   cpuMicros: number | null;
   errors: number;
-  /** Connections that were made within the window. */
+  /** Connections made within the window. */
   reconnects: number;
-  /** Cores that the server used while others were loaded; null where it was alone. */
+  /** Cores that the server used while others were loaded; null for a server alone. */
   idleCpuShare: number | null;
   turns: Phase['turns'];
 }
 
-/** The figures that are known beforehand, some of them from the server alone in the same round. */
+/** Figures that are known beforehand, or from the server alone in the same round. */
 export type Expected = Partial<
   Pick<KnownFigures, 'rps' | 'p50Ms' | 'p99Ms' | 'errors' | 'reconnects'>
 > & { cpuMicros?: number | null };
@@ -103,14 +103,14 @@ export interface KnownRound extends Record<Arrangement, KnownFigures> {
   expected: Expected;
 }
 
-/** A server of known truth; `how` says how its figures are known. */
+/** A server of known figures; `how` says how they are known. */
 export interface KnownCase {
   name: string;
   how: string;
   rounds: KnownRound[];
 }
 
-/** A server that waits and one that computes: each alone, and two copies of each that take turns. */
+/** A server that waits and a server that computes: each alone, and two of each in turns. */
 export interface MixedRound {
   alone: Record<MixedSide, KnownFigures>;
   together: Record<MixedSide, KnownFigures[]>;
@@ -140,13 +140,13 @@ export interface ProofData {
 
 export type PartName = keyof ProofData;
 
-/** What did not come to an end, and is in no figure. */
+/** A failed measurement, which is in no figure. */
 export interface Failure {
   at: string;
   why: string;
 }
 
-/** 1 were measured with servers that were stopped between their turns. */
+/** Schema 1 was measured with servers that were stopped between their turns. */
 export const schema = 2;
 
 export interface PartFile<Name extends PartName> {
@@ -154,7 +154,6 @@ export interface PartFile<Name extends PartName> {
   part: Name;
   /** 'partial': interrupted, or not done yet. */
   state: 'complete' | 'partial';
-  /** As it was asked for. */
   command: string;
   startedAt: string;
   endedAt: string;
@@ -163,13 +162,9 @@ export interface PartFile<Name extends PartName> {
   data: ProofData[Name];
 }
 
-/** Those that are there. */
 export type ProofFiles = { [Name in PartName]?: PartFile<Name> };
 
-/**
- * Writes a part's file. What is not complete stands beside what was complete before, as PART.partial.json, until it is. Throws
- * the file system's error.
- */
+/** Writes a part's file; a partial one is PART.partial.json, beside the last complete one. Throws the file system's error. */
 export async function writePart<Name extends PartName>(
   folder: string,
   file: PartFile<Name>,
@@ -183,7 +178,7 @@ export async function writePart<Name extends PartName>(
   if (file.state === 'complete') await rm(partial, { force: true });
 }
 
-/** Reads a part: what is complete, or else what there is of it. @throws UserError for a file that is none, or of an earlier version */
+/** Reads a part, the partial file if there is no complete one. @throws UserError for a broken file, or one of an earlier version */
 export async function readPart<Name extends PartName>(
   folder: string,
   part: Name,

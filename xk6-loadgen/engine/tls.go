@@ -323,7 +323,7 @@ func (s *secure) open(record []byte) error {
 		return s.alert(content)
 	case recordHandshake:
 		// Session tickets (RFC 8446, section 4.6.1) and, in TLS 1.2, HelloRequests (RFC 5246, section 7.4.1.1) may be ignored.
-		if s.in.is13 && len(content) > 0 && content[0] == messageKeyUpdate {
+		if s.in.is13 && bytes.HasPrefix(content, keyUpdate) {
 			return errors.New("the server updates its keys within a connection, which the engine does not support")
 		}
 	default:
@@ -335,9 +335,10 @@ func (s *secure) open(record []byte) error {
 const (
 	alertCloseNotify   = 0
 	alertUserCancelled = 90
-	// messageKeyUpdate: servers send it after 2^24 records at the earliest.
-	messageKeyUpdate = 24
 )
+
+// keyUpdate begins a KeyUpdate message (RFC 8446, section 4.6.3). Servers send it after 2^24 records at the earliest.
+var keyUpdate = []byte{24, 0, 0, 1}
 
 // closeNotify ends a session in order (RFC 8446, section 6.1).
 var closeNotify = []byte{1, alertCloseNotify}
