@@ -77,47 +77,31 @@ describe('the line', () => {
       '',
       /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/,
     ],
-    ['   ', /^give the command line/],
     [
       '-c 100 -d 10',
       /^there is no load generator "-c" here: (?:did you mean \w+\?|there are wrk, h2load, ab, weighttp, vegeta)$/,
     ],
-    ['wrk2 -c 100', /^there is no load generator "wrk2" here: did you mean wrk\?$/],
     ['h2load -w 16', /^h2load: -w cannot be honoured here; these can: -n -c /],
-    ['wrk -R 0', /^wrk -R 0 has to be a whole number above 0$/],
     ['wrk --conections 100', /^wrk: --conections cannot be honoured here; these can: -c /],
     [
       'h2load -c 10 -D 1 --rps=0',
       /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/,
     ],
     [
-      'h2load --h1 -c 10 -m 4',
-      /^h2load: -m 4 would pipeline over HTTP\/1\.1, which cannot be honoured here: -c 40 without -m has as many requests at once$/,
-    ],
-    ['/opt/bin/h2laod -n 1', /^there is no load generator "h2laod" here: did you mean h2load\?/],
-    ['hey -z 10s http://localhost/wrk', /^there is no load generator "hey" here/],
-    [
       'time wrk -c 100',
       /^there is no load generator "time" here: there are wrk, h2load, ab, weighttp, vegeta$/,
     ],
-    ['taskset -c 1 wrk -c 100', /^there is no load generator "taskset" here/],
-    ['A=1 wrk', /^there is no load generator "A=1" here/],
     ['# wrk -c 1', /^the load: # needs a shell/],
     [
       'wrk -c 10; wrk -c 20',
       /^the load: ; needs a shell: a load is one command with its flags, such as "wrk -c 100 -d 10", with '…' around what a shell would change$/,
     ],
     ['wrk -c 10\nwrk -c 20', /^the load: a second line needs a shell/],
-    ['wrk -c 10 && ab', /^the load: && needs a shell/],
     ['wrk http://localhost/?a=1&b=2', /^the load: & needs a shell/],
-    ['(wrk)', /^the load: \( needs a shell/],
-    ['vegeta attack < targets', /^the load: < needs a shell/],
-    ['wrk -d 5 2>&1', /^the load: 2>&1 needs a shell/],
     ['wrk -d 5 > out.txt', /^the load: > needs a shell/],
     ['echo "GET http://a/" | vegeta attack -duration=1s', /^the load: \| needs a shell/],
     ['wrk -c $CONNECTIONS', /^the load: \$CONNECTIONS needs a shell/],
     ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
-    ['wrk -c `nproc`', /^the load: ` needs a shell/],
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
     [
       'wrk -c 100 -s post.lua http://localhost/',
@@ -127,9 +111,7 @@ describe('the line', () => {
       'wrk http://a/ http://b/',
       /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; several pages are --urls FILE$/,
     ],
-    ['wrk 100', /^wrk: "100" is no URL/],
     ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
-    ['wrk http://', /^wrk: "http:\/\/" is no URL/],
     ['wrk http://a:99999/', /is no URL/],
     ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
     [
@@ -137,14 +119,9 @@ describe('the line', () => {
       /^h2load: -i cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/,
     ],
     ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
-    ['vegeta', /^vegeta: only "vegeta attack" makes load/],
     [
       'vegeta attack http://a/ -duration=1s',
       /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/,
-    ],
-    [
-      'vegeta attack -targets=list -duration=1s',
-      /^vegeta: -targets cannot be honoured here: several pages are --urls FILE/,
     ],
     [
       'vegeta attack -body=body.json -duration=1s',
@@ -166,7 +143,6 @@ describe('the line', () => {
     ['h2load -d large', /^h2load -d large: it has more than 16384 bytes$/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
-    ['h2load -H "connection: close"', /connection is set by the load generator/],
     ['h2load -H ":method: POST"', /^h2load -H ":method: POST" has to be a header/],
   ])(
     '"%s" is refused in one line',
@@ -180,7 +156,6 @@ describe('a rate', () => {
       'wrk -t2 -c100 -d30s -R2k -L http://localhost/',
       { connections: 100, rate: 2000, requests: 60_000 },
     ],
-    ['wrk -R 50 -d 2', { connections: 10, rate: 50, requests: 100 }],
     ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
     ['h2load -c 10 --rps=20 -n 400 --h1', { protocol: 'http/1.1', rate: 200, requests: 400 }],
   ])('of "%s"', (line, expected) => {
@@ -196,7 +171,6 @@ describe('the URL', () => {
       'wrk -d 1 http://localhost:8080/a%20b?q=%2F',
       { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
     ],
-    ['wrk http://127.0.0.1', { scheme: 'http', path: '/' }],
     ['wrk HTTP://127.0.0.1:80?a', { scheme: 'http', port: 80, path: '/?a' }],
     ['wrk https://a.example:443/', { scheme: 'https', host: 'a.example', port: 443, path: '/' }],
     ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
@@ -232,7 +206,6 @@ describe('the URL', () => {
     ['h2load -n 1 http://localhost/', 'https', { protocol: 'h2c' }],
     ['h2load -n 1 -p http/1.1 http://localhost/', undefined, { protocol: 'http/1.1' }],
     ['h2load -n 1 -p http/1.1 https://localhost/', undefined, { protocol: 'h2' }],
-    ['h2load -n 1 -p http/1.1', 'https', { protocol: 'h2' }],
     ['h2load -n 1 --h1', 'https', { protocol: 'http/1.1' }],
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
     ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
@@ -354,19 +327,6 @@ test.each([
   [
     'wrk -c 10 -d 99999999999h',
     'wrk: durationSeconds 359999999996400 has to be above 0, and at most 86400',
-  ],
-  ['wrk -t 99999 -c 99999 -d 1', 'wrk: threads 99999 has to be a whole number from 1 to 1024'],
-  [
-    'wrk -c 10 -d 10 --timeout 999999999s',
-    'wrk: timeoutSeconds 999999999 has to be above 0, and at most 86400',
-  ],
-  [
-    'h2load -n 10 -c 1 -m 99999999999',
-    'h2load: streams 99999999999 has to be a whole number from 1 to 1000000',
-  ],
-  [
-    'vegeta attack -rate 999999999999 -duration 1s',
-    'vegeta: rate 999999999999 has to be above 0, and at most 1000000000',
   ],
 ])('%s: a number that no load can have is refused', (line, message) => {
   expect(() => loadOfLine(line)).toThrow(message);

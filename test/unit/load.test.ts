@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { ab, h2load, vegeta, weighttp, wrk } from '../../lib/scenario/index.ts';
-import { fitLoad } from '../../lib/scenario/load.ts';
+import { ab, h2load, vegeta, weighttp, wrk, type LoadProfile } from '../../lib/scenario/index.ts';
+import { fitLoad, type FitOptions } from '../../lib/scenario/load.ts';
 import { refused } from '../fixtures/refused.ts';
 
 describe('wrk', () => {
@@ -49,10 +49,8 @@ describe('wrk', () => {
 
   test.each([
     ['-c 100 -s post.lua', /^wrk: -s cannot be honoured/],
-    ['-R 1000x', /^wrk -R 1000x has to be a whole number above 0/],
     ['--timeout 2ms', /^wrk --timeout 2ms has to be a time/],
     ['-H Accept', /^wrk -H "Accept" has to be a header such as/],
-    ['-H ": x"', /^wrk -H ": x" has to be a header/],
     ['-H "a b: x"', /^wrk -H "a b: x": "a b" is not a header name/],
     [
       '-H Content-Length:5',
@@ -63,17 +61,12 @@ describe('wrk', () => {
     ['--latency=yes', /^wrk: --latency=yes cannot be honoured/],
     ['-c 5 -t 10', /-c 5 is less than -t 10/],
     ['-c 0', /-c 0 has to be a whole number above 0/],
-    ['-c -5', /-c/],
-    ['-t 1.5', /-t 1\.5/],
-    ['-c 1x', /-c 1x/],
     ['-c 0k', /-c 0 has to be/],
     ['-c 99999999999999999999', /-c 99999999999999999999/],
     ['-d 0', /-d 0 has to be a time/],
-    ['-d 10ms', /-d 10ms/],
     ['-c', /-c needs a value/],
     ['-c 1 -t 1 -c 2', /-c is given twice/],
     ['-c 10 http://example.com/', /leave "http:\/\/example\.com\/" out/],
-    ['100', /leave "100" out/],
   ])('"%s" is refused in one line', refused(wrk));
 });
 
@@ -105,7 +98,6 @@ describe('ab', () => {
     ['-n 1 -T text/html', /^ab: -T is for a body/],
     ['-n 1 -p nothing.json', /^ab -p nothing\.json: there is no such file/],
     ['-n 1 -p .', /^ab -p \.: illegal operation on a directory/],
-    ['-n 0', /-n 0/],
   ])('"%s" is refused in one line', refused(ab));
 });
 
@@ -148,10 +140,17 @@ describe('weighttp', () => {
 });
 
 describe('fitLoad', () => {
-  const profile = wrk('-c 100 -t 10 -d 10');
+  const fit = (profile: LoadProfile, options: Partial<FitOptions> = {}) =>
+    fitLoad(profile, { generatorCores: 1, exact: false, ...options });
+  const timed = wrk('-c 100 -t 10 -d 10');
+  const counted = ab('-c 10 -n 1000');
+  const rated = vegeta('-rate=1000 -duration=10s');
+  const long = { ...ab('-c 1000 -n 1000000 -r'), secondsHere: 30, warmupSeconds: 3 };
+  const warm = h2load('-c 10 -D 30 --warm-up-time=5s');
+  const none = undefined;
 
   test('runs one thread per generator core, all connections, one second of warm-up', () => {
-    expect(fitLoad(profile, { generatorCores: 1, exact: false })).toEqual({
+    expect(fit(timed)).toEqual({
       command: 'wrk -c 100 -t 10 -d 10',
       protocol: 'http/1.1',
       connections: 100,
@@ -162,130 +161,96 @@ describe('fitLoad', () => {
       streams: 1,
       timeoutSeconds: 5,
     });
+    expect(fit(timed, { generatorCores: 64 }).threads).toBe(10);
+    expect(fit(timed, { exact: true }).threads).toBe(10);
   });
 
-  test('never runs more threads than the article, and its number with exact', () => {
-    expect(fitLoad(profile, { generatorCores: 64, exact: false }).threads).toBe(10);
-    expect(fitLoad(profile, { generatorCores: 1, exact: true }).threads).toBe(10);
-  });
-
-  test('takes the duration that is asked for; quick shortens, and never lengthens', () => {
-    expect(
-      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 3.5 }).durationSeconds,
-    ).toBe(3.5);
-    expect(
-      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 5, quick: true })
-        .durationSeconds,
-    ).toBe(5);
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
-      durationSeconds: 2,
-      warmupSeconds: 0.5,
-    });
-    expect(
-      fitLoad(wrk('-d 1'), { generatorCores: 1, exact: false, quick: true }).durationSeconds,
-    ).toBe(1);
-  });
-
-  test('counts requests where the article does, without a warm-up', () => {
-    const counted = ab('-c 10 -n 1000');
-    expect(fitLoad(counted, { generatorCores: 4, exact: false })).toEqual({
-      command: 'ab -c 10 -n 1000',
-      protocol: 'http/1.0',
-      connections: 10,
-      threads: 1,
-      keepAlive: false,
-      requests: 1000,
-      warmupSeconds: 0,
-      streams: 1,
-      timeoutSeconds: 30,
-    });
-    expect(fitLoad(counted, { generatorCores: 4, exact: false, quick: true })).toMatchObject({
-      requests: 100,
-    });
-    expect(
-      fitLoad(ab('-c 10 -n 10'), { generatorCores: 4, exact: false, quick: true }),
-    ).toMatchObject({ requests: 10 });
-    const timed = fitLoad(counted, { generatorCores: 4, exact: false, durationSeconds: 2 });
-    expect(timed).toMatchObject({ durationSeconds: 2, warmupSeconds: 1 });
-    expect(timed).not.toHaveProperty('requests');
-  });
-
-  test('takes a window instead of requests that would take hours; all of them with exact', () => {
-    const long = {
-      ...ab('-c 1000 -n 1000000 -r'),
-      secondsHere: 30,
-      warmupSeconds: 3,
-      expectedRps: 1200,
-    };
-    const fitted = (options: object, profile = long): object => {
-      const { requests, durationSeconds, warmupSeconds } = fitLoad(profile, {
-        generatorCores: 1,
-        exact: false,
-        ...options,
-      });
-      return { requests, durationSeconds, warmupSeconds };
-    };
-    expect(fitted({})).toEqual({ durationSeconds: 30, warmupSeconds: 3 });
-    expect(fitted({ quick: true })).toEqual({ durationSeconds: 3, warmupSeconds: 3 });
-    expect(fitted({ quick: true }, { ...long, secondsHere: 8 })).toMatchObject({
-      durationSeconds: 2,
-    });
-    expect(fitted({ quick: true }, { ...long, secondsHere: 1 })).toMatchObject({
-      durationSeconds: 1,
-    });
-    expect(fitted({ durationSeconds: 40, quick: true })).toEqual({
-      durationSeconds: 40,
-      warmupSeconds: 3,
-    });
-    expect(fitted({ exact: true })).toEqual({ requests: 1_000_000, warmupSeconds: 0 });
-    expect(fitted({ exact: true, quick: true })).toEqual({ requests: 100_000, warmupSeconds: 0 });
-    expect(fitted({ exact: true, durationSeconds: 7 })).toEqual({
-      durationSeconds: 7,
-      warmupSeconds: 3,
-    });
-    expect(fitLoad(long, { generatorCores: 1, exact: false })).toMatchObject({
-      command: 'ab -c 1000 -n 1000000 -r',
-      expectedRps: 1200,
-    });
-  });
-
-  test('hands on what HTTP/2 loads have: streams, TLS, buckets, time-out; connections and streams as published', () => {
+  test('keeps the fields of HTTP/2 loads', () => {
     const tls = { maxVersion: 'TLSv1.2' } as const;
     expect(
-      fitLoad(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), {
-        generatorCores: 3,
-        exact: false,
-      }),
-    ).toEqual({
-      command: 'h2load -n 100000 -c 1000 -t 16 -m 10',
-      protocol: 'h2',
-      connections: 1000,
-      streams: 10,
-      threads: 3,
-      keepAlive: true,
-      tls,
-      timeoutSeconds: 600,
-      requests: 100_000,
-      warmupSeconds: 0,
-    });
-    const rated = fitLoad(vegeta('-rate=10 -duration=2s', { bucketsMs: [1] }), {
-      generatorCores: 1,
-      exact: true,
-    });
-    expect(rated).toMatchObject({
-      rate: 10,
-      requests: 20,
-      bucketSeconds: [0.001],
-      streams: 100,
-      threads: 1,
-      timeoutSeconds: 30,
-      warmupSeconds: 0.402,
-    });
+      fit(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), { generatorCores: 3 }),
+    ).toMatchObject({ connections: 1000, streams: 10, threads: 3, tls, timeoutSeconds: 600 });
+    expect(fit(vegeta('-rate=10 -duration=2s', { bucketsMs: [1] }), { exact: true })).toMatchObject(
+      {
+        bucketSeconds: [0.001],
+        streams: 100,
+        warmupSeconds: 0.402,
+      },
+    );
+    expect(fit(rated, { arrivals: 'poisson' })).toMatchObject({ arrivals: 'poisson' });
+    expect(fit(timed, { arrivals: 'poisson' })).not.toHaveProperty('arrivals');
+  });
+
+  test.each<[string, LoadProfile, Partial<FitOptions>, object]>([
+    ['a duration', timed, { durationSeconds: 3.5 }, { durationSeconds: 3.5 }],
+    [
+      'a duration, which quick keeps',
+      timed,
+      { durationSeconds: 5, quick: true },
+      { durationSeconds: 5 },
+    ],
+    ['a quick one', timed, { quick: true }, { durationSeconds: 2, warmupSeconds: 0.5 }],
+    ['a quick one that is short', wrk('-d 1'), { quick: true }, { durationSeconds: 1 }],
+    ['a count', counted, {}, { requests: 1000, durationSeconds: none, warmupSeconds: 0 }],
+    ['a quick count', counted, { quick: true }, { requests: 100 }],
+    ['a quick count of one each', ab('-c 10 -n 10'), { quick: true }, { requests: 10 }],
+    [
+      'a count with a duration',
+      counted,
+      { durationSeconds: 2 },
+      { durationSeconds: 2, requests: none, warmupSeconds: 1 },
+    ],
+    ['hours', long, {}, { durationSeconds: 30, requests: none, warmupSeconds: 3 }],
+    ['hours, quick', long, { quick: true }, { durationSeconds: 3, warmupSeconds: 3 }],
+    [
+      'hours, quick, at least 2 s',
+      { ...long, secondsHere: 8 },
+      { quick: true },
+      { durationSeconds: 2 },
+    ],
+    [
+      'hours, quick, not longer',
+      { ...long, secondsHere: 1 },
+      { quick: true },
+      { durationSeconds: 1 },
+    ],
+    ['hours, exact', long, { exact: true }, { requests: 1_000_000, warmupSeconds: 0 }],
+    ['hours, exact and quick', long, { exact: true, quick: true }, { requests: 100_000 }],
+    [
+      'hours, exact, with a duration',
+      long,
+      { exact: true, durationSeconds: 7 },
+      { durationSeconds: 7, warmupSeconds: 3 },
+    ],
+    [
+      'a rate, quick',
+      rated,
+      { quick: true },
+      { rate: 1000, requests: 2000, durationSeconds: none },
+    ],
+    ['a rate, quick and short', vegeta('-rate=10 -duration=1s'), { quick: true }, { requests: 10 }],
+    ['a rate with a duration', rated, { durationSeconds: 0.5 }, { rate: 1000, requests: 500 }],
+    ['a rate, one request at least', rated, { durationSeconds: 0.0001 }, { requests: 1 }],
+    ["the article's warm-up", warm, {}, { durationSeconds: 30, warmupSeconds: 5 }],
+    [
+      "the article's warm-up, quick",
+      warm,
+      { quick: true },
+      { durationSeconds: 2, warmupSeconds: 0.5 },
+    ],
+    [
+      'a short warm-up, quick',
+      h2load('-D 1s --warm-up-time=100ms'),
+      { quick: true },
+      { warmupSeconds: 0.1 },
+    ],
+  ])('%s', (_, profile, options, expected) => {
+    const { requests, durationSeconds, ...load } = fit(profile, options);
+    expect({ ...load, requests, durationSeconds }).toMatchObject(expected);
   });
 
   test.each([
     ['-n 100000 -c 1000', 10_000, 'a tenth'],
-    ['-n 10 -c 10', 10, 'a request for each connection'],
     ['-n 15 -c 10', 10, 'a request for each connection'],
     ['-n 100000 -c 100 -m 100', 40_000, 'all streams filled four times'],
     ['-n 20000 -c 100 -m 100', 20_000, 'as often as the article, where that is less'],
@@ -293,68 +258,6 @@ describe('fitLoad', () => {
     ['-n 100000 -c 1020 -m 1020', 10_000, 'a tenth, where the article never fills the streams'],
     ['-n 1 -c 1 -m 100', 1, 'all of one'],
   ])('quick makes of "%s" %i requests: %s', (line, requests) => {
-    expect(fitLoad(h2load(line), { generatorCores: 1, exact: false, quick: true })).toMatchObject({
-      requests,
-      warmupSeconds: 0,
-    });
-  });
-
-  test('quick and a duration change how long a rate lasts, not the rate', () => {
-    const profile = vegeta('-rate=1000 -duration=10s');
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
-      rate: 1000,
-      requests: 2000,
-    });
-    expect(
-      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.5 }),
-    ).toMatchObject({ rate: 1000, requests: 500 });
-    expect(
-      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 30, quick: true }),
-    ).toMatchObject({ rate: 1000, requests: 30_000 });
-    expect(fitLoad(profile, { generatorCores: 1, exact: false })).not.toHaveProperty('arrivals');
-    expect(
-      fitLoad(profile, { generatorCores: 1, exact: false, arrivals: 'poisson' }),
-    ).toMatchObject({ rate: 1000, arrivals: 'poisson' });
-    expect(
-      fitLoad(wrk('-c 1 -t 1 -d 1'), { generatorCores: 1, exact: false, arrivals: 'poisson' }),
-    ).not.toHaveProperty('arrivals');
-    expect(
-      fitLoad(profile, { generatorCores: 1, exact: false, durationSeconds: 0.0001 }),
-    ).toMatchObject({ requests: 1 });
-    expect(
-      fitLoad(vegeta('-rate=10 -duration=1s'), { generatorCores: 1, exact: false, quick: true }),
-    ).toMatchObject({ requests: 10 });
-    for (const options of [{}, { quick: true }, { durationSeconds: 3 }]) {
-      expect(fitLoad(profile, { generatorCores: 1, exact: false, ...options })).not.toHaveProperty(
-        'durationSeconds',
-      );
-    }
-  });
-
-  test('a duration takes the place of an HTTP/2 count', () => {
-    const load = fitLoad(h2load('-n 100000 -c 100 -m 10'), {
-      generatorCores: 1,
-      exact: false,
-      durationSeconds: 3,
-    });
-    expect(load).toMatchObject({ durationSeconds: 3, warmupSeconds: 1, streams: 10 });
-    expect(load).not.toHaveProperty('requests');
-  });
-
-  test("keeps a warm-up of the article's own; quick shortens it", () => {
-    const profile = h2load('-c 10 -D 30 --warm-up-time=5s');
-    expect(fitLoad(profile, { generatorCores: 1, exact: false })).toMatchObject({
-      durationSeconds: 30,
-      warmupSeconds: 5,
-    });
-    expect(fitLoad(profile, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
-      durationSeconds: 2,
-      warmupSeconds: 0.5,
-    });
-    const short = h2load('-D 1s --warm-up-time=100ms');
-    expect(fitLoad(short, { generatorCores: 1, exact: false, quick: true })).toMatchObject({
-      durationSeconds: 1,
-      warmupSeconds: 0.1,
-    });
+    expect(fit(h2load(line), { quick: true })).toMatchObject({ requests, warmupSeconds: 0 });
   });
 });

@@ -26,10 +26,6 @@ const crossed = scenarioNamed('nginx-tuning-queue-limit');
 const cores = { serverCpus: [1], generatorCpus: [0] };
 const fixture = readFileSync(path.join(projectRoot, 'test/fixtures/article-004.md'), 'utf8');
 
-test('these are of the article', () => {
-  expect(scenarios.filter(({ article }) => article?.id === '004')).toEqual([crossed, table]);
-});
-
 describe('the table', () => {
   test("is the article's five rows in its order, with their figures and nothing else", () => {
     const printed = [
@@ -63,35 +59,6 @@ describe('the table', () => {
     expect(table.variants.map(({ published }) => published)).toEqual(
       printed.map(({ published }, index) => ({ ...published, ...packets[index] })),
     );
-  });
-
-  test('has each setting alone against untuned: one file of the config, or of kernel settings', () => {
-    const rows = table.variants.filter(isRunnable).map((variant) => {
-      const { server, name } = variant;
-      const config = configOf(server);
-      return [
-        name,
-        config,
-        networkOf(table, variant)?.serverSettings,
-        baselineName(table, variant),
-      ];
-    });
-    expect(rows).toEqual([
-      ['untuned', ['packaged'], ['centos-7'], undefined],
-      ['accept-mutex-delay', ['packaged', 'accept-mutex-delay'], ['centos-7'], 'untuned'],
-      ['tcp-nopush', ['packaged', 'tcp-nopush'], ['centos-7'], 'untuned'],
-      ['access-log-off', ['packaged', 'access-log-off'], ['centos-7'], 'untuned'],
-      ['kernel-settings', ['packaged'], ['centos-7', 'article'], 'untuned'],
-    ]);
-    for (const variant of table.variants.filter(isRunnable)) {
-      expect(variant.server).toMatchObject({ name: 'nginx', workers: 1 });
-      expect({ ...networkOf(table, variant), serverSettings: [] }).toEqual({
-        toServer: { delayMs: 100, queuePackets: 1000 },
-        toClient: { delayMs: 0 },
-        serverSettings: [],
-        clientSettings: ['generator'],
-      });
-    }
   });
 
   test('tells what else the article saw of one setting, and whose reading the queue is', () => {
@@ -138,46 +105,6 @@ describe('direction, limit and connections', () => {
       on,
     ]);
 
-  test('are all there, with tcp_nopush off and on, under names that say so', () => {
-    expect(pairs).toHaveLength(crossed.variants.length / 2);
-    const conditions = pairs.map(([off]): [string, ...unknown[]] => {
-      const { toServer, toClient } = networkOf(crossed, off) as NetworkSpec;
-      return [
-        off.name,
-        toServer.delayMs,
-        toClient.delayMs,
-        toServer.queuePackets ?? toClient.queuePackets,
-        loadOf(crossed, off).connections,
-      ];
-    });
-    const expected = [
-      ['to-server', 100, 0],
-      ['to-client', 0, 100],
-    ].flatMap(([way, ...delays]) =>
-      [
-        ['limit', 1000],
-        ['no-limit', undefined],
-      ].flatMap(([limit, packets]) =>
-        [
-          ['10k', 10_000],
-          ['1k', 1000],
-        ].map(([short, connections]) => [
-          `${way}-${limit}-${short}`,
-          ...delays,
-          packets,
-          connections,
-        ]),
-      ),
-    );
-    expect(conditions.filter(([name]) => /^to-\w+-(no-)?limit-1/.test(name)).toSorted()).toEqual(
-      expected.toSorted(),
-    );
-    expect(conditions.filter(([name]) => !/^to-\w+-(no-)?limit-1/.test(name))).toEqual([
-      ['backlog-no-limit-10k', 100, 0, undefined, 10_000],
-      ['to-server-limit-20k', 100, 0, 1000, 20_000],
-    ]);
-  });
-
   test('each pair differs in tcp_nopush alone, and is compared', () => {
     for (const [off, on] of pairs) {
       expect([baselineName(crossed, off), baselineName(crossed, on)]).toEqual([
@@ -214,24 +141,6 @@ describe('direction, limit and connections', () => {
         .slice(2)
         .flatMap(({ name, published }) => (published === undefined ? [] : [[name, published]])),
     ).toEqual([['to-server-limit-20k-nopush', { errorsPerMillion: errors }]]);
-  });
-
-  test('the longer listen queue is asked for, and allowed, in one pair', () => {
-    const longer = crossed.variants
-      .filter(isRunnable)
-      .filter(({ server }) => configOf(server).includes('backlog-16384'));
-    expect(longer.map(({ name }) => name)).toEqual([
-      'backlog-no-limit-10k',
-      'backlog-no-limit-10k-nopush',
-    ]);
-    for (const { network } of longer)
-      expect(network?.serverSettings).toEqual(['centos-7', 'somaxconn-16384']);
-  });
-
-  test('20,000 connections are run on request', () => {
-    expect(
-      crossed.variants.filter(({ onRequest }) => onRequest === true).map(({ name }) => name),
-    ).toEqual(['to-server-limit-20k', 'to-server-limit-20k-nopush']);
   });
 });
 
@@ -355,12 +264,6 @@ describe('kernel settings', () => {
       (await readdir(path.join(projectRoot, 'server-configs/sysctl')))
         .map((file) => path.basename(file, '.conf'))
         .toSorted(),
-    );
-  });
-
-  test('both sides have the same congestion control', async () => {
-    expect((await shipped('generator')).get('net.ipv4.tcp_congestion_control')).toBe(
-      (await shipped('centos-7')).get('net.ipv4.tcp_congestion_control'),
     );
   });
 });

@@ -34,18 +34,6 @@ const printed = [
   figures: figuresOf(text),
 }));
 
-test('these are of the article', () => {
-  expect(scenarios.map(({ name }) => name)).toEqual([
-    'h2o-num-threads',
-    'h2o-vs-nginx',
-    'nginx-accept-mutex-delay',
-    'nginx-open-file-cache',
-    'nginx-tcp-nopush',
-    'nginx-worker-connections',
-    'nginx-workers',
-  ]);
-});
-
 describe('the ladder', () => {
   test("is the article's seven rows in its order, with all that wrk printed and nothing else", () => {
     const rows = findVariants(ladder);
@@ -73,20 +61,6 @@ describe('the ladder', () => {
       expect.soft((10 * (perThreadRps?.mean ?? 0)) / rps, name).toBeGreaterThan(0.98);
       expect.soft((10 * (perThreadRps?.mean ?? 0)) / rps, name).toBeLessThan(1.04);
     }
-  });
-
-  test('goes step by step, each server on its own; nginx begins against h2o, both untuned', () => {
-    expect(
-      findVariants(ladder).map((variant) => [variant.name, baselineName(ladder, variant)]),
-    ).toEqual([
-      ['h2o-initial', undefined],
-      ['h2o-tuned', 'h2o-initial'],
-      ['nginx-initial', 'h2o-initial'],
-      ['nginx-workers', 'nginx-initial'],
-      ['nginx-open-file-cache', 'nginx-workers'],
-      ['nginx-accept-mutex-delay', 'nginx-open-file-cache'],
-      ['nginx-tcp-nopush', 'nginx-accept-mutex-delay'],
-    ]);
   });
 
   test('asks what the article concludes: both tuned, and what the cache and nopush make together', () => {
@@ -121,35 +95,6 @@ describe('the ladder', () => {
     expect(workers(1, false)).toEqual([machine, 1, 1, 2, 2, 2, 2]);
     expect(workers(8, false)).toEqual([machine, 8, 1, 8, 8, 8, 8]);
     expect(workers(8, true)).toEqual([36, 16, 1, 16, 16, 16, 16]);
-  });
-
-  test('needs two server cores where the step is the number of workers, and only there', () => {
-    expect(
-      ladder.variants.flatMap(({ name, needsServerCores }) =>
-        needsServerCores === undefined ? [] : [[name, needsServerCores]],
-      ),
-    ).toEqual([
-      ['h2o-tuned', 2],
-      ['nginx-workers', 2],
-    ]);
-    for (const { variants } of all.filter((scenario) => scenario !== ladder))
-      for (const { needsServerCores } of variants) expect(needsServerCores).toBeUndefined();
-  });
-
-  test('says who closes connections: the rows of h2o, and one without it on request', () => {
-    for (const name of ['h2o-initial', 'h2o-tuned'])
-      expect(runnable(ladder, name)?.note).toMatch(
-        /h2o keeps connections open, .* 100 requests \(keepalive_requests\)/,
-      );
-    const last = runnable(ladder, 'nginx-tcp-nopush');
-    expect(runnable(ladder, 'nginx-tcp-nopush-unlimited')).toMatchObject({
-      onRequest: true,
-      against: 'h2o-tuned',
-      server: {
-        ...last?.server,
-        config: [...configOf(last?.server as ServerSpec), 'keepalive-unlimited'],
-      },
-    });
   });
 });
 
@@ -237,33 +182,8 @@ describe.each(['nginx-open-file-cache', 'nginx-accept-mutex-delay', 'nginx-tcp-n
         expect({ ...variant.server, config: [] }).toEqual({ ...baseline?.server, config: [] });
       }
     });
-
-    test('is two rows of the ladder; what nobody published is run on request', () => {
-      expect(findVariants(scenario)).toHaveLength(2);
-      for (const variant of scenario.variants)
-        expect(variant.onRequest === true).toBe(variant.published === undefined);
-    });
   },
 );
-
-test('worker_connections: 10240 as published, 1024 and 640, on as many workers', () => {
-  const scenario = scenarioNamed('nginx-worker-connections');
-  const variants = scenario.variants.filter(isRunnable);
-  expect(
-    variants.map((variant) => [
-      variant.name,
-      baselineName(scenario, variant),
-      configOf(variant.server).slice(2),
-      variant.published?.rps,
-    ]),
-  ).toEqual([
-    ['connections-10240', undefined, [], 624_638.51],
-    ['connections-1024', 'connections-10240', ['connections-1024'], undefined],
-    ['connections-640', 'connections-10240', ['connections-640'], undefined],
-  ]);
-  for (const { server } of variants)
-    expect({ ...server, config: configOf(server).slice(0, 2) }).toEqual(variants[0]?.server);
-});
 
 describe('the sweeps past the number of cores', () => {
   test.each([
@@ -294,19 +214,6 @@ describe('the sweeps past the number of cores', () => {
       }
     },
   );
-
-  test("h2o's 16 threads are also compared with one for each core of the article's machine", () => {
-    expect(scenarioNamed('h2o-num-threads').alsoCompare).toEqual([
-      { variant: 'threads-16', against: 'threads-36' },
-    ]);
-  });
-
-  test('nothing else shares cores', () => {
-    expect(all.filter(({ sharedCores }) => sharedCores === true).map(({ name }) => name)).toEqual([
-      'h2o-num-threads',
-      'nginx-workers',
-    ]);
-  });
 });
 
 test('aa is one server against itself, where the other scenarios of nginx begin, under their load', () => {

@@ -2,13 +2,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { baselineName, configOf, isRunnable, loadOf } from '../../lib/scenario/variants.ts';
+import { isRunnable, loadOf } from '../../lib/scenario/variants.ts';
 import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type {
   Published,
   PublishedDistribution,
   Scenario,
-  ServerSpec,
   Variant,
 } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -83,60 +82,6 @@ test('where an article ran several phases, the first one heads them', () => {
 });
 
 describe('loads', () => {
-  test.each([
-    [
-      'h2o-vs-nginx-h2',
-      'nginx',
-      { protocol: 'h2', connections: 1000, streams: 1, threads: 16, requests: 100_000 },
-    ],
-    [
-      'h2o-vs-nginx-h2-rate',
-      'h2o',
-      {
-        protocol: 'h2',
-        connections: 1,
-        rate: 1000,
-        requests: 10_000,
-        bucketSeconds: [0.00015, 0.0003, 0.00045, 0.0006, 0.00075, 0.0009, 0.001, 0.002, 0.005],
-      },
-    ],
-    [
-      'nghttpd-index',
-      'nginx',
-      { protocol: 'h2', connections: 50, streams: 50, threads: 1, requests: 100_000 },
-    ],
-    [
-      'nghttpd-img',
-      'h2o-1024',
-      {
-        protocol: 'h2',
-        connections: 1020,
-        streams: 1020,
-        threads: 1,
-        requests: 100_000,
-        timeoutSeconds: 600,
-      },
-    ],
-    [
-      'http1-vs-h2-small-file',
-      'nginx-http1',
-      { protocol: 'http/1.1', connections: 100, keepAlive: true, requests: 100_000 },
-    ],
-    [
-      'http1-vs-h2-small-file',
-      'h2o-h2',
-      { protocol: 'h2', connections: 100, streams: 100, requests: 100_000 },
-    ],
-  ])('%s asks %s for what the article did', (name, variantName, load) => {
-    const scenario = scenarioNamed(name);
-    expect(
-      loadOf(
-        scenario,
-        scenario.variants.find((variant) => variant.name === variantName) as Variant,
-      ),
-    ).toMatchObject(load);
-  });
-
   test('HTTP/2 offers TLS 1.2 and one cipher, in every variant; HTTP/1.1 is without TLS', () => {
     for (const scenario of scenarios) {
       for (const variant of scenario.variants) {
@@ -162,46 +107,9 @@ describe('loads', () => {
       }
     }
   });
-
-  test('the sweep goes from 100 streams to 1 on one server, against HTTP/1.1', () => {
-    const sweep = scenarioNamed('h2-stream-sweep');
-    expect(sweep.variants.map((variant) => loadOf(sweep, variant).streams ?? 'http1')).toEqual([
-      'http1',
-      100,
-      50,
-      20,
-      10,
-      5,
-      2,
-      1,
-    ]);
-    for (const variant of sweep.variants.slice(1)) {
-      expect(baselineName(sweep, variant)).toBe('nginx-http1');
-      expect(variant.server).toEqual(sweep.variants[1]?.server);
-      expect(loadOf(sweep, variant)).toMatchObject({
-        protocol: 'h2',
-        connections: 100,
-        requests: 100_000,
-      });
-    }
-  });
 });
 
 describe('what is compared', () => {
-  test('the curve alone: nginx as it was, with one more file', () => {
-    const scenario = scenarioNamed('h2o-vs-nginx-h2');
-    const [nginx, , p256] = scenario.variants.filter(isRunnable);
-    expect(p256?.server).toEqual({
-      ...nginx?.server,
-      config: [...configOf(nginx?.server as ServerSpec), 'curve-p256'],
-    });
-    expect(scenario.variants.map((variant) => baselineName(scenario, variant))).toEqual([
-      undefined,
-      'nginx',
-      'nginx',
-    ]);
-  });
-
   test('SPDY is shown and never run', () => {
     const scenario = scenarioNamed('http1-vs-h2-small-file');
     expect(findVariants(scenario).map((variant) => variant.name)).toEqual([
@@ -216,33 +124,6 @@ describe('what is compared', () => {
         .filter((variant) => !isRunnable(variant))
         .map((variant) => [variant.name, variant.server]),
     ).toEqual([['nginx-spdy', expect.stringMatching(/nginx in 1\.9\.5/)]]);
-  });
-
-  test('the same server with a file limit of 1024 and of 4096, in three phases', () => {
-    const scenario = scenarioNamed('nghttpd-img');
-    expect(scenario).toMatchObject({ rounds: 1, phases: { count: 3, pauseSeconds: 5 } });
-    const variants = scenario.variants.filter(isRunnable);
-    for (const name of ['nghttpd', 'nginx', 'h2o']) {
-      const [low, high] = [1024, 4096].map(
-        (limit) => variants.find((variant) => variant.name === `${name}-${limit}`)?.server,
-      );
-      expect(low).toMatchObject({ name, fileLimit: 1024 });
-      expect(high).toEqual({ ...low, fileLimit: 4096 });
-    }
-    expect(findVariants(scenario).map((variant) => variant.name)).toEqual([
-      'nghttpd-1024',
-      'nghttpd-4096',
-      'nginx-4096',
-      'h2o-4096',
-    ]);
-    expect(variants.map((variant) => baselineName(scenario, variant))).toEqual([
-      undefined,
-      'nghttpd-1024',
-      'nghttpd-4096',
-      'nghttpd-4096',
-      'nghttpd-1024',
-      'nghttpd-1024',
-    ]);
   });
 });
 
