@@ -212,7 +212,7 @@ function countedByH2load({
   const output = execFileSync(
     tools.h2load,
     [
-      ...['-t', '1', '-n', String(requests), '-c', String(connections), '-m', String(streams)],
+      ...`-t 1 -n ${requests} -c ${connections} -m ${streams}`.split(' '),
       ...(curves === undefined ? [] : [`--groups=${curves.join(':')}`]),
       url,
     ],

@@ -5,7 +5,6 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readSource } from '../../lib/cli/sides.ts';
 import { UserError } from '../../lib/errors.ts';
 import { connect } from '../../lib/hosts/agent-connection.ts';
 import { bodyOfFile } from '../../lib/scenario/load/flags.ts';
@@ -91,12 +90,3 @@ test('a server that refused connections, and then takes them without an answer, 
     delay(100).then(() => listening(createServer(), port, address)),
   ]);
 });
-
-test.each(['http://127.0.0.1:0/', 'https://[::1]:00/x'])(
-  '%s, whose port is no port',
-  async (url) => {
-    expect(await refusalOf(readSource(url))).toBe(
-      `compare: ${url} has port 0, where nothing can listen: give the server's own`,
-    );
-  },
-);

@@ -6,7 +6,6 @@ import { namesOf } from '../../lib/cli/sides.ts';
 import { main } from '../../lib/cli/main.ts';
 import { remedyFor } from '../../lib/errors.ts';
 import { checkResultsFolder } from '../../lib/runner/results-folder.ts';
-import { defineScenario } from '../../lib/scenario/define-scenario.ts';
 import { readOwnConfig } from '../../lib/servers/index.ts';
 import { readNginxConfig } from '../../lib/servers/nginx-config.ts';
 import { freePort } from '../../lib/servers/ports.ts';
@@ -52,12 +51,6 @@ test('a config that is gone when the next round starts its server', async () => 
   unlinkSync(file);
   expect(await told(readNginxConfig(file, 'http { }'))).toBe(
     `cannot use ${file}: it is not there any more: put it back, and leave it until the run is over`,
-  );
-});
-
-test('a text that is longer than a string can be', async () => {
-  expect(await told((async () => 'x'.repeat(2 ** 30))())).toMatch(
-    /^a file, or what a program printed, is too long or nested too deep to be read: /,
   );
 });
 
@@ -129,10 +122,4 @@ test('a config with a name of 250 letters is called by its first ones', () => {
   });
   expect(namesOf([side('a'), side('b')])).toEqual(['a'.repeat(63), 'b'.repeat(63)]);
   expect(namesOf([side('a'), side('a')])).toEqual([`${'a'.repeat(63)}-a`, `${'a'.repeat(63)}-b`]);
-});
-
-test("a scenario with a wrong field is the person's to mend", async () => {
-  expect(await refusalOf((async () => defineScenario({ name: 'a' } as never))())).toMatch(
-    /^scenario a: /,
-  );
 });

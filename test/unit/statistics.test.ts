@@ -8,7 +8,6 @@ import {
 import {
   alphaOf,
   extent,
-  logRatios,
   meanInterval,
   median,
   ratioInterval,
@@ -47,10 +46,6 @@ describe('studentQuantile', () => {
       expect(studentQuantile(p, 4) / (2 * Math.sqrt(q - 1))).toBeCloseTo(1, 10);
     }
   });
-
-  test('is 0 in the middle', () => {
-    expect(studentQuantile(0.5, 5)).toBeCloseTo(0, 12);
-  });
 });
 
 describe('median', () => {
@@ -61,13 +56,6 @@ describe('median', () => {
     [[10, 9, 100, 1], 9.5],
   ])('of %j is %f', (values, expected) => {
     expect(median(values)).toBe(expected);
-  });
-
-  test('leaves its argument alone and refuses an empty list', () => {
-    const values = [3, 1, 2];
-    median(values);
-    expect(values).toEqual([3, 1, 2]);
-    expect(() => median([])).toThrow(RangeError);
   });
 });
 
@@ -116,45 +104,10 @@ describe('ratioInterval', () => {
     expect(interval[1]).toBeCloseTo(1.1, 12);
   });
 
-  test('swapped sides give the reciprocal', () => {
-    const there = ratioInterval(baseline, variant);
-    const back = ratioInterval(variant, baseline);
-    expect(back.ratio).toBeCloseTo(1 / there.ratio, 12);
-    expect(back.interval[0]).toBeCloseTo(1 / there.interval[1], 12);
-  });
-
-  test('one round is its own interval', () => {
-    const { ratio, interval } = ratioInterval([100], [120]);
-    expect(ratio).toBeCloseTo(1.2, 12);
-    expect(interval).toEqual([ratio, ratio]);
-  });
-
-  test('all the same have no width', () => {
-    const { ratio, interval } = ratioInterval(
-      [100, 100, 100, 100, 100],
-      [100, 100, 100, 100, 100],
-      alphaOf(7, 3),
-    );
-    expect([ratio, ...interval]).toEqual([1, 1, 1]);
-  });
-
   test('far apart in two rounds stay numbers that JSON has', () => {
     const { ratio, interval } = ratioInterval([1, 1e9], [1e9, 1], alphaOf(10, 3));
     expect(ratio).toBeCloseTo(1, 9);
     expect(interval).toEqual([0, Number.MAX_VALUE]);
-  });
-
-  test('takes as many rounds as there are', () => {
-    const { ratio, interval } = ratioInterval(
-      Array.from({ length: 50_000 }, () => 100),
-      Array.from({ length: 50_000 }, (_, round) => (round % 2 === 0 ? 100 : 121)),
-    );
-    expect(ratio).toBeCloseTo(1.1, 12);
-    // By hand, with the normal distribution's quantile: ln 1.21 / 2 = 0.09531 on either side of the mean.
-    expect(interval[1] / ratio).toBeCloseTo(
-      Math.exp((1.959964 * 0.0953102) / Math.sqrt(50_000)),
-      6,
-    );
   });
 
   test.each([
@@ -167,18 +120,6 @@ describe('ratioInterval', () => {
     [[Infinity], [Infinity]],
   ])('refuses %j and %j', (one, other) => {
     expect(() => ratioInterval(one, other)).toThrow(RangeError);
-  });
-});
-
-describe('alphaOf', () => {
-  test.each([
-    [1, 1, 0.05],
-    [2, 1, 0.025],
-    [1, 3, 0.05 / 3],
-    [5, 3, 0.05 / 15],
-    [0, 0, 0.05],
-  ])('%i comparisons at %i looks have %f', (comparisons, looks, alpha) => {
-    expect(alphaOf(comparisons, looks)).toBeCloseTo(alpha, 12);
   });
 });
 
@@ -290,11 +231,6 @@ describe('outliersOf', () => {
     expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.48].map((d) => d - 0.05))).toEqual([]);
     expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.52].map((d) => d - 0.05))).toEqual([4]);
   });
-});
-
-test('logRatios are those of each round', () => {
-  expect(logRatios([1, 2], [Math.E, 2])).toEqual([1, 0]);
-  expect(logRatios([], [])).toEqual([]);
 });
 
 describe('dependenceOf', () => {

@@ -119,50 +119,6 @@ describe('figures of a variant', () => {
     },
   );
 
-  test('of what runs at an address are without its CPU time, and the generator may be at its limit all the same', () => {
-    const there = (generatorCpuSeconds: number): MeasuredVariant =>
-      variant(
-        'there',
-        [1, 2, 3, 4].map((index) =>
-          phase({
-            requests: 1000 + index,
-            seconds: 10,
-            serverCpuSeconds: null,
-            serverRssBytes: null,
-            generatorCpuSeconds,
-          }),
-        ),
-        { against: 'workers' },
-      );
-    const workers = variant(
-      'workers',
-      [1, 2, 3, 4].map((index) => phase({ requests: 2000 + index, serverCpuSeconds: 9.9 })),
-    );
-    const own = { ...facts, serverCores: 1, generatorCores: 1 };
-    const { variants, comparisons, warnings } = summarise(own, [workers, there(5)]);
-    expect(variants[1]).toMatchObject({
-      serverCpuMicrosPerRequest: null,
-      serverShare: null,
-      generatorShare: 0.5,
-    });
-    expect(comparisons[0]).toMatchObject({ verdict: 'slower', cpu: null, disagreement: '' });
-    expect(warnings.map(({ kind }) => kind)).not.toContain('generator-limit');
-    const busy = summarise(own, [workers, there(9.9)]);
-    expect(busy.comparisons[0]).toMatchObject({
-      verdict: 'none',
-      why: 'the generator was the limit with there',
-    });
-    expect(busy.warnings.map(warningText)).toContainEqual(
-      expect.stringMatching(
-        /^there: the generator was at its limit \(99 % .*\), so the server may be able to do more: /,
-      ),
-    );
-    expect(summarise({ ...own, metric: 'cpu' }, [workers, there(5)]).comparisons[0]).toMatchObject({
-      verdict: 'none',
-      why: 'no CPU time was measured in a whole round',
-    });
-  });
-
   test('take the class of status that is expected for success, and no other', () => {
     const lost = phase({
       requests: 1000,
@@ -292,21 +248,6 @@ describe('figures of a variant', () => {
 });
 
 describe('a comparison', () => {
-  test('has the ratio within rounds, its interval and the published ratio', () => {
-    const comparison = comparisonWith([720_000, 732_000, 708_000, 720_000], {
-      published: { rps: 112 },
-    });
-    expect(comparison).toMatchObject({
-      metric: 'rps',
-      variant: 'cache',
-      baseline: 'workers',
-      verdict: 'faster',
-      publishedRatio: 1.12,
-    });
-    expect(comparison?.ratio).toBeCloseTo(1.2, 12);
-    expect(comparison?.ci95[0]).toBeCloseTo(1.2, 12);
-  });
-
   test('needs a difference: one core makes one worker of any number, and more cores do not', () => {
     const requests = [700_000, 720_000, 690_000, 705_000];
     const same = { setup: baseline.setup };
@@ -326,50 +267,6 @@ describe('a comparison', () => {
       'needs 5 server cores',
     );
   });
-
-  test('needs answers: refused connections are not speed', () => {
-    const failing = phase({
-      requests: 9_000_000,
-      responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
-      errors: {
-        connect: 9_000_000,
-        tls: 0,
-        read: 0,
-        write: 0,
-        timeout: 0,
-        protocol: 0,
-        total: 9_000_000,
-      },
-    });
-    const { comparisons } = summarise(facts, [
-      baseline,
-      variant('cache', [failing, failing, failing, failing], { against: 'workers' }),
-    ]);
-    expect(comparisons[0]).toMatchObject({
-      ratio: 0,
-      verdict: 'none',
-      why: 'nothing was answered in a whole round',
-    });
-  });
-
-  test('with a round in which nothing ended has no ratio', () => {
-    const { variants, comparisons } = summarise(facts, [
-      baseline,
-      variant('cache', counts([0, 0, 0, 0]), { against: 'workers' }),
-    ]);
-    expect(comparisons[0]).toMatchObject({
-      ratio: 0,
-      ci95: [0, 0],
-      verdict: 'none',
-      why: 'nothing was answered in a whole round',
-    });
-    expect(variants[1]).toMatchObject({
-      rps: { median: 0 },
-      serverCpuMicrosPerRequest: null,
-      errorsPerMillion: null,
-      successRatio: null,
-    });
-  });
 });
 
 describe('warnings', () => {
@@ -387,14 +284,6 @@ describe('warnings', () => {
       ),
     );
 
-  test('say that a run was quick or short', () => {
-    expect(kinds({ ...facts, quick: true }, used(1, 0.7))).toEqual(['quick']);
-    expect(kinds(facts, { ...used(1, 0.7), rounds: used(1, 0.7).rounds.slice(0, 3) })).toEqual([
-      'few-rounds',
-    ]);
-    expect(kinds(facts, { ...used(1, 0.7), rounds: [] })).toEqual([]);
-  });
-
   test('say that a baseline was left out, but not of a variant that is a baseline itself', () => {
     const unlimited = { ...used(1, 0.7), name: 'unlimited', against: 'workers' };
     expect(kinds(facts, unlimited)).toEqual(['no-baseline']);
@@ -407,19 +296,6 @@ describe('warnings', () => {
       summarise(facts, others, { alsoCompare: [{ variant: 'unlimited', against: 'h2o' }] })
         .warnings,
     ).toEqual([]);
-  });
-
-  test('of failures are one line with what failed', () => {
-    expect(
-      warningText({
-        kind: 'failures',
-        variant: 'workers',
-        requests: 2_000_000,
-        failures: ['1 error (1 refused)', '1,200 answers with 5xx'],
-      }),
-    ).toBe(
-      'workers: 1 error (1 refused) and 1,200 answers with 5xx among 2,000,000 requests: requests/s alone do not compare',
-    );
   });
 });
 
@@ -455,12 +331,6 @@ describe('a variant that is published only', () => {
       },
     ]);
   });
-
-  test('is compared with nothing without its baseline', () => {
-    expect(
-      summarise(facts, [variant('other', [phase({ requests: 1 })]), spdy]).comparisons,
-    ).toEqual([]);
-  });
 });
 
 describe('an open model', () => {
@@ -478,20 +348,6 @@ describe('an open model', () => {
     { fromMs: 0.15, toMs: 0.25, count: counts[1] },
     { fromMs: 0.25, toMs: null, count: counts[2] },
   ];
-
-  test('has verdicts on latency, since the rate sets requests/s', () => {
-    expect(
-      summarise(facts, [
-        atRate('workers', {}),
-        atRate('h2o', { latencyMs: latency(1.5, 2, 9) }, 'workers'),
-      ]).comparisons[0],
-    ).toMatchObject({
-      metric: 'p99',
-      ratio: expect.closeTo(2 / 3, 9) as number,
-      verdict: 'faster',
-      latency: { p50: { verdict: 'same' } },
-    });
-  });
 
   test('adds up the buckets of all rounds', () => {
     const rounds = [buckets(1, 2, 3), buckets(10, 20, 30), buckets(0, 0, 34)].map((one) =>
@@ -607,19 +463,6 @@ describe('phases', () => {
       bytes: { received: 200_000, headers: 2000, headersDecoded: 20_000, body: 180_000, sent: 200 },
     });
   });
-
-  test('in which more than one request in a hundred failed leave no verdict on requests/s', () => {
-    const other = variant('nginx', [], {
-      against: 'nghttpd',
-      rounds: [...img.rounds, ...img.rounds].map(({ phases }, index) => ({ round: index, phases })),
-    });
-    expect(
-      summarise(facts, [{ ...img, rounds: other.rounds }, other]).comparisons[0],
-    ).toMatchObject({
-      verdict: 'none',
-      why: '30 % of the requests of nghttpd failed',
-    });
-  });
 });
 
 describe('distributions', () => {
@@ -639,18 +482,6 @@ describe('distributions', () => {
       perThreadRps: { min: 100, mean: 200, max: 300 },
     });
     expect(result?.phases[0]?.connectMs).not.toHaveProperty('histogram');
-  });
-
-  test('stand in the table too', () => {
-    const [result] = summarise(facts, [
-      variant('workers', [
-        phase({ requests: 1, latencyMs: latency(1, 3, 4) }),
-        phase({ requests: 1, latencyMs: latency(2, 9, 20) }),
-      ]),
-    ]).variants;
-    // 1600 of 2000 are at most 2 ms, 199 more at most 3.
-    expect(result?.latencyMs).toEqual({ p50: 2, p99: 9, max: 20 });
-    expect(result?.phases[0]?.latencyMs).toMatchObject({ p50: 2, p99: 9, max: 20 });
   });
 });
 
@@ -685,17 +516,6 @@ describe('TLS and streams', () => {
       summarise(facts, [negotiated('nginx', 'P-256'), negotiated('h2o', 'P-256'), baseline])
         .warnings,
     ).toEqual([]);
-  });
-
-  test('that no handshake completed in the typical round is taken from another', () => {
-    const rounds = [
-      phase({ requests: 5, tls: null }),
-      phase({ requests: 1, tls: { version: 'TLSv1.3', cipher: 'c', keyExchange: 'X25519' } }),
-    ];
-    expect(
-      summarise(facts, [variant('nginx', [...rounds, phase({ requests: 9, tls: null })])])
-        .variants[0]?.phases[0]?.tls?.version,
-    ).toBe('TLSv1.3');
   });
 
   test("beyond the server's limit are one line that names both", () => {

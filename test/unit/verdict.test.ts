@@ -45,12 +45,6 @@ describe('verdictOf', () => {
       expect(verdictOf([1 / high, 1 / low], 0.01)).toBe(opposite[verdictOf([low, high], 0.01)]);
     }
   });
-
-  test('has as much room as asked for', () => {
-    expect(verdictOf([0.98, 1.03], 0.05)).toBe('same');
-    expect(verdictOf([1, 1], 0)).toBe('same');
-    expect(verdictOf([1.0001, 1.0002], 0)).toBe('faster');
-  });
 });
 
 describe('the rules of a run', () => {
@@ -346,16 +340,6 @@ describe('what stands beside a verdict', () => {
     expect(one([variant('a', rounds(requests)), variant('b', rounds([1, 1, 1, 1]))])).toMatchObject(
       { ratio: 0, verdict: 'none' },
     );
-  });
-
-  test('is nothing at all where a round took no time', () => {
-    const noTime = second(1000, 0.9, 0.7, { seconds: 0 });
-    expect(one([a, variant('b', [noTime, noTime, noTime, noTime])])).toMatchObject({
-      ratio: 0,
-      ci95: [0, 0],
-      verdict: 'none',
-      roundRatios: [],
-    });
   });
 
   test('is a point for one round and all the same, without a verdict for the first', () => {
