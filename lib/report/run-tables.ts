@@ -85,7 +85,7 @@ function roundLines(result: Result): string[] {
       const ratios = rounds.map(
         ({ ratio, apart }) => `×${ratio.toFixed(decimals)}${apart ? '!' : ''}`,
       );
-      return `${nameOf(one, result)}, rounds${one.outliers.length > 0 ? ' (! lies apart)' : ''}: ${ratios.join(' ')}`;
+      return `${nameOf(one, result)}, rounds${one.outliers.length > 0 ? ' (! is an outlier)' : ''}: ${ratios.join(' ')}`;
     });
 }
 

@@ -127,7 +127,7 @@ export function comparisonParts(
   if (result.control === true)
     return [
       isDifferent
-        ? `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, and they are the same`
+        ? `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`
         : `${variant} and ${baseline} are the same, and not called different`,
       `: ${measuredChange(comparison)}${marks}.${isDifferent ? ' This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.' : ''}`,
     ];
@@ -309,8 +309,8 @@ function missedRateLines(variants: readonly VariantResult[]): string[] {
     const rate = rateOf(variant);
     if (rate === null || rate.reached || rate.made === 0) return [];
     return [
-      `${variant.name} did not come to ${whole(rate.asked)} requests/s: ${perSecond(rate.made)} were made (${percent(rate.made / rate.asked)}); ${rateCause(variant)}. ` +
-        'Its latency grows with the length of such a run, and is none at that rate.',
+      `${variant.name} did not reach ${whole(rate.asked)} requests/s: ${perSecond(rate.made)} were made (${percent(rate.made / rate.asked)}); ${rateCause(variant)}. ` +
+        'Its latency grows with the length of the run, and does not hold for that rate.',
     ];
   });
 }

@@ -60,7 +60,7 @@ describe('a rate', () => {
 
   test('that was not reached: the rate that was made, and why; not its latency', () => {
     expect(said(atRate(late()))).toEqual([
-      'nginx did not come to 300,000 requests/s: 95,663 were made (32 %); the generator was at its limit. Its latency grows with the length of such a run, and is none at that rate.',
+      'nginx did not reach 300,000 requests/s: 95,663 were made (32 %); the generator was at its limit. Its latency grows with the length of the run, and does not hold for that rate.',
     ]);
     const table = variantTable(result([atRate(late())]));
     expect(columnOf(table, 'requests/s')).toEqual(['95,663 of 300,000']);
@@ -97,7 +97,7 @@ describe('a rate', () => {
 
   test('that was reached: how late requests left', () => {
     expect(said(atRate(late()), atRate(punctual, 'h2o'))).toEqual([
-      expect.stringContaining('nginx did not come to'),
+      expect.stringContaining('nginx did not reach'),
       'Requests left late by (p50 and p99), which latency includes: h2o 100 µs and 100 µs.',
     ]);
   });

@@ -161,7 +161,7 @@ describe('below the table', () => {
   test('are the rounds of a row that is undecided or has outliers, by their numbers', () => {
     expect(below(compared({ outliers: [] }))).toEqual([]);
     const roundRatios = [1.4, 1.44, 1.8, 1.42, 1.41, 1.43];
-    const line = 'open-file-cache, rounds (! lies apart): ×1.40 ×1.44 ×1.80! ×1.42 ×1.41 ×1.43';
+    const line = 'open-file-cache, rounds (! is an outlier): ×1.40 ×1.44 ×1.80! ×1.42 ×1.41 ×1.43';
     expect(below(compared({ roundRatios, outliers: [3] }))).toEqual([line]);
     // A repeated round has moved the numbers.
     const variants = both.variants.map((variant) => ({
@@ -260,7 +260,7 @@ describe('a config against itself', () => {
     ],
     [
       about(104_000),
-      /^again is called faster than a, and they are the same: \+4 % .*\)\. This happens by chance in about one of 20 runs; /,
+      /^again is called faster than a, although they are the same: \+4 % .*\)\. This happens by chance in about one of 20 runs; /,
     ],
     [{ rps: [1000] }, /^No verdict on again against a: needs 4 rounds \(measured /],
   ])('is not spoken of as faster (%#)', async (again, words) => {
