@@ -1,4 +1,6 @@
-// A Grafana of ours: one that is unpacked or installed here, or the image that the compose file names; started on loopback, awaited, ended.
+// Runs a Grafana on loopback: the one in GRAFANA_HOME or on PATH, or the image of docker/compose.yaml.
+// Its files are in one folder: grafana.ini and provisioning/ (written at each start), lock, and data/ (Grafana's own, with the
+// admin's password, which Grafana reads only when it makes its data).
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,10 +32,10 @@ type GrafanaProgram =
   | { kind: 'native'; command: string; args: string[]; home: string }
   | { kind: 'docker'; command: string; image: string };
 
-/** Where the system's packages put what belongs to a program of theirs. */
+/** Grafana's home as the system's packages install it. */
 const packagedHome = '/usr/share/grafana';
 
-/** The Grafana of GRAFANA_HOME, the one on PATH, or else an image if Docker works. Throws UserError with the ways to get one. */
+/** Finds Grafana, or Docker for its image. Throws UserError with the ways to get one. */
 export async function findGrafana(machine: Machine, signal?: AbortSignal): Promise<GrafanaProgram> {
   const named = machine.env['GRAFANA_HOME'];
   if (named !== undefined && named !== '') {
@@ -71,7 +73,7 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
   );
 }
 
-/** The Grafana that was unpacked or installed to a folder; undefined when there is none. */
+/** The Grafana in a folder, if any. */
 async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
   const command = join(home, 'bin/grafana');
   const isThere =
@@ -83,7 +85,7 @@ async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
   return isThere ? { kind: 'native', command, args: ['server'], home } : undefined;
 }
 
-/** What keeps Docker from working, e.g. that its daemon does not run; undefined when nothing does. */
+/** Why Docker does not work, e.g. its daemon does not run; undefined if it works. */
 async function dockerProblem(
   command: string,
   machine: Machine,
@@ -104,21 +106,20 @@ export interface RunningGrafana {
   port: number;
   files: GrafanaFiles;
   pid: number;
-  /** Resolves when it ends by itself or by stop(), to why in one line. */
+  /** Resolves when it ends, with the reason in one line. */
   ended: Promise<string>;
   /** May be called twice. */
   stop(): Promise<void>;
 }
 
 export const firstPort = 3000;
-/** How far from the first port a free one is looked for. */
 const portsTried = 100;
 /** The first start makes a database of some hundred steps. */
 const startTimeoutMs = 180_000;
 
 /**
- * Returns when Grafana answers, and then has the lowest priority on its cores `cpus`. Its files go below `folder`.
- * @throws UserError when it does not start, and the signal's reason when that fires
+ * Starts Grafana with its files in `folder`. Returns once it answers; then it has the lowest priority on its cores `cpus`.
+ * @throws UserError when it does not start; the signal's reason
  */
 export async function startGrafana({
   program,
@@ -141,7 +142,7 @@ export async function startGrafana({
   let files: GrafanaFiles;
   try {
     makeFolder(folder);
-    // Two would share a database of one's own, and what runs on it must not be removed.
+    // Two would share one database.
     const lockPath = join(folder, 'lock');
     // `npm run clean` holds it for a moment.
     const lock = await lockFile(lockPath, 1);
@@ -186,7 +187,7 @@ export async function startGrafana({
   }
 }
 
-/** The container sees the host's loopback, where InfluxDB is, and the same files under the same names. */
+/** The container uses the host's loopback, where InfluxDB listens, and the same paths. */
 function commandOf(
   program: GrafanaProgram,
   folder: string,
@@ -194,7 +195,7 @@ function commandOf(
   cpus: readonly number[],
 ): Pick<ChildOptions, 'command' | 'args' | 'cpus' | 'cwd'> {
   if (program.kind === 'native') {
-    // Some versions look for files of theirs in the folder they are started in.
+    // Some versions look for their files in the current folder.
     return {
       command: program.command,
       args: [...program.args, '--homepath', program.home, '--config', config],
@@ -252,12 +253,12 @@ async function answering(
   }
 }
 
-/** Leaves the cores to a run that goes on. Not before it answers: beside a load that takes whole cores its start would take minutes. */
+/** Leaves the cores to a run. Only once Grafana answers, because its start would take minutes beside a load. */
 async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.
     promisify(execFile)('renice', ['-n', '19', '-g', String(pid)]),
-    // Where sessions are weighed, that counts within its own only.
+    // If the kernel weighs sessions, nice counts only within one.
     weighSession(pid, 19),
   ]);
 }
@@ -271,7 +272,7 @@ async function isHealthy(origin: string): Promise<boolean> {
   }
 }
 
-/** The last line of its log that complains, or else the last. */
+/** The last error in its log, or the last line. */
 async function lastComplaint(logFile: string): Promise<string> {
   const lines = await lastLines(logFile);
   return (
@@ -281,7 +282,6 @@ async function lastComplaint(logFile: string): Promise<string> {
   ).slice(0, 300);
 }
 
-/** The first port from 3000 on that nobody listens on. */
 async function freePort(): Promise<number> {
   for (let port = firstPort; port < firstPort + portsTried; port++) {
     if ((await portProblem({ address: loopbackAddress, port })) === undefined) return port;
@@ -291,21 +291,16 @@ async function freePort(): Promise<number> {
   );
 }
 
-// The files that a Grafana of ours reads. Below one folder, so that nothing of another Grafana is touched:
-//   grafana.ini, provisioning/  written at each start
-//   lock                        held by the Grafana that runs
-//   data/                       Grafana's own, kept; with the admin's password, which it takes over only when it makes its data
-/** Where the dashboards and their provisioning are. */
 export const dashboardsFolder = join(projectRoot, 'dashboards');
 
 export interface GrafanaFiles {
   config: string;
   passwordFile: string;
-  /** Of the user admin, from its first start on. */
+  /** Of the user admin. */
   password: string;
 }
 
-/** Writes Grafana's files. They name `influx` with its credentials, so only their owner may come to them. Throws what the file system says. */
+/** Writes Grafana's files. Only their owner may read them, because they contain InfluxDB's password. Throws the file system's error. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
   const at = (...names: string[]): string => join(folder, ...names);
   makePrivateFolder(folder);
@@ -329,12 +324,12 @@ export function writeGrafanaFiles(folder: string, port: number, influx: Influx):
 }
 
 function writePrivate(file: string, text: string): void {
-  // The mode is for a file that is made; one that is there keeps its own.
+  // An existing file would keep its mode.
   rmSync(file, { force: true });
   writeFileSync(file, text, { mode: 0o600 });
 }
 
-/** The data source of dashboards/provisioning for this InfluxDB: with its user and password (2.x: the token), as bakeoff itself asks it. */
+/** The data source of dashboards/provisioning, with this InfluxDB's address, user and password. */
 function datasourceFile({ url, database, credentials }: Influx): string {
   const file = provisioned('datasources') as {
     datasources: [Record<string, unknown> & { jsonData: Record<string, unknown> }];
@@ -381,7 +376,7 @@ function provisioned(kind: 'datasources' | 'dashboards'): unknown {
   return parse(readFileSync(join(dashboardsFolder, 'provisioning', kind, 'bakeoff.yaml'), 'utf8'));
 }
 
-/** Grafana takes $NAME in these files for a variable of the environment, and $$ for a $. */
+/** In these files, $NAME is an environment variable and $$ a $. */
 function literal(text: string): string {
   return text.replaceAll('$', '$$$$');
 }
@@ -397,7 +392,7 @@ function grafanaIni(folder: string, port: number, passwordFile: string): string 
       admin_password: `$__file{${passwordFile}}`,
       disable_gravatar: true,
     },
-    // Whoever looks uses the data source's password, and every user of the machine can reach loopback.
+    // Every user of the machine can reach loopback, and the data source has a password.
     'auth.anonymous': { enabled: false },
     metrics: { enabled: false },
     users: { allow_sign_up: false, default_theme: 'system' },
@@ -406,7 +401,7 @@ function grafanaIni(folder: string, port: number, passwordFile: string): string 
       min_refresh_interval: '2s',
       default_home_dashboard_path: join(dashboardsFolder, 'generated', generatedFile('comparison')),
     },
-    // It tells nobody about itself and fetches nothing.
+    // Sends and fetches nothing.
     analytics: {
       enabled: false,
       reporting_enabled: false,
@@ -419,7 +414,7 @@ function grafanaIni(folder: string, port: number, passwordFile: string): string 
     unified_alerting: { enabled: false },
     log: { mode: 'console', level: 'warn' },
   };
-  // A # or ; begins a comment, but within these quotes.
+  // Outside of these quotes, # and ; begin a comment.
   const quoted = (text: string): string => (/[#;]/.test(text) ? `"""${text}"""` : text);
   const lines = Object.entries(sections).flatMap(([section, settings]) => [
     '',

@@ -1,4 +1,4 @@
-// An agent on another host that answers questions.
+// Connections to other hosts: by the system's ssh with the user's own configuration, and to bakeoff's agent there.
 import { createHash } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
@@ -31,30 +31,30 @@ import {
 export interface Agent {
   facts: HostFacts;
   /**
-   * Throws UserError with what is wrong there, with how the connection ended, or that it does not answer in time, which ends the connection;
-   * the signal's reason after it.
+   * Throws UserError with the agent's message, with the end of the connection, or after `limitMs` (default 30 s), which ends the
+   * connection. Throws the signal's reason.
    */
   ask<Name extends keyof Calls>(
     call: Name,
     given: Calls[Name]['given'],
     within?: { limitMs?: number; signal?: AbortSignal | undefined },
   ): Promise<Calls[Name]['answer']>;
-  /** Settles when the server with that id has ended by itself, or the connection has. */
+  /** Settles when the server with that id ends by itself, or the connection does. */
   died(server: number): Promise<string>;
-  /** Called with what the script of the k6 with that id prints. */
+  /** Listens to the output of the script of the k6 with that id. */
   onPrinted(k6: number, listen: (text: string) => void): void;
-  /** Ends the agent with all that it started. Never throws; may be called twice. */
+  /** Ends the agent and everything that it started. Never throws; may be called twice. */
   close(): Promise<void>;
 }
 
 /** A host with an agent. */
 export interface Host extends Pick<HostFacts, 'address' | 'files'>, Pick<Agent, 'close'> {
-  /** As the person named it. */
+  /** As the user named it. */
   name: string;
   bootId: string;
 }
 
-/** In the remote user's shell: the agent, sent where it is not there. Its folder is the user's cache. */
+/** A shell script that runs the agent from the remote user's cache. Asks for the file if it is missing. */
 function startScript(hash: string, bytes: number): string {
   return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
 node -e '${fits}' || { echo "the Node there is too old: bakeoff needs 20.19 or newer" >&2; exit 93; }
@@ -62,16 +62,17 @@ ${keepScript(`agent-${hash}/lib/hosts`, 'agent.mjs', bytes)}
 exec node "$d/agent.mjs"`;
 }
 
-/** As bin/bakeoff.mjs has it. */
+/** The versions of Node that bin/bakeoff.mjs accepts. */
 const fits =
   'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
-/** What nobody has come for in so long is of another version. Each use sets a folder's time. */
+/** Agents and k6 that no run has used for so long are deleted. Each use sets a folder's time. */
 const unusedDays = 30;
 
 /**
- * Keeps a file of so many bytes in a folder of the remote user's cache, from the input, where it is not there. `$d` is the folder then.
- * @param folder agent-… or k6-…, or one below it
+ * A shell script that stores a file of `bytes` bytes from its input in a folder of the remote user's cache, unless it is there. Sets
+ * `$d` to the folder.
+ * @param folder agent-… or k6-…, or a folder below it
  */
 export function keepScript(folder: string, name: string, bytes: number): string {
   return `c="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff"
@@ -85,16 +86,15 @@ if ! [ -f "$d/${name}" ]; then
 fi`;
 }
 
-/** What takes no longer than a look, or the end of a server, has so long. */
 const usualLimitMs = 30_000;
 
-/** What the sending of files to be kept may take. */
+/** For sending files. */
 export const keepLimitMs = 120_000;
 
-/** How often an agent hears of us at least. */
+/** The agent ends if it hears nothing for patienceMs. */
 const heartbeatMs = patienceMs / 6;
 
-/** What an agent may take to greet, its sending included. */
+/** For sending and starting the agent. */
 const greetingLimitMs = 60_000;
 
 /**
@@ -115,7 +115,7 @@ export async function openAgent(name: string): Promise<Agent> {
   }
 }
 
-/** One file that needs Node alone, with the shipped configs in it: each file by its path, in base64. */
+/** One file that needs only Node. It contains the shipped configs by path, in base64. */
 async function bundledAgent(): Promise<Buffer> {
   const shipped = await Promise.all(
     (await filesBelow(shippedConfigs)).map(
@@ -159,14 +159,14 @@ async function greeted(
     connection.onLine((line) => {
       if (line === wanted) connection.write(text);
       else if (line === greeting) resolve();
-      // What a shell's start prints is none of ours.
+      // Other lines come from the shell's start-up files.
       else if (line.startsWith('{')) hear(line);
     });
   });
   function hear(line: string): void {
     let reply: Reply;
     try {
-      // What comes from there stands in messages and tables.
+      // Texts from there appear in messages and tables.
       reply = JSON.parse(line, (key, value: unknown) =>
         typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value,
       ) as Reply;
@@ -235,18 +235,18 @@ async function greeted(
   };
 }
 
-/** What has these names is kept as it is: files, and what scripts print. */
+/** Properties that keep control characters: files, and the output of scripts. */
 const asItIs = new Set(['console', 'log', 'record', 'text']);
 
 const clockTries = 8;
 
-/** How far an agent's clocks are ahead of this machine's, in milliseconds. */
+/** How far an agent's clocks are ahead of this machine's, in ms. */
 export interface ClocksAhead {
   monotonicMs: number;
   wallMs: number;
 }
 
-/** By the quickest of some answers: wrong by half of its time at most. */
+/** Takes the quickest of some answers, whose error is at most half its time. */
 export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhead> {
   let quickestMs = Infinity;
   let ahead: ClocksAhead = { monotonicMs: 0, wallMs: 0 };
@@ -264,11 +264,10 @@ export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhea
   return ahead;
 }
 
-// Connections to other hosts, by the system's ssh, with the person's own configuration of it.
-/** How ssh is called, as in GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
+/** The ssh command, like GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
 const sshVariable = 'BAKEOFF_SSH';
 
-/** It asks nobody, lends no agent of keys, and notices within 15 s that a connection was cut, which has to be its own for that. */
+/** Never prompt, forward no keys, share no connection (to notice a cut within 15 s). */
 const options = [
   '-T',
   '-a',
@@ -287,12 +286,12 @@ const options = [
 ];
 
 export interface Connection {
-  /** Lines that the command there prints. */
+  /** Lines that the remote command prints. */
   onLine(listen: (line: string) => void): void;
   write(data: string | Buffer): void;
-  /** Settles when it has ended, with one line that says how. */
+  /** Settles at the connection's end, with one line that says why. */
   ended: Promise<string>;
-  /** Ends the command's input, so that it ends in order, and the connection. Never throws; may be called twice. */
+  /** Ends the command's input, waits for its end, and ends the connection. Never throws; may be called twice. */
   close(): Promise<void>;
 }
 
@@ -308,7 +307,7 @@ function sshWords(): [program: string, ...words: string[]] {
   }
 }
 
-/** Those that a host's name has here, by ssh's own configuration; none where that cannot be told. */
+/** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
 export async function addressesOf(host: string): Promise<string[]> {
   const [command, ...words] = sshWords();
   const settings = await run({
@@ -326,15 +325,15 @@ export async function addressesOf(host: string): Promise<string[]> {
   );
 }
 
-/** What an ordered end may take there: servers get 5 s. */
+/** For the agent's end; servers get 5 s. */
 const closeMs = 10_000;
 
-/** A line of the agent has up to a whole record of k6. */
+/** A line of the agent may hold a complete record of k6. */
 const mostLineBytes = 256e6;
 
 /**
- * Starts a script of sh there, whatever the remote user's shell is.
- * @throws UserError where there is no ssh, or BAKEOFF_SSH is not right
+ * Runs a script there in sh, whatever the remote user's shell is.
+ * @throws UserError without ssh, or for a wrong BAKEOFF_SSH
  */
 export async function connect(host: string, script: string): Promise<Connection> {
   const [program, ...words] = sshWords();
@@ -352,7 +351,6 @@ export async function connect(host: string, script: string): Promise<Connection>
   stderr?.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-10_000);
   });
-  // Who has ended no longer reads.
   stdin?.on('error', () => undefined);
   const lines = createInterface({ input: stdout as NonNullable<typeof stdout> });
   const drained = new Promise((resolve) => child.process.once('close', resolve));
@@ -385,7 +383,7 @@ async function close(child: Child): Promise<void> {
   await child.stop(1000).catch(() => undefined);
 }
 
-/** By what ssh says; the first that fits. */
+/** Messages by ssh's output; the first match counts. */
 const reasons: readonly [RegExp, (host: string) => string][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED/,
@@ -423,9 +421,9 @@ const fullDisk: (typeof reasons)[number] = [
   (host) => `the disk of ${host} is full: bakeoff needs some megabytes in ~/.cache and /tmp there`,
 ];
 
-/** What ssh said of its end, in one line. */
+/** One line for ssh's end. */
 function explained(host: string, code: number | null, said: string): string {
-  // ssh's own end has this code; else it is what runs there that speaks.
+  // 255 is ssh's own error; other codes are the remote script's.
   const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
   if (reason !== undefined) return reason(host);
   const last = said
@@ -437,22 +435,19 @@ function explained(host: string, code: number | null, said: string): string {
   return `the connection to ${host} ended${code === 0 || code === null ? '' : ` with code ${code}`}${last === undefined ? '' : `: ${last}`}`;
 }
 
-// What the way to another host is like, measured over a connection to its agent's echo.
 const roundTrips = 500;
-/** So many of them, or as many as there are in this time. */
+/** Fewer round trips if they take longer. */
 const roundTripsMs = 2000;
-/** Of the connect, and of one round trip. */
+/** For connecting, and for one round trip. */
 const limitMs = 5000;
 const chunkBytes = 256 * 1024;
-/** Of sending as much as goes through, to and fro. */
 const throughputMs = 500;
 
-/** Throws the system's error where nothing answers there. */
+/** Measures round trips and throughput over the agent's echo. Throws the system's error. */
 export async function measureLink({ address, port }: Address): Promise<LinkFigures> {
   const socket = connectTo({ host: address, port, noDelay: true });
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(limitMs) });
-    // By a reset, too.
     const cut = once(socket, 'close').then(() => {
       throw new Error('the connection was cut');
     });
@@ -484,7 +479,7 @@ async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs'
   return { p50: quantile(0.5), p99: quantile(0.99) };
 }
 
-/** Bytes/s of what came back, while as much is sent as goes through. */
+/** Bytes/s that come back at full send rate. */
 async function throughput(socket: Socket): Promise<number> {
   const chunk = Buffer.alloc(chunkBytes);
   const beganMs = performance.now();

@@ -1,5 +1,5 @@
-// bakeoff's agent on another host: it does there what lib/servers does here, or runs k6, for who started it over ssh. It listens
-// nowhere but for the try of the link, and when its input ends it ends all that it has started.
+// bakeoff's agent on another host starts servers and k6 for the bakeoff that started it over ssh. It listens only to measure the
+// link. When its input ends, it ends everything that it has started.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -37,19 +37,19 @@ import {
   type SentFile,
 } from './messages.ts';
 
-/** server-configs/, by path, put in when this file is bundled. */
+/** Files of server-configs/ by path, put in by the bundler. */
 declare const shippedFiles: Readonly<Record<string, string>>;
 
-/** Of what a watched server uses. */
+/** Between samples of a server. */
 const watchMs = 20;
 
-/** How often what a k6's script has printed is passed on. */
+/** Between looks at the output of k6's script. */
 const printedMs = 100;
 
-/** How long one try of the link may take. */
+/** For one measurement of the link. */
 const mostEchoMs = 20_000;
 
-/** How often the kernel is asked of the server's cores: it takes longer, and counts in ticks of 10 ms. */
+/** Between readings of the server's cores, which are slower and in ticks of 10 ms. */
 const machineMs = 100;
 
 interface Hosted {
@@ -61,22 +61,21 @@ interface Hosted {
 
 const over = new AbortController();
 const servers = new Map<number, Hosted>();
-/** The k6 that run. */
 const running = new Map<number, Promise<Child>>();
 const pending = new Set<Promise<void>>();
-/** That this run alone measures here. */
+/** Keeps other runs from measuring here. */
 let lock: Promise<unknown> | undefined;
 let count = 0;
 
 for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => undefined);
 process.stdout.on('error', () => undefined);
-// Whoever a server runs as comes to what is open for it.
+// The server's user must be able to read its files.
 process.umask(0o022);
-// Nothing is installed here unless that is allowed there.
+// A run may install only if its user allows it.
 process.env[installVariable] = 'no';
 writeShippedFiles();
 const ownFolder = await temporaryFolder('bakeoff-agent-');
-// What is in it has names that nobody can guess.
+// Its contents have names that nobody can guess.
 await chmod(ownFolder, 0o711);
 
 const calls: {
@@ -179,7 +178,7 @@ const calls: {
 
 async function runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ended> {
   const files = k6Files(folder);
-  // Variables of k6's own that are here would change the load, or send the samples elsewhere.
+  // k6's own variables here would change the load, or send samples elsewhere.
   const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
   const starting = startLogged(
     { command: binary, args, cwd: folder, env: variables },
@@ -230,11 +229,10 @@ async function answer({ id, name, given }: Question): Promise<void> {
   }
 }
 
-/** Ends all that runs. */
 async function end(): Promise<void> {
   over.abort(new UserError('the agent ends'));
   await Promise.allSettled([...running.values()].map(async (child) => (await child).stop(0)));
-  // What was begun, a start or an installation, ends in order.
+  // Starts and installations under way end in order.
   await Promise.allSettled(pending);
   await Promise.all([...servers.values()].map(endHosted));
   rmSync(ownFolder, { recursive: true, force: true });
@@ -258,7 +256,7 @@ function say(reply: Reply): void {
   process.stdout.write(`${JSON.stringify(reply)}\n`);
 }
 
-/** The one that the connection to this agent came to. Throws UserError without one that servers can listen on. */
+/** The address that the ssh connection came to. Throws UserError if servers cannot listen on it. */
 function ownAddress(): string {
   const address = process.env.SSH_CONNECTION?.split(' ')[2] ?? '';
   if (address.startsWith('127.'))
@@ -273,7 +271,7 @@ function ownAddress(): string {
   );
 }
 
-/** Echoes what one connection sends, for a while. Returns its port. */
+/** Opens an echo for one connection. Returns its port. */
 async function openEcho(): Promise<number> {
   const server = createServer((socket) => {
     socket
@@ -290,7 +288,7 @@ async function openEcho(): Promise<number> {
   return port;
 }
 
-/** Another agent may have written them, and its servers read them. */
+/** Other agents may have written these files and use them, so they are moved into place at once. */
 function writeShippedFiles(): void {
   if (existsSync(path.join(projectRoot, 'server-configs'))) return;
   const folder = `${projectRoot}/.${process.pid}`;
@@ -301,7 +299,7 @@ function writeShippedFiles(): void {
   try {
     renameSync(path.join(folder, 'server-configs'), path.join(projectRoot, 'server-configs'));
   } catch (error) {
-    // Another one was sooner.
+    // Another agent was faster.
     if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
   rmSync(folder, { recursive: true, force: true });
@@ -314,7 +312,7 @@ const heard = (): void => {
   silent = setTimeout(() => input.close(), patienceMs);
 };
 heard();
-// A line may take long to come.
+// A long line may take its time.
 process.stdin.on('data', heard);
 input.on('line', (line) => {
   if (line === '') return;

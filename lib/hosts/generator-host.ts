@@ -1,4 +1,4 @@
-// A host that makes a part of the load: k6 there, started by an agent.
+// --generator-host: a host whose k6 makes a part of the load, started by an agent.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -22,18 +22,18 @@ import type { GeneratorHostFacts } from '../result/result.ts';
 export interface GeneratorHost extends Host {
   /** CPUs that k6 may use there. */
   cores: number;
-  /** What a result says of it; measures the way from here once. */
+  /** Its facts for the result; measures the link. */
   facts(): Promise<GeneratorHostFacts>;
   clocks(): Promise<ClocksAhead>;
-  /** Has no other run measure there, and sends this machine's k6, where it is not there. Throws UserError where that fails, or the signal's reason. */
+  /** Reserves the host for this run and sends this machine's k6 if it is missing there. Throws UserError or the signal's reason. */
   have(binary: string, signal: AbortSignal): Promise<void>;
-  /** Keeps files in a new folder, whose path it returns: what k6 runs in. */
+  /** Stores files in a new folder for k6 and returns its path. */
   keep(files: readonly SentFile[]): Promise<string>;
   /**
-   * Runs the k6 that it has to its end.
-   * @param printed is called with what the script prints
-   * @returns what it came to, and how to end it before
-   * @throws UserError where the connection ends
+   * Runs its k6.
+   * @param printed gets the output of the script
+   * @returns the outcome, and a function to end k6 early
+   * @throws UserError if the connection ends
    */
   run(
     k6: Omit<K6There, 'k6' | 'binary'>,
@@ -42,8 +42,8 @@ export interface GeneratorHost extends Host {
 }
 
 /**
- * Opens them all at once. None is left open when it throws.
- * @throws UserError in one line: for one that cannot be used, and for two that are the same
+ * Opens all hosts in parallel. If one cannot be used, or two are the same, it closes all of them.
+ * @throws UserError in one line
  */
 export async function openGeneratorHosts(names: readonly string[]): Promise<GeneratorHost[]> {
   const opened = await Promise.allSettled(names.map(openGeneratorHost));
@@ -110,7 +110,7 @@ async function openGeneratorHost(name: string): Promise<GeneratorHost> {
       const k6 = ++count;
       agent.onPrinted(k6, printed);
       return {
-        // Its own limit is the runner's.
+        // The runner limits its time.
         ended: agent.ask('k6', { k6, binary: there, args, env, folder }, { limitMs: Infinity }),
         end: (graceMs) => agent.ask('endK6', { k6, graceMs }).catch(() => undefined),
       };
@@ -119,10 +119,10 @@ async function openGeneratorHost(name: string): Promise<GeneratorHost> {
   };
 }
 
-/** What the sending of k6, some 65 MB, may take. */
+/** For sending k6, about 65 MB. */
 const sendLimitMs = 600_000;
 
-/** Sends k6 on a connection of its own, unless it is there. Returns its path there. */
+/** Sends k6 over its own connection if it is missing there. Returns its path there. */
 async function sendBinary(host: string, binary: string, signal: AbortSignal): Promise<string> {
   const text = await readFile(binary);
   const hash = createHash('sha256').update(text).digest('hex');

@@ -1,4 +1,4 @@
-// The host of the servers, where they are not on this machine.
+// --server-host: another host on which the servers run.
 import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
@@ -25,11 +25,10 @@ import {
 } from './agent-connection.ts';
 import type { Calls, SampleThere, SentFile } from './messages.ts';
 
-/** One that the agent has started. */
 export interface HostedServer extends RunningServer {
-  /** As alarmsIn says it of its log. */
+  /** As alarmsIn finds them in its log. */
   alarms(): Promise<LogAlarms>;
-  /** From now on its use is sampled; what it returns ends that, and returns the samples by this machine's monotonic clock. */
+  /** Starts sampling its use. The returned function ends that and returns the samples by this machine's monotonic clock. */
   watch(): Promise<() => Promise<SampleThere[]>>;
 }
 
@@ -39,22 +38,22 @@ export function isHosted(server: RunningServer): server is HostedServer {
 
 export interface ServerHost extends Host {
   processors: Processors;
-  /** What a result says of it. Measures the link, once. Throws UserError where a connection from here does not come through. */
+  /** Its facts for the result; measures the link once. Throws UserError if its ports are not reached from here. */
   facts(): Promise<ServerHostFacts>;
-  /** Finds the servers there; installs them only where it may. Throws UserError for those that cannot be had. */
+  /** Finds servers there, or installs them if allowed. Throws UserError. */
   tools(
     names: readonly ServerName[],
     mayInstall: boolean,
     signal: AbortSignal,
   ): Promise<Calls['tools']['answer']>;
-  /** As startServer, there: files of a person's own are sent. Its `folder` and `address` are the agent's to choose. */
+  /** As startServer, there. Sends the user's own files. The agent chooses `folder` and `address`. */
   start(spec: ServerSpec, options: StartOptions): Promise<HostedServer>;
 }
 
-/** A server's start there, with all that it may wait for. */
+/** For a server's start there. */
 const startLimitMs = 120_000;
 
-/** Where the server answers there, this is enough for it to answer from here. */
+/** For a connection from here to a server that answers there. */
 const reachLimitMs = 5000;
 
 /**
@@ -110,7 +109,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
         { spec: { ...spec, config }, options: { ...options, page } },
         { limitMs: startLimitMs, signal },
       );
-      // It is what is loaded.
+      // The load goes to this address.
       if (new URL(there.origin).hostname !== address)
         throw new UserError(
           `${name} is at ${address}, and says that its server is at ${there.origin}: nothing else than the host is loaded`,
@@ -146,7 +145,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     };
   }
 
-  /** It answers there: whether it does from here, too. */
+  /** Throws UserError if a server that answers there does not answer here. */
   async function reached(
     { origin }: RunningServer,
     {
@@ -197,7 +196,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     };
   }
 
-  /** Where ssh comes there, and the servers' ports do not answer from here. */
+  /** What to do if ssh reaches the host and the servers' ports do not answer here. */
   async function remedy(): Promise<string> {
     const [known, ...others] = await addressesOf(name);
     if (known === undefined || [known, ...others].includes(address))
@@ -206,17 +205,17 @@ export async function openServerHost(name: string): Promise<ServerHost> {
   }
 }
 
-/** What is sent of a person's own folder: configs and pages are far less. */
+/** Limits of a user's folder; configs and pages are far smaller. */
 const most = { files: 2000, megabytes: 20 };
 
-/** What is nobody's but its owner's, in a home wherever that is. */
+/** Folders that are never sent. */
 const keys = ['.ssh', '.gnupg'];
 
-/** Whether a folder is where files of all kinds lie, or has somebody's home in it, by whatever name it comes. */
+/** Whether a folder is /, a temporary folder, or contains a home, by any name. */
 function isOfMany(folder: string): boolean {
   const real = (name: string): string[] =>
     name.startsWith('/') ? (ifThere(() => [realpathSync(name)]) ?? []) : [];
-  // A service's user has no home: what is named for one is its files.
+  // The home of a service's user has the service's files.
   const users = textOf('/etc/passwd')
     .split('\n')
     .map((line) => line.split(':'))
@@ -230,8 +229,8 @@ function isOfMany(folder: string): boolean {
 }
 
 /**
- * All that is in a folder. Links stay links: what they point to elsewhere is the other host's.
- * @throws UserError where it is too much, somebody's home or with keys in it, or closed
+ * Reads all files of a folder. Links stay links, and point into the other host.
+ * @throws UserError if the folder is too large, unreadable, contains a home or has keys in it
  */
 export async function filesOf(folder: string, host: string): Promise<SentFile[]> {
   const ownFolder = 'put the config and what it needs into a folder of its own';

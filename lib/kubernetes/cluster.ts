@@ -1,4 +1,4 @@
-// A run in a cluster: its servers, a TestRun for each load, and their results.
+// A run in a cluster: starts the servers, applies a TestRun for each load, and reads the results.
 import { setTimeout as delay } from 'node:timers/promises';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
@@ -46,30 +46,29 @@ export interface ClusterOptions {
   kubectl: Kubectl;
   clusterRun: ClusterRun;
   variants: readonly PlannedVariant[];
-  /** The load's InfluxDB, as reached from here. */
+  /** InfluxDB, as reached from here. */
   store: Store;
   interrupt: Interrupt;
-  /** Prints a line about a wait. */
   say(line: string): void;
 }
 
 export interface Cluster extends Pick<RunElsewhere, 'runGroup'> {
   facts: ClusterFacts;
-  /** Removes all that was applied, or says that it could not. Never throws. */
+  /** Removes everything that was applied, or prints how to. Never throws. */
   close(): Promise<void>;
 }
 
-/** Until servers run, or generators start: images are pulled, and nodes may have to be made. */
+/** For servers and generators to start: images are pulled, and nodes may be made. */
 const startSeconds = 300;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
-/** Longer waits are said. */
+/** Longer waits are printed. */
 const patienceMs = 20_000;
-/** kubectl may fail for so long during a wait. */
+/** How long kubectl may fail during a wait. */
 const failingMs = 20_000;
 
-/** Throws UserError where there is no cluster or no operator, or a load is under way. */
+/** Throws UserError without a cluster or an operator, or while another load runs. */
 export async function requireIdle(kubectl: Kubectl): Promise<void> {
   const busy = (await kubectl.list('testruns.k6.io')).find(
     ({ status }) => !['finished', 'error'].includes(status?.stage ?? ''),
@@ -80,7 +79,7 @@ export async function requireIdle(kubectl: Kubectl): Promise<void> {
     );
 }
 
-/** Applies the servers and the script, and waits until the servers run. Throws UserError or Interrupted, and then leaves nothing there. */
+/** Applies servers and script, and waits until the servers run. Leaves nothing there if it throws UserError or Interrupted. */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { kubectl, clusterRun, variants, say } = options;
   const { run, generators, generator } = clusterRun;
@@ -138,14 +137,14 @@ function asRoundFailure(error: Error, variant: string): RoundFailure {
   );
 }
 
-/** Kernel and distribution of a node; '' where this user may not read them. */
+/** Kernel and distribution of a node; '' if this user may not read them. */
 async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
   const facts = await kubectl.get('nodes', node).catch(() => undefined);
   const { kernelVersion, osImage, architecture } = facts?.status?.nodeInfo ?? {};
   return [kernelVersion, osImage, architecture].filter((text) => text !== undefined).join(', ');
 }
 
-/** Starts all servers anew, on one node. Returns their origins, in the variants' order, and the node. */
+/** Starts all servers anew on one node. Returns the node, and origins in the variants' order. */
 async function startServers(
   { kubectl, clusterRun, variants, ...options }: ClusterOptions,
   round: number,
@@ -181,7 +180,7 @@ async function startServers(
   return { origins: all.map(({ origin }) => origin), node };
 }
 
-/** One load, from its TestRun to its figures. Nothing of it is left when it returns or throws. */
+/** Runs one load and returns its figures. Removes its objects in any case. */
 async function loaded(
   options: ClusterOptions,
   planned: PlannedVariant,
@@ -314,7 +313,7 @@ async function requireSameServer(
   }
 }
 
-/** Why the first pod does not run that does not. Throws UserError where one never will. */
+/** Why a pod does not run yet. Throws UserError if it never will. */
 function troubleIn(pods: readonly ClusterObject[]): string | undefined {
   const lines = pods.flatMap((pod) => {
     const trouble = podTrouble(pod);
@@ -327,10 +326,9 @@ function troubleIn(pods: readonly ClusterObject[]): string | undefined {
 }
 
 /**
- * Looks until it is there.
- * @param otherwise begins the error when it is late
- * @param look returns it, or what is missing
- * @throws UserError when it is late, Interrupted after a signal
+ * Calls `look` each second until it returns `there` and not a text that says what is missing.
+ * @param otherwise begins the error after `seconds`
+ * @throws UserError after `seconds`, Interrupted after a signal
  */
 async function waitFor<T>(
   { interrupt: { signal }, say }: Pick<ClusterOptions, 'interrupt' | 'say'>,

@@ -1,4 +1,4 @@
-// The cluster, by the person's own kubectl, with its configuration and rights.
+// The cluster, by the user's own kubectl, and problems of its pods in plain words.
 import { UserError } from '../errors.ts';
 import { causeLine } from '../process.ts';
 import { shellWord } from '../scenario/load/shell-words.ts';
@@ -7,7 +7,7 @@ import { typed } from '../setup/paths.ts';
 import { run } from '../setup/run.ts';
 import type { Manifest } from './manifests.ts';
 
-/** The parts of objects in a cluster that are read here; each kind has some. */
+/** The fields of cluster objects that are read here. */
 export interface ClusterObject {
   kind: string;
   metadata: { name: string; generation?: number; labels?: Record<string, string> };
@@ -40,21 +40,21 @@ interface ContainerState {
 }
 
 export interface Kubectl {
-  /** The context, as its configuration names it; '' where it has none, as in a pod. */
+  /** The context's name; '' without one, as in a pod. */
   context: string;
   /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
   list(kinds: string, labels?: Readonly<Record<string, string>>): Promise<ClusterObject[]>;
   get(kind: string, name: string): Promise<ClusterObject>;
   apply(manifests: readonly Manifest[]): Promise<void>;
-  /** Returns when they are gone, and all that belongs to them. */
+  /** Returns once they and their dependents are gone. */
   remove(labels: Readonly<Record<string, string>>): Promise<void>;
-  /** The line with which a person removes them. */
+  /** The command line that removes them. */
   removal(labels: Readonly<Record<string, string>>): string;
-  /** The end of a pod's log; '' where there is none. */
+  /** The end of a pod's log; '' without one. */
   log(pod: string): Promise<string>;
 }
 
-/** kubectl's error in one line; the same may succeed a moment later. */
+/** kubectl's error in one line. The same call may succeed a moment later. */
 export class KubectlError extends UserError {}
 
 /** The kinds that bakeoff applies. */
@@ -64,7 +64,7 @@ const requestSeconds = 30;
 /** A pod gets 30 s to end. */
 const removeSeconds = 90;
 
-/** Finds kubectl. Context and namespace stay as they are now. Throws UserError where there is none. */
+/** Finds kubectl, and keeps to the current context and namespace. Throws UserError without one. */
 export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
@@ -94,7 +94,7 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
         .items ?? [],
     get: (kind, name) => parsed([kind, name]),
     apply: async (manifests) => {
-      // kubectl itself would put all of it into an annotation, which is too small for large pages.
+      // Client-side apply stores everything in an annotation, which is too small for large pages.
       await kubectl(
         ['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited],
         manifests.map((manifest) => JSON.stringify(manifest)).join('\n'),
@@ -126,14 +126,13 @@ function placeIn(text: string): { context: string; namespace: string } {
   return { context: name, namespace: context.namespace ?? 'default' };
 }
 
-/** Labels as kubectl takes them. */
 function selector(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([label, value]) => `${label}=${value}`)
     .join(',');
 }
 
-/** Remedies by kubectl's words; the first that fits. */
+/** Remedies by kubectl's output; the first match counts. */
 const reasons: readonly [RegExp, string][] = [
   [
     /current-context is not set|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/,
@@ -157,7 +156,7 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   if (code === 0) return stdout;
   const lines = stderr.trim().split('\n');
   const reason = reasons.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
-  // A letter and a date begin lines of its own log.
+  // kubectl's own log lines begin with a letter and a date.
   const line =
     lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ??
     `ended with ${code ?? 'a signal'}, and said nothing`;
@@ -166,8 +165,7 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   );
 }
 
-// Problems of pods, in the words of a person who runs a comparison.
-/** Reasons that do not pass by themselves. */
+/** Reasons that do not go away by themselves. */
 const fatal = new Set([
   'ImagePullBackOff',
   'InvalidImageName',
@@ -195,7 +193,7 @@ export function podWords({ metadata: { name, labels = {} } }: ClusterObject): st
       : `the operator's ${part}`;
 }
 
-/** Why a pod does not run yet, and whether it never will; undefined where nothing is known to be wrong. */
+/** Why a pod does not run yet, and whether it never will; undefined without a known problem. */
 export function podTrouble({
   status = {},
 }: ClusterObject): { text: string; fatal: boolean } | undefined {

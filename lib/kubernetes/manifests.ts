@@ -1,4 +1,4 @@
-// The common parts of the manifests of servers and loads.
+// The manifests of a run: for each variant a server with its config, pages and Service, and a TestRun of k6-operator.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -50,7 +50,7 @@ export interface Resources {
   memory: string;
 }
 
-/** The settings of a run for all of its manifests. */
+/** The settings of a run. */
 export interface ClusterRun {
   run: string;
   scenario: Scenario;
@@ -61,19 +61,19 @@ export interface ClusterRun {
   /** Of each generator. */
   generator: Resources;
   generators: number;
-  /** As the cluster reaches it: for samples, and where generators meet. */
+  /** As the cluster reaches it, for samples and for the generators' common start. */
   influx: Influx;
-  /** The Secret with its username and password; undefined: it needs none. */
+  /** The Secret with its username and password, if it needs them. */
   influxSecret: string | undefined;
   durationSeconds: number | undefined;
-  /** The operator deletes what it made, logs too, once the load is over. */
+  /** The operator deletes its objects, with their logs, after the load. */
   cleanup: boolean;
 }
 
 /** The image's user. */
 const user = 1000;
 
-/** No root, and none of its rights, as clusters' rules may demand. */
+/** No root and no capabilities: clusters may demand that. */
 export const podSecurity = {
   runAsNonRoot: true,
   runAsUser: user,
@@ -86,7 +86,7 @@ export const containerSecurity = {
   capabilities: { drop: ['ALL'] },
 };
 
-/** Equal requests and limits in whole cores: so a node may give the container cores of its own. */
+/** Equal requests and limits in whole cores, so that a node may give the container exclusive cores. */
 export function resourcesOf({ cores, memory }: Resources): {
   requests: Record<string, string>;
   limits: Record<string, string>;
@@ -96,8 +96,8 @@ export function resourcesOf({ cores, memory }: Resources): {
 }
 
 /**
- * The text as a name of a Service (RFC 1035) or value of a label: without the characters that do not fit, and with a hash in their place.
- * @param most characters; Kubernetes takes 63
+ * Makes a text a Service's name (RFC 1035) or a label's value: replaces other characters, and appends a hash if it did.
+ * @param most characters; Kubernetes allows 63
  */
 export function dnsLabel(text: string, most = 63): string {
   const plain = text
@@ -119,7 +119,7 @@ export function runId(run: string): string {
   return shortHash(run);
 }
 
-/** The texts of the files that `make` puts into a temporary folder, by their paths in it, sorted. */
+/** Texts of the files that `make` writes to a temporary folder, by path, sorted. */
 export async function filesMade(
   make: (folder: string) => Promise<unknown>,
 ): Promise<{ file: string; text: string }[]> {
@@ -136,7 +136,7 @@ export async function filesMade(
 
 const mostBytes = 1024 ** 2;
 
-/** Throws UserError where it is larger than a cluster takes. */
+/** Throws UserError if it is larger than a cluster allows. */
 export function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
   const bytes = Object.entries(data).reduce(
     (sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text),
@@ -149,8 +149,7 @@ export function configMap(metadata: Manifest['metadata'], data: Record<string, s
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
 }
 
-// A variant's server in a cluster: its config and pages, the Deployment that runs it, and its Service.
-/** The servers of the project's image, which docker/Dockerfile installs. */
+/** Versions of the servers that docker/Dockerfile installs. */
 export const imageVersions: Readonly<Record<ServerName, string>> = {
   nginx: '1.22.1',
   h2o: '2.2.5',
@@ -168,7 +167,7 @@ const places = {
 };
 const certificate = `${places.tls}/localhost.pem`;
 
-/** k6-operator's labels of its generators, which must not be on a server's node. */
+/** k6-operator's labels of generators, which must not share a node with servers. */
 const generators = { app: 'k6', runner: 'true' };
 
 /** A name for an object of one variant. @param id distinguishes runs, or rounds */
@@ -191,8 +190,8 @@ export function labelsOf(
 }
 
 /**
- * The manifests of a variant's server, and its origin in the cluster. Throws UserError for own configs, pages, builds, commands,
- * addresses and networks.
+ * Returns the manifests of a variant's server, and its origin in the cluster.
+ * @throws UserError for own configs, pages, builds, commands, addresses and networks
  */
 export async function serverManifests(
   clusterRun: ClusterRun,
@@ -205,7 +204,7 @@ export async function serverManifests(
   const name = variantName(scenario, variant, runId(run));
   const labels = labelsOf(clusterRun, variant, 'server');
   const metadata = { name, namespace, labels };
-  // No more: a node's limit is not known here.
+  // The node's limit is unknown here.
   const limit = filesNeeded(spec.fileLimit, load.connections);
   const build: Build = { version: imageVersions[spec.name], answer: '' };
   const config = await composeFor(
@@ -257,7 +256,7 @@ export async function serverManifests(
             },
           },
           initContainers: [
-            // A ConfigMap mounts links to links, which a server would follow at each request.
+            // ConfigMaps are mounted as links to links, which a server would follow at each request.
             {
               ...container,
               name: 'pages',
@@ -375,13 +374,12 @@ async function pagesOf(
   return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));
 }
 
-// A variant's load in a cluster, as k6-operator's TestRun.
-/** The operator starts all generators one after the other; dividedPlan adds that to the longest time. */
+/** For the operator to start all generators, one after the other. */
 const withinSeconds = 50;
 
 const scriptFile = 'script.js';
 
-/** The load of a variant, fitted to the cores of all generators together. Throws UserError for a search, or a load with credentials. */
+/** The load of a variant for the cores of all generators. Throws UserError for a search, or a load with credentials. */
 export function loadHere(
   { scenario, generators, generator, durationSeconds }: ClusterRun,
   variant: RunnableVariant,
@@ -408,7 +406,7 @@ export function loadHere(
   return load;
 }
 
-/** The ConfigMap with the script and its lists of pages, of all variants. Throws UserError when it is too large. */
+/** The ConfigMap with the script and the lists of pages of all variants. Throws UserError if it is too large. */
 export async function scriptManifest({ run, scenario, namespace }: ClusterRun): Promise<Manifest> {
   const files = await filesMade(async (folder) => {
     await compileScript(join(folder, scriptFile));
@@ -427,10 +425,9 @@ function scriptName(run: string): string {
 }
 
 /**
- * A variant's load, divided among all generators: its plan in a ConfigMap, and its TestRun (k6.io/v1alpha1, as of k6-operator v1.6.0),
- * with a name and labels of their own.
+ * A variant's load, divided among all generators: its plan in a ConfigMap, and its TestRun (k6.io/v1alpha1 of k6-operator v1.6.0).
  * @param origin of the server
- * @throws UserError for a load that cannot be divided among so many
+ * @throws UserError if the load cannot be divided
  */
 export function loadManifests(
   clusterRun: ClusterRun,
@@ -439,7 +436,7 @@ export function loadManifests(
   round: number,
 ): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
   const { run, scenario, generators, namespace, influx } = clusterRun;
-  // Shared cores, so that no thread spins: its container would soon be out of CPU time.
+  // Shared cores, so that no thread spins: a spinning thread would exceed the container's CPU limit.
   const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
   const one = loadPlanFor(
     { run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } },
