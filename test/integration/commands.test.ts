@@ -12,8 +12,9 @@ import { startServer, type StartedServer, type StartOptions } from '../../lib/se
 import { freePort } from '../../lib/servers/ports.ts';
 import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
-import { pidIn, start as startNode } from '../fixtures/node-process.ts';
+import { pidIn } from '../fixtures/node-process.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
+import { startedBy } from '../fixtures/servers.ts';
 
 /** Answers "hi" on the port that it is told, at the address of its first word. */
 const server = `
@@ -184,35 +185,11 @@ describe('a command', () => {
     expect(readFileSync(path.join(files, 'tidied'), 'utf8')).toBe('TERM');
   });
 
-  it('is ended as a whole when bakeoff is killed before the load', async () => {
-    const options: StartOptions = {
-      binaries: {},
-      folder: path.join(files, 'round'),
-      cpus: [0],
-      workers: 1,
-      page: { path: '/' },
-    };
-    const spec = { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files };
-    const {
-      process: runner,
-      stdout,
-      stderr,
-    } = startNode(
-      [
-        '--import',
-        'tsx',
-        '--input-type=module',
-        '-e',
-        `
-      import { startServer } from './lib/servers/index.ts';
-      await startServer(${JSON.stringify(spec)}, ${JSON.stringify(options)});
-      console.log('started');
-      setInterval(() => undefined, 1000);
-    `,
-      ],
-      process.env,
+  it('is ended as a whole when bakeoff is killed', async () => {
+    const { runner } = await startedBy(
+      { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files },
+      { binaries: {}, folder: path.join(files, 'round'), page: { path: '/' } },
     );
-    await vi.waitFor(() => expect(stdout(), stderr()).toBe('started\n'), { timeout: 30_000 });
     const all = descendants(runner.pid as number).filter(({ command: name }) => name !== 'esbuild');
     onTestFinished(() => {
       for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL');
@@ -221,12 +198,6 @@ describe('a command', () => {
     runner.kill('SIGKILL');
     await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), { timeout: 20_000 });
   }, 60_000);
-
-  it('is killed where it ignores TERM', async () => {
-    const { pid, stop } = await start(command('node deaf.cjs'));
-    await stop();
-    expect(isRunning(pid)).toBe(false);
-  }, 30_000);
 
   it('may say as much as it likes', async () => {
     const { logFile, origin, stop } = await start(command('node loud.cjs'));
@@ -240,12 +211,6 @@ describe('a command', () => {
     await stop();
     expect(statSync(logFile).size).toBeLessThanOrEqual(64 * 1024);
   }, 60_000);
-
-  it('says how it has ended', async () => {
-    const { pid, died } = await start(command('node server.cjs'));
-    process.kill(pid, 'SIGKILL');
-    expect(await died).toBe(`node (pid ${pid}) ended by SIGKILL`);
-  });
 
   it('answers with the status that is expected', async () => {
     expect(

@@ -1,5 +1,5 @@
 // The real servers: refused with a reason, watched while they run, and gone afterwards.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, mkdtemp, readFile, readdir, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
@@ -12,7 +12,6 @@ import type { StartOptions } from '../../lib/servers/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import type { Protocol } from '../../lib/servers/server.ts';
-import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { listening } from '../fixtures/listening.ts';
 import { pidIn } from '../fixtures/node-process.ts';
@@ -22,6 +21,7 @@ import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import {
   processesOf,
   servers,
+  startedBy,
   useServers,
   welcomePage,
   withAccessLog,
@@ -53,29 +53,6 @@ async function refusal(
   );
   expect(await test.scratchFolders()).toEqual([]);
   return message;
-}
-
-/** Starts a server by a process of its own, which prints the server's id or why it is refused. */
-async function startedBy(
-  spec: ConfiguredServer,
-  options: Partial<StartOptions>,
-  { before = [] as string[], env = {} } = {},
-): Promise<{ said: string; runner: ChildProcess }> {
-  const all = { binaries: test.binaries, cpus: [0], workers: 1, page: welcomePage, ...options };
-  const script = `
-    import { startServer } from './lib/servers/index.ts';
-    startServer(${JSON.stringify(spec)}, ${JSON.stringify(all)}).then(
-      ({ pid }) => { console.log(pid); setInterval(() => undefined, 1000); },
-      ({ message }) => console.log(message));`;
-  const [command = '', ...args] = [...before, process.execPath, '--import', 'tsx'];
-  const runner = spawn(command, [...args, '--input-type=module', '-e', script], {
-    cwd: projectRoot,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => void runner.kill('SIGKILL'));
-  const [said] = (await once(runner.stdout, 'data')) as [Buffer];
-  return { said: String(said), runner };
 }
 
 it('serves a page from results that only root may enter', async () => {
@@ -287,7 +264,8 @@ describe('a port', () => {
     await copyFile(test.binaries.nginx, binary);
     await chmod(binary, 0o711);
     const spec = { ...one, binary };
-    const options = { folder: path.join(folder, 'round'), readyLimitMs: 1000 };
+    const { binaries } = test;
+    const options = { binaries, folder: path.join(folder, 'round'), readyLimitMs: 1000 };
     const { said } = await startedBy(spec, options, {
       before: ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'],
       env: { TMPDIR: folder, HOME: folder, BAKEOFF_HOME: folder },
@@ -330,7 +308,8 @@ it.each(servers)('a killed %s says so in one line, and its processes end', async
 });
 
 it.each(servers)('%s ends with the process that started it', async (title, spec) => {
-  const options = { folder: path.join(test.folder, `orphaned ${title}`), workers: 2 };
+  const { binaries } = test;
+  const options = { binaries, folder: path.join(test.folder, `orphaned ${title}`), workers: 2 };
   const { said, runner } = await startedBy(spec, options);
   const pid = Number(said);
   const processes = descendants(runner.pid as number).filter(
