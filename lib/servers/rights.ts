@@ -24,13 +24,11 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
   const asked = `${user.uid}:${user.gid} ${binary}`;
   if (runnable.has(asked)) return;
   const { code, stderr } = await run({ command: 'test', args: ['-x', binary], user });
-  if (stderr !== '')
-    throw new UserError(
-      `${binary} runs as the user ${user.name}, and root cannot become that user here (${lastLine(stderr)}): give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`,
-    );
   if (code !== 0)
     throw new UserError(
-      `${binary} is closed to ${user.name}, whom servers run as where root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
+      /^setpriv: /m.test(stderr)
+        ? `${binary} runs as the user ${user.name}, and root cannot become that user here (${lastLine(stderr)}): give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`
+        : `${binary} is closed to ${user.name}, as which servers run if root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
     );
   runnable.add(asked);
 }

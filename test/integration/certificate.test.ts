@@ -67,56 +67,38 @@ test('first uses at the same time get the same one', async () => {
   expect(readFileSync(join(machine.folder, 'made'), 'utf8')).toBe('made\n');
 });
 
-test.each([
-  ['that is about to end', (file: string) => makeFor(file, ['-days', '29'])],
+const certificate = /-----BEGIN CERTIFICATE-----[^]*/;
+test.each<[string, (file: string) => string]>([
+  ['that is about to end', (file) => madeFor(file, 29)],
   [
     'of another key',
-    (file: string) => {
-      makeFor(file, ['-days', '3650']);
-      const [own = ''] = /-----BEGIN CERTIFICATE-----[^]*/.exec(readFileSync(file, 'utf8')) ?? [];
-      makeFor(file, ['-days', '3650']);
-      const [key = ''] = /^[^]*-----END PRIVATE KEY-----\n/.exec(readFileSync(file, 'utf8')) ?? [];
-      writeFileSync(file, key + own);
-    },
+    (file) =>
+      madeFor(file, 3650).replace(certificate, '') + certificate.exec(madeFor(file, 3650))?.[0],
   ],
-  ['that is damaged', (file: string) => writeFileSync(file, 'half a')],
-])('one %s is replaced', async (_, put) => {
+  ['that is damaged', () => 'half a'],
+])('one %s is replaced', async (_, textFor) => {
   const machine = machineWith('openssl');
   mkdirSync(folderOf(machine), { recursive: true });
   const file = join(folderOf(machine), 'localhost.pem');
-  put(file);
-  // What a bakeoff left that was killed while it made one.
+  const before = textFor(file);
+  writeFileSync(file, before);
+  // The file of a bakeoff that was killed while it made one.
   writeFileSync(`${file}.unfinished`, 'half a');
-  const before = readFileSync(file, 'utf8');
   expect(await machineCertificate(never, machine)).toBe(file);
-  expect(readFileSync(file, 'utf8')).not.toBe(before);
-  expect(Date.parse(new X509Certificate(readFileSync(file)).validTo) - Date.now()).toBeGreaterThan(
-    3649 * 24 * 3600 * 1000,
-  );
+  const after = readFileSync(file, 'utf8');
+  expect(after).not.toBe(before);
+  const days = (Date.parse(new X509Certificate(after).validTo) - Date.now()) / (24 * 3600 * 1000);
+  expect(days).toBeGreaterThan(3649);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(existsSync(`${file}.unfinished`)).toBe(false);
 });
 
-function makeFor(file: string, days: string[]): void {
+/** The text of a key and its certificate. */
+function madeFor(file: string, days: number): string {
   rmSync(file, { force: true });
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      ...days,
-      '-subj',
-      '/CN=localhost',
-      '-keyout',
-      file,
-      '-out',
-      file,
-    ],
-    { stdio: 'ignore' },
-  );
+  const words = `req -x509 -newkey rsa:2048 -nodes -days ${days} -subj /CN=localhost -keyout`;
+  execFileSync('openssl', [...words.split(' '), file, '-out', file], { stdio: 'ignore' });
+  return readFileSync(file, 'utf8');
 }
 
 test('a folder that cannot be made, and a file that cannot be read, are named in one line', async () => {
