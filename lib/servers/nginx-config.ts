@@ -234,35 +234,41 @@ export async function readNginxConfig(
     from: string,
     open: readonly string[],
   ): Promise<Directive[]> {
-    const read: Directive[] = [];
+    const parts: Directive[][] = [];
     for (const directive of directives) {
       const { name, args, block, line } = directive;
       if (name === 'include' && block === undefined && args[0] !== undefined)
-        read.push(...(await included(`${from}:${line}`, bareWord(args[0]), open)));
+        parts.push(await included(`${from}:${line}`, bareWord(args[0]), open));
       else
-        read.push({
-          ...directive,
-          origin: (open.length === 1 ? origin : undefined) ?? fromLine(from, line),
-          ...(block === undefined ? {} : { block: await withIncludes(block, from, open) }),
-        });
+        parts.push([
+          {
+            ...directive,
+            origin: (open.length === 1 ? origin : undefined) ?? fromLine(from, line),
+            ...(block === undefined ? {} : { block: await withIncludes(block, from, open) }),
+          },
+        ]);
     }
-    return read;
+    return parts.flat();
   }
 
-  async function included(from: string, name: string, open: readonly string[]) {
+  async function included(
+    from: string,
+    name: string,
+    open: readonly string[],
+  ): Promise<Directive[]> {
     const pattern = path.resolve(folder, name);
     const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
     lists.set(pattern, files);
-    const read: Directive[] = [];
+    const parts: Directive[][] = [];
     for (const other of files) {
       const inside = await readText(other, { from, name });
       const real = await realpath(other);
       if (open.includes(real))
         throw new UserError(`${from}: includes ${other}, which includes this file again`);
       const directives = parseConfig({ origin: other, text: inside });
-      read.push(...(await withIncludes(directives, other, [...open, real])));
+      parts.push(await withIncludes(directives, other, [...open, real]));
     }
-    return read;
+    return parts.flat();
   }
 }
 

@@ -1,4 +1,4 @@
-// The servers of examples/any-server, those of them that are here, by the commands that its README has.
+// The servers of examples/any-server that are installed, by the commands in its README.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
@@ -20,7 +20,7 @@ let goFolder: string;
 beforeAll(async () => {
   const go = (await findGo(thisMachine())).binary;
   goFolder = dirname(go);
-  // Its packages are compiled the first time, which may take longer than a server has.
+  // The first compilation of its packages may take longer than a server's start may.
   execFileSync(go, ['build', '-o', '/dev/null', 'server.go'], { cwd: folder });
 }, 300_000);
 
@@ -41,14 +41,7 @@ test('each answers with its page, and nothing is left of it', async () => {
     [
       'compare',
       ...there,
-      '--quick',
-      '--rounds',
-      '1',
-      '--duration',
-      '200ms',
-      '--store',
-      'none',
-      '--out',
+      ...'--quick --rounds 1 --duration 200ms --store none --out'.split(' '),
       out,
     ],
     {

@@ -1,4 +1,4 @@
-// A config of a person's own that passes requests on, to an nginx that runs already.
+// A user's own config that proxies to an nginx that runs already.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx']);
 
-/** Starts an nginx of two workers that answers at a port of 127.0.0.1 after some work, on a core. It ends with the test. */
+/** Starts an nginx on a core, which compresses each answer. It ends with the test. Returns its port. */
 async function startUpstream(folder: string, core: number): Promise<number> {
   const port = await freePort();
   mkdirSync(folder);
@@ -25,7 +25,7 @@ async function startUpstream(folder: string, core: number): Promise<number> {
       server { listen 127.0.0.1:${port}; default_type text/plain; root ${folder}/www; } }`,
   );
   mkdirSync(join(folder, 'www'));
-  // Its compression takes a millisecond or two, far more than all else.
+  // Its compression takes a millisecond or two, far more than the rest.
   writeFileSync(join(folder, 'www', 'index.html'), randomBytes(20_000).toString('hex'));
   const child = spawn(
     'taskset',
@@ -53,39 +53,28 @@ async function startUpstream(folder: string, core: number): Promise<number> {
   return port;
 }
 
-test("its CPU time is told apart from others', and nobody is told to end it", async () => {
+test("a backend's CPU time is reported apart from other programs'", async () => {
   const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
   const port = await startUpstream(join(home.folder, 'upstream'), serverCpu);
-  const [config, copy] = ['front.conf', 'copy.conf'].map((name) => join(home.folder, name)) as [
-    string,
-    string,
-  ];
-  for (const file of [config, copy]) {
+  const configs = ['front.conf', 'copy.conf'].map((name) => join(home.folder, name));
+  for (const file of configs)
     writeFileSync(
       file,
       `events { }
       http { access_log off; upstream app { server 127.0.0.1:${port}; keepalive 20; }
         server { listen 8080; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; } } }`,
     );
-  }
   const out = newOut();
   const run = startCommand(
     [
       'compare',
-      config,
-      copy,
-      '--rounds',
-      '1',
-      '--duration',
-      '2s',
-      '--load',
-      "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'",
-      '--server-cpus',
+      ...configs,
+      ...'--rounds 1 --duration 2s --store none --server-cpus'.split(' '),
       String(serverCpu),
       '--generator-cpus',
       String(generatorCpu),
-      '--store',
-      'none',
+      '--load',
+      "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'",
       '--out',
       out,
     ],
@@ -108,7 +97,7 @@ test("its CPU time is told apart from others', and nobody is told to end it", as
       ),
     ),
   ).toHaveLength(1);
-  // What else uses the core, other tests perhaps, is told without it.
+  // A warning about other programs, such as other tests, does not count the backend.
   expect(
     warnings.filter((line) =>
       /of the server's core .*: end what else runs on this machine(?!, but not the backend)/.test(

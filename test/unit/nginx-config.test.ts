@@ -91,12 +91,12 @@ const build: Build = {
   version: '1.22.1',
   answer: '--without-http_fastcgi_module --without-http_uwsgi_module --without-http_scgi_module',
 };
-const composeNginx = async (names: string[], at: Place = place): Promise<string> =>
-  (await nginxKind.compose(names, at, build)).text;
+const composeNginx = async (...names: string[]): Promise<string> =>
+  (await nginxKind.compose(names, place, build)).text;
 
 describe('the config of a variant', () => {
   it('has its paths quoted, and temporary ones of the modules that the build has', async () => {
-    const config = await composeNginx(['base', 'workers']);
+    const config = await composeNginx('base', 'workers');
     for (const line of [
       'root "/d \\"x\\"";',
       'client_body_temp_path "/t/client_body";',
@@ -104,11 +104,6 @@ describe('the config of a variant', () => {
     ])
       expect(config.split('\n').map((text) => text.replace(/ {2}# .*/, '').trim())).toContain(line);
     expect(config).not.toMatch(/^\s*(user|fastcgi_temp_path|listen 80|include)\b/m);
-  });
-
-  it("takes a person's own file by its absolute path", async () => {
-    const config = await composeNginx(['base', await ownConfig('http { gzip on; }')]);
-    expect(config).toContain('gzip on;  # own.conf');
   });
 
   it('has what its files include, by names that begin at their own folders', async () => {
@@ -119,12 +114,7 @@ describe('the config of a variant', () => {
       }),
       await ownFiles({ 'knob.conf': 'http { include lines; }', lines: 'sendfile off;' }),
     ];
-    const { text, tls } = await nginxKind.compose(
-      [`${one}/nginx.conf`, `${other}/knob.conf`],
-      place,
-      build,
-    );
-    expect(tls).toBe(true);
+    const text = await composeNginx(`${one}/nginx.conf`, `${other}/knob.conf`);
     expect(text.split('\n').map((line) => line.trim())).toEqual(
       expect.arrayContaining([
         `text/x x;  # from ${one}/sub/a.conf:1`,
@@ -137,10 +127,10 @@ describe('the config of a variant', () => {
   });
 
   it('offers the nearest file for one that is not there', async () => {
-    await expect(composeNginx(['base', 'open-file-cash'])).rejects.toThrow(
+    await expect(composeNginx('base', 'open-file-cash')).rejects.toThrow(
       'there is no nginx config "open-file-cash": did you mean open-file-cache?',
     );
-    await expect(composeNginx(['base', '/nowhere/own.conf'])).rejects.toThrow(
+    await expect(composeNginx('base', '/nowhere/own.conf')).rejects.toThrow(
       'cannot read the nginx config /nowhere/own.conf',
     );
   });
@@ -148,14 +138,10 @@ describe('the config of a variant', () => {
   it.each([
     ['a second server', 'http { map $a $b { x y; } server { listen 81; } server { listen 82; } }'],
     ['a stream', 'stream { server { listen 9000; } }'],
-  ])('refuses %s: it would not listen on loopback', async (_, text) => {
-    await expect(composeNginx([await ownConfig(`events { } ${text}`)])).rejects.toThrow(
-      'keep one server block',
-    );
-    const folder = await ownFiles({
-      'own.conf': 'events { } include inc; http { server { listen 80; } }',
-      inc: text,
-    });
-    await expect(composeNginx([`${folder}/own.conf`])).rejects.toThrow('keep one server block');
+  ])('refuses %s, also in an include: it would not listen on loopback', async (_, text) => {
+    const including = 'events { } include inc; http { server { listen 80; } }';
+    const folder = await ownFiles({ 'own.conf': including, inc: text });
+    for (const file of [await ownConfig(`events { } ${text}`), `${folder}/own.conf`])
+      await expect(composeNginx(file)).rejects.toThrow('keep one server block');
   });
 });

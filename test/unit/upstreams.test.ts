@@ -100,21 +100,17 @@ describe('a backend', () => {
     expect(used()).toBe(3);
   });
 
-  test("cannot be told where nobody listens here, or it is another user's", () => {
+  test.each([
+    [[], 0],
+    [[3000], 0],
+    [[4000], null],
+    [[5000], null],
+    [[3000, 4000], null],
+  ])("at %j is unknown if nobody listens there, or it is another user's: %s", (ports, used) => {
     writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77') + tcp(4000, '78'));
     show(10, 1, 0, ['77']);
-    expect(
-      [[3000], [4000], [5000], [3000, 4000]].map((ports) =>
-        watch(
-          ports.map((port) => ({ port })),
-          [0],
-        )(),
-      ),
-    ).toEqual([0, null, null, null]);
-  });
-
-  test('is nothing where nothing is passed on', () => {
-    expect(watch([], [0])()).toBe(0);
+    const addresses = ports.map((port) => ({ port }));
+    expect(watch(addresses, [0])()).toBe(used);
   });
 
   test('is found on the real /proc', async () => {
