@@ -87,7 +87,7 @@ const asAlone = ({ p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected => ({
 });
 
 /** Each connection gets a response every `waitMs` plus the overhead of the server alone, of which only `mostOverheadMs` and 1 % count. */
-export function afterWait(
+function afterWait(
   waitMs: number,
   connections: number,
   mostOverheadMs: number,
@@ -241,7 +241,7 @@ export async function knownServers(
 }
 
 /** A server at its limit that uses this share of its core for other work. @param plain without that */
-export function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected {
+function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected {
   return {
     rps: (1 - share) * rps,
     p50Ms,

@@ -53,7 +53,7 @@ interface Judged {
 }
 
 /** undefined: not known in any round. @param pairs at least one */
-export function judged(
+function judged(
   { share, amount }: Pick<Figure, 'share' | 'amount'>,
   pairs: readonly { seen: number; expected: number | undefined }[],
 ): Judged {

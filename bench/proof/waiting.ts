@@ -167,7 +167,7 @@ async function loaded(
   ];
 }
 
-export function figuresOf(phases: readonly Phase[]): KnownFigures {
+function figuresOf(phases: readonly Phase[]): KnownFigures {
   const { mean, p50, p99 } = mergedLatency(phases.map(({ latencyMs }) => latencyMs));
   const cpuMicros = 1e6 * serverCpuSecondsPerResponse(phases);
   const [{ idleCpuShare, turns }] = phases as [Phase, ...Phase[]];

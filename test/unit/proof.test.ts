@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { afterWait, burning, knownServers } from '../../bench/proof/known.ts';
+import { knownServers } from '../../bench/proof/known.ts';
 import { noted, runOf } from '../../bench/proof/lab.ts';
 import { aloneIn, latencyScenario } from '../../bench/proof/parts.ts';
 import { proofPage, viewOf, writePage } from '../../bench/proof/page.ts';
@@ -19,7 +19,7 @@ import {
 } from '../../bench/proof/results.ts';
 import { ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
 import { intervalPlot } from '../../bench/proof/svg.ts';
-import { isBeyondBounds, judged } from '../../bench/proof/waiting-view.ts';
+import { isBeyondBounds } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
@@ -164,7 +164,7 @@ const inTurns = {
 };
 const alone20 = knownFigures();
 const round20 = {
-  expected: afterWait(20, 10, 0.3, alone20),
+  expected: { rps: 10_000 / 20.1, p50Ms: 20.1, p99Ms: 21, cpuMicros: 50 },
   alone: alone20,
   two: knownFigures({ ...inTurns, rps: 900, p99Ms: 21.9 }),
   eight: knownFigures({ ...inTurns, rps: 500 }),
@@ -192,46 +192,19 @@ const waitingData: ProofData['waiting'] = {
 };
 
 describe('servers of known truth', () => {
-  test('that wait have the overhead that they have alone, and no other', () => {
-    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 20.2, p50Ms: 20.1 }))).toEqual({
-      rps: 10_000 / 20.2,
-      p50Ms: 20.1,
-      p99Ms: 21,
-      cpuMicros: 50,
-    });
-    // Sooner than the wait, and much later, is wrong.
-    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 10, p50Ms: 10 }))).toMatchObject({
-      rps: 500,
-      p50Ms: 20,
-    });
-    expect(afterWait(20, 10, 0.3, knownFigures({ meanMs: 30, p50Ms: 30 }))).toMatchObject({
-      p50Ms: 20.5,
-    });
-  });
-
-  test('that burn a share of their core have less of it for answers', () => {
-    expect(burning(0.03, knownFigures({ rps: 6000, cpuMicros: 97 }))).toEqual({
-      rps: 5820,
-      p50Ms: 20.1,
-      p99Ms: 21,
-      cpuMicros: 100,
-    });
-    expect(burning(0.03, knownFigures({ cpuMicros: null })).cpuMicros).toBeNull();
-  });
+  const backends = { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' };
+  const expectedOf = async (name: string, alone: KnownFigures): Promise<object | undefined> =>
+    (await knownServers(folder, backends)).find((one) => one.name === name)?.expected(alone, alone);
 
   test.each([
-    [{ share: 0.03, amount: 0 }, [103, 103.1, 90], true],
-    [{ share: 0.03, amount: 0 }, [102.9, 103.5, 90], false],
-    // Both have to be more than the bound.
-    [{ share: 0.03, amount: 10 }, [109, 109, 109], false],
-    [{ share: 0.03, amount: 10 }, [111, 111, 80], true],
-  ])('are judged by %j of the median of %j: beyond is %j', (bounds, seen, isBeyond) => {
-    expect(
-      judged(
-        bounds,
-        seen.map((value) => ({ seen: value, expected: 100 })),
-      ).isBeyond,
-    ).toBe(isBeyond);
+    ['waits 20 ms', { meanMs: 20.2, p50Ms: 20.1 }, { rps: 10_000 / 20.2, p50Ms: 20.1, p99Ms: 21 }],
+    // Sooner than the wait, and much later, is wrong.
+    ['waits 20 ms', { meanMs: 10, p50Ms: 10 }, { rps: 500, p50Ms: 20 }],
+    ['waits 20 ms', { meanMs: 30, p50Ms: 30 }, { p50Ms: 22 }],
+    ['burns 30 ms each second', { rps: 6000, cpuMicros: 97 }, { rps: 5820, cpuMicros: 100 }],
+    ['burns 30 ms each second', { cpuMicros: null }, { cpuMicros: null }],
+  ])('that %s and alone have %j should have %j', async (name, alone, expected) => {
+    expect(await expectedOf(name, knownFigures(alone))).toMatchObject(expected);
   });
 
   test('that were not measured fail as well', () => {
@@ -261,7 +234,6 @@ describe('servers of known truth', () => {
   });
 
   test('are several, with the files that they need', async () => {
-    const backends = { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' };
     const all = await knownServers(folder, backends);
     expect(all).toHaveLength(10);
     expect(await readFile(join(folder, 'proxy-inTurns.conf'), 'utf8')).toContain(

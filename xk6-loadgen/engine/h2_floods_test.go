@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
 	"runtime"
 	"strings"
@@ -164,57 +163,5 @@ func TestALargeAnswerWithManyHeadersIsCountedExactly(t *testing.T) {
 	r := load(t, context.Background(), h2Options(s))
 	if r.Responses[0] != 40 || r.HeadersDecodedBytes != s.decoded.Load() || r.HeaderBytes != s.headers.Load() {
 		t.Errorf("responses %v, decoded %d of %d, headers %d of %d: %s", r.Responses, r.HeadersDecodedBytes, s.decoded.Load(), r.HeaderBytes, s.headers.Load(), r.ErrorExample)
-	}
-}
-
-func TestAServerThatReadsLateGetsEverything(t *testing.T) {
-	t.Parallel()
-	var total atomic.Int64
-	s := serveH2(t, func(p *h2peer) {
-		p.settings(windowSetting(1 << 30))
-		p.give(nil, 1<<30)
-		p.flush()
-		waitFor(t, func() bool { return p.server.connections.Load() >= 2 })
-		answering(func(p *h2peer, r *h2stream) {
-			total.Add(int64(len(r.body)))
-			hello(p, r)
-		})(p)
-	})
-	o := h2Options(s)
-	o.Method, o.Body, o.Requests = "POST", make([]byte, 1<<20), 20
-	if r := load(t, context.Background(), o); r.Responses[0] != 20 || total.Load() != 20<<20 {
-		t.Errorf("responses %v, %d bytes arrived: %s", r.Responses, total.Load(), r.ErrorExample)
-	}
-}
-
-func TestFloodsOfRecordsEndInBoundedTimeAndMemory(t *testing.T) {
-	config := serverTLS(ecdsaKey)
-	config.MinVersion = tls.VersionTLS13
-	for name, record := range map[string]func(c *recordConn) []byte{
-		"empty records":   func(c *recordConn) []byte { return c.record(recordApplicationData) },
-		"warnings":        func(c *recordConn) []byte { return c.record(recordAlert, 1, alertUserCancelled) },
-		"session tickets": func(c *recordConn) []byte { return c.record(recordHandshake, harmless(true)...) },
-		"PINGs in them": func(c *recordConn) []byte {
-			var unit bytes.Buffer
-			for framer := http2.NewFramer(&unit, nil); unit.Len() < 16000; {
-				framer.WritePing(false, [8]byte{})
-			}
-			return c.record(recordApplicationData, unit.Bytes()...)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			wantBoundedFlood(t, func(most *atomic.Int64) *peerServer {
-				return serveRecords(t, config, func(p *h2peer, c *recordConn) {
-					p.settings()
-					p.next()
-					p.flood(c.Conn, most, func() (unit []byte) {
-						for len(unit) < 32<<10 {
-							unit = append(unit, record(c)...)
-						}
-						return unit
-					})
-				})
-			}, ErrTLS, ErrTimeout, ErrProtocol)
-		})
 	}
 }
