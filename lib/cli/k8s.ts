@@ -39,7 +39,7 @@ import { headingLines } from '../report/heading.ts';
 import type { Environment } from '../result/result.ts';
 import type { Plan } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
-import { runRounds } from '../runner/run.ts';
+import { runRounds, type RunOutcome } from '../runner/run.ts';
 import type { Variant } from '../scenario/model.ts';
 import { headingOf, progressEvents, report, say } from './run-output.ts';
 
@@ -301,31 +301,30 @@ async function measured(
     interrupt,
     say: progress.say,
   });
-  const outcome = await (async () => {
-    try {
-      const servers = Object.fromEntries(
-        serversOf(variants.map(({ variant }) => variant.server)).map((name) => [
-          name,
-          imageVersions[name],
-        ]),
-      );
-      // Facts of this machine and of the cluster.
-      const environment: Environment = {
-        ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }),
-        coreNotes: [cpuNote],
-        cluster: cluster.facts,
-      };
-      say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
-      return await runRounds(
-        { plan, folder, store, interrupt, runGroup: cluster.runGroup },
-        environment,
-        progressEvents(plan, progress),
-        startedAt,
-      );
-    } finally {
-      progress.clear();
-      await cluster.close();
-    }
-  })();
+  let outcome: RunOutcome;
+  try {
+    const servers = Object.fromEntries(
+      serversOf(variants.map(({ variant }) => variant.server)).map((name) => [
+        name,
+        imageVersions[name],
+      ]),
+    );
+    // Facts of this machine and of the cluster.
+    const environment: Environment = {
+      ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }),
+      coreNotes: [cpuNote],
+      cluster: cluster.facts,
+    };
+    say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
+    outcome = await runRounds(
+      { plan, folder, store, interrupt, runGroup: cluster.runGroup },
+      environment,
+      progressEvents(plan, progress),
+      startedAt,
+    );
+  } finally {
+    progress.clear();
+    await cluster.close();
+  }
   return report({ ...outcome, folder }, options);
 }

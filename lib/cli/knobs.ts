@@ -198,7 +198,7 @@ async function verifyTogether(
     Infinity,
   );
   const outcome = await measure(
-    trial.plan('knobs-together', 'What helps, together, on', [trial.with('together', chosen)]),
+    trial.plan('knobs-together', 'What helps, together, on', [trial.withKnobs('together', chosen)]),
   );
   const { result } = outcome;
   const verified = verifiedLines(result, chosen, effects, trial.asItIs.given);
@@ -235,18 +235,13 @@ async function readConfig(
 }
 
 /** The words of the command line, read. `server` has the config as it is. */
-interface KnobsAsked {
-  config: OwnConfig;
-  side: Side;
-  server: ConfiguredServer;
-  wanted: readonly Candidate[];
-}
+type KnobsAsked = ReturnType<typeof readKnobsAsked>;
 
 function readKnobsAsked(
   words: Words,
   { given, ...config }: OwnConfig & { given: string },
   cores: Cores,
-): KnobsAsked {
+) {
   const source: Source = { kind: 'config', config };
   const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
   const [side] = sidesOf(sides, readAsked(words, sides), cores) as [Side];
@@ -286,25 +281,15 @@ function wantedCandidates(
   return all.filter((one) => wanted.includes(one.name) || wanted.includes(one.knob.name));
 }
 
-/** The config as it is and with each knob, after each was started once. */
-interface Trial {
-  asItIs: AsItIs;
-  redirections: readonly string[];
-  /** With each knob that can be measured. */
-  changed: ReadonlyMap<Candidate, Changed>;
-  leftOut: readonly { name: string; why: string }[];
-  lay(chosen: readonly Candidate[]): ReturnType<Layable['lay']>;
-  with(name: string, chosen: readonly Candidate[]): Changed;
-  /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
-  plan(name: string, title: string, changed: readonly Changed[], lookSeconds?: number): PlanDraft;
-}
+/** The config as it is and with each knob that can be measured, after each was started once. */
+type Trial = Awaited<ReturnType<typeof tryKnobs>>;
 
 /** Starts the config as it is, and with each wanted knob that may have an effect. */
 async function tryKnobs(
   run: ReadyRun,
   { config: own, side, server, wanted }: KnobsAsked,
   options: RunOptions,
-): Promise<Trial> {
+) {
   const { listen, given, load } = side;
   const { signal } = run.interrupt;
   const coreCount = run.cores.serverCpus.length;
@@ -316,8 +301,8 @@ async function tryKnobs(
     paths: pagePaths(side.page),
     cores: coreCount,
   });
-  const lay: Trial['lay'] = (chosen) => config.lay(chosen.map(({ laid }) => laid));
-  const with_: Trial['with'] = (name, chosen) => ({
+  const lay = (chosen: readonly Candidate[]) => config.lay(chosen.map(({ laid }) => laid));
+  const withKnobs = (name: string, chosen: readonly Candidate[]): Changed => ({
     name,
     laid: chosen.map(({ laid }) => laid),
     workers: lay(chosen).workers,
@@ -341,7 +326,7 @@ async function tryKnobs(
       leftOut.push({ name, why });
       continue;
     }
-    const one = with_(name, [candidate]);
+    const one = withKnobs(name, [candidate]);
     try {
       const { answer } = await tryOnce(side, serverWith(server, one), run);
       changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
@@ -358,8 +343,9 @@ async function tryKnobs(
     changed,
     leftOut,
     lay,
-    with: with_,
-    plan(name, title, some, lookSeconds) {
+    withKnobs,
+    /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
+    plan(name: string, title: string, some: readonly Changed[], lookSeconds?: number): PlanDraft {
       const isLook = lookSeconds !== undefined && load.rate === undefined;
       const warmupSeconds = lookWarmupSeconds * (listen.tls ? 2 : 1);
       return planOf(

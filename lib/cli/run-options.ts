@@ -1,6 +1,6 @@
 // The flags of every command that runs a comparison. They are read and checked before anything is installed or started.
 import { isLatency, metrics } from '../analysis/latency.ts';
-import { usageError, UserError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
@@ -168,16 +168,12 @@ function readPercent(flag: string, text: string): number {
 const msPerUnit: Readonly<Record<string, number>> = { us: 0.001, µs: 0.001, ms: 1, s: 1000 };
 
 function readWithin(flag: string, text: string): Within {
-  const wrong = (advice: string): UserError =>
-    usageError(`${flag} ${text}: ${advice}, such as p99=5ms`);
-  const [, metric = '', number = '', unit = ''] = /^([^=]*)=([\d.]*)(.*)$/.exec(text) ?? [];
-  if (!isLatency(metric)) throw wrong('give p50, p90 or p99 and a time');
-  const perUnit = msPerUnit[unit];
-  if (perUnit === undefined) throw wrong('give the time with its unit, us, ms or s');
-  const ms = Number(number) * perUnit;
-  if (number === '' || !(ms >= 0.001 && ms <= longestLatencyMs))
-    throw wrong('give a time from 1us to 60s');
-  return { metric, ms };
+  const [, metric = '', number, unit = ''] = /^(\w+)=([\d.]+)(\D+)$/.exec(text) ?? [];
+  const ms = Number(number) * (msPerUnit[unit] ?? NaN);
+  if (isLatency(metric) && ms >= 0.001 && ms <= longestLatencyMs) return { metric, ms };
+  throw usageError(
+    `${flag} ${text}: give p50, p90 or p99 and a time from 1us to 60s with its unit, such as p99=5ms`,
+  );
 }
 
 /** More rates make no better curve. */
