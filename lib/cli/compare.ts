@@ -34,11 +34,11 @@ const compareFlags = {
   port: {
     value: 'PORT',
     repeated: true,
-    help: 'of a command that has its own port; NAME=PORT for one side',
+    help: 'the port of a command that has its own; NAME=PORT for one side',
   },
   name: {
     value: 'gzip-levels',
-    help: 'what results, report and Grafana call this comparison (compare)',
+    help: 'the name of this comparison in results, report and Grafana (compare)',
   },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
@@ -87,12 +87,12 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
 const help = [
   `${typed('compare')} SIDE SIDE … [flags]`,
   '',
-  'Compares two to sixteen servers; the first is the baseline. A side is one of:',
-  '  a.conf                        a config of nginx, h2o or nghttpd as it is, which is not touched: what cannot be used here',
-  "                                (addresses, logs, pid file, user) is redirected and said; nghttpd's has one flag a line",
-  "  'node server.js'              a command; {port} in it, and PORT in its environment, say where to listen on 127.0.0.1",
-  '  http://127.0.0.1:8080/        what runs there already; beyond this machine with --host',
-  'NAME=SIDE names one: old=a.conf new=b.conf',
+  'Compares two to sixteen servers. The first is the baseline. A side is one of:',
+  '  a.conf                  a config of nginx, h2o or nghttpd. The file is not changed. bakeoff redirects addresses, logs, pid',
+  '                          file and user, and says so. A config of nghttpd has one flag a line.',
+  "  'node server.js'        a command. It listens on 127.0.0.1 at the port in PORT, which also replaces {port}.",
+  '  http://127.0.0.1:8080/  a running server. One on another machine needs --host.',
+  'NAME=SIDE names a side: old=a.conf new=b.conf',
 ];
 
 /** The name of a comparison without --name. */

@@ -89,9 +89,9 @@ const mostCloser = 5;
 const help = [
   `${typed('knobs')} nginx.conf [flags]`,
   '',
-  'Which of the usual advice does anything for this config (nginx, h2o or nghttpd) on this machine: each knob alone against the ' +
-    'config as it is, all in turns; then what may help once more, and what helps, together, in fresh rounds. Prints the lines that help, to ' +
-    'paste. The file is not touched.',
+  'Finds out which of the usual advice has an effect on this config (nginx, h2o or nghttpd) on this machine. Each knob runs ' +
+    'against the config as it is, in turns. Then the promising knobs run again, and all that help run together in fresh rounds. ' +
+    'Prints the lines that help, to paste. The file is not changed.',
 ];
 
 /** Returns the exit code; without words prints the help and returns 2. Throws UserError and Interrupted. */

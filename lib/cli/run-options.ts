@@ -37,7 +37,7 @@ export const runFlags = {
   'same-within': { value: '1%', help: 'the largest difference that counts as the same (1%)' },
   arrivals: {
     value: 'poisson',
-    help: 'of a rate: constant, or poisson, where some come together (constant)',
+    help: 'the gaps between the requests of a rate: constant, or poisson (constant)',
   },
   within: {
     value: 'p99=5ms',
@@ -55,7 +55,7 @@ export const runFlags = {
     value: 'slower>3%',
     help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas',
   },
-  wait: { value: '10m', help: 'wait so long for another run that measures here (not at all)' },
+  wait: { value: '10m', help: 'wait this long for another run on this machine (not at all)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': {
     value: '0',
