@@ -250,7 +250,7 @@ export async function outcomesOf(
 }
 
 /** Reads the outcomes in the script's console output, in order, and whether they are complete. None without the file. */
-export function readPhases(consoleFile: string): { phases: PhaseOutcome[]; over: boolean } {
+function readPhases(consoleFile: string): { phases: PhaseOutcome[]; over: boolean } {
   // The last line may be incomplete.
   const lines = textOf(consoleFile).split('\n').slice(0, -1);
   return {

@@ -66,7 +66,7 @@ export async function explainFailure(folder: string, error: unknown): Promise<un
 }
 
 /** Returns a UserError if the folder cannot be written to; other errors unchanged. */
-export function folderError(out: string, error: unknown): unknown {
+function folderError(out: string, error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   const reason = writeReasons[code ?? ''];
   const elsewhere = path !== undefined && !path.startsWith(out) && !out.startsWith(path);

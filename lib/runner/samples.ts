@@ -160,7 +160,7 @@ export function usageBetween(
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
 
 /** Interpolates a figure between the samples around an instant; outside of the samples it is constant. */
-export function valueAt<S extends { atMs: number }>(
+function valueAt<S extends { atMs: number }>(
   samples: readonly S[],
   atMs: number,
   of: (sample: S) => number,

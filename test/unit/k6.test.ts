@@ -15,13 +15,13 @@ import {
   compileScript,
   followPhases,
   followRate,
-  readPhases,
+  outcomesOf,
   startK6,
 } from '../../lib/runner/k6.ts';
 import {
   checkResultsFolder,
   createRunFolder,
-  folderError,
+  explainFailure,
 } from '../../lib/runner/results-folder.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
@@ -101,13 +101,17 @@ describe("the phases in the script's output", () => {
     string,
   ];
 
-  test('are read among other lines', () => {
+  test('are read among other lines, once the load is over', async () => {
     const file = join(folder, 'phases.log');
-    expect(readPhases(file)).toEqual({ phases: [], over: false });
+    const read = (code: number, ended = false): Promise<unknown> =>
+      outcomesOf({ code, signal: null, ended }, folder);
+    await expect(read(0)).rejects.toThrow('k6 ended with code 0: it said nothing');
     writeFileSync(file, `hello\nbakeoff-phase-begins\n${first}${second}`);
-    expect(readPhases(file)).toEqual({ phases, over: false });
+    await expect(read(0)).rejects.toThrow('k6 ended with code 0');
     appendFileSync(file, 'bakeoff-load-over\n');
-    expect(readPhases(file)).toEqual({ phases, over: true });
+    expect(await read(0)).toEqual(phases);
+    await expect(read(1)).rejects.toThrow('k6 ended with code 1');
+    expect(await read(1, true)).toEqual(phases);
   });
 
   test('are followed, each once; a line that a full disk has cut is skipped', () => {
@@ -166,12 +170,13 @@ describe('the results folder', () => {
     await expect(compileScript(folder)).rejects.toMatchObject({ code: 'EISDIR', path: folder });
   });
 
-  test('explains errors of its own files only', () => {
-    const error = (code: string, path?: string) => Object.assign(new Error(code), { code, path });
-    const messageOf = (one: unknown): string => (folderError('/results', one) as Error).message;
-    expect(messageOf(error('ENOSPC'))).toContain('its file system is full');
-    expect(messageOf(error('EACCES', '/results/run'))).toContain('you may not write there');
-    const other = error('EACCES', '/usr/bin/k6');
-    expect(folderError('/results', other)).toBe(other);
+  test('explains errors of its own files only', async () => {
+    const explained = async (code: string, file?: string): Promise<string> => {
+      const error = Object.assign(new Error(code), { code, path: file });
+      return ((await explainFailure(folder, error)) as Error).message;
+    };
+    expect(await explained('ENOSPC')).toContain('its file system is full');
+    expect(await explained('EACCES', join(folder, 'run'))).toContain('you may not write there');
+    expect(await explained('EACCES', '/usr/bin/k6')).toBe('EACCES');
   });
 });
