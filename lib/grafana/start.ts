@@ -291,9 +291,9 @@ async function freePort(): Promise<number> {
   );
 }
 
-export const dashboardsFolder = join(projectRoot, 'dashboards');
+const dashboardsFolder = join(projectRoot, 'dashboards');
 
-export interface GrafanaFiles {
+interface GrafanaFiles {
   config: string;
   passwordFile: string;
   /** Of the user admin. */

@@ -78,7 +78,7 @@ export interface SampleThere extends ServerSample {
 }
 
 /** A server that the agent has started. `id` names it to the agent. */
-export type ServerThere = Omit<RunningServer, 'died' | 'stop'> &
+type ServerThere = Omit<RunningServer, 'died' | 'stop'> &
   Pick<StartedServer, 'pid'> & { id: number };
 
 /** To the agent. */

@@ -25,7 +25,7 @@ import {
 } from './agent-connection.ts';
 import type { Calls, SampleThere, SentFile } from './messages.ts';
 
-export interface HostedServer extends RunningServer {
+interface HostedServer extends RunningServer {
   /** As alarmsIn finds them in its log. */
   alarms(): Promise<LogAlarms>;
   /** Starts sampling its use. The returned function ends that and returns the samples by this machine's monotonic clock. */

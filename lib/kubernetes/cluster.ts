@@ -52,7 +52,7 @@ export interface ClusterOptions {
   say(line: string): void;
 }
 
-export interface Cluster extends Pick<RunElsewhere, 'runGroup'> {
+interface Cluster extends Pick<RunElsewhere, 'runGroup'> {
   facts: ClusterFacts;
   /** Removes everything that was applied, or prints how to. Never throws. */
   close(): Promise<void>;

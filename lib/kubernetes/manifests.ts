@@ -45,7 +45,7 @@ export interface ConfigMap extends Manifest {
 }
 
 /** Cores of a container, and memory in Kubernetes' notation (512Mi). */
-export interface Resources {
+interface Resources {
   cores: number;
   memory: string;
 }
@@ -74,20 +74,20 @@ export interface ClusterRun {
 const user = 1000;
 
 /** No root and no capabilities: clusters may demand that. */
-export const podSecurity = {
+const podSecurity = {
   runAsNonRoot: true,
   runAsUser: user,
   runAsGroup: user,
   fsGroup: user,
   seccompProfile: { type: 'RuntimeDefault' },
 };
-export const containerSecurity = {
+const containerSecurity = {
   allowPrivilegeEscalation: false,
   capabilities: { drop: ['ALL'] },
 };
 
 /** Equal requests and limits in whole cores, so that a node may give the container exclusive cores. */
-export function resourcesOf({ cores, memory }: Resources): {
+function resourcesOf({ cores, memory }: Resources): {
   requests: Record<string, string>;
   limits: Record<string, string>;
 } {
@@ -99,7 +99,7 @@ export function resourcesOf({ cores, memory }: Resources): {
  * Makes a text a Service's name (RFC 1035) or a label's value: replaces other characters, and appends a hash if it did.
  * @param most characters; Kubernetes allows 63
  */
-export function dnsLabel(text: string, most = 63): string {
+function dnsLabel(text: string, most = 63): string {
   const plain = text
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
@@ -110,7 +110,7 @@ export function dnsLabel(text: string, most = 63): string {
   return `${plain.slice(0, most - digits.length - 1).replace(/-+$/, '')}-${digits}`;
 }
 
-export function shortHash(text: string): string {
+function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
@@ -120,7 +120,7 @@ export function runId(run: string): string {
 }
 
 /** Texts of the files that `make` writes to a temporary folder, by path, sorted. */
-export async function filesMade(
+async function filesMade(
   make: (folder: string) => Promise<unknown>,
 ): Promise<{ file: string; text: string }[]> {
   return inTemporaryFolder('bakeoff-k8s-', async (folder) => {
@@ -171,7 +171,7 @@ const certificate = `${places.tls}/localhost.pem`;
 const generators = { app: 'k6', runner: 'true' };
 
 /** A name for an object of one variant. @param id distinguishes runs, or rounds */
-export function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
+function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
   return `${dnsLabel(`${scenario.name}-${name}`, 40)}-${id}`;
 }
 

@@ -91,7 +91,7 @@ export interface Step {
   result(what: string): void;
 }
 
-export interface ProgressStream {
+interface ProgressStream {
   write(text: string): unknown;
   isTTY?: boolean;
   columns?: number;

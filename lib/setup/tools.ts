@@ -168,7 +168,7 @@ const packaged = {
   sshd: { page: 'https://www.openssh.com/portable.html', all: 'openssh-server', pacman: 'openssh' },
 } satisfies Record<string, Packaged>;
 
-export type PackagedTool = keyof typeof packaged;
+type PackagedTool = keyof typeof packaged;
 
 function packagesOf(tool: PackagedTool, manager: Manager): string | undefined {
   const { [manager]: own, all }: Packaged = packaged[tool];

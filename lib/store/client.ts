@@ -119,7 +119,7 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
 }
 
 /** The id of the organization that owns a 2.x bucket. Throws an InfluxError unless the token shows exactly one. */
-export async function organizationId(influx: Influx): Promise<string> {
+async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(
     influx,
