@@ -66,7 +66,7 @@ function gapIn(
     : `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
 }
 
-/** The two clocks' readings are less than this apart if the process is interrupted between them. */
+/** The two clocks are read this far apart at most, if the process is interrupted between them. */
 const toleratedStepMs = 50;
 
 /** The wall clock stamps the samples in the database. */
@@ -103,14 +103,14 @@ function throttlingIn(
   );
 }
 
-/** Longer than a working server pauses. A dropped SYN, the last request under way, is sent again after 1 s (RFC 6298, section 2). */
+/** No working server pauses so long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */
 const standstillMs = 1250;
 /** A slow server's pauses are long too: limit as a multiple of p99 of the latency, and of the typical first byte. */
 const standstillFactor = 10;
 
 /**
- * Returns how long the server sent no response while requests were under way, if that is too long. Without any answer, half of a short
- * window is too long. Lost packets are no standstill: TCP itself waits 1 s and more for them.
+ * Returns a line if the server sent no response for too long while requests were under way. Without any answer, half of a short window
+ * is too long. Lost packets are no standstill: TCP itself waits 1 s and more for them.
  * @param server its name
  * @param alarm a line of its log
  */

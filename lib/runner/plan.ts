@@ -68,7 +68,7 @@ const baseBytes = 64 * 1024 ** 2;
 /** Memory of a connection on both sides: buffers, TLS. */
 const connectionBytes = 64 * 1024;
 
-/** Whether the variant can take turns. A network of the run's own forwards packets in real time, and phases need a server each. */
+/** Whether the variant can take turns: not with a network of the run's own, which forwards packets in real time, nor with several phases. */
 export function isInTurns(scenario: Scenario, variant: Variant): boolean {
   return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
 }

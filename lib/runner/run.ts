@@ -259,7 +259,7 @@ export async function runRounds(
     );
   }
 
-  /** Whether another round, after a pause, would probably end too late. The first round never does. */
+  /** Whether there is no time for another round after a pause. There always is for the first round. */
   function timeIsOver(pauseMs = 0): boolean {
     const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
     return (

@@ -234,7 +234,7 @@ export function noiseBetween(
   };
 }
 
-/** CPU seconds of others. The kernel may count interrupts in the interrupted process's time, and so in ours; if unknown, the least. */
+/** CPU seconds of others. The kernel may count interrupts in the interrupted process's time, and so in ours; if unknown, returns the lower figure. */
 function othersSeconds(
   { processes, interrupts }: CoreSeconds,
   ours: number,
@@ -245,7 +245,7 @@ function othersSeconds(
   return (apart ?? others >= -tickError * available) ? others : others + interrupts;
 }
 
-/** The first and last clock within the window: outside of it the cores of an idle server may be slow. */
+/** The first and last clock rate within the window: outside of it an idle server's cores may be slow. */
 function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
   const known = samples.flatMap(({ atMs, machine }) =>
     typeof machine.serverMhz === 'number' ? [{ atMs, mhz: machine.serverMhz }] : [],
