@@ -1,5 +1,5 @@
-// Runs a Grafana on loopback: the one in GRAFANA_HOME or on PATH, or the image of docker/compose.yaml.
-// Its files are in one folder: grafana.ini and provisioning/ (written at each start), lock, and data/ (Grafana's own, with the
+// Runs a Grafana on loopback, from GRAFANA_HOME or PATH, or the image of docker/compose.yaml.
+// Its files are in a folder: grafana.ini and provisioning/ (written at each start), lock, and data/ (Grafana's own, with the
 // admin's password, which Grafana reads only when it makes its data).
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -35,7 +35,7 @@ type GrafanaProgram =
 /** Grafana's home as the system's packages install it. */
 const packagedHome = '/usr/share/grafana';
 
-/** Finds Grafana, or Docker for its image. Throws UserError with the ways to get one. */
+/** Finds Grafana, or Docker for its image. Throws UserError with the ways to install it. */
 export async function findGrafana(machine: Machine, signal?: AbortSignal): Promise<GrafanaProgram> {
   const named = machine.env['GRAFANA_HOME'];
   if (named !== undefined && named !== '') {
@@ -106,7 +106,7 @@ export interface RunningGrafana {
   port: number;
   files: GrafanaFiles;
   pid: number;
-  /** Resolves when it ends, with the reason in one line. */
+  /** Resolves when it ends, with the reason in a line. */
   ended: Promise<string>;
   /** May be called twice. */
   stop(): Promise<void>;
@@ -142,7 +142,7 @@ export async function startGrafana({
   let files: GrafanaFiles;
   try {
     makeFolder(folder);
-    // Two would share one database.
+    // Two would share a database.
     const lockPath = join(folder, 'lock');
     // `npm run clean` holds it for a moment.
     const lock = await lockFile(lockPath, 1);
@@ -258,7 +258,7 @@ async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.
     promisify(execFile)('renice', ['-n', '19', '-g', String(pid)]),
-    // If the kernel weighs sessions, nice counts only within one.
+    // If the kernel weighs sessions, nice counts only within a session.
     weighSession(pid, 19),
   ]);
 }

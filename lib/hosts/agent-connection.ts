@@ -99,7 +99,7 @@ const greetingLimitMs = 60_000;
 
 /**
  * Connects, and starts the agent there.
- * @throws UserError in one line that says what to do
+ * @throws UserError with the remedy
  */
 export async function openAgent(name: string): Promise<Agent> {
   const text = await bundledAgent();
@@ -115,7 +115,7 @@ export async function openAgent(name: string): Promise<Agent> {
   }
 }
 
-/** One file that needs only Node. It contains the shipped configs by path, in base64. */
+/** A file that needs only Node. It contains the shipped configs by path, in base64. */
 async function bundledAgent(): Promise<Buffer> {
   const shipped = await Promise.all(
     (await filesBelow(shippedConfigs)).map(
@@ -289,7 +289,7 @@ export interface Connection {
   /** Lines that the remote command prints. */
   onLine(listen: (line: string) => void): void;
   write(data: string | Buffer): void;
-  /** Settles at the connection's end, with one line that says why. */
+  /** Settles at the connection's end, with the reason in a line. */
   ended: Promise<string>;
   /** Ends the command's input, waits for its end, and ends the connection. Never throws; may be called twice. */
   close(): Promise<void>;
@@ -421,7 +421,7 @@ const fullDisk: (typeof reasons)[number] = [
   (host) => `the disk of ${host} is full: bakeoff needs some megabytes in ~/.cache and /tmp there`,
 ];
 
-/** One line for ssh's end. */
+/** A line about ssh's end. */
 function explained(host: string, code: number | null, said: string): string {
   // 255 is ssh's own error; other codes are the remote script's.
   const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
@@ -438,7 +438,7 @@ function explained(host: string, code: number | null, said: string): string {
 const roundTrips = 500;
 /** Fewer round trips if they take longer. */
 const roundTripsMs = 2000;
-/** For connecting, and for one round trip. */
+/** For connecting, and for a round trip. */
 const limitMs = 5000;
 const chunkBytes = 256 * 1024;
 const throughputMs = 500;

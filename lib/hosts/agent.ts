@@ -46,7 +46,7 @@ const watchMs = 20;
 /** Between looks at the output of k6's script. */
 const printedMs = 100;
 
-/** For one measurement of the link. */
+/** For a measurement of the link. */
 const mostEchoMs = 20_000;
 
 /** Between readings of the server's cores, which are slower and in ticks of 10 ms. */
@@ -271,7 +271,7 @@ function ownAddress(): string {
   );
 }
 
-/** Opens an echo for one connection. Returns its port. */
+/** Opens an echo for a single connection. Returns its port. */
 async function openEcho(): Promise<number> {
   const server = createServer((socket) => {
     socket

@@ -42,8 +42,8 @@ export interface GeneratorHost extends Host {
 }
 
 /**
- * Opens all hosts in parallel. If one cannot be used, or two are the same, it closes all of them.
- * @throws UserError in one line
+ * Opens all hosts in parallel. Closes all of them if a host cannot be used, or two are the same.
+ * @throws UserError
  */
 export async function openGeneratorHosts(names: readonly string[]): Promise<GeneratorHost[]> {
   const opened = await Promise.allSettled(names.map(openGeneratorHost));

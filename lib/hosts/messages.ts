@@ -1,4 +1,4 @@
-// The messages between bakeoff and its agent on another host: one JSON object a line, on the agent's standard streams.
+// The messages between bakeoff and its agent on another host: a JSON object per line, on the agent's standard streams.
 import type { PhysicalCore } from '../machine/processors.ts';
 import type { Run } from '../machine/one-run.ts';
 import type { MachineReading } from '../machine/usage.ts';
@@ -8,9 +8,9 @@ import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import type { RunningServer, StartedServer, StartOptions } from '../servers/index.ts';
 import type { ServerSample } from '../store/points.ts';
 
-/** `quota` is null without one. */
+/** `quota` is null without a quota. */
 export interface HostFacts {
-  /** The one that the ssh connection came to. */
+  /** The address that the ssh connection came to. */
   address: string;
   processors: { cores: readonly PhysicalCore[]; quota: number | null };
   /** As Node names it: x64, arm64. */
@@ -47,7 +47,7 @@ export interface Calls {
   watched: { given: { server: number }; answer: SampleThere[] };
   alarms: { given: { server: number }; answer: LogAlarms };
   clocks: { given: null; answer: { monotonicMs: number; wallMs: number } };
-  /** Opens an echo for one connection, to measure the link. Returns its port. */
+  /** Opens an echo for a single connection, to measure the link. Returns its port. */
   echo: { given: null; answer: number };
   /** Runs k6 to its end. `k6` is its id. */
   k6: { given: K6There; answer: K6Ended };
@@ -63,7 +63,7 @@ export interface K6There {
   folder: string;
 }
 
-/** Exit of k6 and the contents of its files; '' for a missing one. */
+/** Exit of k6 and the contents of its files; '' for a missing file. */
 export interface K6Ended {
   code: number | null;
   signal: string | null;

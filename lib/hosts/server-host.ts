@@ -58,7 +58,7 @@ const reachLimitMs = 5000;
 
 /**
  * Connects, and starts the agent there.
- * @throws UserError in one line that says what to do
+ * @throws UserError with the remedy
  */
 export async function openServerHost(name: string): Promise<ServerHost> {
   const agent = await openAgent(name);
@@ -196,7 +196,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     };
   }
 
-  /** What to do if ssh reaches the host and the servers' ports do not answer here. */
+  /** The remedy if ssh reaches the host and the servers' ports do not answer here. */
   async function remedy(): Promise<string> {
     const [known, ...others] = await addressesOf(name);
     if (known === undefined || [known, ...others].includes(address))

@@ -144,7 +144,7 @@ async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
   return [kernelVersion, osImage, architecture].filter((text) => text !== undefined).join(', ');
 }
 
-/** Starts all servers anew on one node. Returns the node, and origins in the variants' order. */
+/** Starts all servers anew on the same node. Returns the node, and origins in the variants' order. */
 async function startServers(
   { kubectl, clusterRun, variants, ...options }: ClusterOptions,
   round: number,
@@ -180,7 +180,7 @@ async function startServers(
   return { origins: all.map(({ origin }) => origin), node };
 }
 
-/** Runs one load and returns its figures. Removes its objects in any case. */
+/** Runs a load and returns its figures. Removes its objects in any case. */
 async function loaded(
   options: ClusterOptions,
   planned: PlannedVariant,

@@ -40,7 +40,7 @@ interface ContainerState {
 }
 
 export interface Kubectl {
-  /** The context's name; '' without one, as in a pod. */
+  /** The context's name; '' in a pod. */
   context: string;
   /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
   list(kinds: string, labels?: Readonly<Record<string, string>>): Promise<ClusterObject[]>;
@@ -50,11 +50,11 @@ export interface Kubectl {
   remove(labels: Readonly<Record<string, string>>): Promise<void>;
   /** The command line that removes them. */
   removal(labels: Readonly<Record<string, string>>): string;
-  /** The end of a pod's log; '' without one. */
+  /** The end of a pod's log; '' without a log. */
   log(pod: string): Promise<string>;
 }
 
-/** kubectl's error in one line. The same call may succeed a moment later. */
+/** kubectl's error in a line. The same call may succeed a moment later. */
 export class KubectlError extends UserError {}
 
 /** The kinds that bakeoff applies. */
@@ -64,7 +64,7 @@ const requestSeconds = 30;
 /** A pod gets 30 s to end. */
 const removeSeconds = 90;
 
-/** Finds kubectl, and keeps to the current context and namespace. Throws UserError without one. */
+/** Finds kubectl, and keeps to the current context and namespace. Throws UserError if it is missing. */
 export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {

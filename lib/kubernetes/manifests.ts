@@ -170,7 +170,7 @@ const certificate = `${places.tls}/localhost.pem`;
 /** k6-operator's labels of generators, which must not share a node with servers. */
 const generators = { app: 'k6', runner: 'true' };
 
-/** A name for an object of one variant. @param id distinguishes runs, or rounds */
+/** A name for an object of a variant. @param id distinguishes runs, or rounds */
 function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
   return `${dnsLabel(`${scenario.name}-${name}`, 40)}-${id}`;
 }
@@ -245,7 +245,7 @@ export async function serverManifests(
           automountServiceAccountToken: false,
           securityContext: podSecurity,
           affinity: {
-            // All servers on one node, without generators.
+            // All servers on the same node, without generators.
             podAffinity: {
               requiredDuringSchedulingIgnoredDuringExecution: [
                 onOneHost({ 'bakeoff/part': 'server', 'bakeoff/run': runId(run) }),
@@ -374,7 +374,7 @@ async function pagesOf(
   return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));
 }
 
-/** For the operator to start all generators, one after the other. */
+/** For the operator to start all generators in turn. */
 const withinSeconds = 50;
 
 const scriptFile = 'script.js';

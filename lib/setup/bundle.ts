@@ -1,4 +1,4 @@
-// Bundles TypeScript into one file that needs only Node, for processes here and on other hosts.
+// Bundles TypeScript into a file that needs only Node, for processes here and on other hosts.
 import { fileURLToPath } from 'node:url';
 
 /** @param values definitions of names that the source declares */

@@ -41,7 +41,7 @@ export async function findGo(machine: Machine): Promise<Go> {
     /^go\s+(\S+)/m.exec(await readFile(join(machine.k6Sources, 'go.mod'), 'utf8'))?.[1] ?? '1';
   const tooOld: string[] = [];
   for (const binary of await findAll('go', machine)) {
-    // An old Go fails beside a go.mod of a newer one.
+    // An old Go fails beside a go.mod of a newer Go.
     const answer = await run({
       command: binary,
       args: ['env', 'GOVERSION', 'GOARCH'],
@@ -182,7 +182,7 @@ async function build(
     'k6, while it is built,',
     'name another folder in BAKEOFF_HOME',
   );
-  // Has Go's temporary files too, so that the next build removes all that an interrupted one leaves.
+  // Has Go's temporary files too, so that the next build removes everything that an interrupted build leaves.
   const unfinished = join(cache, 'unfinished');
   await rm(unfinished, { recursive: true, force: true });
   const programs = join(unfinished, 'programs');

@@ -67,7 +67,7 @@ export async function find(command: string, machine: Machine): Promise<string | 
   return (await findAll(command, machine))[0];
 }
 
-/** Compares versions by their numbers: "go1.26.8", "1.22.1" or "2.3.0-DEV" with "1.25.0". What has no number is older than all. */
+/** Compares versions by their numbers: "go1.26.8", "1.22.1" or "2.3.0-DEV" with "1.25.0". Text without a number is the oldest. */
 export function atLeast(version: string, needed: string): boolean {
   const have = numbers(version);
   const firstDifference =
@@ -81,13 +81,13 @@ function numbers(version: string): number[] {
   return /\d+(\.\d+)*/.exec(version)?.[0].split('.').map(Number) ?? [];
 }
 
-// Progress of steps that run side by side: on a terminal one live line per running step, in a pipe a plain line at each
+// Progress of steps that run side by side: on a terminal a live line per running step, in a pipe a plain line at each
 // step's start and end.
 
 export interface Step {
-  /** Changes what the step is said to be doing. */
+  /** Changes the description of the step. */
   doing(what: string): void;
-  /** What the step's last line says instead of "done". */
+  /** Replaces "done" in the step's last line. */
   result(what: string): void;
 }
 

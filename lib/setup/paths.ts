@@ -9,8 +9,8 @@ export const projectRoot = resolve(fileURLToPath(new URL('../../', import.meta.u
 const isInstalled = projectRoot.split(sep).includes('node_modules');
 
 /**
- * Keeps the k6 binary, InfluxDB's data and the certificate between runs. BAKEOFF_HOME moves it. An installed package has one per
- * user, so that their projects share one k6 and one history.
+ * Keeps the k6 binary, InfluxDB's data and the certificate between runs. BAKEOFF_HOME moves it. An installed package has a folder
+ * per user, so that all their projects share k6 and the history.
  */
 export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)

@@ -22,8 +22,8 @@ export function toolVariable(name: ToolName): string {
 }
 
 /**
- * Finds or gets the tools, with progress on stderr. Returns absolute paths. If one cannot be had, nothing is installed.
- * @throws UserError with one line for each tool that cannot be had; the signal's reason once apt and Go have ended
+ * Finds or gets the tools, with progress on stderr. Returns absolute paths. If a tool cannot be had, nothing is installed.
+ * @throws UserError with a line for each missing tool; the signal's reason once apt and Go have ended
  */
 export async function ensureTools<N extends ToolName>(
   names: readonly N[],
@@ -103,7 +103,7 @@ async function installPackaged(
   });
 }
 
-/** All values. Throws one UserError with the messages of all UserErrors; another error is a defect. */
+/** All values. Throws a UserError with the messages of all UserErrors; another error is a defect. */
 function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   const reasons: unknown[] = outcomes.flatMap((outcome) =>
     outcome.status === 'rejected' ? [outcome.reason] : [],
@@ -196,8 +196,8 @@ const policy =
   '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 
 /**
- * Installs packages as root without starting or enabling their services. One bakeoff at a time does this; `stillMissing` is asked
- * when it is this one's turn. On `signal` apt ends as on Ctrl-C: at once while it downloads, else after the packages are set up.
+ * Installs packages as root without starting or enabling their services. Only one bakeoff does this at a time, and then
+ * asks `stillMissing`. On `signal` apt ends as on Ctrl-C: at once while it downloads, else after the packages are set up.
  * @throws UserError with apt's own error line; the signal's reason once apt has ended
  */
 async function aptInstall(

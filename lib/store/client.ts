@@ -17,7 +17,7 @@ export interface Series {
   values: (string | number | boolean | null)[][];
 }
 
-/** One line for the user. `status` is null when there was no answer. */
+/** A line for the user. `status` is null when there was no answer. */
 export class InfluxError extends UserError {
   readonly status: number | null;
   constructor(message: string, status: number | null) {
@@ -94,7 +94,7 @@ export function answers(influx: Influx): Promise<boolean> {
   );
 }
 
-/** Runs one InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */
+/** Runs an InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */
 export async function query(influx: Influx, influxql: string): Promise<Series[]> {
   const form = new URLSearchParams({ db: influx.database, q: influxql });
   const { response, text } = await request(influx, 'POST', '/query', { body: form });
@@ -114,11 +114,11 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
     (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
   if (error !== undefined)
     throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
-  // InfluxDB leaves `values` out where there are none.
+  // InfluxDB leaves out empty `values`.
   return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
 
-/** The id of the organization that owns a 2.x bucket. Throws an InfluxError unless the token shows exactly one. */
+/** The id of the organization that owns a 2.x bucket. Throws an InfluxError if the token shows none or several. */
 async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(

@@ -11,7 +11,7 @@ import { tagsAsFields } from './client.ts';
 import { line, parseGoTime, quoteString } from './line-protocol.ts';
 import type { Store } from './store.ts';
 
-/** Identifies a round's points, and says what they must add up to. */
+/** Identifies a round's points, with the sum that they must have. */
 interface RoundToCheck {
   variant: string;
   round: number;
@@ -23,7 +23,7 @@ interface RoundToCheck {
   requests: number;
 }
 
-/** `problems` has one line each for the user; it is empty when everything is stored. */
+/** `problems` has lines for the user, none if everything is stored. */
 export interface RoundIntegrity extends Integrity {
   problems: string[];
 }

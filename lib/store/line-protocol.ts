@@ -2,7 +2,7 @@
 // as k6's own output, and the quoting of InfluxQL.
 
 /**
- * One line of line protocol, or '' without a field. Leaves out empty tags, and fields that are null, undefined or not finite. Numbers
+ * A line of line protocol, or '' without a field. Leaves out empty tags, and fields that are null, undefined or not finite. Numbers
  * are stored as floats, as k6 does.
  * @param timestampNs nanoseconds since 1970; default: the time at which the database gets it
  */

@@ -49,7 +49,7 @@ export interface ServerSample {
 
 /**
  * Returns a server_rss point for each sample, and a server_cpu point for each but the first.
- * @param samples of one server, in order of time
+ * @param samples of a server, in order of time
  */
 export function serverSamplePoints(
   tags: Tags<typeof serverCpu>,
@@ -69,7 +69,7 @@ export function serverSamplePoints(
   return lines;
 }
 
-/** The bench_round point of one phase. Written again with a ratio, it replaces the first one. */
+/** The bench_round point of a phase. Written again with a ratio, it replaces the first point. */
 export function roundPoint(
   {
     tags,
@@ -225,7 +225,7 @@ export function sentencePoints(
 type RunState = Omit<RunRow, 'ended'> &
   Pick<Result, 'run' | 'scenario' | 'endedAt' | 'comparisons' | 'search'>;
 
-/** The bench_run point, at the run's start, so that each one replaces the last. */
+/** The bench_run point, at the run's start, so that each replaces the last. */
 export function runPoint(state: RunState, hasEnded: boolean): string {
   const { run, scenario, comparisons, search, startedAt, endedAt } = state;
   // The noise floor is of requests/s.

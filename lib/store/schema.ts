@@ -1,5 +1,5 @@
 // The catalogue of bakeoff's points in InfluxDB, beside k6's loadgen_* samples: names, units and contents of all fields.
-// points.ts writes by it, and the dashboards read by it. lib/result defines what a figure means.
+// points.ts writes by it, and the dashboards read by it. lib/result defines the figures.
 // Numbers are stored as floats. A figure that is missing is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, markedVerdict } from '../analysis/comparisons.ts';
@@ -67,7 +67,7 @@ type Unit =
   | 'number'
   | 'text';
 
-/** Returns a function that makes fields of one unit, each by its name from the row of a point. */
+/** Returns a function that makes fields of the same unit, by name, each from the row of a point. */
 function fieldsOf<Row>() {
   return <U extends Unit, Name extends string>(
     unit: U,
@@ -79,7 +79,7 @@ function fieldsOf<Row>() {
   };
 }
 
-/** Tags of every loadgen_* sample; `instance_id` only where several generators share a load. */
+/** Tags of every loadgen_* sample; `instance_id` only if several generators share a load. */
 const sampleTags = [
   'run',
   'scenario',
@@ -115,7 +115,7 @@ export const serverRss = {
 
 const ofNetwork = fieldsOf<{ network?: NetworkResult | null | undefined }>();
 
-/** Of an emulated network in one round, or the medians over the rounds. Absent on loopback. */
+/** Figures of an emulated network in a round, or their medians over the rounds. Absent on loopback. */
 const networkFields = {
   ...ofNetwork('packets', {
     packets_to_server_per_request: ({ network }) => network?.packetsPerRequest.toServer,
@@ -155,7 +155,7 @@ function errorsBy(cause: ErrorCause) {
     phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]);
 }
 
-/** One phase of a round; only the phase itself is always known. */
+/** A phase of a round; only the phase itself is always known. */
 export interface RoundRow {
   phase: Phase;
   /** Round and variant, for a mark on a time axis. */
@@ -173,7 +173,7 @@ export interface RoundRow {
 
 const ofRound = fieldsOf<RoundRow>();
 
-/** One point per variant, round and phase, at the phase's start. */
+/** A point per variant, round and phase, at the phase's start. */
 export const benchRound = {
   measurement: 'bench_round',
   tags: ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol'],
@@ -230,7 +230,7 @@ export const benchRound = {
   },
 } as const;
 
-/** The interval of a ratio; one round has none. */
+/** The interval of a ratio; undefined after the first round. */
 export function intervalOf({
   roundRatios,
   ci95,
@@ -247,7 +247,7 @@ interface ComparisonRow {
   comparison: Comparison | undefined;
   /** The comparison if both sides were measured here. */
   measured: Comparison | undefined;
-  /** Intervals of the ratio and of CPU time's ratio; one round has none. */
+  /** Intervals of the ratio and of CPU time's ratio; undefined after the first round. */
   interval: [number, number] | undefined;
   cpuInterval: [number, number] | undefined;
   found: FoundRate | undefined;
@@ -258,7 +258,7 @@ interface ComparisonRow {
 
 const ofComparison = fieldsOf<ComparisonRow>();
 
-/** One point per variant and run: a row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
+/** A point per variant and run: a row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = {
   measurement: 'bench_comparison',
   // `version` is the server's. `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if requests/s are
@@ -346,7 +346,7 @@ const ofPhase = fieldsOf<PhaseRow>();
 /** The parts of a distribution in h2load's table. */
 export type DistributionPart = 'min' | 'max' | 'mean' | 'sd' | 'within_sd';
 
-/** The fields of one line of h2load's table, such as connect_ms_mean, and the published ones, such as published_connect_ms_mean. */
+/** The fields of a line of h2load's table, such as connect_ms_mean and published_connect_ms_mean. */
 function distributionFields<Prefix extends string>(
   prefix: Prefix,
   unit: Unit,
@@ -366,7 +366,7 @@ function distributionFields<Prefix extends string>(
   return Object.assign({}, ...fields, shares) as ReturnType<typeof distributionFields<Prefix>>;
 }
 
-/** One point per variant and load phase of a run: the figures of h2load and wrk, published beside measured. */
+/** A point per variant and load phase of a run: the figures of h2load and wrk, published beside measured. */
 export const benchPhase = {
   measurement: 'bench_phase',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'protocol'],
@@ -440,7 +440,7 @@ interface BucketRow {
 
 const ofBucket = fieldsOf<BucketRow>();
 
-/** One point per variant, load phase and latency bucket, in the buckets' order, if the load asks for buckets. */
+/** A point per variant, load phase and latency bucket, in the buckets' order, if the load asks for buckets. */
 export const benchBucket = {
   measurement: 'bench_bucket',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'bucket'],
@@ -461,7 +461,7 @@ export const benchBucket = {
   },
 } as const;
 
-/** One point per number of streams of a sweep, most streams first, if the run has such a sweep beside HTTP/1.1. */
+/** A point per number of streams of a sweep, most streams first, if the run has such a sweep beside HTTP/1.1. */
 export const benchStreams = {
   measurement: 'bench_streams',
   tags: ['run', 'scenario', 'variant', 'server', 'streams'],
@@ -473,7 +473,7 @@ export const benchStreams = {
 
 const ofCurve = fieldsOf<CurvePoint & { position: number }>();
 
-/** One point per rate with a latency: a step of a search, or a rate of a sweep, whose `variant` is the swept one. Lowest rates first. */
+/** A point per rate with a latency: a step of a search, or a rate of a sweep, whose `variant` is the swept config. Lowest rates first. */
 export const benchCurve = {
   measurement: 'bench_curve',
   tags: ['run', 'scenario', 'variant'],
@@ -489,7 +489,7 @@ export const benchCurve = {
   },
 } as const;
 
-/** One point per sentence about a finished run, findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
+/** A point per sentence about a finished run, findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
 export const benchSentence = {
   measurement: 'bench_sentence',
   tags: ['run', 'scenario', 'kind'],
@@ -507,7 +507,7 @@ export interface RunRow extends Pick<
 
 const ofRun = fieldsOf<RunRow>();
 
-/** One point per run, at its start; written again when the run ends. */
+/** A point per run, at its start; written again when the run ends. */
 export const benchRun = {
   measurement: 'bench_run',
   tags: ['run', 'scenario'],

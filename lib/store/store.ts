@@ -62,7 +62,7 @@ export interface Store {
   write(lines: readonly string[]): Promise<void>;
   /** As write, for lines that no file has: if the database is away, they are sent with the next ones. */
   writeOrKeep(lines: readonly string[]): Promise<void>;
-  /** Runs one InfluxQL statement. Throws an InfluxError. */
+  /** Runs an InfluxQL statement. Throws an InfluxError. */
   query(influxql: string): Promise<Series[]>;
   /**
    * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers. A database
@@ -73,7 +73,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Opens the database, which is made if missing. Throws a UserError that says what to do. */
+/** Opens the database, which is made if missing. Throws a UserError with the remedy. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { purpose = 'run', url, retryForMs } = options;
   if (url !== undefined) {
@@ -192,7 +192,7 @@ async function storeOn(
 interface LocalInfluxd {
   influx: Influx;
   pid(): number;
-  /** Returns whether influxd answers, after a restart where needed. */
+  /** Returns whether influxd answers, after a restart if needed. */
   revive(): Promise<boolean>;
   /** Why the last restart failed; null if it did not. */
   failure(): string | null;
@@ -262,7 +262,7 @@ async function startLocalInfluxd(options: StoreOptions): Promise<LocalInfluxd> {
     const keepsData =
       pidIn(folder) === pid &&
       ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name)));
-    // A busy one gets a second chance.
+    // A busy influxd gets a second chance.
     if (keepsData && ((await answers(influx)) || (await answers(influx)))) return true;
     try {
       await child?.stop(1000);
@@ -360,7 +360,7 @@ async function launchUsable(
   return child;
 }
 
-/** Without users, influxd accepts nothing but the creation of the first one. */
+/** Without users, influxd accepts nothing but the creation of the first user. */
 async function makeUserAndDatabase(folder: string): Promise<void> {
   const influx = reachedIn(folder);
   const password = quoteString(influx.credentials?.password ?? '');
