@@ -1,4 +1,4 @@
-// The certificate for TLS: one for each machine, made at first use.
+// The machine's certificate for TLS, made at first use.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ export async function machineCertificate(
   return file;
 }
 
-/** The arguments of openssl for key and certificate in one file. */
+/** The arguments of openssl for key and certificate in `file`. */
 export function certificateArgs(file: string): string[] {
   return [
     'req',

@@ -38,7 +38,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   };
 }
 
-/** Lays a layer over the config: mappings become one, any other value replaces the earlier one. Comments name the layer. */
+/** Lays a layer over the config: mappings are merged, any other value replaces the earlier value. Comments name the layer. */
 function mergeLayer(config: YAMLMap, layer: ConfigLayer): void {
   const knob = parse(layer);
   if (knob === undefined) return;
@@ -100,7 +100,7 @@ function oneAddress(
   );
 }
 
-/** @param shared whether `listen` is the one of all hosts */
+/** @param shared whether `listen` is for all hosts */
 async function machineLines(
   host: string,
   shared: boolean,

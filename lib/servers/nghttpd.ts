@@ -1,4 +1,4 @@
-// nghttpd has flags only: its config is a file with one flag a line.
+// nghttpd has flags only: its config is a file with a flag on each line.
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
@@ -9,9 +9,9 @@ import { fromLine, ours, readText } from './own/files.ts';
 import { chooseListen, type Listen } from './own/redirect.ts';
 import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
 
-/** One flag with its place of origin. */
-export interface Flag {
-  /** The long form, since a knob may say -m where its base says --max-concurrent-streams. */
+/** A flag with its origin. */
+interface Flag {
+  /** The long form: a knob may say -m for --max-concurrent-streams of its base. */
   name: string;
   value?: string;
   /** Comment lines about it, `#` included. */
@@ -38,7 +38,7 @@ const longForms: Record<string, string> = {
   W: 'connection-window-bits',
 };
 
-/** Lays the layers over each other, the first is the base: flags of a knob take the place of all earlier ones of their name. */
+/** Lays the layers over each other, the first is the base. A layer's flags replace all earlier flags of the same names. */
 export function composeFlags(layers: readonly ConfigLayer[]): Flag[] {
   return layers.map(parseFlags).reduce((base, layer) => {
     const replaced = new Set(layer.map(({ name }) => name));
@@ -46,8 +46,8 @@ export function composeFlags(layers: readonly ConfigLayer[]): Flag[] {
   }, []);
 }
 
-/** The composed file's text. A line that is not the base's names its file. */
-export function printFlags(flags: readonly Flag[], base: string): string {
+/** Returns the text of a config. A comment names the origin of each line that is not the base's. */
+function printFlags(flags: readonly Flag[], base: string): string {
   return flags
     .map((flag) => {
       const comments = flag.comments.map((comment) => `${comment}\n`).join('');
@@ -56,7 +56,7 @@ export function printFlags(flags: readonly Flag[], base: string): string {
     .join('');
 }
 
-export function wordOf({ name, value }: Flag): string {
+function wordOf({ name, value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name}=${value}`;
 }
 

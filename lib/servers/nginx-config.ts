@@ -46,7 +46,7 @@ function merge(base: readonly Directive[], layer: readonly Directive[]): Directi
     } else if (same.length === 0) merged.push(earlier);
     else merged.push(...fresh);
   }
-  // New directives come after the last one without a block, new blocks at the end.
+  // New directives come after the last directive without a block, new blocks at the end.
   const added = layer.filter((one) => !taken.has(one));
   merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...added.filter(isSimple));
   return [...merged, ...added.filter((one) => !isSimple(one))];
@@ -56,7 +56,7 @@ function isSimple({ block }: Directive): boolean {
   return block === undefined;
 }
 
-/** Whether a directive replaces an earlier one, or a block goes into one with the same arguments. */
+/** Whether a directive replaces the earlier one, or a block goes into it. */
 function takesPlace(later: Directive, earlier: Directive): boolean {
   return (
     later.name === earlier.name &&
@@ -130,7 +130,7 @@ export function tempModules({ answer }: Build): string[] {
 }
 
 /**
- * One token of nginx's grammar: a comment, one of `{ } ;`, or a word (quoted, or bare with `${name}` in it; a bare word may
+ * A token of nginx's grammar: a comment, `{`, `}`, `;`, or a word (quoted, or bare with `${name}` in it; a bare word may
  * contain `}`, which does not end it). Only these four are blanks: a no-break space is part of a word.
  */
 const tokenPattern =
@@ -150,7 +150,7 @@ function endOfLua(text: string, start: number): number {
   return -1;
 }
 
-/** The directives of one text. Throws UserError with file and line for unbalanced braces or quotes. */
+/** The directives of a text, without its includes. Throws UserError with file and line for unbalanced braces or quotes. */
 export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
@@ -228,7 +228,7 @@ export async function readNginxConfig(
   const folder = path.dirname(file);
   return withIncludes(parseConfig({ origin: file, text }), file, [await realpath(file)]);
 
-  /** @param open files that include each other, from the config to the one with these directives */
+  /** @param open files that include each other, from the config to the file with these directives */
   async function withIncludes(
     directives: readonly Directive[],
     from: string,

@@ -89,7 +89,7 @@ async function machineLines(
     }`;
 }
 
-/** Throws UserError for a second server, or one without a listen line: it would serve the network. */
+/** Throws UserError unless there is a single server with a listen line: others would serve the network. */
 function requireOneAddress(config: readonly Directive[], names: readonly string[]): void {
   const servers = findDirectives(config, 'server').filter(({ block }) => block !== undefined);
   const listens = findDirectives(config, 'listen');

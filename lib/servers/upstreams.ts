@@ -41,7 +41,7 @@ function startedBy(proc: string, pid: string): string[] {
   return pid !== self && tree.includes(self) ? [pid] : tree;
 }
 
-/** All processes that have a listening socket of the addresses open, workers included; undefined if an address has none. */
+/** The processes that have a listening socket of the addresses open, workers included; undefined if an address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
   const inodes = addresses.map((address) =>
     'socket' in address

@@ -47,7 +47,7 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
 /** The origin of bakeoff's own lines. */
 export const ours = 'this machine';
 
-/** The comment at the end of each line of an adopted config: where the line comes from. */
+/** The comment at the end of each line of an adopted config: its origin. */
 export function fromLine(file: string, line: number): string {
   return `from ${file}:${line}`;
 }
@@ -59,7 +59,7 @@ export function placeOf({ origin }: { origin: string }): string {
 
 const originPattern = /# from (\/.*:\d+)$/;
 
-/** Returns FILE:LINE of a line of an adopted config, for a value of several lines from its last one. */
+/** Returns FILE:LINE of a line of an adopted config. For a value of several lines, the last has it. */
 export function originOfLine(text: string, line: number): string | undefined {
   return text
     .split('\n')
@@ -78,7 +78,7 @@ function originOfWords(text: string, words: string): string | undefined {
 }
 
 /**
- * Returns a server's error in one line, which begins with the user's file and, if known, the line in it.
+ * Returns a server's error on a single line, which begins with the user's file and, if known, the line in it.
  * @param said by the server about `text`, the adopted config
  * @param user that the server runs as, if root started it
  */

@@ -19,7 +19,7 @@ export async function readOwnConfig(name: string): Promise<OwnConfig> {
   return { server, file, workers, listens };
 }
 
-/** A config over which lines can be laid, for one page. */
+/** A config over which lines can be laid, for a page. */
 export interface Layable {
   facts: Facts;
   lay(laid: readonly LaidLines[]): ReturnType<ReadConfig['lay']>;
@@ -34,7 +34,7 @@ export async function layable(
   return { facts: config.facts(page), lay: (laid) => config.lay(laid, page) };
 }
 
-/** Other servers, their commands in the foreground, and what a config of theirs has at the begin of a line. */
+/** Other servers, their commands in the foreground, and typical beginnings of lines in their configs. */
 const others: readonly [name: string, command: string, sign: RegExp][] = [
   [
     'Apache',
@@ -58,7 +58,7 @@ const others: readonly [name: string, command: string, sign: RegExp][] = [
   ],
 ];
 
-/** The server of a config, by its text. Throws UserError for an empty one, another server's, or a part of one. */
+/** The server of a config, by its text. Throws UserError for an empty config, another server's, or a part of a config. */
 function recognise(text: string, file: string): OwnConfig['server'] {
   const lines = text
     .replace(/^\uFEFF/, '')

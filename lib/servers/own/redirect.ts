@@ -20,13 +20,13 @@ export interface OwnConfig {
   server: 'nginx' | 'h2o' | 'nghttpd';
   /** Absolute path. */
   file: string;
-  /** 'server-cores': one per core. */
+  /** 'server-cores': a worker per core. */
   workers: number | 'server-cores';
   /** Each port once, in the order of the config. */
   listens: readonly Listen[];
 }
 
-/** Returns the port to load. @param asked absent: the only one. Throws UserError if that is not exactly one. */
+/** Returns the port to load: `asked`, or the only port. Throws UserError if there is no such port. */
 export function chooseListen(
   file: string,
   listens: readonly Listen[],
@@ -69,7 +69,7 @@ export interface Here {
   folder: string;
   /** New ports by the config's own. */
   ports: ReadonlyMap<number, number>;
-  /** The config's ports that it opens on loopback: a backend at 127.0.0.1 and one of these is the config itself. */
+  /** Ports that the config opens on loopback: a backend at 127.0.0.1 and such a port is the config itself. */
   loopbackPorts: ReadonlySet<number>;
   /** New sockets by the config's own. */
   sockets: ReadonlyMap<string, string>;
@@ -83,7 +83,7 @@ export interface Here {
   temporaryFiles: Map<string, string>;
 }
 
-/** Gives each address a free one; `loaded` gets the place's port. */
+/** Gives each address a free port or socket; `loaded` gets the place's port. */
 export async function beginHere(
   file: string,
   addresses: readonly Address[],
@@ -119,7 +119,7 @@ export async function beginHere(
   };
 }
 
-/** Returns the host and port that replace a port of the config: only the loaded one is at the place's address. */
+/** Returns the host and port that replace a port of the config: only the loaded port is at the place's address. */
 export function movedTo(port: number, { ports, place }: Here): { host: string; port: number } {
   const to = ports.get(port) as number;
   return { host: to === place.port ? place.address : loopbackAddress, port: to };
@@ -150,7 +150,7 @@ export function adoptedHere(
 }
 
 /**
- * Returns the temporary path that replaces a log or folder of the config, a different one for each `original`.
+ * Returns the temporary path that replaces a log or folder of the config, different for each `original`.
  * @param name of the file; it gets a number: access.log becomes access-1.log
  */
 export function temporaryFile(

@@ -42,7 +42,7 @@ export type Tree = { origin: string } & (
   | { kind: 'map'; pairs: Pair[] }
 );
 
-/** A mapping may have a key several times: h2o takes them one after another. `origin`: the key's. */
+/** A mapping may have a key several times: h2o takes all. `origin`: the key's. */
 export interface Pair {
   key: string;
   origin: string;
@@ -51,7 +51,7 @@ export interface Pair {
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 
-/** Far more levels than a config has, aliases and includes counted: only one that contains itself has as many. */
+/** Far more levels than a config has. An alias that contains itself has more. */
 const mostNested = 100;
 
 /** Reads the tree. Names in !file begin at the config's folder. Throws UserError with file and line. */
@@ -62,7 +62,7 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
     throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
   return tree;
 
-  /** @param open files that include each other, from the config to this one */
+  /** @param open files that include each other, from the config to this file */
   async function treeOf(file: string, text: string, open: readonly string[]): Promise<Tree> {
     const lines = new LineCounter();
     const document = parseYaml(file, text, 'failsafe', lines);
@@ -143,14 +143,14 @@ export function pairsIn(tree: Tree): Pair[] {
     : tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
 }
 
-/** A value on one line. */
+/** A value on a single line. */
 export function oneLine(tree: Tree): string {
   if (tree.kind === 'text') return tree.text;
   if (tree.kind === 'list') return `[${tree.items.map(oneLine).join(', ')}]`;
   return `{${tree.pairs.map(({ key, value }) => `${key}: ${oneLine(value)}`).join(', ')}}`;
 }
 
-/** YAML, one value a line, with its origin as a comment. */
+/** YAML, each value on its own line, with its origin as a comment. */
 export function printYaml(tree: Exclude<Tree, { kind: 'text' }>, indent = ''): string {
   const parts =
     tree.kind === 'list'
