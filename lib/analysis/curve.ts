@@ -12,7 +12,7 @@ export interface CurvePoint {
   kept?: boolean;
 }
 
-/** One config's points, in ascending rates. */
+/** A config's points, in ascending rates. */
 interface Curve {
   name: string;
   points: CurvePoint[];
@@ -96,7 +96,7 @@ function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
 
 const fewestPoints = 3;
 
-/** A variant, its requests/s, the ratio to HTTP/1.1's, and the comparison with it if there is one. */
+/** A variant, its requests/s, the ratio to HTTP/1.1's, and the comparison with it. */
 export interface Point {
   variant: VariantResult;
   rps: number;

@@ -1,4 +1,4 @@
-// What set the pace: the server, the generator or neither; whether a load came to its rate; and what else used the machine.
+// The limit of a load: server, generator or neither; whether it came to its rate; and other programs' use of the machine.
 import { byName } from '../present.ts';
 import type { LoadResult, Noise, Round, VariantResult } from '../result/result.ts';
 import { serverCpuSecondsOf } from './phases.ts';
@@ -82,13 +82,13 @@ export function usableCores({ server, load }: Workers, cores: SideCores): SideCo
   };
 }
 
-/** VariantResult.serverShare of one round, at most 1; null if the server's CPU time is unknown. */
+/** VariantResult.serverShare of a round, at most 1; null if the server's CPU time is unknown. */
 export function serverShareOf(round: Round, variant: Workers, cores: SideCores): number | null {
   const cpuSeconds = serverCpuSecondsOf(round.phases);
   return cpuSeconds === null ? null : shareOf('server', round, variant, cores, cpuSeconds);
 }
 
-/** VariantResult.generatorShare of one round, at most 1. */
+/** VariantResult.generatorShare of a round, at most 1. */
 export function generatorShareOf(round: Round, variant: Workers, cores: SideCores): number {
   const cpuSeconds = total(round.phases, (phase) => phase.generatorCpuSeconds);
   return shareOf('generator', round, variant, cores, cpuSeconds);
@@ -142,8 +142,8 @@ export function rateOf({
 }
 
 /**
- * Whether `made` is more than 1 % below `asked` because requests did not leave: 1 % of the due ones, or one in a hundred left
- * later than 1 % of the load's time. @param phases at least one
+ * Whether `made` is more than 1 % below `asked` because requests did not leave: 1 % of those due, or the p99 of their
+ * lateness is above 1 % of the load's time. @param phases at least one
  */
 export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
   const unsent = total(phases, (phase) => phase.unsent);

@@ -69,7 +69,7 @@ interface PhasePair {
   measured: PhaseResult | undefined;
 }
 
-/** Published phases beside measured ones; one of the two may have fewer, or none. */
+/** Published phases beside measured phases; either may have fewer. */
 export function phasePairs({
   published,
   phases,
@@ -109,7 +109,7 @@ export function headerSavingsPercent({
   return headersDecoded === 0 ? null : 100 * (1 - headers / headersDecoded);
 }
 
-/** One result per load phase. All rounds have the same phases. */
+/** A result per load phase. All rounds have the same phases. */
 export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   return (rounds[0]?.phases ?? []).map(({ expected }, index): PhaseResult => {
     const phases = rounds.map((round) => round.phases[index] as Phase);

@@ -11,7 +11,7 @@ export const falseHolds = 0.1;
 /** With less scatter, dependence does not matter. */
 const leastScatter = 0.001;
 
-/** `drift`: the ratio moved by this factor from the first round to the last. `echo`: the correlation of a round with the one before. */
+/** `drift`: the ratio moved by this factor from the first round to the last. `echo`: the correlation of a round with the previous round. */
 export type Dependence = { kind: 'drift'; ratio: number } | { kind: 'echo'; correlation: number };
 
 /**
@@ -80,7 +80,7 @@ export function swayingRound(
     : { index, without };
 }
 
-/** Chance that an undisturbed round is repeated. A larger one would add false verdicts. */
+/** Chance that an undisturbed round is repeated. More would add false verdicts. */
 const falseRepeats = 0.001;
 
 /** The round to repeat after all rounds, and why; undefined in most runs. */

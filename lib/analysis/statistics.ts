@@ -49,7 +49,7 @@ export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): M
 /** Confidence that all judged intervals of a run hold together, at every look. */
 export const confidence = 0.95;
 
-/** α of one comparison at one look: 5 % divided by the numbers of both. */
+/** α of a comparison at a look: 5 % divided by the numbers of both. */
 export function alphaOf(comparisons: number, looks: number): number {
   return (1 - confidence) / Math.max(1, comparisons) / Math.max(1, looks);
 }

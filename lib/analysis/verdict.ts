@@ -48,7 +48,7 @@ export interface MeasuredVariant extends Pick<
   found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
   /** The config's files and workers as text: variants with equal text cannot differ in speed. */
   setup: string;
-  /** The same with one more server core; absent: equal to `setup`. */
+  /** `setup` on another server core more; absent: equal to `setup`. */
   setupOnMoreCores?: string;
 }
 
@@ -108,7 +108,7 @@ export function comparePublished(baseline: Contender, variant: Contender): Compa
   return { ...unmeasured(baseline, variant), verdict: 'none', why: 'published only' };
 }
 
-/** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by one round, or of dependent rounds. */
+/** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by a single round, or of dependent rounds. */
 export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   return judged.filter(
@@ -147,13 +147,13 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   return questions.map((own) => compare(own, alpha, rules.sameWithin));
 }
 
-/** The metrics to judge a pair by; the first one decides. */
+/** The metrics to judge a pair by; the first decides. */
 function metricsOf({ baseline, variant }: Pair, { metric }: Rules): readonly Metric[] {
   if (metric !== undefined) return [metric];
   return rateIsSet(baseline) || rateIsSet(variant) ? ['p99', 'p50'] : ['rps'];
 }
 
-/** @param questions of one pair, at least one, the deciding one first */
+/** @param questions of a pair, the deciding question first */
 function compare(questions: readonly Question[], alpha: number, sameWithin: number): Comparison {
   const [question] = questions as [Question];
   const { pair, metric, judged, why = '' } = question;
@@ -261,7 +261,7 @@ function isMeasurable(figures: readonly number[] | null): figures is readonly nu
   return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
-/** Why a pair gets no verdict by this metric, whatever its interval; undefined if it gets one. */
+/** Why a pair gets no verdict by this metric, whatever its interval; else undefined. */
 function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): string | undefined {
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];

@@ -1,4 +1,4 @@
-// Warnings below the table: each kind with its facts, how they are found, and a sentence with what to do.
+// Warnings below the table: the facts of each kind, a sentence with the next step, and how to find them.
 import { change, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
 import type {
   Comparison,
@@ -234,7 +234,7 @@ function noiseWarnings(
   const verdicts = comparisons.flatMap(({ verdict }) => (verdict === 'none' ? [] : verdict));
   const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
   const unsettled = settled ? [] : all;
-  // On shared cores the generator is one of the server's others, and others' time is missing on both sides.
+  // On shared cores the generator counts among the server's others, and others' time is missing on both sides.
   const apart = (rounds: readonly VariantRound[]) => (sharedCores ? [] : rounds);
   const high = (
     rounds: readonly VariantRound[],
@@ -301,7 +301,7 @@ function variantWarnings(variant: VariantResult): Warning[] {
   return warnings;
 }
 
-/** One warning for all variants with the same cause. */
+/** A common warning for all variants with the same cause. */
 function oneForAll(
   kind: 'one-turn' | 'delay-not-held',
   variants: readonly VariantResult[],
@@ -311,7 +311,7 @@ function oneForAll(
   return names.length === 0 ? [] : [{ kind, variants: names }];
 }
 
-/** One warning for all variants whose server allows the same, too low number of streams. */
+/** A common warning for all variants whose server allows the same, too low number of streams. */
 function streamWarnings(variants: readonly VariantResult[]): Warning[] {
   const limited = variants.flatMap(({ name, load: { streams: asked = 1 }, rounds }) => {
     const [allowed] = extent(
@@ -326,7 +326,7 @@ function streamWarnings(variants: readonly VariantResult[]): Warning[] {
   });
 }
 
-/** One warning per part of TLS in which variants with TLS differ. */
+/** A warning per part of TLS in which variants with TLS differ. */
 function tlsWarnings(variants: readonly VariantResult[]): Warning[] {
   return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
     const seen = variants.flatMap(({ name, phases }) => {
@@ -423,7 +423,7 @@ function hungText(phases: readonly Phase[]): string {
   return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than ${scaledTime(sinceMs)} when the load ended`;
 }
 
-/** Why none of a variant's requests succeeded; null if one did, or none was made. */
+/** Why none of a variant's requests succeeded; null if any did, or no request was made. */
 export function whyNothing({ rounds }: Pick<VariantResult, 'rounds'>): string | null {
   const phases = rounds.flatMap((round) => round.phases);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;

@@ -9,7 +9,7 @@ import { isBehind } from './limit.ts';
 /** No pause of the machine takes more of a rate. */
 const overloadedBelow = 0.9;
 
-/** Far from the limit one kept step of so many is enough, because a pause of the machine may break the others. */
+/** Far from the limit a single kept step of so many is enough, because a pause of the machine may break the others. */
 const mostStepsAtRate = 3;
 
 /** e.g. "p99 within 5 ms". */
@@ -17,7 +17,7 @@ export function limitText({ metric, ms }: Within): string {
   return `${metric} within ${scaledTime(ms)}`;
 }
 
-/** The outcome of steps at a rate; 'open': it takes one more. */
+/** The outcome of steps at a rate; 'open': it takes another step. */
 export type RateEnd = 'kept' | 'broken' | 'open';
 
 /** Whether a step keeps the limit. Unanswered requests count in its latency. @param rate the step's, in requests/s */

@@ -4,7 +4,7 @@ import type { LoadResult, Phase } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 
 /**
- * Options of `loadgen.run`: one load phase. Needs `url` or `urls`, and `duration` or `requests`. Durations are Go's: '10s',
+ * Options of `loadgen.run`: a load phase. Needs `url` or `urls`, and `duration` or `requests`. Durations are Go's: '10s',
  * '500ms', '1m30s'. Unknown, wrong and contradictory options are refused by name.
  */
 export interface LoadOptions {
@@ -24,7 +24,7 @@ export interface LoadOptions {
   rate?: number;
   /** At a rate: evenly spread or a Poisson process. Default: constant. */
   arrivals?: 'constant' | 'poisson';
-  /** Upper ends of latency buckets, ascending: ['150us', '1ms']. One more bucket takes the rest. Default: none. */
+  /** Upper ends of latency buckets, ascending: ['150us', '1ms']. A last bucket takes the rest. Default: none. */
   buckets?: readonly string[];
   /** For https:// addresses. */
   tls?: {
@@ -45,11 +45,11 @@ export interface LoadOptions {
   duration?: string;
   /** The exact number of requests, shared evenly by kept connections. This or `duration`. */
   requests?: number;
-  /** false: a new connection for each request, with HTTP/2 of one stream. Default: true. */
+  /** false: a new connection for each request, with HTTP/2 of a single stream. Default: true. */
   keepAlive?: boolean;
   /** Load before the measured window, in no figure but `warmupRequests`. Default: none. */
   warmup?: string;
-  /** Limit of one request with its connect; longer is an error of kind timeout. Default: '60s'. */
+  /** Limit of a request with its connect; longer is an error of kind timeout. Default: '60s'. */
   timeout?: string;
   /** Event loops, each on its own thread, which share the connections. Default: 1. */
   threads?: number;
@@ -86,15 +86,15 @@ export interface CallOptions {
 
 /** Options of `loadgen.alternate`. A turn begins when the last requests of the turn before are answered. Several sides need Linux 5.11. */
 export interface AlternateOptions extends CallOptions {
-  /** A single side has one turn without end. */
+  /** A single side has a single turn. */
   sides: readonly SideOptions[];
-  /** Mean length of a turn; each is 75 to 125 % of it. Default: about 20 ms for a server at its limit, longer for one that waits, 250 ms at a rate. */
+  /** Mean length of a turn; each is 75 to 125 % of it. Default: about 20 ms for a server at its limit, longer for a waiting server, 250 ms at a rate. */
   slice?: string;
   /** Seed for the order of sides, lengths of turns, Poisson arrivals and order of URLs. A whole number from 1. Default: always the same. */
   seed?: number;
 }
 
-/** One k6 run: the load of a group of variants in one round. */
+/** A k6 run: the load of a group of variants in a round. */
 export interface LoadPlan {
   /** Name of the k6 scenario, and so the tag `scenario` of every sample. */
   scenario: string;
@@ -112,7 +112,7 @@ export interface LoadPlan {
   instances?: number;
   /** The first phase's begin, milliseconds since 1970. Absent, and for a search: at once. */
   startAtMs?: number;
-  /** Instead of `startAtMs`: where instances agree on the begin and leave their results. */
+  /** Instead of `startAtMs`: the database in which instances agree on the begin and leave their results. */
   meetAt?: Meeting;
   /** The phase is a step of a search, which repeats it at each side's own rate. */
   search?: SearchPlan;
@@ -163,7 +163,7 @@ export const phaseBeginsLine = 'bakeoff-phase-begins';
 /** The last console line. */
 export const loadOverLine = 'bakeoff-load-over';
 
-/** Files that k6 writes while it runs: the script's console, its log, and its samples, one JSON object a line. */
+/** Files that k6 writes while it runs: the script's console, its log, and its samples, a JSON object per line. */
 export function k6Files(folder: string): { console: string; log: string; record: string } {
   return {
     console: `${folder}/phases.log`,

@@ -1,5 +1,4 @@
-// The k6 module of xk6-loadgen as a script sees it. Types are named by import(): what stands in `declare module` may not
-// import from a relative path.
+// The k6 module of xk6-loadgen. Types are named by import(), because `declare module` allows no relative imports.
 declare module 'k6/x/loadgen' {
   const loadgen: {
     /**

@@ -42,7 +42,7 @@ const phases = plan.phases.map(withPages);
 
 export const options: Options = {
   scenarios: {
-    // One VU for each k6. k6-operator's tags on the command line replace those at the end, so the load's are here too.
+    // A VU for each k6. k6-operator's tags on the command line replace those at the end, so the load's are here too.
     [plan.scenario]: {
       executor: 'per-vu-iterations',
       vus: instances,
@@ -148,7 +148,7 @@ const measurement = 'bench_ready';
 /** From when the last k6 is ready until all begin, so that each has seen it by then. */
 const aheadMs = 3000;
 const pollSeconds = 0.2;
-/** Each k6 waits so much longer, so that none gives up on one that was ready in time. */
+/** Each k6 waits so much longer, so that none gives up on another that was ready in time. */
 const graceMs = 2000;
 
 /** Attempts, because a database may restart. */

@@ -17,7 +17,7 @@ const bracket = 1.25;
 const around = { steps: 8, longest: 0.08, shortest: 0.03 };
 export const stepsAround = around.steps;
 
-/** After so many first steps with the same outcome one end of the bracket was wrong: the way to the limit goes on from there, by this factor. */
+/** After so many first steps with the same outcome an end of the bracket was wrong: the way to the limit goes on from there, by this factor. */
 const astray = { steps: 5, factor: 1.2 };
 
 /** A search takes at most 59 steps, three at each rate until the limit is near; the rest is for searches that went astray. */
@@ -28,7 +28,7 @@ const widestFactor = 2;
 /** Factors down from a broken rate to the next; then the lowest rate at once, since steps take longer at lower rates. */
 const strides = [1.2, 1.44];
 
-/** One side's search for the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
+/** A side's search for the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
 export class RateSearch {
   /** The rates nearest to the limit on both sides, until it is near. */
   kept: number | undefined;
@@ -69,7 +69,7 @@ export class RateSearch {
   get found(): number | undefined {
     if (this.kept === highestRate) return highestRate;
     if (this.#walk === undefined || this.#walk.rates.length < around.steps) return undefined;
-    // The first rate depends on the bracket; the next one on the outcome of the last step.
+    // The first rate depends on the bracket; the next rate on the outcome of the last step.
     return geometricMean([...this.#walk.rates.slice(1), this.#walk.next]);
   }
 
@@ -132,7 +132,7 @@ export class LimitSearch {
   #endOf(rate: number, step: LoadResult): RateEnd {
     if (this.rates.isNear()) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
     const end = rateEnd(step, this.#steps, rate, this.#within);
-    // Until a rate is kept, one hopeless step is enough: the way down may be long, and its steps are.
+    // Until a rate is kept, a single hopeless step is enough: the way down may be long, and its steps are.
     return end === 'open' && this.rates.kept === undefined && isHopeless(step, this.#within)
       ? 'broken'
       : end;

@@ -85,7 +85,7 @@ async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> 
 
 function scenarioOf(module: unknown, folder: string): Scenario {
   let exported = (module as { default?: unknown }).default;
-  // The default export of a CommonJS module is one level down.
+  // The default export of a CommonJS module is nested.
   if (isObject(exported) && 'default' in exported) exported = exported.default;
   if (isObject(exported) && 'variants' in exported)
     return withOwnFiles(defineScenario(exported as unknown as Scenario), folder);
@@ -94,7 +94,7 @@ function scenarioOf(module: unknown, folder: string): Scenario {
   );
 }
 
-/** Compiles and imports the files, TypeScript or not. @throws Error with one line if one cannot be compiled, or as the module throws it */
+/** Compiles and imports the files, TypeScript or not. @throws Error with a single line for compile errors, or the module's own */
 async function loadModules(files: readonly string[]): Promise<unknown[]> {
   return inTemporaryFolder('bakeoff-scenario-', async (folder) => {
     const options = nodeModules(folder);

@@ -186,7 +186,7 @@ function problemOfBaseline(scenario: Scenario, variant: Variant): string | undef
   return whyNotMeasured(scenario, 'is against', [name]);
 }
 
-/** Why one of these variants cannot be measured, after `says`; undefined if all can. */
+/** `says` and why a named variant cannot be measured; undefined if all can. */
 function whyNotMeasured(
   { variants }: Scenario,
   says: string,

@@ -68,7 +68,7 @@ const stepWarmupSeconds = 0.1;
 /** Additional warm-up per connection. */
 const openingSeconds = { plain: 0.0001, tls: 0.002 };
 
-/** `quick` makes one request of so many. */
+/** `quick` makes a tenth of the requests. */
 const quickPart = 10;
 /** `quick` fills all streams at least so often, if the article does: once would be a burst, not a load. */
 const quickFillings = 4;
@@ -137,7 +137,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   };
 }
 
-/** A tenth, but at least one request per connection and `quickFillings` per stream. */
+/** A tenth, but at least a request per connection and `quickFillings` per stream. */
 function quickRequests(
   requests: number,
   { connections, streams }: { connections: number; streams: number },

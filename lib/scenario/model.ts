@@ -40,7 +40,7 @@ const given = <F extends v.ObjectEntries>(fields: F, object: ObjectForm = closed
 
 /** The most rounds of a run. */
 export const mostRounds = 1000;
-/** The longest latency limit; any rate keeps a longer one. */
+/** The longest latency limit. */
 export const longestLatencyMs = 60_000;
 const longestDelayMs = 60_000;
 export const mostPages = 100_000;
@@ -73,7 +73,7 @@ const configuredFields = {
   name: serverName,
   /** Files of `server-configs/<name>/` without `.conf`, the base first; or your own files by path, such as ./knob.conf. */
   config: texts,
-  /** Worker processes; 'server-cores' is one per server core. */
+  /** Worker processes; 'server-cores' is a worker per server core. */
   workers: v.lazy((value) =>
     typeof value === 'number'
       ? processes
@@ -85,19 +85,19 @@ const configuredFields = {
   minWorkers: orAbsent(processes),
   /** Limit of open files (soft and hard). Default: as many as the connections need. */
   fileLimit: orAbsent(files),
-  /** `config` is one complete config of your own. `port` is the one to load if it has several; `laid` lines go over it. */
+  /** `config` is a single complete config of your own. `port` is the port to load if it has several; `laid` lines go over it. */
   asIs: orAbsent(closed({ port: orAbsent(port), laid: orAbsent(list(laidLines)) })),
-  /** Path of the binary, to compare two builds. Default: the one that all variants run. */
+  /** Path of the binary, to compare two builds. Default: the binary that all variants run. */
   binary: orAbsent(text),
 };
-/** A web server with a config that is composed of a base and one file per knob. */
+/** A web server with a config that is composed of a base and a file per knob. */
 export interface ConfiguredServer extends Of<typeof configuredFields> {}
 
 const commandFields = {
   name: v.literal('command'),
   /** Words with shell quoting, but no pipes and no variables. `{port}` and `$PORT` are the port of 127.0.0.1 to listen on; PORT is also in its environment. */
   command: text,
-  /** The port, if the command has a fixed one. Default: a free one. */
+  /** The command's fixed port. Default: a free port. */
   port: orAbsent(port),
   /** The working directory, as a path. Default: the directory from which the run was started. */
   folder: orAbsent(text),
@@ -115,7 +115,7 @@ const addressFields = {
 /** A running server, which the run neither starts, stops nor samples. */
 export interface AddressServer extends Of<typeof addressFields> {}
 
-/** The server of a variant: one with a shipped kind of config, a command, or an address. */
+/** The server of a variant: nginx, h2o or nghttpd with a config, a command, or an address. */
 export type ServerSpec = ConfiguredServer | CommandServer | AddressServer;
 const configuredServer: Form<ConfiguredServer> = given(configuredFields);
 const commandServer: Form<CommandServer> = given(commandFields);
@@ -154,7 +154,7 @@ const loadFields = {
   rate: orAbsent(perSecond),
   /** At a rate: evenly spread (default) or a Poisson process, in which some requests queue. */
   arrivals: orAbsent(arrivals),
-  /** Upper ends of the latency buckets, in ascending seconds. One more bucket takes the rest. */
+  /** Upper ends of the latency buckets, in ascending seconds. A last bucket takes the rest. */
   bucketSeconds: orAbsent(list(seconds)),
   /** Default: TLS 1.2 and 1.3, h2load's curves. */
   tls: orAbsent(tlsOffer),
@@ -165,7 +165,7 @@ const loadFields = {
   /** Generator threads; at most the generator's cores unless `--exact`. */
   threads: processes,
   keepAlive: flag,
-  /** Load before the measured window, if there is one. Default: 1. */
+  /** Load before the measured window, if there is any. Default: 1. */
   warmupSeconds: orAbsent(secondsOrNone),
   /** This or `requests`. */
   durationSeconds: orAbsent(seconds),
@@ -289,7 +289,7 @@ const figureFields = (object: ObjectForm) => {
 type Figures = Of<ReturnType<typeof figureFields>>;
 /** An article's figures for one variant, with units in their names. Figures that it does not print are absent. */
 export interface Published extends Figures {
-  /** One entry per phase if the article ran several on one live server; the fields above are then the first one's. */
+  /** An entry per phase if the article ran several on a running server; the fields above are then those of the first phase. */
   phases?: readonly Figures[];
 }
 
@@ -329,9 +329,9 @@ const variantFields = {
   page: orAbsent(page),
   /** Default: the scenario's network. */
   network: orAbsent(network),
-  /** One sentence for the row, such as why the variant is there. */
+  /** A sentence for the row, such as why the variant is there. */
   note: orAbsent(text),
-  /** Variants of one series differ in their rate, and make a curve. */
+  /** Variants of a series differ in their rate, and make a curve. */
   series: orAbsent(name),
 };
 /** A row of the table. */
@@ -345,7 +345,7 @@ const articleFields = {
 };
 const scenarioFields = {
   name: givenName,
-  /** One line for the list of scenarios. */
+  /** A line for the list of scenarios. */
   title: text,
   /** Absent for a comparison of your own. */
   article: orAbsent(closed(articleFields)),
@@ -353,9 +353,9 @@ const scenarioFields = {
   knob: text,
   load: loadProfile,
   page,
-  /** Default: loopback. A scenario with a network has one load phase and no `asIs` config. */
+  /** Default: loopback. A scenario with a network has a single load phase and no `asIs` config. */
   network: orAbsent(network),
-  /** Load phases one after another on one running server. Default: one. */
+  /** Successive load phases on a running server. Default: a single phase. */
   phases: orAbsent(closed({ count: whole(1, 100), pauseSeconds: secondsOrNone })),
   /** Default: the runner's number of rounds. */
   rounds: orAbsent(whole(1, mostRounds)),
@@ -371,7 +371,7 @@ const scenarioFields = {
   /** Facts for readers of the table, such as kernel settings of the article that are not applied here. */
   footnotes: orAbsent(texts),
 };
-/** What is compared, under which load, and what the article published. */
+/** Variants to compare, their load, and the article's figures. */
 export interface Scenario extends Of<typeof scenarioFields> {}
 const scenario = given(scenarioFields);
 

@@ -1,4 +1,4 @@
-// URLs of users, and lists of several pages of one server.
+// URLs of users, and lists of a server's pages.
 import { isIP } from 'node:net';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
@@ -71,9 +71,9 @@ export function pagePaths({ path, weights }: Pick<Page, 'path' | 'weights'>): st
 }
 
 export interface PageList {
-  /** The first page, with the address if a line has one. */
+  /** The first page, with the address if a line has it. */
   url: Partial<UrlParts> & { path: string };
-  /** Absent for one page. */
+  /** Absent for a single page. */
   weights?: PageWeights;
 }
 

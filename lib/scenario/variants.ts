@@ -28,7 +28,7 @@ export function isConfigured(server: ServerSpec): server is ConfiguredServer {
   return server.name !== 'command' && server.name !== 'address';
 }
 
-/** Whether its config, command or address is the user's own, which says what it serves. */
+/** Whether its config, command or address is the user's own, which decides its page. */
 export function isOwn(server: ServerSpec): boolean {
   return !isConfigured(server) || server.asIs !== undefined;
 }
@@ -47,7 +47,7 @@ export function programOf(server: ServerSpec): string {
     : new URL(server.origin).host;
 }
 
-/** The name of the variant's baseline; undefined if it is one itself. */
+/** The name of the variant's baseline; undefined for a baseline. */
 export function baselineName(scenario: Scenario, variant: Variant): string | undefined {
   const [first] = scenario.variants;
   if (variant.against === null) return undefined;

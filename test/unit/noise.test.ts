@@ -80,24 +80,6 @@ describe('the noise of a round', () => {
       mhz: { lowest: 2900, highest: 3100 },
     });
   });
-
-  test('is not known where a phase has none, and has no clock where none is told', () => {
-    expect(
-      noiseOf({
-        round: 1,
-        phases: [phase({ requests: 1, noise: quiet }), phase({ requests: 1, noise: null })],
-      }),
-    ).toBeNull();
-    expect(noiseOf({ round: 1, phases: [] })).toBeNull();
-    expect(
-      noiseOf({ round: 1, phases: [phase({ requests: 1, noise: { ...quiet, serverMhz: null } })] })
-        ?.mhz,
-    ).toBeNull();
-    expect(
-      noiseOf({ round: 1, phases: [phase({ requests: 0, seconds: 0, noise: quiet })] })
-        ?.serverStealShare,
-    ).toBe(0);
-  });
 });
 
 describe('noise is said', () => {

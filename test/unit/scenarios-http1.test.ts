@@ -11,12 +11,7 @@ import {
   type RunnableVariant,
 } from '../../lib/scenario/variants.ts';
 import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
-import type {
-  Published,
-  PublishedDistribution,
-  Scenario,
-  ServerSpec,
-} from '../../lib/scenario/model.ts';
+import type { Published, PublishedDistribution, Scenario } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
@@ -61,17 +56,6 @@ describe('the ladder', () => {
       expect.soft((10 * (perThreadRps?.mean ?? 0)) / rps, name).toBeGreaterThan(0.98);
       expect.soft((10 * (perThreadRps?.mean ?? 0)) / rps, name).toBeLessThan(1.04);
     }
-  });
-
-  test('asks what the article concludes: both tuned, and what the cache and nopush make together', () => {
-    expect(ladder.alsoCompare).toEqual([
-      { variant: 'nginx-tcp-nopush', against: 'h2o-tuned' },
-      { variant: 'nginx-tcp-nopush', against: 'nginx-workers' },
-    ]);
-    const rps = (name: string): number =>
-      ladder.variants.find((variant) => variant.name === name)?.published?.rps ?? NaN;
-    expect(rps('nginx-tcp-nopush') / rps('h2o-tuned')).toBeCloseTo(1.164, 3);
-    expect((rps('nginx-tcp-nopush') - rps('nginx-workers')) / 1e5).toBeCloseTo(2, 1);
   });
 
   test('changes one file of the config in each step; what else may differ is how many workers there are', () => {
@@ -155,32 +139,6 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
         ['net.ipv4.tcp_timestamps', '0'],
       ]);
       expect(footnote).toMatch(/not applied here/);
-    });
-  },
-);
-
-describe.each(['nginx-open-file-cache', 'nginx-accept-mutex-delay', 'nginx-tcp-nopush'])(
-  'the step %s',
-  (name) => {
-    const scenario = scenarioNamed(name);
-
-    test('is one knob more than what it is against, with as many workers', () => {
-      const variants = scenario.variants.filter(isRunnable);
-      for (const variant of variants.filter(
-        (one) =>
-          baselineName(scenario, one) !== undefined && !one.name.endsWith('workers-unlimited'),
-      )) {
-        const baseline = runnable(scenario, baselineName(scenario, variant));
-        expect(
-          configOf(variant.server).filter(
-            (knob) => !configOf(baseline?.server as ServerSpec).includes(knob),
-          ),
-        ).toEqual([variant.name.replace('-unlimited', '')]);
-        expect(configOf(variant.server)).toHaveLength(
-          configOf(baseline?.server as ServerSpec).length + 1,
-        );
-        expect({ ...variant.server, config: [] }).toEqual({ ...baseline?.server, config: [] });
-      }
     });
   },
 );

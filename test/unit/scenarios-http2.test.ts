@@ -70,17 +70,6 @@ test('printed figures agree with each other: bodies are pages, a histogram holds
   }
 });
 
-test('where an article ran several phases, the first one heads them', () => {
-  const { phases = [], ...first } = scenarioNamed('nghttpd-img').variants[0]?.published ?? {};
-  expect(phases).toHaveLength(3);
-  expect(first).toEqual(phases[0]);
-  expect(phases.map(({ rps, successRatio }) => [rps, successRatio])).toEqual([
-    [221.86, 1],
-    [1381.7, 0.15386],
-    [398.47, 0.55272],
-  ]);
-});
-
 describe('loads', () => {
   test('HTTP/2 offers TLS 1.2 and one cipher, in every variant; HTTP/1.1 is without TLS', () => {
     for (const scenario of scenarios) {

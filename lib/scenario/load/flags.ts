@@ -32,12 +32,12 @@ export interface Generator {
   options: NonNullable<ParseArgsConfig['options']>;
   /** Flags whose values are credentials, beside headers. */
   secretOptions?: readonly string[];
-  /** Flags that cannot be honoured, without dashes, and what to use instead. */
+  /** Flags that cannot be honoured, without dashes, and their replacements. */
   instead?: Readonly<Record<string, string>>;
   subcommand?: string;
-  /** Go's notation: long flags have one dash, and a switch may have =true or =false. */
+  /** Go's notation: a single dash for long flags, and =true or =false for switches. */
   oneDash?: boolean;
-  /** @param scheme of the server, if known. @throws UserError that names what cannot be honoured */
+  /** @param scheme of the server, if known. @throws UserError that names the wrong flag */
   load(flags: Flags, scheme?: 'http' | 'https'): LoadOfFlags;
 }
 
@@ -143,7 +143,7 @@ function shownHeader(line: string): string {
 }
 
 /**
- * Reads headers, each `Name: value`. Headers of one name are joined as in RFC 9110, section 5.3 (cookies: RFC 6265).
+ * Reads headers, each `Name: value`. Headers of the same name are joined as in RFC 9110, section 5.3 (cookies: RFC 6265).
  * @param flag as the user wrote it, such as `wrk -H`
  * @throws UserError that names the header that cannot be sent
  */
@@ -246,7 +246,7 @@ export function requireOneEach(
 
 const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
 
-/** Seconds of a whole number above 0 with one of `units`, or without a unit. @throws UserError for all else */
+/** Seconds of a whole number above 0 with a unit of `units`, or without. @throws UserError for all else */
 export function positiveTime(
   flag: string,
   text: string,

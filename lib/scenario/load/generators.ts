@@ -69,7 +69,7 @@ const wrkGenerator: Generator = {
 /**
  * The load of a wrk command line without the word "wrk", such as `-c 100 -t 10 -d 10`: HTTP/1.1 with kept connections, with
  * wrk2's -R at a rate. Defaults are wrk's.
- * @throws UserError that names what cannot be honoured
+ * @throws UserError that names the wrong flag
  */
 export function wrk(line: string): LoadProfile {
   return loadOfFlags(wrkGenerator, line);
@@ -142,7 +142,7 @@ function requestOfAb(flags: Flags): Pick<LoadOfFlags, 'method' | 'headers' | 'bo
 /**
  * The load of an ab command line without the word "ab", such as `-c 10 -n 1000 -k`: HTTP/1.0, a new connection for each
  * request unless -k.
- * @throws UserError that names what cannot be honoured
+ * @throws UserError that names the wrong flag
  */
 export function ab(line: string): LoadProfile {
   return loadOfFlags(abGenerator, line);
@@ -180,7 +180,7 @@ const weighttpGenerator: Generator = {
 /**
  * The load of a weighttp command line without the word "weighttp", such as `-k -c 100 -n 100000`: HTTP/1.1, a new connection
  * for each request unless -k.
- * @throws UserError that names what cannot be honoured
+ * @throws UserError that names the wrong flag
  */
 export function weighttp(line: string): LoadProfile {
   return loadOfFlags(weighttpGenerator, line);
@@ -249,7 +249,7 @@ function protocolOfH2load(flags: Flags, scheme: Scheme | undefined): LoadProfile
   return 'h2';
 }
 
-/** What the engine can offer, in OpenSSL's names. */
+/** Ciphers and curves of the engine, in OpenSSL's names. */
 const offered = {
   ciphers: ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].flatMap((cipher) => [
     `ECDHE-ECDSA-${cipher}`,
@@ -302,7 +302,7 @@ function lengthOfH2load(
   return { ...length, warmupSeconds };
 }
 
-/** Options that h2load has no flags for. */
+/** Options without a flag of h2load. */
 export interface H2loadOptions {
   /** Default: TLS 1.2 and 1.3, h2load's curves. */
   tls?: TlsOffer;
@@ -311,13 +311,13 @@ export interface H2loadOptions {
 /**
  * The load of an h2load command line without the word "h2load", such as `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS, `-p h2c` or
  * `-p http/1.1` without TLS, `--h1` HTTP/1.1 with or without. Defaults are h2load's.
- * @throws UserError that names what cannot be honoured
+ * @throws UserError that names the wrong flag
  */
 export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
   return { ...loadOfFlags(h2loadGenerator, line), ...present({ tls }) };
 }
 
-/** vegeta's HTTP/2 client uses one connection and the server's own stream limit, 100 to 128 in the servers here. */
+/** vegeta's HTTP/2 client uses a single connection and the server's own stream limit, 100 to 128 in the servers here. */
 const vegetaHttp2 = { connections: 1, streams: 100 };
 /** Over HTTP/1.1 vegeta opens a connection if all are busy. Here they are open from the start, at most so many without -max-connections. */
 const vegetaConnections = 100;
@@ -393,7 +393,7 @@ function protocolOfVegeta(flags: Flags, scheme: Scheme | undefined): LoadProfile
 
 /** Options that vegeta's attack command has no flags for. */
 export interface VegetaOptions {
-  /** Upper ends of the histogram's buckets, ascending, such as [0.15, 0.3, 1]. One more bucket takes the rest. */
+  /** Upper ends of the histogram's buckets, ascending, such as [0.15, 0.3, 1]. A last bucket takes the rest. */
   bucketsMs?: readonly number[];
   tls?: TlsOffer;
 }
@@ -401,7 +401,7 @@ export interface VegetaOptions {
 /**
  * The load of a vegeta command line without the words "vegeta attack", such as `-http2 -rate=1000 -duration=10s`: HTTP/2 over
  * TLS, rate × duration requests, all awaited. Defaults are vegeta's.
- * @throws UserError that names what cannot be honoured
+ * @throws UserError that names the wrong flag
  */
 export function vegeta(line: string, { bucketsMs, tls }: VegetaOptions = {}): LoadProfile {
   return {
@@ -429,7 +429,7 @@ export interface LoadLine {
   /**
    * The load, and the Host to send, from a header or the URL.
    * @param scheme of the server, if the line has no URL
-   * @throws UserError in one line
+   * @throws UserError
    */
   over(scheme?: Scheme): { load: LoadProfile; host?: string };
 }
