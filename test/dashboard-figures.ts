@@ -1,123 +1,35 @@
-// What result.json says of each column of the dashboards' tables, to be compared with what the database answers.
+// The rows that the dashboards' tables must have for a result.
 import { expect } from 'vitest';
-import { times } from '../lib/format.ts';
-import type {
-  LinkTraffic,
-  NetworkResult,
-  ErrorCause,
-  FoundRate,
-  Phase,
-  PhaseResult,
-  Result,
-  Round,
-  VariantResult,
-} from '../lib/result/result.ts';
-import type { Published, PublishedDistribution } from '../lib/scenario/model.ts';
+import { tablePoints } from '../lib/store/points.ts';
+import { parsed } from './fixtures/points.ts';
+import type { LinkTraffic, Phase, Result, Round, VariantResult } from '../lib/result/result.ts';
 
 export type Cell = string | number | null;
 
-/** What the columns of the tables of a link have to say. */
-const linkFigures: Record<string, (network: NetworkResult) => Cell> = {
-  packets_to_server_per_request: ({ packetsPerRequest }) => packetsPerRequest.toServer,
-  packets_to_client_per_request: ({ packetsPerRequest }) => packetsPerRequest.toClient,
-  dropped_to_server_share: ({ droppedShare }) => droppedShare.toServer,
-  dropped_to_client_share: ({ droppedShare }) => droppedShare.toClient,
-  lateness_p50_ms: ({ latenessMs }) => latenessMs.p50,
-  lateness_p99_ms: ({ latenessMs }) => latenessMs.p99,
-  retransmits_per_request: ({ retransmitsPerRequest }) => retransmitsPerRequest,
-  listen_overflows: ({ listenOverflows }) => listenOverflows,
-  server_idle_share: ({ serverIdleShare }) => serverIdleShare,
-  delay: ({ delayHeld, latenessMs: { p99 } }) => (delayHeld ? 'held' : notHeld(p99)),
-};
-
-/** What each column of the tables has to say of a variant, from result.json alone. */
-const figures: Record<string, (variant: VariantResult, result: Result) => Cell | undefined> = {
-  variant: (variant) => variant.name,
-  published_rps: (variant) => variant.published?.rps,
-  published_ratio: (variant, result) => comparisonOf(variant, result)?.publishedRatio,
-  measured_rps: (variant) => variant.rps?.median,
-  // Of requests/s there is no word.
-  metric: (variant, result) => comparisonOf(variant, result)?.metric.replace(/^rps$/, '') || null,
-  within: ({ server }, { search }) =>
-    search === undefined || server === null
-      ? null
-      : `${search.within.metric} within ${search.within.ms.toFixed(2)} ms`,
-  found_low: (variant, result) => foundOf(variant, result)?.ci95?.[0],
-  found_high: (variant, result) => foundOf(variant, result)?.ci95?.[1],
-  found_at_least: (variant, result) =>
-    ({ true: 1, false: 0, undefined: null })[`${foundOf(variant, result)?.atLeast}`],
-  ratio: (variant, result) => measuredOf(variant, result)[0]?.ratio,
-  ci_low: (variant, result) =>
-    hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[0] : undefined,
-  ci_high: (variant, result) =>
-    hasInterval(variant) ? measuredOf(variant, result)[0]?.ci95[1] : undefined,
-  effect: (variant, result) =>
-    measuredOf(variant, result).map(({ ratio, ci95 }) =>
-      times(ratio, hasInterval(variant) ? ci95 : undefined),
-    )[0],
-  verdict: (variant, result) => {
-    const comparison = comparisonOf(variant, result);
-    return (
-      comparison &&
-      [
-        comparison.verdict,
-        ...(comparison.delayNotHeld.length > 0 ? ['delay not held'] : []),
-        ...(result.state === 'complete' || comparison.verdict === 'none' ? [] : ['not final']),
-      ].join(', ')
-    );
-  },
-  baseline: (variant, result) => comparisonOf(variant, result)?.baseline,
-  why: (variant, result) => comparisonOf(variant, result)?.why ?? variant.publishedOnly,
-  rounds_needed: (variant, result) =>
-    measuredOf(variant, result).map(({ roundsNeeded }) => roundsNeeded ?? 0)[0],
-  looks: (_, result) => result.looks.join(', '),
-  outliers: (variant, result) =>
-    measuredOf(variant, result).map((one) => one.outliers.join(', '))[0],
-  cpu_ratio: (variant, result) => comparisonOf(variant, result)?.cpu?.ratio,
-  cpu_ci_low: (variant, result) =>
-    hasInterval(variant) ? comparisonOf(variant, result)?.cpu?.ci95[0] : undefined,
-  cpu_ci_high: (variant, result) =>
-    hasInterval(variant) ? comparisonOf(variant, result)?.cpu?.ci95[1] : undefined,
-  disagreement: (variant, result) => measuredOf(variant, result).map((one) => one.disagreement)[0],
-  note: (variant) => variant.note,
-  server: (variant) => variant.server?.name,
-  version: (variant) => variant.server?.version,
-  server_cpu_micros_per_request: (variant) => variant.serverCpuMicrosPerRequest?.median,
-  p50_ms: (variant) => variant.latencyMs?.p50,
-  p99_ms: (variant) => variant.latencyMs?.p99,
-  max_ms: (variant) => variant.latencyMs?.max,
-  published_packets_per_request: (variant) => variant.published?.packetsPerRequest,
-  published_errors_per_million: (variant) => variant.published?.errorsPerMillion,
-  errors_per_million: (variant) => variant.errorsPerMillion,
-  errors_address_not_available: (variant) => failed(variant, 'addressNotAvailable'),
-  errors_refused: (variant) => failed(variant, 'refused'),
-  errors_reset: (variant) => failed(variant, 'reset'),
-  errors_timed_out: (variant) => failed(variant, 'timedOut'),
-  errors_short: (variant) => failed(variant, 'short'),
-  errors_other: (variant) => failed(variant, 'other'),
-  success_ratio: (variant) => variant.successRatio,
-  server_share: (variant) => variant.serverShare,
-  generator_share: (variant) => variant.generatorShare,
-  rounds: (variant) => variant.rounds.length,
-  requests: (variant) => total(variant, (phase) => phase.requests),
-  header_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.headers),
-  total_bytes_per_request: (variant) => perRequest(variant, (phase) => phase.bytes.received),
-  ...Object.fromEntries(
-    Object.entries(linkFigures).map(([column, figure]) => [
-      column,
-      ({ network }: VariantResult) => (network === null ? null : figure(network)),
-    ]),
-  ),
-};
-
-/** A row per variant. */
-export function expectedRows(
+/** Rows of these columns in the points of a result, in their order. InfluxDB has no row without any of the fields. */
+function rowsOf(
+  measurement: string,
   columns: readonly string[],
   result: Result,
-  variants = result.variants,
 ): Record<string, Cell>[] {
-  return variants.map((variant) => cells(columns, figures, variant, result));
+  return tablePoints(result)
+    .filter((line) => line.startsWith(`${measurement},`))
+    .map(parsed)
+    .filter(({ fields }) => columns.some((column) => column in fields))
+    .map(({ tags, fields }) =>
+      Object.fromEntries(columns.map((column) => [column, fields[column] ?? tags[column] ?? null])),
+    );
 }
+
+/** A row per variant. */
+export const expectedRows = (columns: readonly string[], result: Result): Record<string, Cell>[] =>
+  rowsOf('bench_comparison', columns, result);
+
+/** A row per variant and load phase. */
+export const expectedPhaseRows = (
+  columns: readonly string[],
+  result: Result,
+): Record<string, Cell>[] => rowsOf('bench_phase', columns, result);
 
 /** What the plot of intervals draws of a run: a row for each variant, from -1 down, and what stands at which ratio in it. */
 export function expectedIntervals(result: Result): {
@@ -125,7 +37,7 @@ export function expectedIntervals(result: Result): {
   marks: Record<string, Cell>[];
 } {
   const rows = expectedRows(
-    ['variant', 'verdict', 'ci_low', 'ci_high', 'ratio', 'published_ratio'],
+    ['position', 'variant', 'verdict', 'ci_low', 'ci_high', 'ratio', 'published_ratio'],
     result,
   ).map((row, index): Record<string, Cell> => ({ ...row, one: 1, row: -1 - index }));
   const marks = (
@@ -150,103 +62,6 @@ export function expectedIntervals(result: Result): {
     names: rows.map(({ variant = null, row = null }) => ({ variant, row })),
     marks: marks.flat(),
   };
-}
-
-/** A load phase as it stands in the tables of phases. */
-interface PhaseRow {
-  variant: VariantResult;
-  phase: number;
-  published: Published | undefined;
-  measured: PhaseResult | undefined;
-}
-
-/** What each column of those tables has to say, from result.json alone. */
-const phaseFigures: Record<string, (row: PhaseRow) => Cell | undefined> = {
-  variant: ({ variant }) => variant.name,
-  phase: ({ phase }) => String(phase),
-  protocol: ({ variant }) => variant.load.protocol,
-  published_seconds: ({ published }) => published?.seconds,
-  seconds: ({ measured }) => measured?.seconds,
-  published_rps: ({ published }) => published?.rps,
-  measured_rps: ({ measured }) => measured?.rps.median,
-  published_success_ratio: ({ published }) => published?.successRatio,
-  success_ratio: ({ measured }) => measured?.successRatio,
-  published_bytes_per_second: ({ published }) => published?.transferBytesPerSecond,
-  bytes_per_second: ({ measured }) => measured?.receivedBytesPerSecond,
-  requests: ({ measured }) => measured?.requests,
-  published_header_bytes: ({ published }) => published?.headerBytes,
-  header_bytes: ({ measured }) => measured?.bytes.headers,
-  published_header_savings: ({ published }) => asShare(published?.headerSavingsPercent),
-  header_savings: ({ measured }) => asShare(measured?.headerSavingsPercent),
-  published_total_bytes: ({ published }) => published?.receivedBytes,
-  total_bytes: ({ measured }) => measured?.bytes.received,
-  published_body_bytes: ({ published }) => published?.bodyBytes,
-  body_bytes: ({ measured }) => measured?.bytes.body,
-  published_tls: ({ published }) => tlsText(published?.tls),
-  tls: ({ measured }) => tlsText(measured?.tls),
-  responses_4xx: ({ measured }) => measured?.responses['4xx'],
-  errors: ({ measured }) => measured?.errors.total,
-  unsent: ({ measured }) => measured?.unsent,
-  ...distributionFigures('request_ms', 'latencyMs'),
-  ...distributionFigures('connect_ms', 'connectMs'),
-  ...distributionFigures('first_byte_ms', 'firstByteMs'),
-  ...distributionFigures('client_rps', 'perConnectionRps'),
-  ...distributionFigures('thread_rps', 'perThreadRps'),
-};
-
-function distributionFigures(
-  prefix: string,
-  key: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps' | 'perThreadRps',
-): typeof phaseFigures {
-  const parts = ['min', 'max', 'mean', 'sd'] as const;
-  const published = ({ published }: PhaseRow): PublishedDistribution | undefined =>
-    published?.[key];
-  return {
-    ...Object.fromEntries(
-      parts.flatMap((part) => [
-        [`published_${prefix}_${part}`, (row: PhaseRow) => published(row)?.[part]],
-        [`${prefix}_${part}`, ({ measured }: PhaseRow) => measured?.[key][part]],
-      ]),
-    ),
-    [`published_${prefix}_within_sd`]: (row) => asShare(published(row)?.withinSdPercent),
-    [`${prefix}_within_sd`]: ({ measured }) => measured?.[key].withinSd,
-  };
-}
-
-function asShare(percent: number | null | undefined): number | undefined {
-  return typeof percent === 'number' ? percent / 100 : undefined;
-}
-
-function tlsText(tls: Published['tls'] | null): string | undefined {
-  return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : undefined;
-}
-
-/** A row per variant and load phase; one without any figure is not there. */
-export function expectedPhaseRows(
-  columns: readonly string[],
-  result: Result,
-): Record<string, Cell>[] {
-  return result.variants
-    .flatMap((variant) => {
-      const published =
-        variant.published === null ? [] : (variant.published.phases ?? [variant.published]);
-      return Array.from(
-        { length: Math.max(published.length, variant.phases.length) },
-        (_, index): Record<string, Cell> => {
-          return cells(columns, phaseFigures, {
-            variant,
-            phase: index + 1,
-            published: published[index],
-            measured: variant.phases[index],
-          });
-        },
-      );
-    })
-    .filter((row) =>
-      Object.entries(row).some(
-        ([column, cell]) => !['variant', 'phase', 'protocol'].includes(column) && cell !== null,
-      ),
-    );
 }
 
 /** A load phase of a round of a variant. */
@@ -389,10 +204,6 @@ export function expectedBuckets({ phases, published }: VariantResult): Record<st
   });
 }
 
-function foundOf({ name }: VariantResult, { search }: Result): FoundRate | undefined {
-  return search?.found.find(({ variant }) => variant === name);
-}
-
 function comparisonOf(
   variant: VariantResult,
   result: Result,
@@ -400,29 +211,9 @@ function comparisonOf(
   return result.comparisons.find((comparison) => comparison.variant === variant.name);
 }
 
-/** Its comparison of requests/s, where these were measured and not set; one or none. */
-function measuredOf(variant: VariantResult, result: Result): Result['comparisons'] {
-  const comparison = comparisonOf(variant, result);
-  return comparison === undefined || variant.rounds.length === 0 ? [] : [comparison];
-}
-
-/** One round has none. */
-function hasInterval({ rounds }: VariantResult): boolean {
-  return rounds.length > 1;
-}
-
 /** A figure of all phases of all rounds. */
 export function total(variant: VariantResult, of: (phase: Phase) => number): number {
   return variant.rounds.flatMap((round) => round.phases).reduce((sum, phase) => sum + of(phase), 0);
-}
-
-/** How many attempts failed for a reason; null where nothing was measured. */
-function failed(variant: VariantResult, cause: ErrorCause): number | null {
-  return variant.rounds.length === 0 ? null : total(variant, (phase) => phase.errorCauses[cause]);
-}
-
-function perRequest(variant: VariantResult, of: (phase: Phase) => number): number | null {
-  return variant.rounds.length === 0 ? null : total(variant, of) / total(variant, answered);
 }
 
 function answered({ responses }: Phase): number {

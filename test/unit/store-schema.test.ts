@@ -10,6 +10,7 @@ import {
   measurements,
 } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/link.ts';
+import { parsed as parsedLine } from '../fixtures/points.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
@@ -58,22 +59,10 @@ const tags = {
   protocol: 'h2',
 };
 
-/** A line of line protocol in its parts. */
+/** A line in its parts; `time` in nanoseconds after the runs' start. */
 function parsed(line: string) {
-  const [, head = '', fields = '', time] =
-    /^((?:\\.|[^ ])+) (.*) (\d+)$/s.exec(line) ?? expect.fail(line);
-  const pairs = (text: string): [string, string][] =>
-    [...text.matchAll(/((?:\\.|[^=,])+)=("[^"]*"|(?:\\.|[^,])*)/g)].map(([, name, value]) => [
-      name as string,
-      (value as string).replaceAll('\\', ''),
-    ]);
-  return {
-    tags: Object.fromEntries(pairs(head)),
-    fields: Object.fromEntries(
-      pairs(fields).map(([name, value]) => [name, JSON.parse(value) as string | number]),
-    ),
-    time: BigInt(time as string) - 1767323045678000000n,
-  };
+  const { time, ...parts } = parsedLine(line);
+  return { ...parts, time: time - 1767323045678000000n };
 }
 
 const fieldsOf = (line: string): Record<string, string | number> => parsed(line).fields;
