@@ -5,17 +5,9 @@ import { valuesIn } from '../../lib/analysis/latency.ts';
 import { verdictLines } from '../../lib/report/sentences.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { DashboardDatabase, columnsOf, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import {
-  expectedLinkRounds,
-  expectedPhaseRows,
-  expectedRoundRows,
-  expectedRows,
-  total,
-} from '../dashboard-figures.ts';
-import { whyNoNetworks } from '../fixtures/networks.ts';
+import { expectedPhaseRows, expectedRoundRows, total } from '../dashboard-figures.ts';
 import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 
-const noNetworks = await whyNoNetworks();
 const names = Object.keys(dashboardNames) as DashboardName[];
 
 let database: DashboardDatabase;
@@ -176,30 +168,6 @@ describe('Comparison', () => {
   });
 });
 
-describe.skipIf(noNetworks !== undefined)('Comparison of a run over a link of its own', () => {
-  it('has what went over the link, of each variant and each round', async () => {
-    const linked = await database.run([
-      'nginx-tuning-under-delay',
-      '--variants',
-      'untuned,tcp-nopush',
-      '--rounds',
-      '1',
-      '--duration',
-      '1s',
-    ]);
-    expect(await database.rows('comparison', 24, linked)).toEqual(
-      expectedRows(columnsOf('comparison', 24), linked),
-    );
-    expect(await database.rows('comparison', 26, linked)).toEqual(
-      expectedLinkRounds(columnsOf('comparison', 26), linked),
-    );
-    expect(linked.variants.map(({ name, network }) => [name, network === null])).toEqual([
-      ['untuned', false],
-      ['tcp-nopush', false],
-    ]);
-  });
-});
-
 describe('Live run', () => {
   it('has all that was measured of a run within the time range, and nothing outside of it', async () => {
     for (const result of [wrk, rate]) {
@@ -279,19 +247,6 @@ describe('Live run', () => {
     expect(answer?.rows.map(({ label, time }) => ({ label, time }))).toEqual(
       begun.toSorted((a, b) => a.time - b.time),
     );
-  });
-
-  it('shows failures where there are some', async () => {
-    // Written as k6 writes them.
-    const at = BigInt(Date.parse(wrk.startedAt)) * 1_000_000n;
-    const tags = `run=${wrk.run},scenario=${wrk.scenario},variant=workers,round=1,phase=1,server=nginx,protocol=http/1.1,instance=x`;
-    await database.store.write([
-      `loadgen_errors,kind=read,${tags} value=3 ${at}`,
-      `loadgen_responses,class=4xx,${tags} value=4 ${at}`,
-      `loadgen_seconds,${tags} value=0.5 ${at}`,
-    ]);
-    const [errors = [], answers = []] = await database.panel('live', 5, wrk);
-    expect([sums(errors, 'kind'), sums(answers, 'class')]).toEqual([{ read: 6 }, { '4xx': 8 }]);
   });
 });
 
