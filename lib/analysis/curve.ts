@@ -1,8 +1,8 @@
 // Curves: latency by rate of a search or sweep, and requests/s by streams.
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
-import { median } from './statistics.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { comparisonOf } from './comparisons.ts';
+import { median } from './statistics.ts';
 
 /** A step of a search, or all rounds of a sweep, in requests/s and milliseconds. `kept`: the step kept the search's limit. */
 export interface CurvePoint {

@@ -10,8 +10,8 @@ import type {
   Phase,
   Round,
 } from '../result/result.ts';
-import { extent, mean, total } from './statistics.ts';
 import type { Published } from '../scenario/model.ts';
+import { extent, mean, total } from './statistics.ts';
 
 /** The figures of all parts together. Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {

@@ -1,6 +1,6 @@
 // Tests on the rounds of a comparison: dependence, outliers, and how many rounds are needed. The methods: docs/verdicts.md.
-import { mean, studentQuantile, total, median, variance, confidence } from './statistics.ts';
 import type { Comparison, NoiseFloor, Verdict } from '../result/result.ts';
+import { confidence, mean, median, studentQuantile, total, variance } from './statistics.ts';
 
 /** Chance that a run with independent rounds gets a note. */
 export const falseNotes = 0.02;

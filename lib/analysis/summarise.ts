@@ -1,18 +1,9 @@
 // From the rounds of a run to the figures of its table.
 import { byName, present } from '../present.ts';
-import type { Scenario } from '../scenario/model.ts';
 import type { Comparison, FoundRate, NoiseFloor, VariantResult } from '../result/result.ts';
+import type { Scenario } from '../scenario/model.ts';
+import { latencyMetrics, mergedDistribution, percentilePerRound } from './latency.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
-import {
-  type MeasuredVariant,
-  type RunFacts,
-  compareAll,
-  comparePublished,
-  minimumRounds,
-  type Contender,
-  type Pair,
-} from './verdict.ts';
-import { mergedDistribution, latencyMetrics, percentilePerRound } from './latency.ts';
 import { networkResult } from './network.ts';
 import {
   phaseResults,
@@ -25,6 +16,15 @@ import {
 } from './phases.ts';
 import { noiseFloorOf } from './rounds.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
+import {
+  compareAll,
+  comparePublished,
+  minimumRounds,
+  type Contender,
+  type MeasuredVariant,
+  type Pair,
+  type RunFacts,
+} from './verdict.ts';
 import { warningsOf, type Warning } from './warnings.ts';
 
 export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;

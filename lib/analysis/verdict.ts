@@ -9,8 +9,8 @@ import type {
   Metric,
   Result,
   Round,
-  Verdict,
   VariantResult,
+  Verdict,
 } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';

@@ -2,9 +2,9 @@
 import { percent, scaledTime, whole } from '../format.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
-import { valuesIn, responsesNeeded } from './latency.ts';
-import { roundRps, successRatioOf, tolerableFailures } from './phases.ts';
+import { responsesNeeded, valuesIn } from './latency.ts';
 import { isBehind } from './limit.ts';
+import { roundRps, successRatioOf, tolerableFailures } from './phases.ts';
 
 /** No pause of the machine takes more of a rate. */
 const overloadedBelow = 0.9;

@@ -1,12 +1,14 @@
 // The k6 script: runs the phases of a load plan or a search, and prints their outcomes. It is compiled to script.js, which is kept
 // with the results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
+import encoding from 'k6/encoding';
 import exec from 'k6/execution';
+import http, { type RefinedResponse, type ResponseType } from 'k6/http';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
-import encoding from 'k6/encoding';
-import http, { type RefinedResponse, type ResponseType } from 'k6/http';
 import { responsesNeeded } from '../analysis/latency.ts';
+import { line } from '../store/line-protocol.ts';
+import { leftPoint, ofLoad, type LoadName } from './left-results.ts';
 import {
   loadOverLine,
   loadPlanVariable,
@@ -15,14 +17,12 @@ import {
   type AlternateOptions,
   type CallOptions,
   type LoadPlan,
+  type Meeting,
   type PhaseOutcome,
   type SearchPlan,
   type SideOptions,
-  type Meeting,
 } from './load-plan.ts';
 import { mostSteps, searchSides } from './rate-search.ts';
-import { line } from '../store/line-protocol.ts';
-import { leftPoint, ofLoad, type LoadName } from './left-results.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 

@@ -1,21 +1,28 @@
 // Checks a scenario when its file is loaded, before anything is installed or started.
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
+import { defaultTimeoutSeconds, isHttp2 } from './load.ts';
 import { problemOfHeader } from './load/flags.ts';
 import { commandWords } from './load/shell-words.ts';
-import { defaultTimeoutSeconds, isHttp2 } from './load.ts';
-import type { LoadProfile, NetworkSpec, Page, Scenario, ServerSpec, Variant } from './model.ts';
 import {
-  isPath,
+  problemOfForm,
+  type LoadProfile,
+  type NetworkSpec,
+  type Page,
+  type Scenario,
+  type ServerSpec,
+  type Variant,
+} from './model.ts';
+import {
   baselineName,
   isConfigured,
   isOwn,
+  isPath,
   isRunnable,
   loadOf,
   networkOf,
   pageOf,
 } from './variants.ts';
-import { problemOfForm } from './model.ts';
 
 /** Checks a scenario and returns it unchanged. @throws UserError that names the wrong field */
 export function defineScenario(scenario: Scenario): Scenario {
