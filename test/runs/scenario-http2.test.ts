@@ -142,10 +142,8 @@ test('a rate is kept, every answer is in a bucket, and p99 and p50 have a verdic
     // Nobody waited for TLS.
     expect(phase.connectMs.max).toBe(0);
     expect(phase.seconds).toBeGreaterThan(0.9);
-    expect(phase.buckets.map(({ toMs }) => toMs)).toEqual([
-      ...[0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5],
-      null,
-    ]);
+    const ends = phase.buckets.map(({ toMs }) => toMs ?? 'none').join(' ');
+    expect(ends).toBe('0.15 0.3 0.45 0.6 0.75 0.9 1 2 5 none');
     const counts = phase.buckets.map(({ count }) => count);
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(phase.responses['2xx']);
     expect(phase.responses['2xx'] + phase.unsent).toBe(4000);
