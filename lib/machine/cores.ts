@@ -47,7 +47,7 @@ export function sharesCores({
   return serverHost === undefined && serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
-/** Cores of one type may differ by this share: the best ones are a little faster. */
+/** Cores of the same type may differ by this share: the best are a little faster. */
 const sameType = 0.9;
 
 /**
@@ -67,7 +67,7 @@ export function defaultCores(processors: Processors): Cores | undefined {
   };
 }
 
-/** The first group with two or more like cores; without one, all cores; of a single core, its threads as cores. */
+/** The first group of two or more like cores, otherwise all cores; of a single core, its threads as cores. */
 function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
   const group = likeCores(cores).find(({ length }) => length > 1);
   if (group !== undefined) return group;
@@ -96,7 +96,7 @@ function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   });
 }
 
-/** At most `most` CPUs of the cores, ascending. Takes one of each core before the second of any. */
+/** At most `most` CPUs of the cores, ascending. Takes the first of each core before the second of any. */
 function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   const threads = Math.max(...cores.map(({ cpus }) => cpus.length));
   const inTurn = Array.from({ length: threads }, (_, thread) =>

@@ -16,7 +16,7 @@ export interface CoreSeconds {
   idle: number;
 }
 
-/** The machine at one instant; null if unknown. */
+/** The machine at an instant; null if unknown. */
 export interface MachineReading {
   server: CoreSeconds | null;
   generator: CoreSeconds | null;

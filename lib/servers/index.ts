@@ -221,7 +221,7 @@ async function startOn(
     if ((await portProblem(at))?.code === 'EADDRINUSE') throw new AddressInUse();
     const { complaint } = kinds[name];
     const last = (await lastLines(logFile, logStart)).findLast((line) => complaint.test(line));
-    // A user's own config may listen on more ports than this one.
+    // A user's own config may listen on further ports.
     if (isOwn && endedItself && /address already in use/i.test(last ?? ''))
       throw new AddressInUse();
     let message = error.message;

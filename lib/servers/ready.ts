@@ -164,7 +164,7 @@ function wrongProtocol(
 }
 
 const batch = 100;
-/** Connections for a batch over HTTP/1.1; over HTTP/2 it has one. */
+/** Connections of a batch over HTTP/1.1. HTTP/2 uses a single connection. */
 const batchConnections = 8;
 const pageLimitMs = 10_000;
 const named = 3;
@@ -224,7 +224,7 @@ function meanByWeight(
   const sum = weights.reduce((all, weight) => all + weight, 0);
   const mean = (values: readonly number[]): number =>
     weights.reduce((all, weight, place) => all + weight * (values[place] as number), 0) / sum;
-  // Relative to the first one, so that equal lengths give an exact mean.
+  // Relative to the first, so that equal lengths give an exact mean.
   const bytes = first + mean(lengths.map((length) => length - first));
   return { bytes, sdBytes: Math.sqrt(mean(lengths.map((length) => (length - bytes) ** 2))) };
 }

@@ -25,11 +25,11 @@ export interface RunningServer {
   /** Such as http://127.0.0.1:18080, without a slash at the end. */
   origin: string;
   workers: number;
-  /** Changes to a user's own config, one line each: "listen 80 → 127.0.0.1:40123". */
+  /** Changes to a user's own config, a line each: "listen 80 → 127.0.0.1:40123". */
   redirections: readonly string[];
   upstreams: readonly UpstreamAddress[];
   answer: Answer;
-  /** Settles if the process ends before stop() is called, with one line: signal or code, and the log's last line. */
+  /** Settles if the process ends before stop() is called, with a line: signal or code, and the log's last line. */
   died: Promise<string>;
   /** Ends all processes (TERM, then KILL) and returns when they are gone. Never throws; may be called twice. */
   stop(): Promise<void>;
@@ -101,7 +101,7 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
 export interface ComposedConfig {
   text: string;
   tls: boolean;
-  /** The protocol of a load that does not name one. */
+  /** The default protocol of a load. */
   protocol: Protocol;
   args(configFile: string): string[];
 }
