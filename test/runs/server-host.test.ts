@@ -535,10 +535,7 @@ describe('in one line', () => {
       () => compareCommand(['a.conf', 'b.conf', '--server-host=-oProxyCommand=x']),
       /^--server-host -oProxyCommand=x: write it as ssh takes it/,
     ],
-    [
-      () => compareCommand([own, own, '--generator-host', 'web1']),
-      /listen on loopback only/,
-    ],
+    [() => compareCommand([own, own, '--generator-host', 'web1']), /listen on loopback only/],
     [
       () => compareCommand([own, own, '--generator-host', 'web1', '--generator-host', 'web1']),
       /--generator-host web1 is named twice/,
