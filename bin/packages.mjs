@@ -107,8 +107,18 @@ async function runNpm(stamp) {
   const child = spawn(
     'flock',
     [
-      ...['--exclusive', '--nonblock', '--conflict-exit-code', String(inUse), projectRoot],
-      ...['sh', '-c', script, 'sh', stampFile, stamp, flags],
+      '--exclusive',
+      '--nonblock',
+      '--conflict-exit-code',
+      String(inUse),
+      projectRoot,
+      'sh',
+      '-c',
+      script,
+      'sh',
+      stampFile,
+      stamp,
+      flags,
     ],
     {
       cwd: projectRoot,

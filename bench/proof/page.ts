@@ -6,7 +6,8 @@ import { markdownTable } from '../../lib/report/markdown.ts';
 import { formatCpuList } from '../../lib/machine/processors.ts';
 import { writeWhole } from '../../lib/files.ts';
 import type { PartFile, PartName, ProofFiles } from './results.ts';
-import { titles, views, type View } from './views.ts';
+import type { View } from './view.ts';
+import { titles, views } from './views.ts';
 
 /** The page's text, and its plots by their paths beside it. */
 export interface ProofPage {

@@ -29,22 +29,8 @@ import {
   widthsByTime,
 } from './statistics.ts';
 import { type Bar, intervalPlot, type IntervalPlot, linePlot } from './svg.ts';
+import type { View } from './view.ts';
 import { waiting } from './waiting-view.ts';
-
-export interface View {
-  title: string;
-  /** What was done. */
-  about: string;
-  /** What came of it. */
-  findings: string[];
-  tables: Table[];
-  /** `name` is that of the file, without its ending. */
-  plots: { name: string; title: string; svg: string }[];
-  /** All that was measured, where the tables have medians and the plots show it. */
-  details: Table[];
-  /** Figures that are not as they must be, a line each; absent where nothing is demanded. */
-  beyond?: string[];
-}
 
 /** With two decimals: widths of half a percent are told apart. */
 const width = (share: number): string => `±${(share * 100).toFixed(2)} %`;

@@ -17,7 +17,7 @@ import type {
   MixedRound,
   PartFile,
 } from './results.ts';
-import type { View } from './views.ts';
+import type { View } from './view.ts';
 
 const columns: readonly (readonly [Arrangement, string])[] = [
   ['alone', 'alone'],
