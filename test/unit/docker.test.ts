@@ -2,7 +2,7 @@
 // what bakeoff needs to run.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -103,18 +103,8 @@ describe('docker/compose.yaml', () => {
     expect(folders).toHaveLength(4);
     const { context, dockerfile } = service('bakeoff').build ?? { context: '', dockerfile: '' };
     expect(existsSync(resolve(projectRoot, 'docker', context, dockerfile))).toBe(true);
-    expect(
-      existsSync(
-        join(
-          projectRoot,
-          'dashboards/generated',
-          (service('grafana').environment?.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '').replace(
-            '/etc/bakeoff/dashboards/',
-            '',
-          ),
-        ),
-      ),
-    ).toBe(true);
+    const home = service('grafana').environment?.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '';
+    expect(existsSync(join(projectRoot, 'dashboards/generated', basename(home)))).toBe(true);
   });
 
   it('runs the scenario command on the InfluxDB beside it', () => {
@@ -146,7 +136,6 @@ describe('docker/compose.yaml', () => {
     execFileSync('sh', ['-euc', commands], { cwd: folder });
     const file = join(folder, 'docker/.env');
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(existsSync(join(folder, 'results'))).toBe(true);
     const values = new Map(
       readFileSync(file, 'utf8')
         .trim()
@@ -187,11 +176,9 @@ describe('docker/Dockerfile', () => {
     expect(atLeast(image('node'), '20.19.0')).toBe(true);
     expect(service('bakeoff').image).toBe(`bakeoff:${version}`);
     expect(argumentsOf('LABEL')[0]).toContain(`org.opencontainers.image.version="${version}"`);
-    expect(read('docker/Dockerfile').match(/bakeoff:\d+\.\d+\.\d+/g)).toEqual([
-      `bakeoff:${version}`,
-      `bakeoff:${version}`,
-      `bakeoff:${version}`,
-    ]);
+    expect(new Set(read('docker/Dockerfile').match(/bakeoff:\d+\.\d+\.\d+/g))).toEqual(
+      new Set([`bakeoff:${version}`]),
+    );
   });
 
   it('installs the packages that the setup would, in the versions that were tried', () => {
