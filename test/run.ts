@@ -138,6 +138,7 @@ class TestRun {
       const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
       const staticcheck = ['-modfile=../test/staticcheck/go.mod', 'staticcheck', ...packages];
       await this.#command('staticcheck', { ...inModule, args: ['tool', ...staticcheck] });
+      await this.#goTest('go test', { ...inModule, args: [...test, '-v', './...'] });
     }
     if (!rare) return;
     // Only the engine has its races looked for: with k6, all of k6 would be built a second time.
