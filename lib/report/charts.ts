@@ -88,34 +88,19 @@ function curveChart(result: Result): Chart[] {
     limit === null
       ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99)))
       : 2 * limit.ms;
-  const columns = curves.flatMap(({ name }) => {
-    const at =
-      (text: (point: CurvePoint) => string) =>
-      ({ seen }: CurveRow): string => {
-        const point = seen.get(name);
-        return point === undefined ? '' : text(point);
-      };
-    const joined = { group: name, joined: true } as const;
-    return [
-      rightColumn(
-        'p50',
-        at(({ p50 }) => scaledTime(p50)),
-        { group: name },
-      ),
-      rightColumn(
-        'p99',
-        at(({ p99 }) => scaledTime(p99)),
+  const columns = curves.flatMap(({ name: group }) => {
+    const barOf = ({ p99, kept }: CurvePoint): string =>
+      (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidths.curve);
+    const time = (key: 'p50' | 'p99', joined: boolean) =>
+      rightColumn(key, ({ seen }: CurveRow) => figure(seen.get(group)?.[key], scaledTime), {
+        group,
         joined,
-      ),
-      leftColumn(
-        '',
-        at(
-          ({ p99, kept }) =>
-            (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidths.curve),
-        ),
-        joined,
-      ),
-    ];
+      });
+    const bars = ({ seen }: CurveRow): string => {
+      const point = seen.get(group);
+      return point === undefined ? '' : barOf(point);
+    };
+    return [time('p50', false), time('p99', true), leftColumn('', bars, { group, joined: true })];
   });
   return [
     {
@@ -144,22 +129,21 @@ function curveChart(result: Result): Chart[] {
 
 /** Answers by latency as vegeta prints them, a row per bucket, the servers side by side. */
 function histogramChart({ variants }: Result): Chart[] {
-  const series = [
-    ...variants.map(({ name, published }) => ({
-      title: `${name}, published`,
-      buckets: publishedBuckets(published),
-    })),
-    ...variants.map(({ name, phases }) => ({
-      title: `${name}, here`,
-      buckets: phases[0]?.buckets ?? [],
-    })),
-  ].filter(({ buckets }) => buckets.length > 0);
+  const series = [true, false]
+    .flatMap((published) =>
+      variants.map((one) => ({
+        name: one.name,
+        published,
+        buckets: published ? publishedBuckets(one.published) : (one.phases[0]?.buckets ?? []),
+      })),
+    )
+    .filter(({ buckets }) => buckets.length > 0);
   if (series.length === 0) return [];
   const highest = Math.max(...series.flatMap(({ buckets }) => buckets.map(({ share }) => share)));
   const table = tableOf(allBuckets(series.map(({ buckets }) => buckets)), [
     leftColumn('latency', bucketLabel),
-    ...series.map(({ title, buckets }) =>
-      leftColumn(title, (row: BucketShare) => {
+    ...series.map(({ name, published, buckets }) =>
+      leftColumn(`${name}, ${published ? 'published' : 'here'}`, (row: BucketShare) => {
         const bucket = buckets.find((one) => sameBucket(one, row));
         if (bucket === undefined) return '';
         const drawn = bar(highest === 0 ? 0 : bucket.share / highest, barWidths.histogram);
@@ -167,16 +151,18 @@ function histogramChart({ variants }: Result): Chart[] {
       }),
     ),
   ]);
-  const bars = (buckets: readonly BucketShare[], published: boolean): Bar[] =>
-    buckets.map((bucket) => ({
+  const bars = series.flatMap(({ name, published, buckets }) =>
+    buckets.map(({ share, ...bucket }) => ({
+      name,
       group: bucketLabel(bucket),
       published,
-      value: 100 * bucket.share,
-      label: exactPercent(100 * bucket.share),
-    }));
-  const panels = variants.map(({ name, published, phases }) => ({
-    title: name,
-    bars: [...bars(publishedBuckets(published), true), ...bars(phases[0]?.buckets ?? [], false)],
+      value: 100 * share,
+      label: exactPercent(100 * share),
+    })),
+  );
+  const panels = variants.map(({ name: title }) => ({
+    title,
+    bars: bars.flatMap(({ name, ...one }): Bar[] => (name === title ? [one] : [])),
   }));
   return [
     {
@@ -211,9 +197,10 @@ function ratioFigures(result: Result): Figure[] {
   );
   if (!compared.some(({ publishedRatio }) => publishedRatio !== null)) return [];
   const [baseline, ...others] = new Set(compared.map((one) => one.baseline));
-  const only = others.length === 0 ? baseline : undefined;
+  const only = others.length === 0;
+  const against = only ? baseline : 'the baseline';
   const nameOf = (one: Comparison): string =>
-    only === undefined ? `${one.variant} against ${one.baseline}` : one.variant;
+    only ? one.variant : `${one.variant} against ${one.baseline}`;
   const barsOf = (group: string, value: number | null, published: boolean): Bar[] =>
     value === null || value === 0 ? [] : [{ group, published, value, label: times(value) }];
   const bars = compared.flatMap((one) => [
@@ -222,8 +209,8 @@ function ratioFigures(result: Result): Figure[] {
   ]);
   return [
     {
-      title: `requests/s against ${only ?? 'the baseline'}, published beside measured`,
-      text: `Ratios: 1 is as many requests/s as ${only ?? 'the baseline'}. Two machines compare by their ratios.`,
+      title: `requests/s against ${against}, published beside measured`,
+      text: `Ratios: 1 is as many requests/s as ${against}. Two machines compare by their ratios.`,
       data: { kind: 'bars', axis: 'ratio', reference: 1, panels: [{ title: '', bars }] },
       tables: [
         tableOf(compared, [
@@ -249,20 +236,17 @@ function roundFigures(result: Result): Figure[] {
   if (names.length < 2 || curvesOf(result).length > 0) return [];
   const others = metric === 'cpu' ? 'CPU µs per request' : 'requests/s';
   const axis = isLatency(metric) ? `${metric}, ms` : others;
-  const cell =
-    (name: string) =>
-    (round: number): string =>
-      points
-        .filter((one) => one.name === name && one.round === round)
-        .map(({ value }) => (metric === 'rps' ? perSecond(value) : short(value)))
-        .join('');
-  const table = tableOf(
-    [...new Set(points.map(({ round }) => round))],
-    [
-      leftColumn('round', String),
-      ...names.map((name) => rightColumn(name, cell(name), { group: axis })),
-    ],
-  );
+  const column = (name: string) =>
+    rightColumn(
+      name,
+      (round: number) => {
+        const point = points.find((one) => one.name === name && one.round === round);
+        return figure(point?.value, metric === 'rps' ? perSecond : short);
+      },
+      { group: axis },
+    );
+  const rounds = [...new Set(points.map(({ round }) => round))];
+  const table = tableOf(rounds, [leftColumn('round', String), ...names.map(column)]);
   return [
     {
       title: 'Round by round',
@@ -312,7 +296,7 @@ const mostWithRounds = 4;
 /** Latency over 1 / (1 − p), as HdrHistogram plots it; a figure per load phase. */
 function percentileFigures({ variants }: Result): Figure[] {
   const phases = Math.max(0, ...variants.map((variant) => variant.phases.length));
-  return Array.from({ length: phases }, (_, index) => index).flatMap((index) => {
+  return [...Array(phases).keys()].flatMap((index) => {
     const shown = variants.filter(({ phases: its }) => (its[index]?.latencyMs.max ?? 0) > 0);
     if (shown.length === 0) return [];
     const title = `Latency by percentile${phases > 1 ? `, phase ${index + 1}` : ''}`;
@@ -322,14 +306,12 @@ function percentileFigures({ variants }: Result): Figure[] {
 
 function phaseFigure(shown: readonly VariantResult[], index: number, title: string): Figure {
   const withRounds = shown.length <= mostWithRounds;
-  const overall = shown.map((variant): Percentiles['lines'][number] => {
-    const phases = variant.rounds.flatMap((round) => round.phases[index] ?? []);
-    const { latencyMs } = variant.phases[index] as PhaseResult;
-    return {
-      name: variant.name,
-      round: null,
-      points: pointsOf(latencyMs, total(phases, responsesOf)),
-    };
+  const overall = shown.map(({ name, phases, rounds }): Percentiles['lines'][number] => {
+    const responses = total(rounds, (one) =>
+      total(one.phases.slice(index, index + 1), responsesOf),
+    );
+    const { latencyMs } = phases[index] as PhaseResult;
+    return { name, round: null, points: pointsOf(latencyMs, responses) };
   });
   const single = shown.flatMap(({ name, rounds }) =>
     rounds.flatMap(({ round, phases }): Percentiles['lines'] => {

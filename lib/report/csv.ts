@@ -1,5 +1,5 @@
 // A result as CSV for other programs (RFC 4180): a row per variant, units in the titles.
-import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
+import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { mergedLatency } from '../analysis/latency.ts';
@@ -9,7 +9,6 @@ type Value = string | number | null | undefined;
 interface Row {
   result: Result;
   variant: VariantResult;
-  p90: number | null;
   comparison: Comparison | undefined;
   /** The comparison, if it has a ratio. */
   measured: Comparison | undefined;
@@ -26,7 +25,9 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   rounds: ({ variant }) => wholeRounds([variant]),
   requests_per_s: ({ variant }) => variant.rps?.median,
   p50_ms: ({ variant }) => variant.latencyMs?.p50,
-  p90_ms: ({ p90 }) => p90,
+  p90_ms: ({ variant: { latencyMs, rounds } }) =>
+    latencyMs &&
+    mergedLatency(rounds.flatMap(({ phases }) => phases.map((one) => one.latencyMs))).p90,
   p99_ms: ({ variant }) => variant.latencyMs?.p99,
   max_ms: ({ variant }) => variant.latencyMs?.max,
   server_cpu_us_per_request: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
@@ -54,16 +55,10 @@ export function csvReport(result: Result): string {
   const rows = result.variants
     .filter(({ rounds }) => rounds.length > 0)
     .map((variant): Row => {
-      const found = comparisonOf(result, variant.name);
-      const comparison = comparable(variant, found) ? found : undefined;
-      const phases = variant.rounds.flatMap((round) => round.phases);
+      const comparison = comparisonOf(result, variant.name);
       return {
         result,
         variant,
-        p90:
-          variant.latencyMs === null
-            ? null
-            : mergedLatency(phases.map(({ latencyMs }) => latencyMs)).p90,
         comparison,
         measured: comparison !== undefined && hasRatio(comparison) ? comparison : undefined,
       };
@@ -83,7 +78,6 @@ function exact(value: number | null | undefined): Value {
 
 /** Numbers with six digits. */
 function cellOf(value: Value): string {
-  if (value === null || value === undefined) return '';
   if (typeof value === 'number') return String(Number(value.toPrecision(6)));
-  return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
+  return /[",\r\n]/.test(value ?? '') ? `"${value?.replaceAll('"', '""')}"` : (value ?? '');
 }

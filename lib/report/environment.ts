@@ -24,12 +24,10 @@ interface Fact {
 }
 
 /** A fact of this machine; '' for a cluster, whose nodes do the work. */
-function machine(name: string, of: (environment: Environment) => string): Fact {
-  return {
-    name,
-    of: ({ environment }) => (environment.cluster === undefined ? of(environment) : ''),
-  };
-}
+const machine = (name: string, of: (environment: Environment) => string): Fact => ({
+  name,
+  of: ({ environment }) => (environment.cluster === undefined ? of(environment) : ''),
+});
 
 /** Facts that differ between any two runs. */
 const ofEachRun: readonly Fact[] = [
@@ -51,7 +49,7 @@ const comparableFacts: readonly Fact[] = [
     name: 'load',
     of: (result) => {
       const heading = resultHeading(result);
-      return [heading.load, sizesText(heading)].filter((text) => text !== '').join(', ');
+      return [heading.load, sizesText(heading)].filter(Boolean).join(', ');
     },
     each: (variant) => `${variant.load.protocol} ${variantLoadText(variant)}`,
   },
@@ -109,15 +107,12 @@ export function environmentTable(results: readonly Result[], titles: readonly st
 /** The names of the facts in which runs differ. */
 export function differingFacts(results: readonly Result[]): string[] {
   const differ = (texts: readonly string[]): boolean => new Set(texts).size > 1;
-  const variants = groupedBy(
-    results.flatMap((result) => result.variants),
-    ({ name }) => name,
-  );
+  const all = results.flatMap(({ variants }) => variants);
+  const variants = [...groupedBy(all, ({ name }) => name).values()];
   return comparableFacts
     .filter(
-      ({ of, each }) =>
-        differ(results.map(of)) ||
-        (each !== undefined && [...variants.values()].some((same) => differ(same.map(each)))),
+      ({ of, each = () => '' }) =>
+        differ(results.map(of)) || variants.some((same) => differ(same.map(each))),
     )
     .map(({ name }) => name);
 }
@@ -126,24 +121,23 @@ export function differingFacts(results: readonly Result[]): string[] {
 export function noiseTable({ variants }: Result): Table {
   type Row = { name: string; noises: RoundNoise[] };
   const seen = variants
-    .map(({ name, rounds }): Row => ({
-      name,
-      noises: rounds.flatMap((round) => noiseOf(round) ?? []),
-    }))
+    .map(({ name, rounds }): Row => ({ name, noises: rounds.flatMap((one) => noiseOf(one) ?? []) }))
     .filter(({ noises }) => noises.length > 0);
   const most = (group: string, title: string, of: (noise: RoundNoise) => number): Column<Row> =>
     rightColumn(title, ({ noises }) => percent(extent(noises.map(of))[1]), { group });
+  const [taken, used] = ['taken by the hypervisor', 'used by others'];
+  const [servers, generators] = ["of the server's cores", "of the generator's"];
   return tableOf<Row>(seen, [
     leftColumn('variant', ({ name }) => name),
-    most('taken by the hypervisor', "of the server's cores", (noise) => noise.serverStealShare),
-    most('taken by the hypervisor', "of the generator's", (noise) => noise.generatorStealShare),
-    most('used by others', "of the server's cores", (noise) => noise.serverOthersShare),
-    most('used by others', "of the generator's", (noise) => noise.generatorOthersShare),
+    most(taken, servers, (noise) => noise.serverStealShare),
+    most(taken, generators, (noise) => noise.generatorStealShare),
+    most(used, servers, (noise) => noise.serverOthersShare),
+    most(used, generators, (noise) => noise.generatorOthersShare),
     rightColumn('load average', ({ noises }) =>
       extent(noises.map((noise) => noise.loadAverage))[1].toFixed(2),
     ),
     rightColumn(
-      "of the server's cores, MHz",
+      `${servers}, MHz`,
       ({ noises }) => {
         const clocks = noises.flatMap(({ mhz }) => mhz ?? []);
         if (clocks.length === 0) return '';

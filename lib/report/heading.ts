@@ -60,26 +60,23 @@ export function headingLines(heading: Heading): string[] {
     atMost === undefined ? counts(rounds, 'round') : `${rounds} to ${atMost.rounds} rounds`;
   const page = [sizesText(heading), protocolNames(heading.protocol)];
   const k6 = `k6 ${versions['k6'] ?? ''}`.trim();
-  const servers = `${server} on ${serversPlace(environment)}`;
-  const generator = `${k6} on ${generatorPlace(environment)}`;
-  const sides = (): string[] => {
-    if (server === '') return [generator];
-    return sharesCores(environment)
+  const sides =
+    server !== '' && sharesCores(environment)
       ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`]
-      : [servers, generator];
-  };
-  const places = [...sides(), ...heading.addresses.map((address) => `${address} where it runs`)];
+      : [
+          ...(server === '' ? [] : [`${server} on ${serversPlace(environment)}`]),
+          `${k6} on ${generatorPlace(environment)}`,
+        ];
+  const places = [...sides, ...heading.addresses.map((address) => `${address} where it runs`)];
   return [
     [
       heading.scenario,
       heading.load,
-      page.filter((text) => text !== '').join(' over '),
+      page.filter(Boolean).join(' over '),
       ...(heading.network === '' ? [] : [heading.network]),
       `${roundsText}, ${time}`,
     ].join(' · '),
-    cluster === undefined
-      ? [places.join(', '), kernel, cpuModel].join(' · ')
-      : `${servers}, ${generator}`,
+    [places.join(', '), ...(cluster === undefined ? [kernel, cpuModel] : [])].join(' · '),
   ];
 }
 
@@ -165,8 +162,11 @@ export function loadText(
   const isOther = durationSeconds !== profile.durationSeconds;
   const here = [
     ...(threads === profile.threads ? [] : [counts(threads, 'thread')]),
-    ...(load.searched ? [`steps of ${durationSeconds} s at rates that are searched for`] : []),
-    ...(!load.searched && isOther ? [`${durationSeconds} s`] : []),
+    ...(load.searched
+      ? [`steps of ${durationSeconds} s at rates that are searched for`]
+      : isOther
+        ? [`${durationSeconds} s`]
+        : []),
     ...(requests === undefined || requests === profile.requests
       ? []
       : [`${whole(requests)} requests`]),

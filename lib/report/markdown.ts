@@ -14,19 +14,16 @@ import { textOf, type Part, type Table } from './table.ts';
  */
 export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
-  const verdicts = verdictLines(result);
   const article = articleParts(result);
   const notes = [...warningLines(result), ...noteLines(result)].map((note) => `- ${escape(note)}`);
-  const collapsed = [
+  const tables = [
     roundsTable(result),
     environmentTable([result], ['this run']),
     noiseTable(result),
   ].filter(({ rows }) => rows.length > 0);
+  const [first = result.title, ...verdicts] = verdictLines(result);
   const text = [
-    ...(verdicts.length === 0 ? [result.title] : verdicts).flatMap((line) => [
-      `**${escape(line)}**`,
-      '',
-    ]),
+    ...[first, ...verdicts].flatMap((line) => [`**${escape(line)}**`, '']),
     ...article.flatMap((part) => partLines({ ...part, below: [] })),
     ...(notes.length === 0 ? [] : [...notes, '']),
     ...paragraphs([measured]),
@@ -34,7 +31,7 @@ export function markdownReport(result: Result): string {
     '',
     ...paragraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
     ...chartsOf(result).flatMap(partLines),
-    ...collapsed.flatMap((table) => [...markdownTable(table), '']),
+    ...partLines({ title: '', tables, below: [] }),
     '</details>',
     '',
   ].join('\n');
@@ -46,17 +43,14 @@ export function markdownReport(result: Result): string {
 
 /** The paths of users' configs, the longest first, each with the name that replaces it. */
 function configNames({ variants }: Result): (readonly [file: string, name: string])[] {
-  const named = new Map(
-    variants
-      .toReversed()
-      .flatMap(({ name, server }) =>
-        (server?.config.filter(isAbsolute) ?? []).map((file) => [file, name] as const),
-      ),
+  const named = variants.flatMap(({ name, server }) =>
+    (server?.config.filter(isAbsolute) ?? []).map((file) => [file, name] as const),
   );
-  const files = [...named.keys()].sort((a, b) => b.length - a.length);
-  return files.map((file) => {
-    const same = files.filter((other) => basename(other) === basename(file));
-    return [file, same.length === 1 ? basename(file) : (named.get(file) ?? '')];
+  // A config of several variants has the name of the first.
+  const files = [...new Map(named.toReversed())].sort(([a], [b]) => b.length - a.length);
+  return files.map(([file, name]) => {
+    const same = files.filter(([other]) => basename(other) === basename(file));
+    return [file, same.length === 1 ? basename(file) : name];
   });
 }
 

@@ -5,15 +5,15 @@ import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Part } from './table.ts';
 
-const loopback = 'loopback';
-
 /** A link in words: "100 ms to the server, queue of 1,000 packets". */
 export function linkText({ toServer, toClient }: NetworkSpec): string {
   if (directionText(toServer, '') === directionText(toClient, ''))
     return directionText(toServer, ' each way') || 'no delay';
-  return [directionText(toServer, ' to the server'), directionText(toClient, ' to the client')]
-    .filter((text) => text !== '')
-    .join('; ');
+  const directions = [
+    directionText(toServer, ' to the server'),
+    directionText(toClient, ' to the client'),
+  ];
+  return directions.filter(Boolean).join('; ');
 }
 
 /** '' for a direction without delay or limits. */
@@ -33,10 +33,8 @@ function directionText(direction: LinkDirection, where: string): string {
 
 /** The networks of a run's variants, undefined for loopback; '' if all are loopback. */
 export function networksText(specs: readonly (NetworkSpec | undefined)[]): string {
-  const texts = new Set(specs.map((spec) => (spec === undefined ? loopback : linkText(spec))));
-  const [first = loopback] = texts;
-  if (texts.size > 1) return `${texts.size} different networks`;
-  return first === loopback ? '' : first;
+  const texts = new Set(specs.map((spec) => (spec === undefined ? '' : linkText(spec))));
+  return texts.size > 1 ? `${texts.size} different networks` : ([...texts][0] ?? '');
 }
 
 /** The traffic on the link, a row per variant; empty if all variants used loopback. */
@@ -46,24 +44,26 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
   const column = (
     group: string,
     title: string,
-    cell: (network: NetworkResult) => string,
+    cell: (network: NetworkResult, variant: VariantResult) => string,
     joined = false,
   ) =>
-    rightColumn(title, ({ network }: VariantResult) => (network === null ? '' : cell(network)), {
-      group,
-      ...(joined ? { joined } : {}),
-    });
+    rightColumn(
+      title,
+      (variant: VariantResult) => (variant.network === null ? '' : cell(variant.network, variant)),
+      { group, joined },
+    );
   const perRequest = (
     group: string,
     title: string,
     value: (network: NetworkResult) => number,
     joined = false,
   ) =>
-    rightColumn(
+    column(
+      group,
       title,
-      ({ network, serverCpuMicrosPerRequest }: VariantResult) =>
-        network === null || serverCpuMicrosPerRequest === null ? '' : hundredths(value(network)),
-      { group, ...(joined ? { joined } : {}) },
+      (network, { serverCpuMicrosPerRequest: cpu }) =>
+        cpu === null ? '' : hundredths(value(network)),
+      joined,
     );
   const packets = 'packets/request';
   const table = tableOf(variants, [
@@ -73,7 +73,7 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     perRequest(
       packets,
       'in all',
-      ({ packetsPerRequest: { toServer, toClient } }) => toServer + toClient,
+      ({ packetsPerRequest: one }) => one.toServer + one.toClient,
       true,
     ),
     rightColumn('published', (one) => figure(one.published?.packetsPerRequest, whole), {
@@ -102,7 +102,7 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
 }
 
 function linkOf({ network }: VariantResult): string {
-  return network === null ? loopback : linkText(network.spec);
+  return network === null ? 'loopback' : linkText(network.spec);
 }
 
 /** '' for a queue without a limit, which drops nothing. */

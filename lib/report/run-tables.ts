@@ -51,13 +51,11 @@ export function tableParts(result: Result): Part[] {
 
 /** The article's table; above it a table of the load phases if there are several, below it the link. */
 export function articleParts(result: Result): Part[] {
-  const phases = hasPhases(result)
-    ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }]
-    : [];
+  const phases = hasPhases(result);
   return [
-    ...phases,
+    ...(phases ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }] : []),
     {
-      title: phases.length === 0 ? '' : 'All phases together:',
+      title: phases ? 'All phases together:' : '',
       tables: [variantTable(result)],
       below: [...disagreementLines(result), ...roundLines(result)],
     },
@@ -114,11 +112,9 @@ export function variantTable(result: Result): Table {
     title: string,
     cell: (variant: VariantResult) => string,
     joined = false,
-  ): Column<Row> =>
-    rightColumn(title, ({ variant }) => cell(variant), {
-      group: here,
-      ...(joined ? { joined } : {}),
-    });
+  ): Column<Row> => rightColumn(title, ({ variant }) => cell(variant), { group: here, joined });
+  const latency = (key: 'p50' | 'p99' | 'max', joined: boolean): Column<Row> =>
+    measured(`${key} ms`, ({ latencyMs }) => figure(latencyMs?.[key], short), joined);
   const successColumn = (joined: boolean): Column<Row> =>
     measured('success', ({ successRatio }) => figure(successRatio, success), joined);
   const count = (key: 'hung' | 'unsent'): Column<Row> =>
@@ -135,20 +131,20 @@ export function variantTable(result: Result): Table {
     measured('requests/s', (variant) => rateText(variant, result)),
     ...(failed ? [successColumn(false)] : []),
     againstColumn(result, rows),
-    ...(withHeaders
-      ? [measured('headers kB', ({ traffic }) => figure(traffic?.bytes.headers, kilobytes))]
-      : []),
+    measured('headers kB', ({ traffic }) =>
+      figure(withHeaders ? traffic?.bytes.headers : null, kilobytes),
+    ),
     measured('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) =>
       hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1)),
     ),
     leftColumn(
       'CPU ratio',
-      ({ variant, comparison }) => (comparison === undefined ? '' : cpuCell(comparison, variant)),
+      ({ variant, comparison }) => cpuCell(comparison?.cpu ?? null, variant.rounds.length),
       { group: here, joined: true },
     ),
-    measured('p50 ms', ({ latencyMs }) => figure(latencyMs?.p50, short)),
-    measured('p99 ms', ({ latencyMs }) => figure(latencyMs?.p99, short), true),
-    measured('max ms', ({ latencyMs }) => figure(latencyMs?.max, short), true),
+    latency('p50', false),
+    latency('p99', true),
+    latency('max', true),
     measured('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
     count('hung'),
     count('unsent'),
@@ -157,8 +153,8 @@ export function variantTable(result: Result): Table {
 }
 
 /**
- * requests/s: the median round's, or the rate that a search found. A rate that was not reached reads "95,000 of 300,000"; if most
- * responses were errors, the successful ones stand before "of".
+ * The median round's requests/s, or the rate that a search found. "95,000 of 300,000": made of asked, or if most responses were errors,
+ * successful of all.
  */
 function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
   const { server, rps, phases, name } = variant;
@@ -176,23 +172,15 @@ function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): s
 function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Row>[] {
   const group = 'published';
   const column = (title: string, cell: (published: Published) => string): Column<Row> =>
-    rightColumn(
-      title,
-      ({ variant: { published } }) => (published === null ? '' : cell(published)),
-      { group },
-    );
+    rightColumn(title, ({ variant }) => cell(variant.published ?? {}), { group });
   const hasErrors = rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0);
   return [
     column('requests/s', ({ rps }) => figure(rps, perSecond)),
     leftColumn('ratio', ({ comparison }) => figure(comparison?.publishedRatio, times), { group }),
-    ...(withHeaders
-      ? [column('headers kB', ({ headerBytes }) => figure(headerBytes, kilobytes))]
-      : []),
+    column('headers kB', (one) => figure(withHeaders ? one.headerBytes : null, kilobytes)),
     column('p50', (published) => publishedQuantile(published, 0.5)),
     column('p99', (published) => publishedQuantile(published, 0.99)),
-    ...(hasErrors
-      ? [column('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion))]
-      : []),
+    column('errors/M', (one) => figure(hasErrors ? one.errorsPerMillion : null, perMillion)),
   ];
 }
 
@@ -200,24 +188,24 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
 function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
   const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
   const steps = ladderSteps(result);
-  const isLadder = steps.size > 0;
-  const single = others.length === 0 ? `against ${first}` : 'against its baseline';
+  const [title, inTitle] =
+    steps.size > 0
+      ? ['the row before', (one: Comparison) => steps.has(one)]
+      : [others.length === 0 ? first : 'its baseline', () => others.length === 0];
   return leftColumn(
-    isLadder ? 'against the row before' : single,
+    `against ${title}`,
     ({ variant, comparison }) => {
       if (!comparable(variant, comparison)) return '';
       const cell = verdictCell(comparison, result);
-      const inTitle = isLadder ? steps.has(comparison) : others.length === 0;
-      return inTitle ? cell : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
+      return inTitle(comparison)
+        ? cell
+        : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
     },
     { group: here },
   );
 }
 
-/** A ladder has at least so many steps. */
-const fewestSteps = 3;
-
-/** The comparisons of a ladder, whose rows are compared with the row before; empty if there are too few. */
+/** The comparisons of a ladder, whose rows are compared with the row before; empty if there are fewer than 3. */
 export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comparison> {
   // In a sweep over rates with two variants every other row is compared with the row before.
   if (variants.some(({ series }) => series !== undefined)) return new Set();
@@ -225,7 +213,7 @@ export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comp
     const before = variants[index - 1]?.name;
     return before === undefined ? [] : (comparisonOf({ comparisons }, name, before) ?? []);
   });
-  return new Set(steps.length < fewestSteps ? [] : steps);
+  return new Set(steps.length < 3 ? [] : steps);
 }
 
 /** Whether the variants have different protocols; then their header bytes matter. */
@@ -233,7 +221,7 @@ export function comparesProtocols({ variants }: Result): boolean {
   return new Set(variants.map(({ load }) => load.protocol)).size > 1;
 }
 
-/** Whether a round, or the article's run, had several load phases. */
+/** Whether a round or the article's run had several load phases. */
 function hasPhases({ variants }: Result): boolean {
   return variants.some(
     ({ phases, published }) => phases.length > 1 || published?.phases !== undefined,
@@ -278,13 +266,11 @@ function measuredFigures(phase: PhaseResult): Omit<Load, 'name'> {
   };
 }
 
-/** A measured distribution as articles print one; undefined if nothing was measured. */
-function asPublished(measured: Distribution): PublishedDistribution | undefined {
-  const { min, mean, sd, max, withinSd } = measured;
-  return max === 0 ? undefined : { min, mean, sd, max, withinSdPercent: withinSd * 100 };
+/** As articles print a distribution; undefined if nothing was measured. */
+function asPublished({ withinSd, ...rest }: Distribution): PublishedDistribution | undefined {
+  return rest.max === 0 ? undefined : { ...rest, withinSdPercent: withinSd * 100 };
 }
 
-/** Time, requests/s, success and bytes/s of each load. */
 function finishTable(result: Result, title: string): Table {
   return loadTable(result, title, [
     rightColumn('time', ({ seconds }) => figure(seconds, (value) => scaledTime(value * 1000))),
@@ -323,8 +309,6 @@ export function loadPart(result: Result): Part[] {
       ]),
     ),
   ].filter(({ rows }) => rows.length > 0);
-  const below = [
-    `Time, rates and bytes are medians of the rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`,
-  ];
-  return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below }];
+  const below = `Time, rates and bytes are medians of the rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
+  return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
 }

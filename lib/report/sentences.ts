@@ -23,14 +23,7 @@ import {
   whole,
 } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import type {
-  KernelSetting,
-  Comparison,
-  Integrity,
-  Result,
-  Search,
-  VariantResult,
-} from '../result/result.ts';
+import type { Comparison, Integrity, Result, Search, VariantResult } from '../result/result.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { amount, besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
@@ -70,10 +63,10 @@ export function verdictSentences(result: Result): Sentence[] {
     ...measuredComparisons(result)
       .filter((one) => !shown.has(one))
       .map((one) => {
-        const isControl = result.control === true;
-        const knob = !isControl && isOnlyStep(one, result) ? result.knob : undefined;
+        if (result.control === true) return found(comparisonParts(one, undefined, result).join(''));
+        const knob = isOnlyStep(one, result) ? result.knob : undefined;
         const text = comparisonParts(one, knob, result).join('');
-        return isControl ? found(text) : { text, kind: markedVerdict(one, result) };
+        return { text, kind: markedVerdict(one, result) };
       }),
     ...noiseFloorLines(result).map(found),
   ];
@@ -109,20 +102,19 @@ export function comparisonParts(
 ): [claim: string, rest: string] {
   const { metric, variant, baseline, verdict, why, publishedRatio } = comparison;
   const subject = knob ?? variant;
-  const than = knob === undefined ? ` than ${baseline}` : '';
+  const against = (word: string): string => (knob === undefined ? ` ${word} ${baseline}` : '');
   const article = publishedRatio === null ? '.' : `; the article saw ${amount(publishedRatio)}.`;
   const beside = besideVerdicts(comparison)
     .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
     .join('');
-  const marks = `${delayMark(comparison)}${notFinalMark(result)}`;
+  const marks = delayMark(comparison) + notFinalMark(result);
   const isDifferent = verdict === 'faster' || verdict === 'slower';
   if (verdict === 'none') {
-    const besideMarked = beside === '' ? '' : `${beside}${notFinalMark(result)}`;
+    const besideMarked = beside && beside + notFinalMark(result);
     const measured = hasRatio(comparison)
       ? ` (measured ${effectText(comparison)}${delayMark(comparison)}${besideMarked})`
       : besideMarked;
-    const against = knob === undefined ? ` against ${baseline}` : '';
-    return [`No verdict on ${subject}${against}: ${why}`, `${measured}${article}`];
+    return [`No verdict on ${subject}${against('against')}: ${why}`, measured + article];
   }
   if (result.control === true)
     return [
@@ -133,21 +125,22 @@ export function comparisonParts(
     ];
   const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
   if (isDifferent)
-    return [`${subject} is ${verdictWord(metric, verdict)}${than} here`, `${measured}${article}`];
-  if (verdict === 'same') {
-    const word = metric === 'cpu' ? 'cheap' : 'fast';
     return [
-      `${subject} is as ${word} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`,
-      `${measured}${article}`,
+      `${subject} is ${verdictWord(metric, verdict)}${against('than')} here`,
+      measured + article,
     ];
-  }
+  if (verdict === 'same')
+    return [
+      `${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`,
+      measured + article,
+    ];
   return [
-    `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${than}`,
+    `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
     `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`,
   ];
 }
 
-/** CPU per request, if it is clear where another metric does not decide. */
+/** CPU per request, if it has a verdict and the other metric has none. */
 function cpuSentence({ metric, variant, cpu }: Comparison, { sameWithin }: Result): string {
   if (metric === 'cpu' || cpu === null) return '';
   const verdict = verdictOf(cpu.ci95, sameWithin);
@@ -167,8 +160,9 @@ export function measuredChange(
   { metric, ratio, ci95: [low, high] }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>,
   verb = 'at',
 ): string {
-  const end = (at: number): string => amount(at, metric === 'cpu', ratio);
-  return `${metric === 'cpu' ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${end(low).replace(/ times$/, '')} to ${end(high)})`;
+  const isCpu = metric === 'cpu';
+  const end = (at: number): string => amount(at, isCpu, ratio);
+  return `${isCpu ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${end(low).replace(/ times$/, '')} to ${end(high)})`;
 }
 
 function undecidedLines(comparisons: readonly Comparison[]): string[] {
@@ -198,24 +192,24 @@ function sweepLines({ line, curve }: StreamSweep): string[] {
 export function partialLines({ state, variants, comparisons, looks }: Result): string[] {
   if (state === 'complete') return [];
   const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.`;
-  return hasVerdict(comparisons)
-    ? [
-        `${rounds} No verdict is final: verdicts are made after ${enumeration(looks, 'or')} rounds, and a run that ends because of what it shows is wrong more often.`,
-      ]
-    : [rounds];
+  return [
+    hasVerdict(comparisons)
+      ? `${rounds} No verdict is final: verdicts are made after ${enumeration(looks, 'or')} rounds, and a run that ends because of what it shows is wrong more often.`
+      : rounds,
+  ];
 }
 
 function hasVerdict(comparisons: readonly Comparison[]): boolean {
   return comparisons
-    .flatMap((one) => [one.verdict, ...besideVerdicts(one).map(({ verdict }) => verdict)])
-    .some((verdict) => verdict !== 'none' && verdict !== 'inconclusive');
+    .flatMap((one) => [one, ...besideVerdicts(one)])
+    .some(({ verdict }) => verdict !== 'none' && verdict !== 'inconclusive');
 }
 
 /** The smallest effect that a run of a config against itself can show. */
 export function noiseFloorLines({ noiseFloor, comparisons: [first] }: Result): string[] {
   if (noiseFloor === null) return [];
-  const metric =
-    first === undefined || first.metric === 'rps' ? '' : `in ${metricNames[first.metric]} `;
+  const { metric: by = 'rps' } = first ?? {};
+  const metric = by === 'rps' ? '' : `in ${metricNames[by]} `;
   return [
     `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
   ];
@@ -235,35 +229,32 @@ export function scopeLines({ comparisons, environment }: Result): string[] {
   return [`Verdicts hold for ${where} (since ${since.slice(0, 16).replace('T', ' ')} UTC).`];
 }
 
-/** Names the side at its limit, with the share of its CPU time that each side used. Empty on shared cores, where shares are no limit. */
+/** The side at its limit, with each side's share of its CPU time. Empty on shared cores, where shares are no limit. */
 export function limitLines({ variants, environment }: Result): string[] {
   const measured = variants.filter(({ generatorShare }) => generatorShare !== null);
   if (measured.length === 0 || sharesCores(environment)) return [];
-  const servers = [
-    ...groupedBy(
-      measured.filter(({ serverShare }) => serverShare !== null),
-      ({ server }) => server?.name ?? '',
-    ),
-  ];
+  const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
+  const servers = [...groupedBy(ofServers, ({ server }) => server?.name ?? '')];
   const uses = [
     ...servers.map(
       ([name, its]) => `${name} at ${percentRange(its.map((one) => one.serverShare ?? 0))}`,
     ),
     `the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`,
   ];
-  const limits = measured.map(limitOf);
-  const isLimit = (side: 'server' | 'generator'): boolean =>
-    limits.every((one) => one === side || one === 'both');
-  const limitIs = (): string => {
-    if (isLimit('generator'))
-      return isLimit('server') ? 'Both sides were at their limit' : 'The generator was the limit';
-    if (isLimit('server'))
-      return servers.length === 1
-        ? `${servers[0]?.[0]} was the limit`
-        : 'The servers were the limit';
-    return limits.every((one) => one === 'neither') ? 'Neither was the limit' : 'Use of the cores';
-  };
-  return [`${limitIs()}: ${uses.join(', ')} of its available CPU.`];
+  const limits = new Set(measured.map(limitOf));
+  const are = (...those: ReturnType<typeof limitOf>[]): boolean =>
+    [...limits].every((one) => those.includes(one));
+  const server = servers.length === 1 ? `${servers[0]?.[0]} was` : 'The servers were';
+  const limit = are('both')
+    ? 'Both sides were at their limit'
+    : are('generator', 'both')
+      ? 'The generator was the limit'
+      : are('server', 'both')
+        ? `${server} the limit`
+        : are('neither')
+          ? 'Neither was the limit'
+          : 'Use of the cores';
+  return [`${limit}: ${uses.join(', ')} of its available CPU.`];
 }
 
 /** The rates that a search found, and whether pauses blur the limit. */
@@ -271,7 +262,7 @@ export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   if (search === undefined) return [];
   const limit = limitText(search.within);
   const lines = search.found.map(({ variant, rate, ci95, atLeast }) => {
-    const interval = ci95 === null ? '' : ` (95 % interval ${whole(ci95[0])} to ${whole(ci95[1])})`;
+    const interval = ci95 === null ? '' : ` (95 % interval ${ci95.map(whole).join(' to ')})`;
     return `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s in half of its loads${interval}${atLeast ? ': beyond it the generator was at its limit' : ''}.`;
   });
   return [...lines, ...blurredLines(search)];
@@ -320,12 +311,10 @@ function lateLines(variants: readonly VariantResult[]): string[] {
   const late = variants
     .filter((one) => isAtRate(one.load) && rateOf(one)?.reached !== false)
     .flatMap(({ name, phases }) =>
-      phases
-        .filter(({ sendDelayMs }) => sendDelayMs.p99 > 0)
-        .map(({ phase, sendDelayMs: { p50, p99 } }) => {
-          const inPhase = phases.length === 1 ? '' : ` in phase ${phase}`;
-          return `${name}${inPhase} ${scaledTime(p50)} and ${scaledTime(p99)}`;
-        }),
+      phases.flatMap(({ phase, sendDelayMs: { p50, p99 } }) => {
+        const inPhase = phases.length === 1 ? '' : ` in phase ${phase}`;
+        return p99 > 0 ? `${name}${inPhase} ${scaledTime(p50)} and ${scaledTime(p99)}` : [];
+      }),
     );
   return late.length === 0
     ? []
@@ -335,25 +324,25 @@ function lateLines(variants: readonly VariantResult[]): string[] {
 /** Published and measured header bytes only compare for the same number of requests. */
 function headerLines(result: Result): string[] {
   if (!comparesProtocols(result)) return [];
-  const counted = result.variants.flatMap(({ traffic, published }) =>
-    traffic === null || published?.headerBytes === undefined || published.requests === undefined
-      ? []
-      : [{ here: traffic.requests, published: published.requests }],
-  );
-  const first = counted.find(({ here, published }) => here !== published);
-  return first === undefined
-    ? []
-    : [
-        `Header bytes here are those of ${whole(first.here)} requests, the published ones of ${whole(first.published)}.`,
-      ];
+  return result.variants
+    .flatMap(({ traffic, published }) => {
+      const { headerBytes, requests } = published ?? {};
+      return traffic === null ||
+        headerBytes === undefined ||
+        requests === undefined ||
+        requests === traffic.requests
+        ? []
+        : `Header bytes here are those of ${whole(traffic.requests)} requests, the published ones of ${whole(requests)}.`;
+    })
+    .slice(0, 1);
 }
 
 /** How many of the requests the database holds. */
 export function storedLine(integrity: Integrity | null): string {
   if (integrity === null) return 'Not stored in InfluxDB (--store none)';
-  const again =
-    integrity.backfilled > 0 ? `, ${whole(integrity.backfilled)} of them written again` : '';
-  return `Stored ${whole(integrity.stored)} of ${whole(integrity.requests)} requests in InfluxDB${again}, ${whole(integrity.lost)} lost`;
+  const { requests, stored, backfilled, lost } = integrity;
+  const again = backfilled > 0 ? `, ${whole(backfilled)} of them written again` : '';
+  return `Stored ${whole(stored)} of ${whole(requests)} requests in InfluxDB${again}, ${whole(lost)} lost`;
 }
 
 export function warningLines({ warnings }: Result): string[] {
@@ -366,7 +355,7 @@ export function footnoteLines(result: Result): string[] {
 }
 
 /** The redirections of all variants. */
-export function redirectedLines({ variants }: Pick<Result, 'variants'>): string[] {
+export function redirectedLines({ variants }: Result): string[] {
   return redirectionLines(
     variants.map(({ name, server }) => ({ name, redirections: server?.redirections ?? [] })),
   );
@@ -376,35 +365,33 @@ export function redirectedLines({ variants }: Pick<Result, 'variants'>): string[
 export function noteLines(result: Result): string[] {
   const { variants, footnotes } = result;
   return [
-    ...variants.flatMap(({ name, publishedOnly }) =>
-      publishedOnly === undefined ? [] : [`${name} is published only: ${publishedOnly}`],
+    ...variants.flatMap(({ name, publishedOnly: why }) =>
+      why === undefined ? [] : `${name} is published only: ${why}`,
     ),
     ...byText(
-      variants.flatMap(({ name, note }) => (note === undefined ? [] : [{ name, text: note }])),
+      variants.flatMap(({ name, note: text }) => (text === undefined ? [] : { name, text })),
     ),
     ...kernelSettingLines(result),
     ...footnotes,
   ];
 }
 
-/** The kernel settings of the run's namespaces, by side and variants: those in force, then those that the kernel refused and why. */
+/** The kernel settings by side and variants: those in force, then those that the kernel refused and why. */
 function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   const inNamespaces = variants.filter(({ network }) => network !== null).length;
   const groups = groupedBy(kernelSettings, ({ side, variants: names }) => {
     const all = names.length > 1 && names.length === inNamespaces;
     return `${all ? 'every variant' : names.join(', ')}: kernel settings in the ${side}'s namespace`;
   });
-  const written = ({ name, value }: KernelSetting): string => `${name}=${value}`;
-  return [...groups].flatMap(([where, settings]) => {
-    const inForce = settings.filter(({ problem }) => problem === undefined).map(written);
-    const refused = settings
-      .filter(({ problem }) => problem !== undefined)
-      .map((one) => `${written(one)} (${one.problem})`);
-    return [
-      ...(inForce.length === 0 ? [] : [`${where}: ${inForce.join(', ')}.`]),
-      ...(refused.length === 0 ? [] : [`${where} that do not hold: ${refused.join(', ')}.`]),
-    ];
-  });
+  return [...groups].flatMap(([where, settings]) =>
+    [false, true].flatMap((isRefused) => {
+      const texts = settings
+        .filter(({ problem }) => (problem !== undefined) === isRefused)
+        .map(({ name, value, problem }) => `${name}=${value}${isRefused ? ` (${problem})` : ''}`);
+      const those = isRefused ? ' that do not hold' : '';
+      return texts.length === 0 ? [] : `${where}${those}: ${texts.join(', ')}.`;
+    }),
+  );
 }
 
 /** The lines of configs that run otherwise than they say; equal lines once, with all names. The free ports differ with each start. */

@@ -10,7 +10,7 @@ export interface Heading {
   title: string;
   align: 'left' | 'right';
   /** Stays beside the column before it if a table goes on below. */
-  joined?: true;
+  joined?: boolean;
 }
 
 export interface Column<Row> extends Heading {
@@ -34,7 +34,7 @@ export interface Part {
 export function leftColumn<Row>(
   title: string,
   cell: (row: Row) => Cell,
-  more: Partial<Pick<Heading, 'group' | 'joined'>> = {},
+  more: Partial<Heading> = {},
 ): Column<Row> {
   return { group: '', title, align: 'left', cell, ...more };
 }
@@ -43,9 +43,9 @@ export function leftColumn<Row>(
 export function rightColumn<Row>(
   title: string,
   cell: (row: Row) => Cell,
-  more: Partial<Pick<Heading, 'group' | 'joined'>> = {},
+  more: Partial<Heading> = {},
 ): Column<Row> {
-  return { ...leftColumn(title, cell, more), align: 'right' };
+  return leftColumn(title, cell, { align: 'right', ...more });
 }
 
 /** A table without its empty columns and rows. */
@@ -88,9 +88,7 @@ export function neighbours<C extends Heading>(
   return groups;
 }
 
-/**
- * Breaks lines at spaces; longer words (paths) stay whole. The default indent of continued lines is 2 spaces.
- */
+/** Breaks lines at spaces; longer words (paths) stay whole. */
 export function wrapLines(
   lines: readonly string[],
   width: number,
@@ -203,7 +201,7 @@ function groupLine(columns: readonly Measured[]): string {
   for (const group of neighbours(columns, (column, before) => column.group === before.group)) {
     const [first] = group as [Measured];
     if (first.group !== '')
-      line = `${line.length > at ? `${line}${gap}` : line.padEnd(at)}${pad(first.group, first).trimEnd()}`;
+      line = (line.length > at ? line + gap : line.padEnd(at)) + pad(first.group, first).trimEnd();
     at += lineWidth(group) + gap.length;
   }
   return line;

@@ -15,20 +15,22 @@ export function terminalReport(
   ends: readonly string[],
   options: TerminalReportOptions,
 ): string[] {
+  const { verbose = false, width } = options;
   // An article's footnotes explain its figures; other footnotes name further differences.
   const isArticle = result.variants.some(({ published }) => published !== null);
-  const short = isArticle ? [] : result.footnotes;
-  const parts = [...(options.verbose === true ? loadPart(result) : []), ...tableParts(result)];
   const lines = [
     ...verdictLines(result),
     ...warningLines(result),
-    ...(options.verbose === true ? footnoteLines(result) : short),
+    ...(verbose ? footnoteLines(result) : isArticle ? [] : result.footnotes),
     ...circumstanceLines(result),
     ...ends,
   ];
   return [
-    ...parts.flatMap((part) => [...partLines(part, options), '']),
-    ...wrapLines(lines, options.width),
+    ...[...(verbose ? loadPart(result) : []), ...tableParts(result)].flatMap((part) => [
+      ...partLines(part, options),
+      '',
+    ]),
+    ...wrapLines(lines, width),
   ];
 }
 

@@ -8,21 +8,15 @@ import type {
   LatencyMetric,
   Metric,
   Result,
-  VariantResult,
   Verdict,
 } from '../result/result.ts';
 import type { Cell } from './table.ts';
 import { isLatency, latencyMetrics, metricNames } from '../analysis/latency.ts';
 
-/** Only the end of an interval of scattered rounds is beyond this ratio. */
-const most = 1e6;
-
-/**
- * A ratio as an effect: "+8.9 %", and from 2 on "6 times". `isShare`: a share of the baseline, "22 %". The end of an interval is
- * written `as` its ratio is.
- */
+/** "+8.9 %", and from 2 on "6 times"; with `isShare` "22 %". The end of an interval is written `as` its ratio. */
 export function amount(ratio: number, isShare = false, as = ratio): string {
-  if (ratio > most) return 'over 1,000,000 times';
+  // The end of an interval of scattered rounds.
+  if (ratio > 1e6) return 'over 1,000,000 times';
   if (as >= 2) return `${Number(ratio.toPrecision(3)).toLocaleString('en-US')} times`;
   if (!isShare) return change(ratio);
   return Math.abs(as - 1) < 0.1 ? `${Number((100 * ratio).toFixed(1))} %` : percent(ratio);
@@ -30,10 +24,9 @@ export function amount(ratio: number, isShare = false, as = ratio): string {
 
 /** An effect with its metric: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
 export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {
-  const text = amount(ratio, metric === 'cpu');
-  return metric === 'cpu'
-    ? `${text}${text.endsWith('%') ? ' of' : ''} the CPU`
-    : `${metricMark(metric)}${text}`;
+  if (metric !== 'cpu') return metricMark(metric) + amount(ratio);
+  const text = amount(ratio, true);
+  return `${text}${text.endsWith('%') ? ' of' : ''} the CPU`;
 }
 
 /** The metric before a ratio, "p99 "; '' for requests/s. */
@@ -43,8 +36,8 @@ export function metricMark(metric: Metric): string {
 
 /** The verdict in words; for CPU time "cheaper" and "dearer". */
 export function verdictWord(metric: Metric, verdict: Verdict): string {
-  if (metric === 'cpu' && verdict === 'faster') return 'cheaper';
-  return metric === 'cpu' && verdict === 'slower' ? 'dearer' : verdict;
+  if (metric !== 'cpu') return verdict;
+  return verdict === 'faster' ? 'cheaper' : verdict === 'slower' ? 'dearer' : verdict;
 }
 
 /** The other percentiles that have a verdict, if the comparison is by latency. */
@@ -61,10 +54,7 @@ export function besideVerdicts({
   });
 }
 
-/**
- * Ratio, interval and verdict; or ratio and why there is no verdict. If a delay did not hold, or the run ended early, the verdict is
- * marked and coloured as inconclusive.
- */
+/** Ratio and interval, and the verdict or why there is none. A marked verdict has the colour of inconclusive. */
 export function verdictCell(
   comparison: Comparison,
   result: Pick<Result, 'sameWithin' | 'state'>,
@@ -93,7 +83,6 @@ export function verdictCell(
 }
 
 /** The ratio of CPU time per request, with its interval from minimumRounds on; '' if unknown. */
-export function cpuCell({ cpu }: Comparison, { rounds }: Pick<VariantResult, 'rounds'>): string {
-  if (cpu === null) return '';
-  return rounds.length < minimumRounds ? times(cpu.ratio) : times(cpu.ratio, cpu.ci95);
+export function cpuCell(cpu: Comparison['cpu'], rounds: number): string {
+  return cpu === null ? '' : times(cpu.ratio, rounds < minimumRounds ? undefined : cpu.ci95);
 }

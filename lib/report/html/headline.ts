@@ -1,7 +1,7 @@
 // The first lines of a page: verdicts in words with their size, in their colour, and as bars with their intervals.
 import { measuredComparisons, markedVerdict } from '../../analysis/comparisons.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
-import { enumeration, tolerance } from '../../format.ts';
+import { enumeration } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
 import { amount, effectText, verdictCell, verdictWord } from '../verdict-words.ts';
@@ -25,9 +25,9 @@ export function headlineHtml(result: Result): Html {
   if (shown.length === 0) return html`<h1>${result.title}</h1>\n${around}`;
   const isOnly = shown.length === 1;
   const effects = effectsHtml(shown, (row) => {
-    const [, rest] = comparisonParts(row.one, undefined, result);
+    const rest = comparisonParts(row.one, undefined, result)[1].replace(/^[:;.]? ?/, '');
     const words = headline(row);
-    return html`${isOnly ? html`<h1>${words}</h1>` : html`<strong>${words}</strong>`}${paragraphs([rest.replace(/^[:;.]? ?/, '')].filter((text) => text !== ''))}`;
+    return html`${isOnly ? html`<h1>${words}</h1>` : html`<strong>${words}</strong>`}${paragraphs(rest === '' ? [] : [rest])}`;
   });
   return html`${isOnly ? nothing : html`<h1>${summary(shown)}</h1>\n`}${effects}
 ${around}${paragraphs([result.title], 'title')}`;
@@ -75,10 +75,8 @@ export function headline({ one, result }: Shown): string {
 function claim(one: Comparison, result: Result): string {
   const { metric, variant, baseline, verdict } = one;
   const size = effectText(one);
-  if (result.control === true || verdict === 'none' || verdict === 'inconclusive')
-    return comparisonParts(one, undefined, result)[0];
-  if (verdict === 'same')
-    return `${variant} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${baseline}, within ${tolerance(result.sameWithin)}`;
+  if (result.control === true || (verdict !== 'faster' && verdict !== 'slower'))
+    return comparisonParts(one, undefined, result)[0].replace(/ here, within /, ', within ');
   if (metric === 'cpu') return `${variant} uses ${size} of ${baseline}`;
   if (isLatency(metric)) return `${variant} is ${verdict} than ${baseline}: ${size}`;
   return size.endsWith('%')

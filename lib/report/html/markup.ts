@@ -35,9 +35,8 @@ export function scriptJson(value: unknown): Html {
 /** A table in a box that scrolls; '' without rows. `name` is for screen readers; `wraps` breaks long texts. */
 export function tableHtml({ columns, rows }: Table, name: string, { wraps = false } = {}): Html {
   if (rows.length === 0) return nothing;
-  const groups = columns.every(({ group }) => group === '')
-    ? []
-    : neighbours(columns, (column, before) => column.group === before.group);
+  const all = neighbours(columns, (column, before) => column.group === before.group);
+  const groups = columns.every(({ group }) => group === '') ? [] : all;
   const titles = columns.map(
     ({ title, align }) =>
       html`<th scope="col" class="${align}">${title === '' ? 'bar' : title}</th>`,
