@@ -16,14 +16,13 @@ import {
   watchLifecycle,
   whileItRuns,
 } from './lifecycle.ts';
+import { AddressInUse, onPort } from './on-port.ts';
 import {
-  AddressInUse,
   holdersOf,
   hostAndPort,
   isAt,
   listeningOf,
   noPort,
-  onPort,
   portProblem,
   requireLoopback,
   type Address,

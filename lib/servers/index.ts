@@ -22,11 +22,10 @@ import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
 import { ownComplaint } from './own/files.ts';
+import { AddressInUse, onPort } from './on-port.ts';
 import {
-  AddressInUse,
   freePort,
   listeningOf,
-  onPort,
   portProblem,
   requireLoopback,
   untilItHasThePort,
