@@ -3,8 +3,7 @@ package engine
 import "time"
 
 type attempts struct {
-	// step is the loop's place in the order of the plan's requests.
-	step int
+	step int // the loop's place in the order of the plan's requests
 	// allowance is the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate.
 	allowance, chunk int64
 	outstanding      int64
@@ -164,8 +163,7 @@ func (l *loop) startOfLatency(begun, due int64) int64 {
 	case l.plan.Rate > 0:
 		return due
 	case !l.plan.KeepAlive:
-		// The latency of a request with a connection of its own includes the connect, as in ab.
-		return begun
+		return begun // The latency of a request with a connection of its own includes the connect, as in ab
 	}
 	return l.clock
 }

@@ -8,10 +8,9 @@ import (
 // collector merges the loops' intervals into seconds. A second is kept back until the next one is complete: if too little follows it for
 // a second of its own, the rest joins it.
 type collector struct {
-	shared   *shared
-	onSecond func(Second)
-	// gathering is the present second, whole the one before it.
-	gathering, whole *pendingSecond
+	shared           *shared
+	onSecond         func(Second)
+	gathering, whole *pendingSecond // gathering is the present second, whole the one before it.
 	// running loops have not ended; reported are those of them that have reported past the middle of the second.
 	running  int
 	reported map[*loop]bool
@@ -26,8 +25,7 @@ type pendingSecond struct {
 	latency     *recorder
 	connections int
 	start, end  int64
-	// from and to are the process's CPU time at start and end.
-	from, to cpuReading
+	from, to    cpuReading // from and to are the process's CPU time at start and end.
 }
 
 func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
@@ -68,8 +66,7 @@ func (c *collector) add(i *interval) {
 		c.middle = c.shared.windowStart + second/2
 	}
 	if c.reported[i.loop] {
-		// Another loop is late with its second, which goes out with the next one.
-		c.next()
+		c.next() // Another loop is late with its second, which goes out with the next one
 	}
 	p := c.gathering
 	p.Counts.add(&i.Counts)
@@ -176,8 +173,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	}
 	start, startCPU := s.windowStart, s.startCPU
 	if !s.opened {
-		// Stopped during the warm-up: the window is empty.
-		start, startCPU = end, endCPU
+		start, startCPU = end, endCPU // Stopped during the warm-up: the window is empty
 	}
 	startedAt, endedAt := start+startCPU.away, end+endCPU.away
 	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(startedAt)), s.epoch.Add(time.Duration(endedAt))

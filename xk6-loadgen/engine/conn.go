@@ -52,8 +52,7 @@ const (
 )
 
 const (
-	// lateInARow: after so many connections that were not up at once, only one in as many is tried at once.
-	lateInARow = 16
+	lateInARow = 16 // after so many connections that were not up at once, only one in as many is tried at once
 	// lingerLimit is how long a server may take to close. Its FIN normally comes with the response.
 	lingerLimit = int64(200 * time.Millisecond)
 	// Back-offs between connects, see backoffAfter.
@@ -72,32 +71,26 @@ type conn struct {
 	state  connState
 	// registered: epoll knows the socket. watchesOut: it reports when the socket takes bytes again.
 	registered, watchesOut bool
-	// answered: a first byte has come in on this connection.
-	answered bool
+	answered               bool // a first byte has come in on this connection
 	// peerClosed: no request follows, but the peer's last bytes may still have to be read.
-	peerClosed bool
-	// queued: the slot is in loop.starting; idle: it is in loop.idle.
-	queued, idle bool
+	peerClosed   bool
+	queued, idle bool // queued: the slot is in loop.starting; idle: it is in loop.idle.
 	// openedAhead: the slot had its request of opensAhead; reached: one of its attempts has ended.
 	openedAhead, reached bool
-	// backingOff: the slot waits before it connects again.
-	backingOff bool
+	backingOff           bool // the slot waits before it connects again
 	// writeBroken: the peer takes no more bytes (writeErrno says why); it may have sent a response before.
 	writeBroken bool
 	writeErrno  syscall.Errno
-	// reading: bytes in the loop's buffer are being handled.
-	reading bool
+	reading     bool // bytes in the loop's buffer are being handled
 	// generation counts the slot's ended connections: if it has changed during a call, the connection is another one.
 	generation uint32
 	openedAt   int64
 	lingerFrom int64
-	// failures in a row, without a response between them.
-	failures int
+	failures   int // failures in a row, without a response between them.
 	// unsent is what the session has left to send; backlog is what was made of it (encrypted, say), and goes first.
 	unsent, backlog []byte
 	departures      departures
-	// left is the rest of the slot's share, if requests are divided.
-	left int64
+	left            int64 // the rest of the slot's share, if requests are divided
 	// responses in the window, since the first attempt at firstAt until lastAt.
 	responses       int64
 	firstAt, lastAt int64
@@ -197,8 +190,7 @@ func (c *conn) isUp() {
 
 // handshakeDone lets the session speak. The rest of the handshake goes out with its first bytes.
 func (c *conn) handshakeDone() {
-	// The client's own work for the handshake is part of the connect time.
-	c.loop.clock = c.loop.shared.now()
+	c.loop.clock = c.loop.shared.now() // The client's own work for the handshake is part of the connect time
 	c.loop.handshakes--
 	c.isUp()
 	c.session.connected()
@@ -331,8 +323,7 @@ func (c *conn) drop() {
 	}
 	linux.Close(c.fd)
 	c.generation++
-	// Bytes that its session has gathered must not leave on another connection.
-	c.loop.out = c.loop.out[:0]
+	c.loop.out = c.loop.out[:0] // Bytes that its session has gathered must not leave on another connection
 	if c.secure != nil {
 		c.secure.close()
 		if c.state == connecting || c.state == handshaking {

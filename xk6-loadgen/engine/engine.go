@@ -25,12 +25,10 @@ type Second struct {
 	Seconds float64
 	Counts
 	// LatencyMs is zero without responses.
-	LatencyMs LatencyDistribution
-	Buckets   []Bucket
-	// Connections are open, or being opened, at the second's end.
-	Connections int
-	// GeneratorCPU is CPU seconds per second of the process.
-	GeneratorCPU float64
+	LatencyMs    LatencyDistribution
+	Buckets      []Bucket
+	Connections  int     // Connections are open, or being opened, at the second's end.
+	GeneratorCPU float64 // CPU seconds per second of the process
 }
 
 // Result is what a load phase measured.
@@ -43,10 +41,8 @@ type Result struct {
 	ServerCPU *ServerCPU
 	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
 	StartedAt, EndedAt time.Time
-	// MonotonicMs is the same window on CLOCK_MONOTONIC.
-	MonotonicMs [2]float64
-	// RPS is responses of any status per second.
-	Seconds, RPS float64
+	MonotonicMs        [2]float64 // the same window on CLOCK_MONOTONIC
+	Seconds, RPS       float64    // RPS is responses of any status per second.
 	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency: the server has probably forgotten them.
 	// They are older since they were taken, or at a rate since they were due.
 	Hung int64
@@ -57,20 +53,15 @@ type Result struct {
 	// ConnectMs and FirstByteMs run from the start of the connect, once per connection. SendDelayMs is how late requests of a rate left.
 	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
 	// Unsent requests of a rate were due in the window and could not leave before its end. They are in no other count.
-	Unsent int64
-	// Buckets count the responses by latency, if asked for.
-	Buckets []LatencyBucket
-	// TLS is nil without TLS, and if no handshake was completed.
-	TLS *TLSState
-	// MaxConcurrentStreams is the server's limit per connection (HTTP/2); 0: it named none.
-	MaxConcurrentStreams int64
+	Unsent               int64
+	Buckets              []LatencyBucket // Buckets count the responses by latency, if asked for.
+	TLS                  *TLSState       // nil without TLS, and if no handshake was completed
+	MaxConcurrentStreams int64           // the server's limit per connection (HTTP/2); 0: it named none
 	// PerConnectionRPS is over slots: a reopened connection counts as the same one. If connections share a number of requests, its time
 	// ends with its last response. PerThreadRPS is sampled every 100 ms, as in wrk.
 	PerConnectionRPS, PerThreadRPS Distribution
-	// CPUSeconds of the process within the window, without spinning.
-	CPUSeconds float64
-	// ErrorExample is the text of one of the errors.
-	ErrorExample string
+	CPUSeconds                     float64 // CPUSeconds of the process within the window, without spinning.
+	ErrorExample                   string  // the text of one of the errors
 }
 
 // Run loads the server until the load is complete or ctx ends; the result then covers the time until that. onSecond, which may be nil,
@@ -102,8 +93,7 @@ type run struct {
 	cpuOf    []int
 	shared   *shared
 	loops    []*loop
-	// running loops are not through yet.
-	running int
+	running  int // running loops are not through yet.
 }
 
 // start makes the loops of all sides, lets them load in turns, and returns when all are through.
@@ -112,8 +102,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	for _, r := range runs {
 		threads = max(threads, r.plan.Threads)
 	}
-	// One side's loops are at work at a time.
-	defer reserveProcessors(threads)()
+	defer reserveProcessors(threads)() // One side's loops are at work at a time
 	err := prepare(runs)
 	if err == nil {
 		err = awaitStart(ctx, runs[0].plan.StartAt)
@@ -133,8 +122,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	}
 	defer context.AfterFunc(ctx, stop)()
 	if ctx.Err() != nil {
-		// At once, so that no request leaves.
-		stop()
+		stop() // At once, so that no request leaves
 	}
 	results := make([]Result, len(runs))
 	var collectors sync.WaitGroup

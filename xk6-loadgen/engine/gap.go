@@ -8,10 +8,8 @@ import "sync/atomic"
 // A loop looks at the end of each iteration: a gap runs from the iteration with the last response to that with the next one. With
 // several loops it can be too long by publishEvery.
 type sharedGap struct {
-	// Cache lines of its own: every iteration reads what stands around it.
-	_ [64]byte
-	// responded is when a loop last had a response, as far as published.
-	responded atomic.Int64
+	_         [64]byte     // Cache lines of its own: every iteration reads what stands around it.
+	responded atomic.Int64 // when a loop last had a response, as far as published
 	// loopsUnderWay have requests under way, without a pause since underWaySince.
 	loopsUnderWay atomic.Int32
 	underWaySince atomic.Int64

@@ -12,22 +12,19 @@ const (
 	frameHeaderBytes = 9
 	// maxFrameBytes is the size that every peer takes (RFC 9113, section 6.5.2), and our limit.
 	maxFrameBytes = 1 << 14
-	// windowBytes is as large as h2load's, for a connection and for each stream.
-	windowBytes = 1<<30 - 1
+	windowBytes   = 1<<30 - 1 // as large as h2load's, for a connection and for each stream
 	// The window of a new connection (RFC 9113, section 6.9.2).
 	initialWindowBytes = 1<<16 - 1
 	maxWindowBytes     = 1<<31 - 1
 	lastStreamID       = 1<<31 - 1
 	// assumedStreams may be opened before the server has named its limit; servers take 100 and more.
 	assumedStreams = 100
-	// No header block needs more frames of 16 KiB.
-	maxBlockFrames = 64
+	maxBlockFrames = 64 // No header block needs more frames of 16 KiB.
 	// maxUnreadBytes bounds the bytes that a server asks for and does not read, beside the requests of all streams.
 	maxUnreadBytes = 1 << 20
 	// maxTurnedAway connections in a row may end before a response without an error, as while a server is reloaded.
 	maxTurnedAway = 3
-	// uploadBytes of request bodies are sent at a time.
-	uploadBytes = 256 << 10
+	uploadBytes   = 256 << 10 // uploadBytes of request bodies are sent at a time.
 )
 
 // preface opens a connection, with large windows and without push.
@@ -45,11 +42,9 @@ var preface = func() []byte {
 
 // h2 is HTTP/2 (RFC 9113). Frames to send are gathered in the loop's out until flush.
 type h2 struct {
-	conn *conn
-	// waiting attempts were taken and have no stream yet; they go first.
-	waiting []attempt
-	// turnedAway counts connections in a row that ended before a response.
-	turnedAway int
+	conn       *conn
+	waiting    []attempt // waiting attempts were taken and have no stream yet; they go first.
+	turnedAway int       // turnedAway counts connections in a row that ended before a response.
 
 	// The rest belongs to the connection.
 	decoder hpackDecoder
@@ -58,25 +53,21 @@ type h2 struct {
 	streams []stream
 	nextID  uint32
 	active  int
-	// limit is how many streams may be active: ours or the server's.
-	limit int
+	limit   int // how many streams may be active: ours or the server's
 	// greeted: the server's SETTINGS have come in. earlyID is the first stream after them.
 	greeted bool
 	earlyID uint32
 	// shared is the block of shared headers of the next request, later that of the requests after it. update goes before the next
 	// request's headers.
 	shared, later, update []byte
-	// draining: no more streams are opened. answered: a response came in.
-	draining, answered bool
+	draining, answered    bool // draining: no more streams are opened. answered: a response came in.
 	// goneAway: the server takes no more streams, for this reason.
 	goneAway   bool
 	goAwayCode http2.ErrCode
 	// tolerant: we have given up streams without the server's knowledge, so late frames are no fault.
-	tolerant bool
-	// uploading streams have not sent their whole request.
-	uploading int
-	// sendWindow is the connection's; initialWindow that of new streams.
-	sendWindow, initialWindow int64
+	tolerant                  bool
+	uploading                 int   // uploading streams have not sent their whole request.
+	sendWindow, initialWindow int64 // sendWindow is the connection's; initialWindow that of new streams.
 	// flow is what came in since the last update of the connection's window.
 	flow         int64
 	lastReceived int64
@@ -122,8 +113,7 @@ func (s *h2) fill() {
 		s.open(s.nextWaiting())
 	}
 	if s.limit == 0 {
-		// The server forbids streams for a while: one attempt waits, or times out.
-		s.haveWaiting()
+		s.haveWaiting() // The server forbids streams for a while: one attempt waits, or times out
 	}
 }
 
@@ -302,8 +292,7 @@ func (s *h2) closedByPeer() {
 	switch {
 	case s.active == 0 && len(s.waiting) == 0:
 		c.close()
-		// The last response and the close may have come in together.
-		c.loop.enqueue(c)
+		c.loop.enqueue(c) // The last response and the close may have come in together
 	case s.active == 0 && s.draining:
 		s.finish()
 	case !s.greeted && bytes.HasPrefix(s.frames.kept, []byte{byte(recordAlert), 3}):
@@ -331,21 +320,18 @@ func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 type attempt struct {
 	// begun is when it was taken, due when it should have started: the same in the closed model.
 	begun, due int64
-	// start is where its latency begins; 0 before it has a stream.
-	start int64
+	start      int64 // where its latency begins; 0 before it has a stream
 }
 
 // stream is an active attempt. id 0: the place is free.
 type stream struct {
 	attempt
-	id uint32
-	// status of the final response; 0: its headers have not come in.
-	status int32
+	id     uint32
+	status int32 // status of the final response; 0: its headers have not come in.
 	// headerBytes, decodedBytes and bodyBytes came in; length is the content-length, -1: none.
 	headerBytes, decodedBytes int64
 	bodyBytes, length         int64
-	// flow is what came in since the last update of the stream's window.
-	flow int64
+	flow                      int64 // what came in since the last update of the stream's window
 	// sent of the request's body, and the server's window for the rest.
 	sent   int
 	window int64

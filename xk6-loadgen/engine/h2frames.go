@@ -53,8 +53,7 @@ func needed(p []byte) int {
 	length := int(p[0])<<16 | int(p[1])<<8 | int(p[2])
 	switch {
 	case length > maxFrameBytes:
-		// Its header suffices to refuse it.
-		return frameHeaderBytes
+		return frameHeaderBytes // Its header suffices to refuse it
 	case http2.FrameType(p[3]) != http2.FrameData:
 		return frameHeaderBytes + length
 	case http2.Flags(p[4]).Has(http2.FlagDataPadded) && length > 0:
@@ -176,8 +175,7 @@ func (s *h2) take(f *frame) (fault string) {
 	case http2.FramePushPromise:
 		return "a push, which was refused"
 	}
-	// Others are extensions (RFC 9113, section 5.5).
-	return ""
+	return "" // Others are extensions (RFC 9113, section 5.5)
 }
 
 // greeting checks that the server's first frame is SETTINGS.
@@ -292,8 +290,7 @@ func (s *h2) continuation(f *frame) (fault string) {
 		return ""
 	}
 	whole := r.block
-	// Long blocks are rare, so their memory is not kept.
-	r.block, r.blockID = nil, 0
+	r.block, r.blockID = nil, 0 // Long blocks are rare, so their memory is not kept
 	return s.headerBlock(f.id, whole, r.blockEnds)
 }
 
@@ -343,8 +340,7 @@ func (s *h2) rstStream(f *frame) (fault string) {
 	}
 	code := http2.ErrCode(binary.BigEndian.Uint32(f.payload))
 	if code == http2.ErrCodeRefusedStream && f.id < s.earlyID {
-		// It was opened before the server had named its limit.
-		s.requeue(st)
+		s.requeue(st) // It was opened before the server had named its limit
 	} else {
 		l, example := s.conn.loop, ""
 		// Only the first error makes a text, so that a flood of them allocates nothing.

@@ -11,8 +11,7 @@ import (
 // and the values of :status and content-length.
 
 const (
-	// hpackTableBytes is the size of our dynamic table, the default.
-	hpackTableBytes = 4096
+	hpackTableBytes = 4096 // the size of our dynamic table, the default
 	// RFC 7541, section 4.1.
 	hpackEntryOverhead = 32
 	maxHpackInteger    = 1 << 30
@@ -25,8 +24,7 @@ const (
 	fieldOther fieldKind = iota
 	fieldStatus
 	fieldContentLength
-	// fieldForbidden makes a response malformed: an upper-case name, or a pseudo-header other than :status.
-	fieldForbidden
+	fieldForbidden // fieldForbidden makes a response malformed: an upper-case name, or a pseudo-header other than :status.
 )
 
 // field is a header. value is -1 if it is not a number.
@@ -38,14 +36,11 @@ type field struct {
 
 type block struct {
 	// status is 0 without one; length is the content-length, -1: none.
-	status int
-	length int64
-	// decodedBytes are of names and values.
-	decodedBytes int64
-	// hasRegular: not only pseudo-headers so far.
-	hasRegular bool
-	// malformed says how it violates RFC 9113, sections 8.2 and 8.3.
-	malformed string
+	status       int
+	length       int64
+	decodedBytes int64  // decodedBytes are of names and values.
+	hasRegular   bool   // not only pseudo-headers so far
+	malformed    string // malformed says how it violates RFC 9113, sections 8.2 and 8.3.
 }
 
 // blockCache has the last block that did not refer to the dynamic table, its meaning and what it put into the table: nginx spells its
@@ -153,8 +148,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	for len(r.rest) > 0 {
 		c := r.rest[0]
 		if c&0xe0 == 0x20 {
-			// A dynamic table size update may only come first.
-			size := r.integer(5)
+			size := r.integer(5) // A dynamic table size update may only come first
 			if r.fault != "" || size > hpackTableBytes || !first {
 				return b, "a table size update is not allowed"
 			}

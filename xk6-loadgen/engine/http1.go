@@ -56,8 +56,7 @@ func (s *http1) connected() {
 func (s *http1) received(p []byte) {
 	s.conn.firstByte()
 	if !s.busy {
-		// Bytes without a request: the connection cannot be trusted, but no attempt is to blame.
-		s.conn.close()
+		s.conn.close() // Bytes without a request: the connection cannot be trusted, but no attempt is to blame
 		s.conn.loop.enqueue(s.conn)
 		return
 	}
@@ -160,11 +159,10 @@ func (s *http1) eachDue(call func(due int64)) {
 
 const (
 	// maxHeadBytes is for status line, headers and trailers of a response, with 1xx responses before it.
-	maxHeadBytes       = 64 << 10
-	maxChunkLineBytes  = 4 << 10
-	maxCachedHeadBytes = 4 << 10
-	// More digits would overflow.
-	maxLengthDigits, maxChunkDigits = 18, 15
+	maxHeadBytes                    = 64 << 10
+	maxChunkLineBytes               = 4 << 10
+	maxCachedHeadBytes              = 4 << 10
+	maxLengthDigits, maxChunkDigits = 18, 15 // More digits would overflow.
 )
 
 type parserState uint8
@@ -187,8 +185,7 @@ type head struct {
 	// length is the Content-Length; -1: none.
 	length  int64
 	chunked bool
-	// coded: a Transfer-Encoding does not end in chunked, so the body ends with the connection.
-	coded bool
+	coded   bool // a Transfer-Encoding does not end in chunked, so the body ends with the connection
 	// closes: the connection is not reused.
 	closes bool
 	http10 bool
@@ -206,8 +203,7 @@ type parser struct {
 	head
 	isHead bool
 	state  parserState
-	// line is the beginning of an incomplete line.
-	line []byte
+	line   []byte // the beginning of an incomplete line
 	// remaining bytes of the body or the chunk.
 	remaining              int64
 	headerBytes, bodyBytes int64
@@ -355,8 +351,7 @@ func (p *parser) statusLine(line []byte) string {
 // header acts on the headers that say where the response ends.
 func (p *parser) header(line []byte) string {
 	if line[0] == ' ' || line[0] == '\t' {
-		// A folded value (obsolete, RFC 9112, section 5.2) belongs to no header that matters here.
-		return ""
+		return "" // A folded value (obsolete, RFC 9112, section 5.2) belongs to no header that matters here
 	}
 	colon := bytes.IndexByte(line, ':')
 	if colon <= 0 {

@@ -22,17 +22,14 @@ const (
 	// startsPerIteration keeps a loop reading while it opens connections: ten thousand at once would add its own queue to the latencies.
 	startsPerIteration = 64
 	// The longest wait bounds how late a stop is noticed.
-	longestWait = int64(20 * time.Millisecond)
-	second      = int64(time.Second)
-	// cacheLinesBytes is two lines of 64 bytes: processors fetch them in pairs.
-	cacheLinesBytes = 128
+	longestWait     = int64(20 * time.Millisecond)
+	second          = int64(time.Second)
+	cacheLinesBytes = 128 // two lines of 64 bytes: processors fetch them in pairs
 	// firstNice puts a loop at a rate before everything else on its core: k6's other threads, the database, the runner.
-	firstNice = -15
-	never     = int64(1) << 62
-	// noSlot is the event of a descriptor that is no connection.
-	noSlot = -1
-	// At a rate a loop is awake this long before the next request is due.
-	awakeBefore = int64(60 * time.Microsecond)
+	firstNice   = -15
+	never       = int64(1) << 62
+	noSlot      = -1                           // the event of a descriptor that is no connection
+	awakeBefore = int64(60 * time.Microsecond) // At a rate a loop is awake this long before the next request is due.
 	// A poll that took this long did not run all the time: another thread had its core.
 	offCore = int64(50 * time.Microsecond)
 )
@@ -48,10 +45,9 @@ type shared struct {
 	quota atomic.Int64
 	_     [cacheLinesBytes]byte
 	// spun is how long loops polled in vain, in nanoseconds.
-	spun atomic.Int64
-	_    [cacheLinesBytes]byte
-	// intervals carries finished seconds to the collector.
-	intervals chan *interval
+	spun      atomic.Int64
+	_         [cacheLinesBytes]byte
+	intervals chan *interval // intervals carries finished seconds to the collector.
 	// monotonic is the epoch on CLOCK_MONOTONIC, in nanoseconds.
 	monotonic int64
 	windowOpening
@@ -97,21 +93,18 @@ type loop struct {
 	conns  []conn
 	open   int
 	// lastHead and lastBlock are shared by the connections, which talk to one server.
-	lastHead  headCache
-	lastBlock blockCache
-	strings   hpackStrings
-	// out is where a session gathers what it sends until its flush; sealed is for its encryption.
-	out, sealed []byte
+	lastHead    headCache
+	lastBlock   blockCache
+	strings     hpackStrings
+	out, sealed []byte // out is where a session gathers what it sends until its flush; sealed is for its encryption.
 	// tls, with the log of its keys, is nil without TLS; tlsState is the outcome of the first handshake.
-	tls      *tls.Config
-	keys     *keyLog
-	tlsState *TLSState
-	// handshakes are under way, or will be once TCP is connected.
-	handshakes int
+	tls        *tls.Config
+	keys       *keyLog
+	tlsState   *TLSState
+	handshakes int // handshakes are under way, or will be once TCP is connected.
 	// maxConcurrentStreams is the least that the server has allowed; 0: it named no limit.
 	maxConcurrentStreams int64
-	// late counts connections in a row that were not up when connect returned.
-	late int
+	late                 int // late counts connections in a row that were not up when connect returned.
 
 	// clock is the time of the last look at it; nextTimer is when timers() has something to do.
 	clock, nextTimer     int64
@@ -205,8 +198,7 @@ func (l *loop) claimCores() {
 	if l.plan.Rate == 0 && !l.shared.apart {
 		linux.SetBatchPolicy()
 	} else {
-		// k6's other threads would delay a response by up to 4 ms.
-		linux.SetShortSlice()
+		linux.SetShortSlice() // k6's other threads would delay a response by up to 4 ms
 	}
 	if l.plan.Rate > 0 {
 		// Requests that are due must not wait for other threads of this core.

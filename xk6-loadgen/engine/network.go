@@ -136,8 +136,7 @@ const portsPerSource = 2
 func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, error) {
 	var first, last int
 	err := within.run(func() error {
-		// The file shows the settings of the thread's network.
-		content, err := os.ReadFile(portRangeFile)
+		content, err := os.ReadFile(portRangeFile) // The file shows the settings of the thread's network
 		if err == nil {
 			_, err = fmt.Sscan(string(content), &first, &last)
 		}
@@ -146,8 +145,7 @@ func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, 
 	ports := last - first + 1
 	switch {
 	case err != nil || ports < 1 || connections <= ports:
-		// If the range is not known, the kernel's refusals count as errors.
-		return 0, nil
+		return 0, nil // If the range is not known, the kernel's refusals count as errors
 	case !target.isLoopback4():
 		return 0, fmt.Errorf("connections: %d are more than the %d ports that one address has to connect from "+
 			"(net.ipv4.ip_local_port_range); ask for %d or load a server in 127.0.0.0/8, where there are several addresses",

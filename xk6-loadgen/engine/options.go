@@ -83,10 +83,8 @@ type Options struct {
 
 	// Segment is this process's part of the requests of Rate, where several processes make one load.
 	Segment Segment
-	// StartAt is when the load begins, at most a minute ahead; zero: at once.
-	StartAt time.Time
-	// seed of the arrivals and the order of the URLs.
-	seed uint64
+	StartAt time.Time // when the load begins, at most a minute ahead; zero: at once
+	seed    uint64    // seed of the arrivals and the order of the URLs.
 }
 
 const (
@@ -95,32 +93,25 @@ const (
 	maxStreams     = 1_000_000
 	maxRate        = 10_000_000
 	maxBuckets     = 1000
-	// spareFiles are left to everything else in the process: epoll descriptors, outputs, logs.
-	spareFiles = 64
+	spareFiles     = 64 // spareFiles are left to everything else in the process: epoll descriptors, outputs, logs.
 )
 
 // plan is Options made ready for the loops: checked, resolved and encoded once.
 type plan struct {
 	Options
-	target sockaddr
-	// sources are the local addresses of the connections.
-	sources sources
-	// network is nil for the process's own.
-	network *namespace
+	target  sockaddr
+	sources sources    // sources are the local addresses of the connections.
+	network *namespace // nil for the process's own
 	// requests are the bytes to send for each URL; with HTTP/2 the beginning of its header block, before the headers that all share.
 	requests [][]byte
 	h2       h2Headers
-	// order is a cycle of indexes of requests.
-	order []uint32
+	order    []uint32 // a cycle of indexes of requests
 	// tls is nil without TLS.
-	tls    *tls.Config
-	isHead bool
-	// divided: each connection has its share of the requests.
-	divided bool
-	// lastStreamID is the greatest stream identifier of a connection.
-	lastStreamID uint32
-	// noDelay is needed where a request can leave in more than one segment, or follow another one.
-	noDelay bool
+	tls          *tls.Config
+	isHead       bool
+	divided      bool   // each connection has its share of the requests
+	lastStreamID uint32 // the greatest stream identifier of a connection
+	noDelay      bool   // needed where a request can leave in more than one segment, or follow another one
 }
 
 // newPlan checks the options, opens the namespace, resolves the host and encodes the requests. Its errors name the option. The caller

@@ -11,8 +11,7 @@ const (
 	// saturatedSlice: sides that alternate faster than the machine's noise see the same of it. 10 ms are no more precise (docs/proof.md),
 	// and a server's first responses, with cold caches, are twice as large a part of them.
 	saturatedSlice = 20 * time.Millisecond
-	// waitingSlice of a server that waits.
-	waitingSlice = 100 * time.Millisecond
+	waitingSlice   = 100 * time.Millisecond // waitingSlice of a server that waits.
 	// rateSlice: at a rate no side is saturated, and the edges of a turn must be a small part of it.
 	rateSlice = 250 * time.Millisecond
 	// drainLimit is how long a turn waits for responses where nothing is known of them, longestDrain in a count without a warm-up.
@@ -21,14 +20,12 @@ const (
 	longestShortDrain = int64(10 * time.Millisecond)
 	// shortestQuiet: after so long without a response, a server that waits is not working on the outstanding requests.
 	shortestQuiet = 50 * int64(time.Millisecond)
-	// busyShare of a core, or of the generator's threads: with less, the server spends its time waiting.
-	busyShare = 0.8
+	busyShare     = 0.8 // busyShare of a core, or of the generator's threads: with less, the server spends its time waiting.
 	// waitsPerSlice: a turn of a busy server loses about one wait, which must be at most a percent of it.
 	waitsPerSlice = 100
 	// answersPerSlice keeps the edges of a waiting server's window a small part of it.
-	answersPerSlice = 10
-	// longestQueue and longestRamp bound the ramp.
-	longestQueue, longestRamp = second, 10 * second
+	answersPerSlice           = 10
+	longestQueue, longestRamp = second, 10 * second // longestQueue and longestRamp bound the ramp.
 	// soloRequests are made one after the other before all others, within soloLimit: the latency without a queue.
 	soloRequests = 3
 	soloLimit    = second
@@ -44,14 +41,11 @@ var longestStandstill = int64(5e6)
 
 // pace is how a side's turns go, in nanoseconds except for slice; xk6-loadgen/README.md has the rules.
 type pace struct {
-	// slice is the mean length of a turn, without ramp and drain.
-	slice time.Duration
+	slice time.Duration // the mean length of a turn, without ramp and drain
 	// ramp comes before a turn's window; over spread the connections begin one after the other (0: a server at its limit).
-	ramp, spread int64
-	// A drain ends patience after the turn, or quiet after the last response.
-	patience, quiet int64
-	// waits: the server spends its time waiting for a backend, a disk or a timer.
-	waits bool
+	ramp, spread    int64
+	patience, quiet int64 // A drain ends patience after the turn, or quiet after the last response.
+	waits           bool  // the server spends its time waiting for a backend, a disk or a timer
 }
 
 // probe is what a side's warm-up told of its server.
@@ -154,10 +148,8 @@ type cycle struct {
 
 // cycles are those of all sides together.
 type cycles struct {
-	// stood are those in which the generator stood still.
-	all, stood, leftOut int
-	// stands: it did so in the present cycle.
-	stands bool
+	all, stood, leftOut int  // stood are those in which the generator stood still.
+	stands              bool // it did so in the present cycle
 	// cores are the generator's and the servers', steal is the time that the host has taken from them so far.
 	cores []int
 	steal int64

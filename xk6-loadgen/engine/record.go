@@ -198,8 +198,7 @@ func (h *half) open(record []byte) (recordType, []byte, error) {
 	}
 	h.seq++
 	if h.is13 {
-		// The content type is the last byte that is not padding.
-		n := len(plain)
+		n := len(plain) // The content type is the last byte that is not padding
 		for n > 0 && plain[n-1] == 0 {
 			n--
 		}

@@ -70,8 +70,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	// ends are deadlines in steps: a whole number, and a rest in parts of the weight.
 	type end struct{ whole, rest int64 }
 	ends := make([]end, len(weights))
-	// from[step] are the requests that may come from that step on.
-	from := make([][]int32, steps)
+	from := make([][]int32, steps) // from[step] are the requests that may come from that step on
 	byRank := rand.New(rand.NewPCG(seed, 0)).Perm(len(weights))
 	ranks := make([]int64, len(weights))
 	var ready earliest
@@ -140,8 +139,7 @@ type h2Headers struct {
 	// opening is for a connection's first request, steady for later ones. plain uses no dynamic table, for a server that does not
 	// want one of our size.
 	opening, steady, plain []byte
-	// longest is the most bytes of a request's frame.
-	longest int
+	longest                int // the most bytes of a request's frame
 }
 
 // encodeH2Requests makes the beginning of each URL's header block, and the shared rest. Its errors name the option.

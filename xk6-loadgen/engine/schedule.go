@@ -61,8 +61,7 @@ type schedule struct {
 	offset, step int64
 	start        int64
 	taken        int64
-	// nextDue is when the next request is due.
-	nextDue int64
+	nextDue      int64 // when the next request is due
 	// poisson: arrivals are drawn from random, `drawn` so far in this phase; a loop that shares a process draws all of it.
 	poisson      bool
 	seed, stream uint64

@@ -34,10 +34,8 @@ const (
 	// CauseAddressNotAvailable: no local port was free.
 	CauseAddressNotAvailable ErrorCause = iota
 	CauseRefused
-	// CauseReset: the peer reset the connection, or the HTTP/2 stream.
-	CauseReset
-	// CauseTimedOut: the engine's timeout, or the kernel's.
-	CauseTimedOut
+	CauseReset    // the peer reset the connection, or the HTTP/2 stream
+	CauseTimedOut // the engine's timeout, or the kernel's
 	// CauseShort: the connection was closed before the response was complete.
 	CauseShort
 	CauseOther
@@ -178,8 +176,7 @@ type Distribution struct {
 type LatencyDistribution struct {
 	Distribution
 	P50, P75, P90, P95, P99, P999 float64
-	// Histogram, ascending, is the source of the percentiles.
-	Histogram []Bar
+	Histogram                     []Bar // Histogram, ascending, is the source of the percentiles.
 }
 
 // Bar of a histogram: Count values were at most Value milliseconds, and more than the bar before.

@@ -71,8 +71,7 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 	}
 	if protocol != HTTP10 {
-		// Protocols are named as in ALPN, which has no HTTP/1.0.
-		c.NextProtos = []string{string(protocol)}
+		c.NextProtos = []string{string(protocol)} // Protocols are named as in ALPN, which has no HTTP/1.0
 	}
 	var minErr, maxErr, orderErr, cipherErr, curveErr error
 	c.MinVersion, minErr = versionID("minVersion", cmp.Or(t.MinVersion, "TLSv1.2"))
@@ -144,8 +143,7 @@ type secure struct {
 	// handshake is nil once it is over.
 	handshake *handshake
 	in, out   half
-	// partial is the beginning of a record whose end has not come in yet.
-	partial []byte
+	partial   []byte // the beginning of a record whose end has not come in yet
 }
 
 // handshake runs in a coroutine on the loop's thread, resumed when a record has come in. To crypto/tls it is the connection.
@@ -159,10 +157,8 @@ type handshake struct {
 	cancel func()
 	pause  func(struct{}) bool
 	result error
-	// record is the unread rest of the present record.
-	record []byte
-	// hello is the beginning of the ServerHello, which may span records. Its random is for TLS 1.2's keys.
-	hello []byte
+	record []byte // the unread rest of the present record
+	hello  []byte // the beginning of the ServerHello, which may span records. Its random is for TLS 1.2's keys
 	// secrets by their labels in the key log.
 	secrets      map[string][]byte
 	clientRandom []byte
@@ -348,8 +344,7 @@ func (s *secure) alert(content []byte) error {
 	case len(content) != 2:
 		return errors.New("an alert is not 2 bytes long")
 	case content[1] == alertCloseNotify:
-		// The FIN may come later, but no byte before it.
-		s.conn.peerClosed = true
+		s.conn.peerClosed = true // The FIN may come later, but no byte before it
 	case content[1] != alertUserCancelled:
 		return errors.New("the server ended the TLS session: " + strings.TrimPrefix(tls.AlertError(content[1]).Error(), "tls: "))
 	}

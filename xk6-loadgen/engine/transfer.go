@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// A connection that always has more to read yields to the others after this many reads.
-	readsPerIteration = 32
+	readsPerIteration = 32 // A connection that always has more to read yields to the others after this many reads.
 	// Bytes to send over TLS are encrypted in pieces of this size, so that a long body is not in memory twice.
 	sealBytes = 64 << 10
 )
@@ -85,12 +84,10 @@ func (c *conn) pumpBacklog() bool {
 	}
 	left := copy(c.backlog, c.backlog[n:])
 	if c.backlog = c.backlog[:left]; left == 0 {
-		// It is rare, so its memory is not kept.
-		c.backlog = nil
+		c.backlog = nil // It is rare, so its memory is not kept
 	}
 	if len(c.departures.waiting) > 0 {
-		// They have waited for longer than this iteration.
-		c.loop.clock = c.loop.shared.now()
+		c.loop.clock = c.loop.shared.now() // They have waited for longer than this iteration
 		c.noteDepartures()
 	}
 	if left > 0 {
@@ -171,8 +168,7 @@ type departures struct {
 
 type departure struct {
 	due int64
-	// end is where in the connection's bytes the request ends; 0: not known yet.
-	end int64
+	end int64 // where in the connection's bytes the request ends; 0: not known yet
 }
 
 // written notes that so many bytes were handed over, which contain all new requests.
@@ -296,8 +292,7 @@ func (c *conn) readAll(events uint32) {
 			return
 		}
 		if reads == readsPerIteration {
-			// If there is more, registering again makes an event.
-			c.watch(c.watchesOut)
+			c.watch(c.watchesOut) // If there is more, registering again makes an event
 			return
 		}
 	}

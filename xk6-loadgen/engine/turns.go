@@ -27,8 +27,7 @@ const (
 // Side is one of several loads that take turns.
 type Side struct {
 	Options
-	// CPUOf are the server's processes, whose CPU time is read with that of their descendants; empty: not known.
-	CPUOf []int
+	CPUOf []int // CPUOf are the server's processes, whose CPU time is read with that of their descendants; empty: not known.
 	// OnSecond is called for each second under load, from a goroutine of the side's own. It may be nil.
 	OnSecond func(Second)
 }
@@ -37,53 +36,42 @@ type Side struct {
 type Turns struct {
 	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it, so that nothing periodic meets the
 	// same side again. Zero: chosen by choosePace.
-	Slice time.Duration
-	// Seed of the order, the lengths and the arrivals.
-	Seed uint64
-	// StartAt is when the first turn begins; zero: at once.
-	StartAt time.Time
+	Slice   time.Duration
+	Seed    uint64    // Seed of the order, the lengths and the arrivals.
+	StartAt time.Time // when the first turn begins; zero: at once
 }
 
 // TurnFigures describe the turns of a side within its window.
 type TurnFigures struct {
-	Count int64
-	// SliceMs is the mean length asked for, RampMs the ramp before each turn.
-	SliceMs, RampMs float64
-	// Responses in the turns, with those of ramps and drains.
-	Responses int64
-	// Waits: the server spends its time waiting, see pace.
-	Waits bool
-	// StoodStill is the share of cycles in which the generator stood still.
-	StoodStill float64
+	Count           int64
+	SliceMs, RampMs float64 // SliceMs is the mean length asked for, RampMs the ramp before each turn.
+	Responses       int64   // Responses in the turns, with those of ramps and drains.
+	Waits           bool    // the server spends its time waiting, see pace
+	StoodStill      float64 // the share of cycles in which the generator stood still
 }
 
 // ServerCPU is the CPU time of the server's processes within the side's window.
 type ServerCPU struct {
-	// Seconds in the side's own turns, for TurnFigures.Responses.
-	Seconds float64
-	// IdleShare is CPU seconds per second of the other sides' turns.
-	IdleShare float64
+	Seconds   float64 // Seconds in the side's own turns, for TurnFigures.Responses.
+	IdleShare float64 // CPU seconds per second of the other sides' turns
 }
 
 // turn is what the loops of a side know of its turns. It is written while all of them are between two turns. Times are the run's clock.
 type turn struct {
 	// alone: there are no other sides, so the one turn has no end.
-	alone bool
-	pace  pace
-	// length and ramp of the turn that begins.
-	length, ramp int64
+	alone        bool
+	pace         pace
+	length, ramp int64 // length and ramp of the turn that begins.
 	// running loops are not through. The last of them to be ready, its connections open, sets going.
 	running int32
 	ready   atomic.Int32
 	going   atomic.Bool
 	loops   []*loop
-	// back carries loops whose turn is over, or that are through.
-	back chan *loop
+	back    chan *loop // back carries loops whose turn is over, or that are through.
 
 	// From steadyFrom to sliceEnd the turn is under load; between is the time since the last turn.
 	began, steadyFrom, sliceEnd, between int64
-	// away is the time so far that was not under load; left is when the time under load last ended.
-	away, left int64
+	away, left                           int64 // away is the time so far that was not under load; left is when the time under load last ended.
 	// cpuAway is the process's CPU time outside the time under load, cpuLeft its CPU time when the time under load last ended.
 	cpuAway atomic.Int64
 	cpuLeft int64
@@ -91,14 +79,12 @@ type turn struct {
 	server  serverUse
 	// cycleTime is the time under load of the present cycle, cycleCPU its CPU time, cpuBegan the process's CPU time when the turn began.
 	cycleTime, cycleCPU, cpuBegan int64
-	// cycleIsOver: a cycle ended before this turn; cycleCounts: it counts.
-	cycleIsOver, cycleCounts bool
+	cycleIsOver, cycleCounts      bool // cycleIsOver: a cycle ended before this turn; cycleCounts: it counts.
 }
 
 // serverUse is the CPU time of the server's processes, in nanoseconds. A load that is alone has only own, and last at the window's begin.
 type serverUse struct {
-	// processes is nil where they are not known.
-	processes *linux.ProcessTree
+	processes *linux.ProcessTree // nil where they are not known
 	// last and lastAt are the last reading, answered the responses by then.
 	last, lastAt, answered int64
 	own, idle, idleTime    int64
@@ -126,11 +112,9 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 			r.plan.close()
 		}
 	}()
-	// All sides have theirs open at once.
-	connections := 0
+	connections := 0 // All sides have theirs open at once
 	for i, side := range sides {
-		// All sides have the same arrivals.
-		side.seed, side.StartAt = turns.Seed, turns.StartAt
+		side.seed, side.StartAt = turns.Seed, turns.StartAt // All sides have the same arrivals
 		p, err := newPlan(ctx, side.Options)
 		if err != nil {
 			return nil, fmt.Errorf("sides[%d].%w", i, err)
@@ -324,8 +308,7 @@ type loopTurn struct {
 	// older attempts are under way since an earlier turn. left is when the loop's time under load ended, answered its responses when the
 	// turn began or ended.
 	older, left, answered int64
-	// sawNothing: the last look found no events.
-	sawNothing bool
+	sawNothing            bool // the last look found no events
 	// cycle is nil except at a rate in turns. standstill is the loop's longest one of the turn.
 	cycle      *cycle
 	standstill int64
@@ -352,8 +335,7 @@ func (l *loop) joinTurn() {
 	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
 	l.turnIsOver, l.started, l.spread, l.recordFrom, l.standstill = false, 0, s.pace.spread, 0, 0
 	if !s.alone && l.plan.Rate == 0 && l.phase != unbegun {
-		// The first requests of a turn meet no queue.
-		l.recordFrom = never
+		l.recordFrom = never // The first requests of a turn meet no queue
 	}
 	l.setCounting(s.pace.ramp == 0)
 }
@@ -523,8 +505,7 @@ func (l *loop) reopen() {
 	}
 	l.isReopening, l.spread = true, 0
 	defer func() { l.isReopening = false }()
-	// Each slot once, in case the server closes what it accepts.
-	left := len(l.conns)
+	left := len(l.conns) // Each slot once, in case the server closes what it accepts
 	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
 		n := max(0, linux.EpollWait(l.epoll, l.events[:eventsPerWait], 0))
 		l.handle(n)

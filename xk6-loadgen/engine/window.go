@@ -9,17 +9,15 @@ import (
 const (
 	// No request is called hung that has waited for less than shortestHang, or than so many times p99.9 of the latency: requests at the
 	// end of a queue that is longer than the load have only not been served yet.
-	shortestHang    = second
-	hangOfLatencies = 2
-	// threadSampleEvery is how often wrk samples requests/s per thread.
-	threadSampleEvery = int64(100 * time.Millisecond)
+	shortestHang      = second
+	hangOfLatencies   = 2
+	threadSampleEvery = int64(100 * time.Millisecond) // how often wrk samples requests/s per thread
 	// The last of several loops to arrive begins this much ahead: by then all have looked.
 	meetsAfter = longestWait + 10*int64(time.Millisecond)
 	// Connections without a response are given up once none of them has got further for reachPatience, and after longestReach.
 	reachPatience = 2 * second
 	longestReach  = 120 * second
-	// recheckEvery is how often a warm-up looks whether it may end.
-	recheckEvery = int64(time.Millisecond)
+	recheckEvery  = int64(time.Millisecond) // how often a warm-up looks whether it may end
 )
 
 // phase is where a loop is in its load. Opening the window sets all counts to zero, so what records results need not ask for it.
@@ -27,15 +25,12 @@ type phase int
 
 const (
 	unbegun phase = iota
-	// solo: requests are made one at a time, see soloRequests.
-	solo
+	solo          // requests are made one at a time, see soloRequests
 	// reaching: before the load of a rate, each connection makes its first request.
 	reaching
 	warming
-	// warmedUp: the first turn was the warm-up, the next one opens the window.
-	warmedUp
-	// draining: the requests of the warm-up are awaited, so that a count is exact.
-	draining
+	warmedUp // the first turn was the warm-up, the next one opens the window
+	draining // the requests of the warm-up are awaited, so that a count is exact
 	// drained: nothing is under way on this loop. Once all are drained they open the window together.
 	drained
 	measuring
@@ -131,8 +126,7 @@ type windowOpening struct {
 	opened      bool
 	windowStart int64
 	startCPU    cpuReading
-	// ending is held by a loop that reads the server's CPU time at its end.
-	ending sync.Mutex
+	ending      sync.Mutex // held by a loop that reads the server's CPU time at its end
 }
 
 func (s *shared) open(at int64) {
@@ -327,8 +321,7 @@ func (l *loop) finish() {
 	if l.phase == measuring {
 		l.endMeasuring()
 	} else {
-		// Stopped during the warm-up: the window is empty.
-		l.resetCounts(l.turnEnded())
+		l.resetCounts(l.turnEnded()) // Stopped during the warm-up: the window is empty
 	}
 	if s.alone {
 		s.ending.Lock()
@@ -350,8 +343,7 @@ func (l *loop) endMeasuring() {
 	most, dueUntil := never, min(l.clock, l.sliceEnd)
 	switch {
 	case isCount && !stopped:
-		// All requests were made.
-		most, dueUntil = l.allowance, 0
+		most, dueUntil = l.allowance, 0 // All requests were made
 	case isCount:
 		most = l.allowance
 	}

@@ -20,8 +20,7 @@ type counters struct {
 }
 
 func newCounters() *counters {
-	// Two digits: within 1 %.
-	return &counters{lateness: histogram.New(longestLateness, 2)}
+	return &counters{lateness: histogram.New(longestLateness, 2)} // Two digits: within 1 %
 }
 
 // came counts a packet that came to the link.

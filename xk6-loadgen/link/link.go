@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// quietMargin is added to the round trip: TCP may delay an acknowledgement by 40 ms.
-	quietMargin = 50 * time.Millisecond
+	quietMargin = 50 * time.Millisecond // added to the round trip: TCP may delay an acknowledgement by 40 ms
 	// longestQuest is how long to wait until the link is quiet.
 	longestQuest   = 10 * time.Second
 	lookAgainAfter = 5 * time.Millisecond
@@ -26,16 +25,13 @@ const (
 
 // Link runs until the process ends.
 type Link struct {
-	// Failed gets the reason when the link stops carrying packets.
-	Failed <-chan error
+	Failed <-chan error // Failed gets the reason when the link stops carrying packets.
 
 	client, server     *namespace
 	toServer, toClient *pump
 	roundTrip          time.Duration
-	// reported is the reading at the last report, or at the start.
-	reported reading
-	// drops of both devices by the last report.
-	drops int64
+	reported           reading // the reading at the last report, or at the start
+	drops              int64   // drops of both devices by the last report.
 }
 
 // reading has the kernel's counts, and the CPU time of the process and of the thread that carries packets to the server, in nanoseconds.
@@ -145,8 +141,7 @@ func (l *Link) awaitQuiet() bool {
 
 const (
 	longestLine = 1 << 20
-	// wordsAhead may be sent before one is answered.
-	wordsAhead = 64
+	wordsAhead  = 64 // wordsAhead may be sent before one is answered.
 )
 
 // Serve reads an order and then the words "counts", "mark" and "report", each on a line, and answers each with a line. It returns nil when

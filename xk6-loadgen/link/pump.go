@@ -15,15 +15,13 @@ import (
 )
 
 const (
-	// batch is how many packets to read before writing, and to write before reading.
-	batch = 64
+	batch = 64 // how many packets to read before writing, and to write before reading
 	// Under load, after so many wake-ups in a row that follow soon on each other, packets gather for a moment after a wake-up: with 11
 	// packets per request it halves the link's CPU time.
-	wakeupsUnderLoad = 8
-	soon             = int64(time.Millisecond)
-	longestGathering = int64(200 * time.Microsecond)
-	// gatheringPerRoundTrip keeps the gathering small beside the delay.
-	gatheringPerRoundTrip = 500
+	wakeupsUnderLoad      = 8
+	soon                  = int64(time.Millisecond)
+	longestGathering      = int64(200 * time.Microsecond)
+	gatheringPerRoundTrip = 500 // gatheringPerRoundTrip keeps the gathering small beside the delay.
 )
 
 // epoch is the start of the clock of all pumps.
@@ -41,22 +39,19 @@ type pump struct {
 	limit              int64
 
 	// The pump holds the mutex except while it waits, or while another thread wants it.
-	mutex    sync.Mutex
-	wanted   atomic.Int32
-	counters *counters
-	queue    *queue
-	// lastMoved is when a packet was read or written last.
-	lastMoved int64
+	mutex     sync.Mutex
+	wanted    atomic.Int32
+	counters  *counters
+	queue     *queue
+	lastMoved int64 // when a packet was read or written last
 
 	// transmitted is when the link is free for the next packet, if bytes/s are limited.
 	transmitted int64
-	// since is the earliest time at which an unread packet can have come.
-	since int64
+	since       int64 // the earliest time at which an unread packet can have come
 	// lastWakeup and wakeups tell load from rest.
 	lastWakeup int64
 	wakeups    int
-	// scratch takes packets that are dropped.
-	scratch [mtu]byte
+	scratch    [mtu]byte // scratch takes packets that are dropped.
 	// thread is the pump's own; schedstat is the kernel's file of how long it has waited for a core: stalled, so far.
 	thread    int
 	schedstat int
@@ -139,8 +134,7 @@ func (p *pump) read() (more bool, err error) {
 		}
 		n, errno := linux.Read(p.from, buffer)
 		if errno == syscall.EAGAIN {
-			// It was empty after t.
-			p.since = t
+			p.since = t // It was empty after t
 			return false, nil
 		}
 		if errno != 0 {
@@ -294,9 +288,8 @@ const entryBytes = int(unsafe.Sizeof(entry{}))
 // queue is a FIFO of packets in chunks of memory, without allocations. The last chunk to become empty is filled next, so that little memory
 // is in use, and in the processor's caches.
 type queue struct {
-	memory []byte
-	// next is the chunk that was filled after a chunk, end the end of its packets.
-	next, end [chunks]int32
+	memory    []byte
+	next, end [chunks]int32 // next is the chunk that was filled after a chunk, end the end of its packets.
 	// used is a stack of empty chunks; chunks from fresh on were never used.
 	used           [chunks]int32
 	usedNow, fresh int32

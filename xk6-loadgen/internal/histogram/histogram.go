@@ -10,11 +10,10 @@ import (
 // Histogram counts values from 0 on.
 type Histogram struct {
 	// Values below 2^(halfBits+1) have a class each; each power of two above has 2^halfBits classes.
-	halfBits int
-	counts   []int64
-	total    int64
-	// lowest and highest are the classes in use; highest < lowest if there are none.
-	lowest, highest int
+	halfBits        int
+	counts          []int64
+	total           int64
+	lowest, highest int // lowest and highest are the classes in use; highest < lowest if there are none.
 }
 
 // New makes a histogram for values up to longest, whose classes are no wider than 1/10^digits of their values.

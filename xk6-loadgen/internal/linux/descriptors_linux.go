@@ -16,8 +16,7 @@ const (
 	EpollOut   = syscall.EPOLLOUT
 	EpollError = syscall.EPOLLERR | syscall.EPOLLHUP
 	EpollRdHup = syscall.EPOLLRDHUP
-	// EpollEdge: syscall.EPOLLET is a negative constant, which does not fit EpollEvent.Events.
-	EpollEdge = 1 << 31
+	EpollEdge  = 1 << 31 // syscall.EPOLLET is a negative constant, which does not fit EpollEvent.Events
 )
 
 // transfer makes a call with a descriptor, memory and one more argument, and repeats it after signals, by which the runtime preempts.

@@ -15,8 +15,7 @@ import (
 // ProcessTree reads the CPU time of processes and their descendants.
 type ProcessTree struct {
 	roots []int
-	// used is each process's CPU time at the last reading.
-	used map[int]int64
+	used  map[int]int64 // each process's CPU time at the last reading
 	// tasks are their threads' folders in /proc.
 	tasks    []string
 	total    int64
