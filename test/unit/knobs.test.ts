@@ -47,16 +47,8 @@ function candidate(
 }
 
 describe('the catalogue', () => {
-  test.each(servers)('of %s is right, and each of its values has a name of its own', (server) => {
-    const knobs = readKnobs(server);
-    const names = knobs.flatMap((knob) => candidatesOf(knob, 2).map(({ name }) => name));
-    expect(new Set(names).size).toBe(names.length);
-    for (const name of names) expect(name).toMatch(/^[a-z0-9-]+$/);
-    for (const { claim } of knobs) expect(claim).toMatch(/^[A-Zn].*\.$/);
-  });
-
-  it('has at least 25 knobs for nginx', () => {
-    expect(readKnobs('nginx').length).toBeGreaterThanOrEqual(25);
+  test.each(servers)('of %s is right', (server) => {
+    for (const { claim } of readKnobs(server)) expect(claim).toMatch(/^[A-Zn].*\.$/);
   });
 
   const right = {
@@ -112,9 +104,8 @@ describe('a knob on nginx.conf', () => {
     text: string,
     context: string,
     lines: string,
-    others?: Record<string, string>,
-    where?: { paths?: string[]; cores?: number },
-  ) => laidOver('nginx', text, [[context, lines]], others, where);
+    ...more: [others?: Record<string, string>, where?: { paths?: string[]; cores?: number }]
+  ) => laidOver('nginx', text, [[context, lines]], ...more);
 
   test.each<[string, string, string, string, string[]]>([
     [
@@ -130,13 +121,6 @@ describe('a knob on nginx.conf', () => {
       'http',
       'etag off; aio threads;',
       ['http { } at own.conf:1:', '  etag off;', '  aio threads;'],
-    ],
-    [
-      'is put into the file',
-      'events { }\nhttp { server { listen 80; } }\n',
-      'main',
-      'pcre_jit on;',
-      ['own.conf:', '  pcre_jit on;'],
     ],
     [
       'goes into events',
@@ -162,13 +146,6 @@ describe('a knob on nginx.conf', () => {
         'location / { } at own.conf:3:',
         '  gzip off;  # instead of own.conf:3: gzip on;',
       ],
-    ],
-    [
-      'stands in the server alone where only that says it',
-      'http {\n  server { listen 80; gzip on; }\n}\n',
-      'http',
-      'gzip off;',
-      ['server { } at own.conf:2:', '  gzip off;  # instead of own.conf:2: gzip on;'],
     ],
     [
       'leaves servers of other ports as they are',
@@ -199,16 +176,6 @@ describe('a knob on nginx.conf', () => {
       ],
     ],
     [
-      'names the format that further words come after',
-      'http {\n  access_log a;\n  server { listen 80; access_log off; }\n}\n',
-      'http',
-      'access_log ... buffer=64k;',
-      [
-        'http { } at own.conf:1:',
-        '  access_log a combined buffer=64k;  # instead of own.conf:2: access_log a;',
-      ],
-    ],
-    [
       'goes to the first listen line of each address',
       'http {\n  server { listen 80; listen [::]:80; listen 81; }\n  server { listen 80; }\n}\n',
       'server',
@@ -221,14 +188,7 @@ describe('a knob on nginx.conf', () => {
     ],
     [
       'goes to one listen line of an address that is written in two ways',
-      'http {\n  server { listen 80; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }\n}\n',
-      'server',
-      'listen ... backlog=9;',
-      ['server { } at own.conf:2:', '  listen 80 backlog=9;  # instead of own.conf:2: listen 80;'],
-    ],
-    [
-      'goes to one of two servers that stand on one line',
-      'http { server { listen 80; } server { listen 80; } }\n',
+      'http { server { listen 80; } server { listen *:80; } server { listen 0.0.0.0:80; } }\n',
       'server',
       'listen ... backlog=9;',
       ['server { } at own.conf:1:', '  listen 80 backlog=9;  # instead of own.conf:1: listen 80;'],
@@ -264,27 +224,21 @@ describe('a knob on nginx.conf', () => {
     expect(await nginx(text, context, lines)).toEqual(expected);
   });
 
-  test.each<[string, string, string, number, string?]>([
+  test.each([
     ['sendfile "on";', 'http', 'sendfile on;', 1],
-    ['', 'main', 'worker_processes 2;', 2, '"auto"'],
-    ['access_log off;', 'http', 'access_log ... buffer=64k;', 1],
     ['', 'main', 'worker_processes 2;', 2],
-  ])(
-    'changes nothing of "%s" that says so already',
-    async (line, context, lines, cores, workers = 'auto') => {
-      const text = `worker_processes ${workers};\nevents { }\nhttp {\n  ${line}\n  server { listen 80; }\n}\n`;
-      expect(await nginx(text, context, lines, {}, { cores })).toEqual([]);
-    },
-  );
+    ['access_log off;', 'http', 'access_log ... buffer=64k;', 1],
+  ])('changes nothing of "%s" that says so already', async (line, context, lines, cores) => {
+    const text = `worker_processes "auto";\nevents { }\nhttp {\n${line} server { listen 80; }\n}\n`;
+    expect(await nginx(text, context, lines, {}, { cores })).toEqual([]);
+  });
 
   test.each<[string, string, boolean]>([
     ['= /favicon.ico', '/', false],
     ['= /a', '/a?b=1', true],
-    ['/', '/x', true],
     ['/img/', '/x', false],
     ['^~ /img/', '/img/a.png', true],
     ['~ \\.php$', '/', false],
-    ['~ \\.html$', '/', true],
     ['~* \\.PNG$', '/a.png', true],
     ['~ (?<a>x', '/', true],
     ['@fallback', '/', true],
@@ -316,11 +270,9 @@ describe('a knob on nginx.conf', () => {
       await laidOver(
         'nginx',
         text,
-        [
-          ['http', 'gzip off;'],
-          ['http', 'etag off;'],
-          ['server', 'listen ... backlog=9;'],
-        ],
+        ['gzip off;', 'etag off;']
+          .map((lines): [string, string] => ['http', lines])
+          .concat([['server', 'listen ... backlog=9;']]),
         others,
       ),
     ).toEqual([
@@ -330,17 +282,11 @@ describe('a knob on nginx.conf', () => {
       'server { } at sites:1:',
       '  listen 80 backlog=9;  # instead of sites:2: listen 80;',
     ]);
-    const { lines } = await adopt(
-      nginxKind,
-      text,
-      {
-        laid: [
-          { context: 'http', lines: 'gzip off;' },
-          { context: 'server', lines: 'listen ... backlog=9;' },
-        ],
-      },
-      others,
-    );
+    const laid = [
+      { context: 'http', lines: 'gzip off;' },
+      { context: 'server', lines: 'listen ... backlog=9;' },
+    ];
+    const { lines } = await adopt(nginxKind, text, { laid }, others);
     expect(lines).toEqual(
       expect.arrayContaining(['gzip off;', 'listen 127.0.0.1:9000 backlog=9;', 'sendfile on;']),
     );
@@ -348,11 +294,10 @@ describe('a knob on nginx.conf', () => {
   });
 
   it('tells how many workers there are then', async () => {
-    const { workers, redirections } = await adopt(nginxKind, 'http { server { listen 80; } }', {
-      laid: [{ context: 'main', lines: 'worker_processes auto;' }],
+    const laid = [{ context: 'main', lines: 'worker_processes auto;' }];
+    expect(await adopt(nginxKind, 'http { server { listen 80; } }', { laid })).toMatchObject({
+      workers: 2,
     });
-    expect(workers).toBe(2);
-    expect(redirections).toContain('worker_processes auto → 2, the number of server cores');
   });
 });
 
@@ -380,13 +325,6 @@ describe('a knob on other configs', () => {
       'access-log: ~',
       ['own.conf:', '  # remove own.conf:9: access-log: /l'],
     ],
-    [
-      'names a key of several lines to remove',
-      'listen: 80\naccess-log:\n  path: /l\n  format: "%h"\nhosts: {}\n',
-      'top',
-      'access-log: ~',
-      ['own.conf:', '  # remove own.conf:2: access-log: {path: /l, format: %h}'],
-    ],
     ['changes nothing that is so', h2o, 'top', 'file.etag: on', []],
     [
       'takes the place of a value of several lines',
@@ -394,16 +332,6 @@ describe('a knob on other configs', () => {
       'top',
       'compress: OFF',
       ['own.conf:', '  compress: OFF  # instead of own.conf:2: compress: [gzip]'],
-    ],
-    [
-      'takes the place of a mapping',
-      'listen: 80\nssl-session-resumption:\n  mode: all\nhosts: {}\n',
-      'top',
-      'ssl-session-resumption: {mode: off}',
-      [
-        'own.conf:',
-        '  ssl-session-resumption: {mode: off}  # instead of own.conf:2: ssl-session-resumption: {mode: all}',
-      ],
     ],
     [
       'goes into the ssl of a list',
@@ -423,19 +351,14 @@ describe('a knob on other configs', () => {
     expect(await laidOver('h2o', text, [[context, lines]])).toEqual(expected);
   });
 
-  it('of h2o goes into its ssl', async () => {
+  it('of h2o is in the config that runs', async () => {
+    const laid = [
+      { context: 'ssl', lines: 'neverbleed: OFF' },
+      { context: 'top', lines: 'num-threads: 3' },
+    ];
     const text =
-      'listen:\n  port: 80\n  ssl:\n    certificate-file: a\n    key-file: b\nhosts:\n  default:\n    paths:\n';
-    expect(await laidOver('h2o', text, [['ssl', 'neverbleed: OFF']])).toEqual([
-      'ssl: at own.conf:3:',
-      '  neverbleed: OFF',
-    ]);
-    const { lines } = await adopt(h2oKind, text, {
-      laid: [
-        { context: 'ssl', lines: 'neverbleed: OFF' },
-        { context: 'top', lines: 'num-threads: 3' },
-      ],
-    });
+      'listen:\n  port: 80\n  ssl:\n    certificate-file: a\n    key-file: b\nhosts: {}\n';
+    const { lines } = await adopt(h2oKind, text, { laid });
     expect(lines).toEqual(expect.arrayContaining(['neverbleed: OFF', 'num-threads: 3']));
   });
 
@@ -455,8 +378,9 @@ describe('a knob on other configs', () => {
 });
 
 describe('a knob is left out', () => {
+  const facts = (more: object) => ({ proxied: false, logs: true, logLine: false, ...more });
   const here: Surroundings = {
-    facts: { proxied: false, logs: true, logLine: false },
+    facts: facts({}),
     listen: { tls: false },
     load: wrk('-c 1 -t 1 -d 1'),
     bodyBytes: 612,
@@ -476,23 +400,17 @@ describe('a knob is left out', () => {
     [undefined, {}],
     ['needs version 1.25.1, and this is 1.22.1', { since: '1.25.1' }],
     ['this build is without --with-pcre-jit', { where: { build: '--with-pcre-jit' } }],
-    [undefined, { where: { build: '--with-threads' } }],
     ['only with TLS', { where: { tls: true } }],
     ['only with HTTP/2', { where: { http2: true } }],
     ['only with 2 workers or more', { where: { workers: 2 } }],
-    [undefined, { where: { workers: 2 } }, { workers: 2 }],
     ['only with bodies of 32,768 bytes or more', { where: { bodyBytes: 32_768 } }],
     ['only where requests are passed on', { where: { proxied: true } }],
     [
       'only where files are served',
       { where: { static: true } },
-      { facts: { proxied: true, logs: true, logLine: true } },
+      { facts: facts({ proxied: true }) },
     ],
-    [
-      'requests are not logged',
-      { where: { logs: true } },
-      { facts: { proxied: false, logs: false, logLine: false } },
-    ],
+    ['requests are not logged', { where: { logs: true } }, { facts: facts({ logs: false }) }],
     [
       "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'",
       { where: { acceptsGzip: true } },
@@ -560,20 +478,19 @@ describe('the ranking', () => {
     comparison('cache', 1.3, 'faster'),
   );
   const effects = ranked(all, first);
-  const namesOf = (
-    found: readonly ({ name: string } | { candidate: { name: string } })[],
-  ): string => found.map((one) => ('candidate' in one ? one.candidate.name : one.name)).join(' ');
+  const namesOf = (found: readonly { name: string }[]) => found.map(({ name }) => name).join(' ');
+  const order = (of: typeof effects) => namesOf(of.map((one) => one.candidate));
 
   it('begins with the largest gain, and prefers the closer look', () => {
-    expect(namesOf(effects)).toBe('cache log buffered etag aio');
+    expect(order(effects)).toBe('cache log buffered etag aio');
     const again = ranked(all, first, result(comparison('cache', 1.05, 'inconclusive')));
-    expect(namesOf(again)).toBe('log buffered cache etag aio');
-    expect(namesOf(again.filter(({ closer }) => closer))).toBe('cache');
+    expect(order(again)).toBe('log buffered cache etag aio');
+    expect(order(again.filter(({ closer }) => closer))).toBe('cache');
     const cpu = result(
       comparison('log', 0.8, 'faster', 'cpu'),
       comparison('cache', 0.7, 'faster', 'cpu'),
     );
-    expect(namesOf(ranked(all, cpu))).toBe('cache log');
+    expect(order(ranked(all, cpu))).toBe('cache log');
   });
 
   it('leads to a closer look at candidates that help or may help', () => {
