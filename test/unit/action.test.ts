@@ -24,6 +24,7 @@ const [workflow, pipeline] = [...page.matchAll(/^```yaml\n([^]*?)^```$/gm)].map(
 const { steps } = action.runs;
 
 const text = v.pipe(v.string(), v.minLength(1));
+const texts = v.record(v.string(), v.string());
 const named = <T extends v.GenericSchema>(schema: T) =>
   v.record(v.pipe(v.string(), v.regex(/^[a-z-]+$/)), schema);
 const step = {
@@ -32,15 +33,8 @@ const step = {
   if: v.optional(text),
   'continue-on-error': v.optional(v.boolean()),
 };
-const script = {
-  shell: v.literal('bash'),
-  run: text,
-  env: v.optional(v.record(v.string(), v.string())),
-};
-const use = {
-  uses: v.pipe(text, v.regex(/^actions\/[a-z/-]+@v\d+$/)),
-  with: v.record(v.string(), v.string()),
-};
+const script = { shell: v.literal('bash'), run: text, env: v.optional(texts) };
+const use = { uses: v.pipe(text, v.regex(/^actions\/[a-z/-]+@v\d+$/)), with: texts };
 const form = v.strictObject({
   name: text,
   description: text,
@@ -100,19 +94,12 @@ describe('action.yml', () => {
       one.if === undefined ? [] : one.if.split(' && ').map((part) => part.split(' ')[0] as string),
     );
     const paths = [...expressionsIn(actionText), ...conditions];
-    const inputs = paths
-      .filter((path) => path.startsWith('inputs.'))
-      .map((path) => path.slice('inputs.'.length));
+    const inputs = paths.flatMap((path) => /^inputs\.(.*)/.exec(path)?.[1] ?? []);
     expect([...new Set(inputs)].sort()).toEqual(Object.keys(action.inputs).sort());
     for (const path of paths.filter((one) => !one.startsWith('inputs.'))) {
       const [, id, output] = /^steps\.(\w+)\.outputs\.([\w-]+)$/.exec(path) ?? [];
       if (id === undefined)
-        expect([
-          'runner.os',
-          'runner.arch',
-          'github.token',
-          'github.event.pull_request.number',
-        ]).toContain(path);
+        expect(path).toMatch(/^(runner\.(os|arch)|github\.(token|event\.pull_request\.number))$/);
       else expect(outputsOf(steps.find((one) => one.id === id) as Step), path).toContain(output);
     }
   });
@@ -136,8 +123,7 @@ describe('docs/ci.md', () => {
   };
 
   test('has all inputs, outputs and files', () => {
-    expect(namesIn('input')).toEqual(expect.arrayContaining(Object.keys(action.inputs)));
-    expect(namesIn('input')).toHaveLength(Object.keys(action.inputs).length);
+    expect(namesIn('input').sort()).toEqual(Object.keys(action.inputs).sort());
     expect(namesIn('output')).toEqual(Object.keys(action.outputs));
     expect(namesIn('code')).toEqual(['0', '1', '2', '3', '130']);
     for (const flag of Object.keys(runFlags).filter((one) => one.startsWith('export-')))
@@ -178,13 +164,8 @@ describe('the comment', () => {
       compare: { code: '3', report, verdict: 'slower', ratio: '0.5000' },
       'Get ready': {},
     };
-    return runAction({
-      inputs: { sides: 'a\nb' },
-      pullRequest: 7,
-      workspace: report,
-      outputsOf,
-      ...job,
-    });
+    const inputs = { sides: 'a\nb' };
+    return runAction({ inputs, pullRequest: 7, workspace: report, outputsOf, ...job });
   };
 
   test('is made once, with what it is found by and a link to the artefact', async () => {
@@ -223,7 +204,7 @@ describe('the comment', () => {
     const { code, said } = await commented({ forbidden: true });
     expect(code).toBe(3);
     expect(said).toMatch(
-      /^::warning::The comment could not be written: HTTP 403: Resource not accessible by integration\. Where access is missing, .*"pull-requests: write"/m,
+      /^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m,
     );
   });
 

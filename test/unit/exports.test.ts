@@ -16,13 +16,20 @@ import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport } from '../../lib/report/csv.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
-import type { Phase, Result } from '../../lib/result/result.ts';
+import { resultJson, type Phase, type Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const whole = result([workers, openFileCache]);
+
+/** Keeps the console silent until the end of the test. */
+function spyOn(name: 'log' | 'error') {
+  const spy = vi.spyOn(console, name).mockImplementation(() => undefined);
+  onTestFinished(() => spy.mockRestore());
+  return spy;
+}
 
 /** Strict: what RFC 4180 does not allow is an error. */
 function parseCsv(text: string): string[][] {
@@ -82,9 +89,8 @@ describe('CSV', () => {
 
   test('quotes what has commas, quotes or ends of lines in it', () => {
     const command = 'wrk -H "Accept: a,b"\r\n-c 1\n';
-    expect(csvRows(result([{ ...workers, load: { ...workers.load, command } }]))).toMatchObject([
-      { load: command, protocol: 'http/1.1' },
-    ]);
+    const odd = result([{ ...workers, load: { ...workers.load, command } }]);
+    expect(csvRows(odd)).toMatchObject([{ load: command, protocol: 'http/1.1' }]);
   });
 
   const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
@@ -156,20 +162,11 @@ describe('the comment', () => {
   test('begins with the verdict, then comes the table, then how it was measured, and the rest is closed', () => {
     const text = markdownReport(whole);
     const [seen, closed] = text.split('<details>') as [string, string];
-    expect(
-      seen
-        .trimEnd()
-        .split('\n\n')
-        .map((part) => part.slice(0, 60)),
-    ).toEqual([
-      '**open-file-cache is faster than workers here: +33 % (95 % i',
-      expect.stringMatching(/^\| variant \|/),
-      expect.stringMatching(/^nginx-open-file-cache · wrk -c 100 /),
-    ]);
-    expect(seen.trimEnd().split('\n').at(-1)).toMatch(/ · 6 rounds, 2 min 20 s$/);
+    expect(seen.trimEnd()).toMatch(
+      /^\*\*open-file-cache is faster than workers here: \+33 % .*\n\n\| variant \|[^]*\n\nnginx-open-file-cache · wrk -c 100 .* · 6 rounds, 2 min 20 s$/,
+    );
     expect(closed).toContain('nginx was the limit');
     expect(closed).toMatch(/^\| 6 \| 1\.32\d\d \|$/m);
-    expect(closed).toMatch(/^\| processor \| Xeon, 2 cores \|$/m);
     expect(closed.trimEnd()).toMatch(/<\/details>$/);
   });
 
@@ -206,23 +203,19 @@ describe('the comment', () => {
     );
   });
 
-  test('has nothing of a title but its text, nor has the table', () => {
+  test('has nothing of a title but its text', () => {
     const odd = { ...whole, title: 'a *b* <c> | e.conf', comparisons: [], variants: [] };
     expect(markdownReport(odd)).toContain('**a \\*b\\* \\<c> \\| e.conf**');
   });
 
   test('tells configs of one name apart', () => {
     const files = ['/srv/old/nginx.conf', '/srv/new/nginx.conf', '/srv/new/h2o.conf'];
+    const [variant] = whole.variants as [Result['variants'][number]];
+    const server = { name: 'nginx', version: '', workers: 1, redirections: [] };
     const variants = ['old', 'new', 'h2o'].map((name, index) => ({
-      ...(whole.variants[0] as Result['variants'][number]),
+      ...variant,
       name,
-      server: {
-        name: 'nginx',
-        version: '',
-        workers: 1,
-        config: files.slice(index, index + 1),
-        redirections: [],
-      },
+      server: { ...server, config: files.slice(index, index + 1) },
     }));
     const text = markdownReport({
       ...whole,
@@ -259,13 +252,9 @@ describe('files that are named', () => {
         (one) => `--export-${one.replace('=', `=${folder}/`)}`,
       ),
     );
-  const silently = (): void => {
-    const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
-    onTestFinished(() => log.mockRestore());
-  };
 
   test('are written whole, and a link stays one', async () => {
-    silently();
+    spyOn('log');
     const folder = await ownFiles({ 'kept/there.csv': 'old', 'run/x': '' });
     symlinkSync('kept/there.csv', join(folder, 'a.csv'));
     const options = allIn(folder);
@@ -276,28 +265,23 @@ describe('files that are named', () => {
     expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe(csvReport(whole));
     expect(readlinkSync(join(folder, 'a.csv'))).toBe('kept/there.csv');
     expect(readFileSync(join(folder, 'a.md'), 'utf8')).toBe(markdownReport(whole));
-    expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toEqual(
-      JSON.parse(JSON.stringify(whole)),
-    );
+    expect(readFileSync(join(folder, 'a.json'), 'utf8')).toBe(resultJson(whole));
     expect(readdirSync(folder).sort()).toEqual(['a.csv', 'a.json', 'a.md', 'kept', 'run']);
   });
 
   test.each<[string, RegExp]>([
     ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
-    ['--export-csv file/a.csv', /: there is a file of that name in its path$/],
     ['--export-json folder', /^--export-json \S+\/folder: it is a folder: name a file in it$/],
     ['--export-json new/', /^--export-json new\/: name a file in that folder$/],
     ['--export-markdown /dev/null', /\/dev\/null: it is a pipe, socket or device: name a file$/],
     ['--export-csv -', /^--export-csv -: name a file; --json /],
-    [`--export-csv ${'a'.repeat(250)}`, /cannot be written: its name is too long$/],
     ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
     ['--export-csv one --export-json ./one', /^--export-json and --export-csv name the same file/],
   ])('%s is refused before anything runs', async (words, message) => {
     const folder = await ownFiles({ file: '', 'folder/x': '' });
     vi.stubEnv('INIT_CWD', folder);
     onTestFinished(() => void vi.unstubAllEnvs());
-    const complained = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-    onTestFinished(() => complained.mockRestore());
+    const complained = spyOn('error');
     const run = `scenario nginx-open-file-cache --store none --out ${folder} ${words}`;
     expect(await main(run.split(' '))).toBe(2);
     expect(complained.mock.calls).toEqual([[expect.stringMatching(message)]]);
@@ -305,7 +289,7 @@ describe('files that are named', () => {
   });
 
   test('and cannot be written any more cost neither the others nor the reason why the run ended', async () => {
-    silently();
+    spyOn('log');
     const folder = await ownFiles({ 'run/x': '' });
     const run = join(folder, 'run');
     mkdirSync(join(folder, 'a.md'));
@@ -326,8 +310,7 @@ describe('files that are named', () => {
 test('what is compared is not overwritten', async () => {
   const folder = await ownFiles({ 'b.conf': 'events {}\nhttp { server { listen 80; } }' });
   const file = join(folder, 'b.conf');
-  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-  onTestFinished(() => said.mockRestore());
+  const said = spyOn('error');
   expect(await main(['compare', file, file, '--export-json', file])).toBe(2);
   expect(said.mock.calls).toEqual([
     [`--export-json ${file} is what is compared: name another file`],

@@ -37,7 +37,6 @@ describe('--fail-if', () => {
     ['slower', 'faster', 0],
     ['slower', 'same', 0],
     ['different', 'same', 0],
-    ['different', 'inconclusive', 0],
     ['inconclusive', 'slower', 0],
   ])('%s with %s is %i', (gate, verdict, code) => {
     const { code: found, said } = answer(having({ verdict }), gate);
@@ -62,7 +61,6 @@ describe('--fail-if', () => {
     // The whole interval must lie beyond the limit.
     ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.971] }, 0, [` was not shown: ${pair} is incon`]],
     ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, silence],
-    ['slower>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 0, silence],
     ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s ×1.05`]],
     ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 ×1.05`]],
     ['faster>3%', { metric: 'p99', ratio: 0.95, ci95: [0.94, 0.96] }, 3, [`: ${pair}: p99 ×0.95`]],
@@ -93,16 +91,15 @@ describe('--fail-if', () => {
     ['p99>3%', { latency: { p50: null, p90: null, p99: null } }, `${pair} has no p99`],
     ['cpu>3%', { verdict: 'none' }, `no verdict on ${pair}, so`],
     ['slower', { verdict: 'none' }, `no verdict on ${pair}, so`],
-    ['slower>3%', { verdict: 'none' }, `no verdict on ${pair}, so`],
     ['inconclusive', { verdict: 'none' }, `no verdict on ${pair}, so`],
     ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
     ['slower', { verdict: 'faster', delayNotHeld: ['workers'] }, `on ${pair} the delay`],
-    ['different', { verdict: 'same', delayNotHeld: ['workers'] }, `on ${pair} the delay`],
   ])('%s is not answered with %j', (gates, changes, why) => {
     const asked = having({ verdict: 'same', ...changes });
     expect(() => answer(asked, gates)).toThrow(UserError);
-    expect(() => answer(asked, gates)).toThrow(`--fail-if ${gates} cannot be told: `);
-    expect(() => answer(asked, gates)).toThrow(why);
+    expect(() => answer(asked, gates)).toThrow(
+      new RegExp(`^--fail-if ${gates} cannot be told: .*${why}`),
+    );
   });
 
   test('is answered by one row, and names all open rows', () => {

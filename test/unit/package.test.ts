@@ -46,21 +46,17 @@ test('the package has what it and its README name, and nothing of tests or of th
 
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
 test('the types have the options and results that the k6 module has, and so has its page', () => {
-  const known = [
-    ['xk6-loadgen/engine/options.go', 'Options'],
-    ['xk6-loadgen/params.go', 'loadOptions'],
-  ]
-    .flatMap(([file = '', type]) => {
-      const [, fields = ''] =
-        new RegExp(`\ntype ${type} struct \\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
-      return [...fields.matchAll(/`js:"(\w+)/g)].map(([, name]) => name as string);
-    })
-    .sort();
-  const fieldsOf = (file: string, type: string): string[] => {
-    const [, body = ''] =
-      new RegExp(`export interface ${type} [^{]*\\{\\n([^]*?)\\n\\}`).exec(textOf(file)) ?? [];
-    return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => name as string).sort();
+  /** Names in the block of a file that begins with `begin`. */
+  const namesIn = (file: string, begin: string, name: RegExp): string[] => {
+    const [, body = ''] = new RegExp(`\n${begin} [^{]*\\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
+    return [...body.matchAll(name)].map(([, found]) => found as string);
   };
+  const known = [
+    ...namesIn('xk6-loadgen/engine/options.go', 'type Options', /`js:"(\w+)/g),
+    ...namesIn('xk6-loadgen/params.go', 'type loadOptions', /`js:"(\w+)/g),
+  ].sort();
+  const fieldsOf = (file: string, type: string): string[] =>
+    namesIn(file, `export interface ${type}`, /^ {2}(\w+)\??:/gm).sort();
   expect(known).toContain('connections');
   expect(fieldsOf('lib/k6/load-plan.ts', 'LoadOptions')).toEqual(known);
   const page = textOf('xk6-loadgen/README.md');
@@ -77,23 +73,21 @@ test('the types have the options and results that the k6 module has, and so has 
     .map(([, name]) => name as string)
     .sort();
   expect(results).toContain('latencyMs');
-  const checked = ['outcomeFields', 'loadFields'].flatMap((name) => {
-    const [, body = ''] =
-      new RegExp(`const ${name} = \\{\\n([^]*?)\\n\\};`).exec(textOf('lib/result/result.ts')) ?? [];
-    return [...body.matchAll(/^ {2}(\w+)[:,]/gm)].map(([, field]) => field as string);
-  });
+  const checked = ['outcomeFields', 'loadFields'].flatMap((name) =>
+    namesIn('lib/result/result.ts', `const ${name}`, /^ {2}(\w+)[:,]/gm),
+  );
   expect([...checked, ...fieldsOf('lib/result/result.ts', 'LoadResult')].sort()).toEqual(results);
 });
 
 describe("configs and pages of one's own", () => {
-  const write = (file: string, config: string, docroot = 'nginx', more = 'workers: 1'): string => {
+  const write = (file: string, config: string, docroot = 'nginx'): string => {
     const whole = join(folder, file);
     writeFileSync(
       whole,
       `
       import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/index.ts'))};
       export default defineScenario({ name: 'own', title: 'own', knob: 'own', load: wrk('-c 2 -d 1'),
-        page: { ${docroot === '' ? '' : `docroot: '${docroot}', `}path: '/', bodyBytes: 1 }, variants: [{ name: 'one', server: nginx(${config}, { ${more} }) }] });`,
+        page: { docroot: '${docroot}', path: '/', bodyBytes: 1 }, variants: [{ name: 'one', server: nginx(${config}, { workers: 1 }) }] });`,
     );
     return whole;
   };
@@ -122,16 +116,6 @@ describe("configs and pages of one's own", () => {
     vi.unstubAllEnvs();
   });
 
-  test('a whole config as it is, too', async () => {
-    const scenario = await findScenario(
-      write('as-is.ts', "['./knob.conf']", '', 'workers: 1, asIs: {}'),
-    );
-    expect(scenario.variants[0]?.server).toMatchObject({
-      config: [join(folder, 'knob.conf')],
-      asIs: {},
-    });
-  });
-
   test.each([
     ["['base', './none.conf']", undefined, ' ./none.conf: there is no file FOLDER/none.conf'],
     ["['./scenarios']", undefined, ' ./scenarios: FOLDER/scenarios is no file'],
@@ -142,11 +126,8 @@ describe("configs and pages of one's own", () => {
   ])('%s with docroot %s is one line', async (config, docroot, message) => {
     const file = write('wrong.ts', config, docroot);
     const error = await findScenario(file).catch((thrown: unknown) => thrown as Error);
-    expect(error).toMatchObject({
-      message: expect.stringContaining(message.replace('FOLDER', folder)),
-      exitCode: 1,
-    });
-    expect(error).toMatchObject({ message: expect.stringMatching(`^${file}: [^\n]*$`) });
+    expect(error).toMatchObject({ message: expect.stringMatching(`^${file}: .*$`), exitCode: 1 });
+    expect((error as Error).message).toContain(message.replace('FOLDER', folder));
   });
 
   test('a file that imports what is not there is one line; the package is found wherever the file is', async () => {
@@ -156,13 +137,7 @@ describe("configs and pages of one's own", () => {
       expect.objectContaining({ message: `${file}: Could not resolve "none" (line 1)` }) as Error,
     );
     const whole = write('whole.ts', "['base']");
-    writeFileSync(
-      whole,
-      readFileSync(whole, 'utf8').replace(
-        JSON.stringify(join(projectRoot, 'lib/index.ts')),
-        "'server-bakeoff'",
-      ),
-    );
+    writeFileSync(whole, readFileSync(whole, 'utf8').replace(/from ".*"/, "from 'server-bakeoff'"));
     expect((await findScenario(whole)).name).toBe('own');
   });
 });

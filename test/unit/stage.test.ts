@@ -22,6 +22,7 @@ const scenario = defineScenario({
   page: { path: '/', bodyBytes: 5 },
   variants: ['a', 'b', 'c'].map((name) => ({ name, server: command(name) })),
 });
+const cores = { serverCpus: [1], generatorCpus: [0] };
 const answer: Answer = { status: 200, bytes: 5, encoding: '', type: '', location: '' };
 
 const serverOf = (name: string): RunningServer & { stop: ReturnType<typeof vi.fn> } => ({
@@ -45,12 +46,7 @@ function runOn({
   begun?: RunContext['begun'];
 }) {
   const plan = {
-    ...makePlan(
-      scenario,
-      scenario.variants,
-      { serverCpus: [1], generatorCpus: [0] },
-      { quick: false, exact: false },
-    ),
+    ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false }),
     run: 'run',
   };
   const started = new Map<string, ReturnType<typeof serverOf>>();
@@ -83,21 +79,12 @@ const taken = (name: string, bytes: number): BegunServer => ({
 test('each is started once, and what it said is kept from its first start on', async () => {
   const { context, group, starts } = runOn({});
   const tried = new Map<string, Tried>();
-  expect(
-    (await openStages(context, group, { round: 1, tried })).map(({ server }) => server.name),
-  ).toEqual(['a', 'b']);
+  const stages = await openStages(context, group, { round: 1, tried });
+  expect(stages.map(({ server }) => server.name)).toEqual(['a', 'b']);
   expect(starts).toEqual(['a', 'b']);
-  expect(tried.get('b')).toEqual({
-    server: {
-      name: 'b',
-      version: '1',
-      workers: 1,
-      config: ['b'],
-      redirections: [],
-      atAddress: true,
-    },
+  expect(tried.get('b')).toMatchObject({
+    server: { name: 'b', version: '1', config: ['b'], atAddress: true },
     answer,
-    settings: [],
   });
   const first = tried.get('a');
   await openStages(context, group, { round: 2, tried });
