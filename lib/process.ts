@@ -31,7 +31,7 @@ export interface RunAs {
   gid: number;
 }
 
-export interface ChildExit {
+interface ChildExit {
   code: number | null;
   signal: NodeJS.Signals | null;
 }
@@ -48,24 +48,18 @@ export interface Child {
 const endsWithParent = ['--pdeathsig', 'TERM'];
 
 /** A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
-function becoming(user: ChildOptions['user']): string[] {
-  if (user === undefined) return [];
+const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
+  'setpriv',
+  ...endsWithParent,
+  `--reuid=${uid}`,
+  `--regid=${gid}`,
+  '--clear-groups',
+  '--inh-caps=-all',
   // The kernel starts no program whose file has capabilities beyond the bounding set. Servers' files have at most this one.
-  const noRights = [
-    '--clear-groups',
-    '--inh-caps=-all',
-    '--bounding-set=-all,+net_bind_service',
-    '--no-new-privs',
-  ];
-  return [
-    'setpriv',
-    ...endsWithParent,
-    `--reuid=${user.uid}`,
-    `--regid=${user.gid}`,
-    ...noRights,
-    '--',
-  ];
-}
+  '--bounding-set=-all,+net_bind_service',
+  '--no-new-privs',
+  '--',
+];
 
 /** Starts a child process. Throws if the command cannot be started. */
 export async function startChild(options: ChildOptions): Promise<Child> {
@@ -77,7 +71,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
       '--',
       ...pin,
       ...(options.before ?? []),
-      ...becoming(options.user),
+      ...(options.user === undefined ? [] : becoming(options.user)),
       options.command,
       ...options.args,
     ],
@@ -228,14 +222,15 @@ export function takeSignals(ending: string): { interrupt: Interrupt; release(): 
     process.exit(130);
   }
 
-  function guard(groupId: number): () => void {
-    groups.add(groupId);
-    return () => groups.delete(groupId);
-  }
-
   for (const name of signals) process.on(name, handle);
   return {
-    interrupt: { signal, guard },
+    interrupt: {
+      signal,
+      guard(groupId) {
+        groups.add(groupId);
+        return () => groups.delete(groupId);
+      },
+    },
     release() {
       for (const name of signals) process.off(name, handle);
     },
@@ -284,12 +279,8 @@ async function tailOf(file: string, from: number): Promise<Buffer> {
   const handle = await open(file);
   try {
     const { size } = await handle.stat();
-    const { buffer, bytesRead } = await handle.read(
-      Buffer.alloc(tailBytes),
-      0,
-      tailBytes,
-      Math.max(from, size - tailBytes),
-    );
+    const place = Math.max(from, size - tailBytes);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(tailBytes), 0, tailBytes, place);
     return buffer.subarray(0, bytesRead);
   } finally {
     await handle.close();

@@ -39,11 +39,7 @@ export function sharesCores({
   serverCpus,
   generatorCpus,
   serverHost,
-}: {
-  serverCpus: readonly number[];
-  generatorCpus: readonly number[];
-  serverHost?: unknown;
-}): boolean {
+}: Pick<Cores, 'serverCpus' | 'generatorCpus'> & { serverHost?: unknown }): boolean {
   return serverHost === undefined && serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
@@ -105,10 +101,7 @@ function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
-interface Asked {
-  server?: readonly number[] | undefined;
-  generator?: readonly number[] | undefined;
-}
+type Asked = Partial<Record<'server' | 'generator', readonly number[] | undefined>>;
 
 /**
  * Divides the cores as asked, or as defaultCores. If one side is asked for, the other gets like cores of the same node if possible. With
@@ -139,12 +132,9 @@ export function divideCores(
   }
   const usual = defaultCores(processors);
   if (usual === undefined) throw tooLittle(processors, 2);
-  const serverCpus =
-    asked.server ??
-    (asked.generator === undefined ? usual.serverCpus : besides(processors, asked.generator));
-  const generatorCpus =
-    asked.generator ??
-    (asked.server === undefined ? usual.generatorCpus : besides(processors, asked.server));
+  const { server, generator } = asked;
+  const serverCpus = server ?? (generator ? besides(processors, generator) : usual.serverCpus);
+  const generatorCpus = generator ?? (server ? besides(processors, server) : usual.generatorCpus);
   if (serverCpus.length === 0)
     throw new UserError('--generator-cpus leaves no core for the server: name fewer', 2);
   if (generatorCpus.length === 0)
@@ -190,23 +180,18 @@ function besides({ cores, quota }: Processors, taken: readonly number[]): number
   const groups = likeCores(cores.filter((core) => !has(core)));
   const group = groups.find(([core]) => near.has((core as PhysicalCore).node)) ?? groups[0];
   const most = Math.max(1, Math.floor(quota - taken.length));
-  return group === undefined
-    ? cpusOf(cores)
-        .filter((cpu) => !taken.includes(cpu))
-        .slice(0, most)
-    : upTo(most, group);
+  if (group !== undefined) return upTo(most, group);
+  const left = cpusOf(cores).filter((cpu) => !taken.includes(cpu));
+  return left.slice(0, most);
 }
 
 const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, systemd: CPUQuota)';
 
 function tooLittle({ cores, quota }: Processors, needed: number): UserError {
-  if (quota < needed) {
-    return new UserError(
-      `a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`,
-    );
-  }
   return new UserError(
-    `a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`,
+    quota < needed
+      ? `a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`
+      : `a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`,
   );
 }
 
@@ -222,26 +207,24 @@ export function coreNotes(
   const split = cores
     .filter(({ cpus }) => new Set(cpus.map(sideOf).filter((side) => side > 0)).size > 1)
     .map(({ cpus }) => formatCpuList(cpus));
-  if (split.length > 0) {
-    const remedy =
-      cores.length === 1
-        ? 'there is no other core here'
-        : 'give each side whole ones (--server-cpus, --generator-cpus)';
+  if (split.length > 0)
     notes.push(
-      `server and generator are on threads of the same physical core (${split.join(' and ')}) and slow each other down: ${remedy}`,
+      `server and generator are on threads of the same physical core (${split.join(' and ')}) and slow each other down: ${
+        cores.length === 1
+          ? 'there is no other core here'
+          : 'give each side whole ones (--server-cpus, --generator-cpus)'
+      }`,
     );
-  }
   const used = new Set([...serverCpus, ...generatorCpus]).size;
   const allowed = cpusOf(cores).length;
-  if (quota < used) {
+  if (quota < allowed)
     notes.push(
-      `a quota allows the CPU time of ${coreCount(quota)}, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or ${quotaHelp}`,
+      `a quota allows the CPU time of ${coreCount(quota)}${
+        quota < used
+          ? `, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or`
+          : ` of the ${allowed} that are here, so server and generator are on ${used}; to use more,`
+      } ${quotaHelp}`,
     );
-  } else if (quota < allowed) {
-    notes.push(
-      `a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, so server and generator are on ${used}; to use more, ${quotaHelp}`,
-    );
-  }
   return notes;
 }
 

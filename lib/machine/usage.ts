@@ -1,7 +1,7 @@
 // Use and clock of the machine's cores, and throttling by CPU quotas.
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
-import path, { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { coreCount } from '../format.ts';
 import { ifThere, readIfThere, textOf } from '../files.ts';
@@ -85,25 +85,21 @@ function meanMhz(cpus: readonly number[], root: string): number | null {
     clocks.every((mhz) => mhz > 0)
       ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length
       : null;
-  const scaled = cpus.map((cpu) =>
-    Number(readIfThere(join(folder, `cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN),
+  const kilohertz = mean(
+    cpus.map((cpu) =>
+      Number(readIfThere(join(folder, `cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN),
+    ),
   );
-  const kilohertz = mean(scaled);
-  return kilohertz === null
-    ? mean(clocksOfCpuinfo(cpus, textOf(join(root, 'proc/cpuinfo'))))
-    : kilohertz / 1000;
-}
-
-function clocksOfCpuinfo(cpus: readonly number[], text: string): number[] {
-  const byCpu = new Map(
-    text
-      .split('\n\n')
-      .map((block) => [
-        Number(/^processor\s*:\s*(\d+)$/m.exec(block)?.[1]),
-        Number(/^cpu MHz\s*:\s*([\d.]+)$/m.exec(block)?.[1]),
-      ]),
-  );
-  return cpus.map((cpu) => byCpu.get(cpu) ?? NaN);
+  if (kilohertz !== null) return kilohertz / 1000;
+  const clocks = textOf(join(root, 'proc/cpuinfo'))
+    .split('\n\n')
+    .map((block) =>
+      [/^processor\s*:\s*(\d+)$/m, /^cpu MHz\s*:\s*([\d.]+)$/m].map((field) =>
+        Number(field.exec(block)?.[1]),
+      ),
+    );
+  const byCpu = new Map(clocks as [number, number][]);
+  return mean(cpus.map((cpu) => byCpu.get(cpu) ?? NaN));
 }
 
 /** Sums over the control groups with a quota, since the groups were made. */
@@ -125,7 +121,7 @@ export function watchThrottling(root = '/'): ThrottlingWatch {
     read() {
       const sum = { times: 0, ms: 0 };
       for (const { folder } of groups) {
-        const stat = textOf(path.join(folder, 'cpu.stat'));
+        const stat = textOf(join(folder, 'cpu.stat'));
         const count = (name: string): number =>
           Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
         sum.times += count('nr_throttled');
@@ -143,33 +139,25 @@ export function watchThrottling(root = '/'): ThrottlingWatch {
  */
 export function limitedGroups(root = '/'): { folder: string; file: string; cores: number }[] {
   return groupsOf(root).flatMap((folder) => {
-    const [ofVersion2, ofVersion1, ofVersion1Period] = [
-      'cpu.max',
-      'cpu.cfs_quota_us',
-      'cpu.cfs_period_us',
-    ].map((name) => readIfThere(path.join(folder, name)));
-    const [quota, period] = (ofVersion2 ?? `${ofVersion1} ${ofVersion1Period}`)
+    const text = (name: string): string => textOf(join(folder, name));
+    const file = text('cpu.max') === '' ? 'cpu.cfs_quota_us' : 'cpu.max';
+    const [quota = NaN, period = NaN] = `${text(file)} ${text('cpu.cfs_period_us')}`
       .trim()
       .split(/\s+/)
       .map(Number);
     // Without a quota, version 2 has "max" and version 1 has -1.
-    if (quota === undefined || period === undefined || !(quota > 0) || !(period > 0)) return [];
-    return [
-      {
-        folder,
-        file: path.join(folder, ofVersion2 === undefined ? 'cpu.cfs_quota_us' : 'cpu.max'),
-        cores: quota / period,
-      },
-    ];
+    return quota > 0 && period > 0
+      ? [{ folder, file: join(folder, file), cores: quota / period }]
+      : [];
   });
 }
 
 /** The folders of this process's group and those above it, in each hierarchy that may limit the CPU. */
 function groupsOf(root: string): string[] {
-  const own = textOf(path.join(root, 'proc/self/cgroup'))
+  const own = textOf(join(root, 'proc/self/cgroup'))
     .split('\n')
     .map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
-  return textOf(path.join(root, 'proc/self/mountinfo'))
+  return textOf(join(root, 'proc/self/mountinfo'))
     .split('\n')
     .flatMap((line) => {
       // proc(5): id, parent, device, root, mount point, options, optional fields, -, type, source, options.
@@ -182,10 +170,10 @@ function groupsOf(root: string): string[] {
       )?.[2];
       if (group === undefined) return [];
       // A container sees its own group as the mount's root.
-      const below = path.relative(mounted, group);
+      const below = relative(mounted, group);
       const parts = below.startsWith('..') ? [] : below.split('/').filter((part) => part !== '');
       return Array.from({ length: parts.length + 1 }, (_, above) =>
-        path.join(root, mount, ...parts.slice(0, parts.length - above)),
+        join(root, mount, ...parts.slice(0, parts.length - above)),
       );
     });
 }

@@ -48,20 +48,15 @@ export async function requireNetworks(
   caller: Caller,
   signal: AbortSignal,
 ): Promise<void> {
-  const problem =
-    (await missingCommand(machine)) ??
-    (await noNamespaces(machine, caller, signal)) ??
-    (await noTun(caller));
-  if (problem !== undefined)
-    throw new UserError(`a network of the run's own cannot be made: ${problem}`);
-}
-
-async function missingCommand(machine: Machine): Promise<string | undefined> {
   for (const command of ['unshare', 'nsenter'])
     if ((await find(command, machine)) === undefined)
-      return `${command} is missing: install util-linux`;
-  return undefined;
+      throw impossible(`${command} is missing: install util-linux`);
+  const problem = (await noNamespaces(machine, caller, signal)) ?? (await noTun(caller));
+  if (problem !== undefined) throw impossible(problem);
 }
+
+const impossible = (problem: string): UserError =>
+  new UserError(`a network of the run's own cannot be made: ${problem}`);
 
 async function noNamespaces(
   machine: Machine,

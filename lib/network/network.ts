@@ -20,16 +20,14 @@ import { enterAsMaker, enterNetwork, makeNamespaces, thisCaller } from './namesp
 interface LinkOrder {
   toServer: LinkDirection;
   toClient: LinkDirection;
-  cpus: { toServer: readonly number[]; toClient: readonly number[] };
+  cpus: Record<'toServer' | 'toClient', readonly number[]>;
   /** Written in this order, before anything else runs in the namespaces. */
   settings: SettingOrder[];
 }
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
-interface LinkReady {
-  server: SideReady;
-  client: SideReady;
+interface LinkReady extends Record<'server' | 'client', SideReady> {
   settings: Omit<KernelSetting, 'variants'>[];
   /** The thread of the packets to the server. */
   toServerThread: number;
@@ -150,29 +148,24 @@ export async function openNetwork({
     }
   }
 
-  async function end(): Promise<void> {
-    stdin.end();
-    await child.stop().catch(() => undefined);
-    await ended;
-    unguard();
-  }
-  const stop = (): Promise<void> => (stopping ??= end());
+  const stop = (): Promise<void> =>
+    (stopping ??= (async () => {
+      stdin.end();
+      await child.stop().catch(() => undefined);
+      await ended;
+      unguard();
+    })());
 
   try {
     // If the kernel weighs sessions, a nice value counts only within the link's own session.
     if (caller.uid === 0) await weighSession(child.pid, linkNice);
-    const ready = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
-    const { server, client, settings, toServerThread } = ready;
+    const { server, client, ...ready } = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
+    const { pid } = child;
     return {
-      pid: child.pid,
-      toServerThread,
-      server: {
-        address: server.address,
-        port,
-        enter: enterNetwork(caller, child.pid, server.netns),
-      },
-      client: { netns: client.netns, enter: enterAsMaker(caller, child.pid) },
-      settings,
+      ...ready,
+      pid,
+      server: { address: server.address, port, enter: enterNetwork(caller, pid, server.netns) },
+      client: { netns: client.netns, enter: enterAsMaker(caller, pid) },
       died,
       counts: () => ask<LinkCounts>('counts', answerSeconds),
       mark: () => ask<LinkCounts>('mark', answerSeconds),

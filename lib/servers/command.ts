@@ -141,7 +141,7 @@ async function startOn(
           until,
           readyLimitMs,
         ),
-        untilItListens(listening, at, { pid, name, who, readyLimitMs }, until),
+        untilItListens(listening, at, pid, name, readyLimitMs, until),
       ]);
       // It may have opened another port meanwhile, or gone to the background.
       requireLoopback(listening(), who, howToBind);
@@ -181,14 +181,12 @@ async function startOn(
 async function untilItListens(
   listening: () => Listening[],
   at: Address,
-  {
-    pid,
-    name,
-    who,
-    readyLimitMs,
-  }: { pid: number; name: string; who: string; readyLimitMs: number },
+  pid: number,
+  name: string,
+  readyLimitMs: number,
   signal: AbortSignal,
 ): Promise<void> {
+  const who = `${name} (pid ${pid})`;
   const deadlineMs = performance.now() + readyLimitMs + elsewhereLimitMs;
   let elsewhereSinceMs: number | undefined;
   for (;;) {
@@ -206,7 +204,8 @@ async function untilItListens(
 
 function elsewhere(found: readonly Listening[], at: Address, who: string): string {
   const there = `${who} listens on ${[...new Set(found.map(hostAndPort))].join(' and ')}, and not on ${hostAndPort(at)}`;
-  return found.some(({ port }) => port === at.port)
+  const port = found[0]?.port;
+  return found.some((one) => one.port === at.port)
     ? `${there}: write 127.0.0.1 where its address belongs`
-    : `${there}: write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${found[0]?.port}; in a scenario port: ${found[0]?.port})`;
+    : `${there}: write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;
 }

@@ -69,6 +69,10 @@ const kinds: Record<ServerName, ServerKind> = {
   nghttpd: nghttpdKind,
 };
 
+/** Variables that a server may need. */
+const handedDown =
+  /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
+
 /** Starts the server, unless it is an address, and returns once it serves the page. Throws UserError or the signal's reason. */
 export function startServer(
   spec: ConfiguredServer | CommandServer,
@@ -171,7 +175,10 @@ async function startOn(
       command: binary,
       args: config.args(scratch.keep(configFile, config.text)),
       user,
-      env: user === undefined ? undefined : environmentForOthers(),
+      // Other processes of its user could read all variables, such as tokens.
+      env:
+        user &&
+        Object.fromEntries(Object.entries(process.env).filter(([one]) => handedDown.test(one))),
       cwd: config.workingFolder ?? folder,
     };
     scratch.giveTo(user);
@@ -199,10 +206,9 @@ async function startOn(
       ...(isOwn ? { anyLength: true, hosts: config.hosts, user: config.user?.name } : {}),
     };
     answer = await whileItRuns(died, signal, async (until) => {
-      const answered = await (network === undefined
-        ? waitUntilReady(check, until, options.readyLimitMs)
-        : waitUntilReadyInside(network.enter, check, until));
-      await untilItHasThePort(pid, at, binary, until, options.readyLimitMs);
+      const limitMs = options.readyLimitMs;
+      const answered = await waitUntilReadyInside(network?.enter, check, until, limitMs);
+      await untilItHasThePort(pid, at, binary, until, limitMs);
       // A config may include files that bakeoff has not read.
       requireLoopback(
         listeningOf(pid).filter(({ address }) => address !== at.address),
@@ -218,14 +224,14 @@ async function startOn(
     if (!(error instanceof UserError)) throw error;
     // The server has ended, so another process has the port.
     if ((await portProblem(at))?.code === 'EADDRINUSE') throw new AddressInUse();
-    const { complaint } = kinds[name];
-    const last = (await lastLines(logFile, logStart)).findLast((line) => complaint.test(line));
+    const kind = kinds[name];
+    const last = (await lastLines(logFile, logStart)).findLast((line) => kind.complaint.test(line));
     // A user's own config may listen on further ports.
     if (isOwn && endedItself && /address already in use/i.test(last ?? ''))
       throw new AddressInUse();
     let message = error.message;
     if (last !== undefined && isOwn && endedItself)
-      message = ownComplaint(kinds[name], last, config.text, build, spec, config.user?.name);
+      message = ownComplaint(kind, last, config.text, build, spec, config.user?.name);
     else if (last !== undefined && !message.includes(last)) message += `; ${name}'s log: ${last}`;
     throw new UserError(scratch.withOwnPaths(message), error.exitCode);
   }
@@ -328,21 +334,12 @@ async function checkConfig(
       ownComplaint(kind, words, scratch.withOwnPaths(config.text), build, spec, config.user?.name),
     );
   const number = complaints.map((line) => kind.complaintLine?.exec(line)?.[1]).find(Boolean);
-  throw new UserError(
-    [
-      `${name} does not accept its config ${configFile}:`,
-      ...(complaints.length > 0 ? complaints : [words]),
-      ...(number === undefined
-        ? []
-        : [`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`]),
-    ].join('\n'),
-  );
-}
-
-/** Variables that a server may need. Other processes of its user could read all variables, such as tokens. */
-const handedDown =
-  /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
-
-function environmentForOthers(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => handedDown.test(name)));
+  const lines = [
+    `${name} does not accept its config ${configFile}:`,
+    words,
+    ...complaints.slice(1),
+  ];
+  if (number !== undefined)
+    lines.push(`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`);
+  throw new UserError(lines.join('\n'));
 }

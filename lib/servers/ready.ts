@@ -95,14 +95,13 @@ export async function waitUntilReady(
 /** Throws UserError if the protocol does not fit the config: h2 needs TLS, h2c has none. */
 function requireFit(url: string, protocol: Protocol): void {
   const secure = url.startsWith('https:');
-  if (protocol === 'h2' && !secure)
-    throw new UserError(
-      `the load is HTTP/2 over TLS (h2), and the server's config has no TLS: choose a config with it, or the protocol h2c`,
-    );
-  if (protocol === 'h2c' && secure)
-    throw new UserError(
-      `the load is HTTP/2 without TLS (h2c), and the server's config has TLS: choose a config without it, or the protocol h2`,
-    );
+  if (protocol !== (secure ? 'h2c' : 'h2')) return;
+  const [load, config, remedy] = secure
+    ? ['without TLS (h2c)', 'TLS', 'without it, or the protocol h2']
+    : ['over TLS (h2)', 'no TLS', 'with it, or the protocol h2c'];
+  throw new UserError(
+    `the load is HTTP/2 ${load}, and the server's config has ${config}: choose a config ${remedy}`,
+  );
 }
 
 function requireRight({ status, bytes, location }: Answer, url: string, check: ReadyCheck): void {
@@ -117,8 +116,8 @@ function requireRight({ status, bytes, location }: Answer, url: string, check: R
     );
   }
   const answers = `${asked} answers with status ${status}`;
-  if (docroot !== undefined)
-    throw new UserError(`${answers}${location && ` to ${location}`} instead of ${expected}`);
+  const to = location && ` to ${location}`;
+  if (docroot !== undefined) throw new UserError(`${answers}${to} instead of ${expected}`);
   const another = `give a page that it answers with ${expected}`;
   if (status === 403 && user !== undefined)
     throw new UserError(
@@ -129,7 +128,7 @@ function requireRight({ status, bytes, location }: Answer, url: string, check: R
       `${answers}: its backend does not answer; start the backend first, since bakeoff does not${withName(check)}`,
     );
   throw new UserError(
-    `${answers}${location && ` to ${location}`}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
+    `${answers}${to}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
   );
 }
 
@@ -138,8 +137,8 @@ const howToAsk = ' (--url; in a scenario page.path)';
 /** Says how to ask for a name of the server, if the page has no host. The server's default host may only turn requests away. */
 function withName({ origin, page, hosts = [] }: ReadyCheck): string {
   const name = hosts
-    .map((host) => host.replace(/:\d+$/, ''))
-    .find((host) => /^[\w-]+(?:\.[\w-]+)+$/.test(host));
+    .map((host) => /^([\w-]+(?:\.[\w-]+)+)(?::\d+)?$/.exec(host)?.[1])
+    .find(Boolean);
   return name === undefined || page.host !== undefined
     ? ''
     : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${page.path}; in a scenario page.host)`;
@@ -169,12 +168,14 @@ const batchConnections = 8;
 const pageLimitMs = 10_000;
 const named = 3;
 
+type PageLengths = Required<Pick<Answer, 'bytes' | 'sdBytes'>>;
+
 /** Asks for each page. Returns the mean length of their bodies by weight, and its standard deviation. */
 async function askPages(
   check: ReadyCheck,
   weights: Readonly<Record<string, number>>,
   aborted: AbortSignal,
-): Promise<Required<Pick<Answer, 'bytes' | 'sdBytes'>>> {
+): Promise<PageLengths> {
   const { origin, page, anyLength } = check;
   const paths = Object.keys(weights);
   const limited = (): AbortSignal => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
@@ -216,10 +217,7 @@ async function askPages(
   );
 }
 
-function meanByWeight(
-  weights: readonly number[],
-  lengths: readonly number[],
-): { bytes: number; sdBytes: number } {
+function meanByWeight(weights: readonly number[], lengths: readonly number[]): PageLengths {
   const [first = 0] = lengths;
   const sum = weights.reduce((all, weight) => all + weight, 0);
   const mean = (values: readonly number[]): number =>
@@ -229,13 +227,11 @@ function meanByWeight(
   return { bytes, sdBytes: Math.sqrt(mean(lengths.map((length) => (length - bytes) ** 2))) };
 }
 
-type Ask = (path: string) => Promise<Answer>;
-
 /** Does the work with connections of its own, so that none is open when the load starts. */
 async function onConnection<T>(
   check: ReadyCheck,
   signal: AbortSignal,
-  work: (ask: Ask) => Promise<T>,
+  work: (ask: (path: string) => Promise<Answer>) => Promise<T>,
 ): Promise<T> {
   const { origin, protocol, page, tls } = check;
   const secure = secureOptions(tls, page.host);
@@ -363,12 +359,17 @@ async function answerOf(
 
 export type ReadyAnswer = { answer: Answer } | { problem: string };
 
-/** Does waitUntilReady in a process of its own in a network of the run, which this process cannot enter. `enter` as in ServerSide. */
+/**
+ * Does waitUntilReady in a process of its own in a network of the run, which this process cannot enter.
+ * @param enter as in ServerSide; absent: this network
+ */
 export async function waitUntilReadyInside(
-  enter: readonly string[],
+  enter: ServerSide['enter'] | undefined,
   check: ReadyCheck,
   signal: AbortSignal,
+  limitMs?: number,
 ): Promise<Answer> {
+  if (enter === undefined) return waitUntilReady(check, signal, limitMs);
   const script = await bundledForNode(new URL('./ready-child.ts', import.meta.url), {
     readyCheck: check,
   });
@@ -388,7 +389,7 @@ export async function waitUntilReadyInside(
   return outcome.answer;
 }
 
-/** Returns a running server's answer; asks for all of several pages. `enter`: as in ServerSide; absent: this network. */
+/** Returns a running server's answer; asks for all of several pages. `enter` as above. */
 export async function answerOfAll(
   { origin, answer }: RunningServer,
   check: Omit<ReadyCheck, 'origin' | 'allPages'>,
@@ -396,8 +397,5 @@ export async function answerOfAll(
   enter?: ServerSide['enter'],
 ): Promise<Answer> {
   if (check.page.weights === undefined) return answer;
-  const all = { ...check, origin, allPages: true } as const;
-  return enter === undefined
-    ? waitUntilReady(all, signal)
-    : waitUntilReadyInside(enter, all, signal);
+  return waitUntilReadyInside(enter, { ...check, origin, allPages: true }, signal);
 }
