@@ -27,11 +27,21 @@ import {
   withAccessLog,
 } from '../fixtures/servers.ts';
 
-// The files of a project share their modules; this one replaces freePort in its own copy.
-vi.hoisted(() => vi.resetModules());
+// The files of a project share their modules; this one has its own copy, which can start a server on a port that is taken.
+const { takenPorts } = vi.hoisted(() => {
+  vi.resetModules();
+  return { takenPorts: [] as number[] };
+});
 vi.mock(import('../../lib/servers/ports.ts'), async (original) => {
   const ports = await original();
-  return { ...ports, freePort: vi.fn(ports.freePort) };
+  const onPort: typeof ports.onPort = (name, wanted, startOn, address) =>
+    ports.onPort(
+      name,
+      wanted,
+      (at) => startOn({ ...at, port: takenPorts.shift() ?? at.port }),
+      address,
+    );
+  return { ...ports, onPort };
 });
 
 const test = useServers();
@@ -39,6 +49,8 @@ const soon = { timeout: 10_000, interval: 20 };
 const one = nginx(['base'], { workers: 1 });
 const variable = { nginx: 'NGINX_BIN', h2o: 'H2O_BIN', nghttpd: 'NGHTTPD_BIN' };
 
+/** Answers with as many bytes as the welcome page. */
+const welcoming = () => createHttpServer((_, response) => response.end('x'.repeat(612)));
 const pageOf = (origin: string): ReturnType<typeof getPage> =>
   getPage(origin, origin.startsWith('http:'));
 
@@ -131,10 +143,11 @@ describe('refuses', () => {
   it.each(servers)('for %s a port in use, a wrong page and a wrong binary', async (_, spec) => {
     const port = await listening(createServer());
     expect(await refusal(spec, { port })).toContain(`port ${port} of 127.0.0.1 is in use: `);
-    const wrong = { ...welcomePage, bodyBytes: 611 };
-    expect(await refusal(spec, { page: wrong })).toMatch(/ 612 bytes instead of 611/);
-    const none = { ...welcomePage, path: '/none' };
-    expect(await refusal(spec, { page: none })).toMatch(/none answers with status 404 instead/);
+    for (const [change, words] of [
+      [{ bodyBytes: 611 }, ' 612 bytes instead of 611'],
+      [{ path: '/none' }, 'none answers with status 404 instead'],
+    ] as const)
+      expect(await refusal(spec, { page: { ...welcomePage, ...change } })).toContain(words);
     for (const [binary, words] of [
       ['/nowhere/server', 'No such file'],
       ['/bin/true', ''],
@@ -153,38 +166,24 @@ describe('refuses', () => {
   });
 
   const tls12 = 'http { server { ssl_protocols TLSv1; ssl_ciphers AES128-SHA:@SECLEVEL=0; } }';
+  const tls = nginx(['h2'], { workers: 1 });
   const noAlpn = 'http { server { listen 443 ssl; } }';
-  it.each<[string, () => Promise<ConfiguredServer>, Protocol | undefined, RegExp]>([
-    [
-      'HTTP/1.1',
-      async () => nghttpd(['h2'], { workers: 1 }),
-      'http/1.1',
-      /^nghttpd speaks HTTP\/2 only/,
-    ],
-    ['h2 without TLS', async () => one, 'h2', /^the load is HTTP\/2 over TLS \(h2\), and the /],
-    ['h2c of HTTP/1.1', async () => one, 'h2c', /does not speak HTTP\/2 without TLS \(h2c\)$/],
-    [
-      'h2c with TLS',
-      async () => h2o(['h2'], { workers: 1 }),
-      'h2c',
-      /^the load is HTTP\/2 without TLS/,
-    ],
+  it.each<[string, ConfiguredServer, string, Protocol | undefined, RegExp]>([
+    ['HTTP/1.1', nghttpd(['h2'], { workers: 1 }), '', 'http/1.1', /^nghttpd speaks HTTP\/2 only/],
+    ['h2 without TLS', one, '', 'h2', /^the load is HTTP\/2 over TLS \(h2\), and the /],
+    ['h2c of HTTP/1.1', one, '', 'h2c', /does not speak HTTP\/2 without TLS \(h2c\)$/],
+    ['h2c with TLS', h2o(['h2'], { workers: 1 }), '', 'h2c', /^the load is HTTP\/2 without TLS/],
     [
       'h2 without ALPN',
-      async () => nginx(['h2', await ownConfig(noAlpn)], { workers: 1 }),
+      tls,
+      noAlpn,
       'h2',
-      /does not speak HTTP\/2 over TLS: its config leaves it out of ALPN \(in nginx: http2\)$/,
+      / TLS: its config leaves it out of ALPN \(in nginx: http2\)$/,
     ],
-    [
-      'an old TLS',
-      async () => nginx(['h2', await ownConfig(tls12)], { workers: 1 }),
-      undefined,
-      /has no TLS that fits: .*alert.*$/,
-    ],
-  ])('a load with %s', async (_, spec, protocol, message) => {
-    expect(await refusal(await spec(), protocol === undefined ? {} : { protocol })).toMatch(
-      message,
-    );
+    ['an old TLS', tls, tls12, undefined, /has no TLS that fits: .*alert.*$/],
+  ])('a load with %s', async (_, spec, more, protocol, message) => {
+    const config = more === '' ? spec.config : [...spec.config, await ownConfig(more)];
+    expect(await refusal({ ...spec, config }, protocol && { protocol })).toMatch(message);
   });
 
   it.each(servers.slice(1))('TLS that %s does not have', async (_, spec) => {
@@ -198,9 +197,8 @@ describe('refuses', () => {
     expect(await refusal(spec, cipher('ECDHE-NOTHING'))).toMatch(no);
     expect(await refusal(spec, { tls: { curves: ['P-999'] } })).toMatch(no);
     await (await test.start(spec, cipher('ECDHE-RSA-AES128-GCM-SHA256'))).stop();
-    await test.start(spec, {
-      tls: { minVersion: 'TLSv1.3', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'] },
-    });
+    const ciphers = ['ECDHE-RSA-AES128-GCM-SHA256'];
+    await test.start(spec, { tls: { minVersion: 'TLSv1.3', ciphers } });
   });
 
   it.each<[ConfiguredServer, string, Protocol, RegExp]>([
@@ -213,34 +211,33 @@ describe('refuses', () => {
   ])('the other kind of TLS: %j over %s, %s', async (spec, scheme, protocol, message) => {
     const { origin } = await test.start(spec);
     const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, protocol };
-    await expect(waitUntilReady(check, new AbortController().signal, 1000)).rejects.toThrow(
-      message,
-    );
+    const ready = waitUntilReady(check, new AbortController().signal, 1000);
+    await expect(ready).rejects.toThrow(message);
   });
 });
 
 describe('a port', () => {
-  it.each(servers)(
-    'that another server with the same page took: %s takes another',
-    async (_, spec) => {
-      const port = await listening(
-        createHttpServer((_, response) => response.end('x'.repeat(612))),
-      );
-      vi.mocked(freePort).mockClear().mockResolvedValueOnce(port);
-      const server = await test.start(spec);
-      expect(freePort).toHaveBeenCalledTimes(2);
-      expect(server.origin).not.toContain(`:${port}`);
-      expect(String((await pageOf(server.origin)).body)).toContain('bakeoff');
-      await server.stop();
-      expect(await test.scratchFolders()).toEqual([]);
-    },
-  );
+  it.each(servers)('that another server took: %s takes another', async (_, spec) => {
+    const port = await listening(welcoming());
+    takenPorts.push(port);
+    const server = await test.start(spec);
+    expect(takenPorts).toEqual([]);
+    expect(server.origin).not.toContain(`:${port}`);
+    expect(String((await pageOf(server.origin)).body)).toContain('bakeoff');
+    await server.stop();
+    expect(await test.scratchFolders()).toEqual([]);
+  });
+
+  /** A folder that all may write, and the path of an nginx in it. */
+  async function openFolder(): Promise<{ folder: string; binary: string }> {
+    const folder = await mkdtemp(path.join(test.folder, 'open-'));
+    await chmod(folder, 0o777);
+    return { folder, binary: path.join(folder, 'nginx') };
+  }
 
   it('that the server never gets, while another answers, ends it', async () => {
     const port = await freePort();
-    const folder = await mkdtemp(path.join(test.folder, 'never-'));
-    await chmod(folder, 0o777);
-    const binary = path.join(folder, 'nginx');
+    const { folder, binary } = await openFolder();
     await writeFile(
       binary,
       `#!/bin/sh\ncase "$1" in -V) echo "nginx version: nginx/1.22.1";; -t) ;; *) echo $$ >${folder}/pid; exec sleep 60;; esac\n`,
@@ -248,25 +245,22 @@ describe('a port', () => {
     await chmod(binary, 0o755);
     const starting = refusal({ ...one, binary }, { port, readyLimitMs: 2000 });
     const pid = await pidIn(`${folder}/pid`);
-    await listening(
-      createHttpServer((_, response) => response.end('x'.repeat(welcomePage.bodyBytes))),
-      port,
-    );
+    await listening(welcoming(), port);
     expect(await starting).toContain(`port ${port} of 127.0.0.1 is in use: `);
     expect(isRunning(pid)).toBe(false);
   });
 
   it.runIf(process.getuid?.() === 0)('that the server hides from its user', async () => {
-    const folder = await mkdtemp(path.join(test.folder, 'hidden-'));
-    await chmod(folder, 0o777);
+    const { folder, binary } = await openFolder();
     // Linux hides the open files of a program that its user may not read, or that has capabilities.
-    const binary = path.join(folder, 'nginx');
     await copyFile(test.binaries.nginx, binary);
     await chmod(binary, 0o711);
-    const spec = { ...one, binary };
-    const { binaries } = test;
-    const options = { binaries, folder: path.join(folder, 'round'), readyLimitMs: 1000 };
-    const { said } = await startedBy(spec, options, {
+    const options = {
+      binaries: test.binaries,
+      folder: path.join(folder, 'round'),
+      readyLimitMs: 1000,
+    };
+    const { said } = await startedBy({ ...one, binary }, options, {
       before: ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'],
       env: { TMPDIR: folder, HOME: folder, BAKEOFF_HOME: folder },
     });
@@ -276,24 +270,26 @@ describe('a port', () => {
   });
 });
 
-it.each(
-  [0, 20, 40, 60].flatMap((afterMs) =>
-    servers.map(([title, spec]) => [afterMs, title, spec] as const),
-  ),
-)('an abort after %i ms of the start of %s leaves nothing running', async (afterMs, _, spec) => {
-  const controller = new AbortController();
-  const round = await mkdtemp(path.join(test.folder, 'aborted-'));
-  const timer = setTimeout(() => controller.abort(new Error('enough')), afterMs);
-  onTestFinished(() => clearTimeout(timer));
-  const outcome = await test.start(spec, { folder: round, signal: controller.signal }).then(
-    (server) => server.stop().then(() => 'started'),
-    (error: Error) => error.message,
-  );
-  expect(['enough', 'started']).toContain(outcome);
-  expect(await test.scratchFolders()).toEqual([]);
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name)))
-    expect(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).not.toContain(round);
-});
+const aborts = [0, 20, 40, 60].flatMap((afterMs) =>
+  servers.map(([title, spec]) => [afterMs, title, spec] as const),
+);
+it.each(aborts)(
+  'an abort after %i ms of the start of %s leaves nothing',
+  async (afterMs, _, spec) => {
+    const controller = new AbortController();
+    const round = await mkdtemp(path.join(test.folder, 'aborted-'));
+    const timer = setTimeout(() => controller.abort(new Error('enough')), afterMs);
+    onTestFinished(() => clearTimeout(timer));
+    const outcome = await test.start(spec, { folder: round, signal: controller.signal }).then(
+      (server) => server.stop().then(() => 'started'),
+      (error: Error) => error.message,
+    );
+    expect(['enough', 'started']).toContain(outcome);
+    expect(await test.scratchFolders()).toEqual([]);
+    for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name)))
+      expect(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).not.toContain(round);
+  },
+);
 
 it.each(servers)('a killed %s says so in one line, and its processes end', async (_, spec) => {
   const server = await test.start(spec, { workers: 2 });

@@ -1,18 +1,15 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { keepCoresAwake } from '../../lib/machine/clock.ts';
 import { linkOf, namesIn } from '../../lib/files.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'bakeoff-awake-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+import { newFolder } from '../fixtures/new-folder.ts';
 
 const isOpen = (file: string): boolean =>
   namesIn('/proc/self/fd').some((fd) => linkOf(`/proc/self/fd/${fd}`) === file);
 
 test('cores are kept awake with 0 µs while the device is open', () => {
-  const device = join(folder, 'device');
+  const device = join(newFolder(), 'device');
   writeFileSync(device, '');
   const letSleep = keepCoresAwake(device);
   expect([...readFileSync(device)]).toEqual([0, 0, 0, 0]);
@@ -22,7 +19,7 @@ test('cores are kept awake with 0 µs while the device is open', () => {
 });
 
 test('where there is no device nothing is made in its place', () => {
-  const device = join(folder, 'none');
+  const device = join(newFolder(), 'none');
   keepCoresAwake(device)();
   expect(existsSync(device)).toBe(false);
 });

@@ -46,13 +46,9 @@ const refusal = async (...given: Parameters<typeof ready>): Promise<string> =>
 
 it('retries refused connections until the server is there', async () => {
   const port = await closedPort(quietAddress);
-  const check: ReadyCheck = {
-    origin: `http://${quietAddress}:${port}`,
-    page,
-    protocol: 'http/1.1',
-  };
-  expect(await refusalOf(waitUntilReady(check, never, 100))).toMatch(
-    /did not answer over http\/1\.1 within 0\.1 s: connect ECONNREFUSED/,
+  const check = { origin: `http://${quietAddress}:${port}`, page, protocol: protocols[0] };
+  expect(await refusalOf(waitUntilReady(check, never, 500))).toMatch(
+    /did not answer over http\/1\.1 within 0\.5 s: connect ECONNREFUSED/,
   );
   let asked = 0;
   const server = answering((_, response) => {
@@ -105,12 +101,8 @@ describe.each(protocols)('over %s', (protocol) => {
     [
       'sends a body without an end',
       answering((_, response) => {
-        const more = (): void => {
-          if (response.destroyed) return;
-          response.write('123');
-          setTimeout(more, 20);
-        };
-        more();
+        const timer = setInterval(() => response.write('123'), 20);
+        response.on('close', () => clearInterval(timer));
       }, protocol),
       /^\/ answers with a body that did not end within 0\.2 s: give a page that ends$/,
     ],
@@ -150,7 +142,7 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
     [
       404,
       /^\/(7|8|77|249)$/,
-      '/7 (status 404), /8 (status 404), /77 (status 404) and 1 more: take them out',
+      '/7 (status 404), /8 (status 404), /77 (status 404) and 1 more: take',
     ],
     [204, /^\/9$/, '/9 (status 204): '],
     [undefined, /^\/9$/, '/9 ('],
@@ -191,43 +183,25 @@ it('accepts any length from a config without docroot, or if it may change', asyn
 });
 
 describe('a wrong status from a config without docroot', () => {
-  const give = 'give a page that it answers with 200';
-  const path = ' (--url; in a scenario page.path)';
-  const hint = ' (it serves a.org: --url http://a.org/x; in a scenario page.host)';
-  const status = (code: number): string =>
-    `or expect this one (--status ${code}; in a scenario page.status)`;
-  const moved = { location: 'https://example.org/' };
+  const b = { path: '/x', host: 'b.org' };
+  const usual = '200 (--url; in a scenario page.path), or expect this one (--status 404; in ';
 
-  it.each<[number, object, Partial<ReadyCheck>, string]>([
-    [502, {}, {}, '/x answers with status 502: its backend does not answer; '],
-    [504, {}, {}, '/x answers with status 504: its backend does not answer; '],
-    [403, {}, { user: 'nobody' }, '/x answers with status 403: it runs as the user nobody here, '],
-    [
-      301,
-      moved,
-      { page: { path: '/x', host: 'b.org' } },
-      `/x (host b.org) answers with status 301 to https://example.org/: ${give}${path}, ${status(301)}`,
-    ],
+  it.each<[number, Partial<ReadyCheck>, string]>([
+    [502, {}, 'status 502: its backend does not answer; '],
+    [504, {}, 'status 504: its backend does not answer; '],
+    [403, { user: 'nobody' }, 'status 403: it runs as the user nobody here, '],
+    [301, { page: b }, '/x (host b.org) answers with status 301 to https://example.org/: give a '],
     [
       404,
-      {},
       { hosts: ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'] },
-      `/x answers with status 404: ${give}${hint}, ${status(404)}`,
+      'status 404: give a page that it answers with 200 (it serves a.org: --url http://a.org/x; ',
     ],
-    [
-      404,
-      {},
-      { hosts: ['_', 'localhost'] },
-      `/x answers with status 404: ${give}${path}, ${status(404)}`,
-    ],
-    [
-      404,
-      {},
-      { hosts: ['a.org'], page: { path: '/x', host: 'b.org' } },
-      `/x (host b.org) answers with status 404: ${give}${path}, ${status(404)}`,
-    ],
-  ])('%i %j for %j', async (code, headers, check, message) => {
-    const server = answering(always(code, '', headers));
+    [404, { hosts: ['_', 'localhost'] }, usual],
+    [404, { hosts: ['a.org'], page: b }, usual],
+  ])('%i for %j', async (code, check, message) => {
+    const server = answering(
+      always(code, '', code === 301 ? { location: 'https://example.org/' } : {}),
+    );
     expect(await refusal(server, { page: { path: '/x' }, ...check })).toContain(message);
   });
 });
@@ -244,25 +218,16 @@ describe('a server of another protocol', () => {
     expect(await refusal(server, { protocol })).toContain(`/ ${message}`);
   });
 
-  it.each<[string, Buffer]>([
-    [
-      'HPACK that is none',
-      Buffer.concat([settings, frame(1, 5, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)]),
-    ],
-    ['settings of a wrong length', frame(4, 0, 0, 1)],
-    [
-      'a frame that is too long',
-      Buffer.concat([settings, Buffer.from([0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1])]),
-    ],
-  ])('in broken HTTP/2 (%s) is one line in a process that nothing else keeps', async (_, bytes) => {
+  it.each([
+    ['HPACK', Buffer.concat([settings, frame(1, 5, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)])],
+    ['settings', frame(4, 0, 0, 1)],
+  ])('with broken %s is one line in a process that nothing else keeps', async (_, bytes) => {
     const port = await listening(writing(bytes));
     const script = `import { waitUntilReady } from ${JSON.stringify(new URL('../../lib/servers/ready.ts', import.meta.url).href)};
       process.exitCode = 7;
       await waitUntilReady({ origin: 'http://127.0.0.1:${port}', page: { path: '/' }, protocol: 'h2c' }, new AbortController().signal, 1000).catch((error) => { console.log(error.message); process.exitCode = 1; });`;
-    const { stdout, code } = await run({
-      command: process.execPath,
-      args: ['--import', 'tsx', '--input-type=module', '-e', script],
-    });
+    const args = ['--import', 'tsx', '--input-type=module', '-e', script];
+    const { stdout, code } = await run({ command: process.execPath, args });
     expect(stdout).toMatch(/does not speak HTTP\/2|did not answer over h2c/);
     expect(code).toBe(1);
   });
@@ -279,15 +244,10 @@ describe('a server of another protocol', () => {
 });
 
 it('knows which ports are taken, and by which process', async () => {
-  const [taken, free] = [
-    { address: '127.0.0.1', port: await listening(createTcpServer()) },
-    { address: '127.0.0.1', port: await freePort() },
-  ];
+  const at = (port: number) => ({ address: '127.0.0.1', port });
+  const [taken, free] = [at(await listening(createTcpServer())), at(await freePort())];
   expect((await portProblem(taken))?.code).toBe('EADDRINUSE');
   expect(await portProblem(free)).toBeUndefined();
-  expect([
-    listensOn(process.pid, taken),
-    listensOn(process.pid, free),
-    listensOn(process.ppid, taken),
-  ]).toEqual([true, false, false]);
+  expect(listensOn(process.pid, taken)).toBe(true);
+  expect(listensOn(process.pid, free) || listensOn(process.ppid, taken)).toBe(false);
 });

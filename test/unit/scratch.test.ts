@@ -70,13 +70,14 @@ asRoot('is closed to other users, and its user gets only its files', async () =>
   const top = path.dirname(scratch.temp);
   expect(statSync(top).mode & 0o777).toBe(0o700);
   scratch.giveTo({ name: 'nobody', uid: 65_534, gid: 65_534 });
-  const rights = (file: string): number[] => [statSync(file).uid, statSync(file).mode & 0o777];
+  const rights = (file: string): string =>
+    `${statSync(file).uid} ${(statSync(file).mode & 0o777).toString(8)}`;
   expect([top, path.dirname(copy), scratch.temp, copy, config].map(rights)).toEqual([
-    [0, 0o711],
-    [0, 0o711],
-    [65_534, 0o700],
-    [65_534, 0o400],
-    [65_534, 0o400],
+    '0 711',
+    '0 711',
+    '65534 700',
+    '65534 400',
+    '65534 400',
   ]);
   scratch.forget();
   expect(existsSync(copy)).toBe(false);

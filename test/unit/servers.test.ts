@@ -7,6 +7,7 @@ import { fileLimitFor, hardFilesLimit } from '../../lib/servers/rights.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 const answering = (text: string, script = ''): string => {
   const binary = join(newFolder(), 'server');
@@ -40,24 +41,13 @@ describe('a version', () => {
   });
 
   it.each([
-    [
-      'nginx',
-      'nginx version: nginx/1.16.1',
-      'is nginx 1.16.1, and only 1.18.0 and newer know what the shipped configs say: set NGINX_BIN to a newer one',
-    ],
-    [
-      'h2o',
-      'h2o version 2.1.0',
-      "is h2o 2.1.0, and only 2.2.0 and newer know article 001's config: set H2O_BIN to a newer one",
-    ],
-    [
-      'nghttpd',
-      'nghttpd nghttp2/0.7.15',
-      'is nghttpd 0.7.15, and only 1.0.0 and newer speak HTTP/2 as it was finished (RFC 7540): set NGHTTPD_BIN to a newer one',
-    ],
-  ] as const)('%s that is too old is refused', async (name, text, message) => {
-    const binary = answering(text);
-    await expect(versionOf(name, binary)).rejects.toThrow(`${binary} ${message}`);
+    ['nginx', 'nginx version: nginx/1.16.1', '1.16.1, and only 1.18.0 and newer know', 'NGINX_BIN'],
+    ['h2o', 'h2o version 2.1.0', '2.1.0, and only 2.2.0 and newer know', 'H2O_BIN'],
+    ['nghttpd', 'nghttpd nghttp2/0.7.15', '0.7.15, and only 1.0.0 and newer speak', 'NGHTTPD_BIN'],
+  ] as const)('%s that is too old is refused', async (name, text, message, variable) => {
+    const refusal = await refusalOf(versionOf(name, answering(text)));
+    expect(refusal).toContain(` is ${name} ${message}`);
+    expect(refusal).toContain(`set ${variable} to a newer one`);
   });
 });
 
@@ -78,21 +68,19 @@ describe('workersFor', () => {
 });
 
 describe('the limit of open files', () => {
-  it('is the hard limit, as long as that does for the load', () => {
-    expect(fileLimitFor('h2o', undefined, 100, 4096)).toBe(4096);
-    expect(fileLimitFor('h2o', undefined, 3840, 4096)).toBe(4096);
+  it.each([
+    ['h2o', undefined, 3840, 4096],
+    ['nghttpd', 1024, 5000, 1024],
+  ])("is the hard limit or the variant's own: of %s with %s for %i", (name, own, load, limit) => {
+    expect(fileLimitFor(name, own, load, 4096)).toBe(limit);
   });
 
-  it("is the variant's own, too low for the load or not", () => {
-    expect(fileLimitFor('nghttpd', 1024, 5000, 4096)).toBe(1024);
-  });
-
-  it('that is too low is refused in one line', () => {
-    expect(() => fileLimitFor('h2o', undefined, 5000, 4096)).toThrow(
-      /^h2o needs 5256 open files for 5000 connections, but the hard limit here is 4096: .*$/,
-    );
-    expect(() => fileLimitFor('nghttpd', 8192, 10, 4096)).toThrow(
-      /^nghttpd needs 8192 open files for its variant, but the hard limit here is 4096: raise it as root .*$/,
+  it.each([
+    [undefined, 5000, '5256 open files for 5000 connections'],
+    [8192, 10, '8192 open files for its variant'],
+  ])('that is too low is refused: %s for %i', (own, load, needed) => {
+    expect(() => fileLimitFor('h2o', own, load, 4096)).toThrow(
+      `h2o needs ${needed}, but the hard limit here is 4096: raise it as root `,
     );
   });
 

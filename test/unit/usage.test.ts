@@ -13,33 +13,26 @@ interface Task {
   cpuSeconds: number;
   children?: number[];
 }
-interface Kernel {
-  schedstat?: boolean;
-  childrenLists?: boolean;
-}
 
 /** Writes what /proc shows of a process; its tasks by thread id. */
 function show(
   pid: number,
   parent: number,
   tasks: Record<number, Task>,
-  { schedstat = true, childrenLists = true }: Kernel = {},
+  { schedstat = true, childrenLists = true } = {},
 ): void {
   const stat = (cpuSeconds: number): string =>
     `${pid} (a (strange) name) S ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 20 0\n`;
+  const folder = path.join(proc, String(pid));
   for (const [tid, { cpuSeconds, children = [] }] of Object.entries(tasks)) {
-    const task = path.join(proc, String(pid), 'task', tid);
+    const task = path.join(folder, 'task', tid);
     mkdirSync(task, { recursive: true });
     writeFileSync(path.join(task, 'stat'), stat(cpuSeconds));
     if (schedstat) writeFileSync(path.join(task, 'schedstat'), `${cpuSeconds * 1e9} 7 9\n`);
-    if (childrenLists)
-      writeFileSync(path.join(task, 'children'), children.map((child) => `${child} `).join(''));
+    if (childrenLists) writeFileSync(path.join(task, 'children'), `${children.join(' ')} `);
   }
-  writeFileSync(path.join(proc, String(pid), 'stat'), stat(0));
-  writeFileSync(
-    path.join(proc, String(pid), 'status'),
-    `Name:\tx\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`,
-  );
+  writeFileSync(path.join(folder, 'stat'), stat(0));
+  writeFileSync(path.join(folder, 'status'), `Name:\tx\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`);
 }
 
 describe.each([
@@ -48,20 +41,13 @@ describe.each([
   ['without lists of children', { childrenLists: false }],
 ])('%s', (_, kernel) => {
   it('sums all tasks of the tree, and nobody else', () => {
-    show(
-      10,
-      1,
-      { 10: { cpuSeconds: 1, children: [20] }, 11: { cpuSeconds: 2, children: [21] } },
-      kernel,
-    );
+    const first = { cpuSeconds: 1, children: [20] };
+    show(10, 1, { 10: first, 11: { cpuSeconds: 2, children: [21] } }, kernel);
     show(20, 10, { 20: { cpuSeconds: 4, children: [30] } }, kernel);
     show(21, 10, { 21: { cpuSeconds: 8 } }, kernel);
     show(30, 20, { 30: { cpuSeconds: 16 } }, kernel);
     show(40, 1, { 40: { cpuSeconds: 32 } }, kernel);
-    expect(watchUsage(10, proc)()).toEqual({
-      cpuSeconds: 31,
-      rssBytes: (10 + 20 + 21 + 30) * 1024,
-    });
+    expect(watchUsage(10, proc)()).toEqual({ cpuSeconds: 31, rssBytes: 81 * 1024 });
   });
 });
 
