@@ -27,21 +27,11 @@ import {
   withAccessLog,
 } from '../fixtures/servers.ts';
 
-// The files of a project share their modules; this one has its own copy, which can start a server on a port that is taken.
-const { takenPorts } = vi.hoisted(() => {
-  vi.resetModules();
-  return { takenPorts: [] as number[] };
-});
+// The files of a project share their modules; this one replaces freePort in its own copy.
+vi.hoisted(() => vi.resetModules());
 vi.mock(import('../../lib/servers/ports.ts'), async (original) => {
   const ports = await original();
-  const onPort: typeof ports.onPort = (name, wanted, startOn, address) =>
-    ports.onPort(
-      name,
-      wanted,
-      (at) => startOn({ ...at, port: takenPorts.shift() ?? at.port }),
-      address,
-    );
-  return { ...ports, onPort };
+  return { ...ports, freePort: vi.fn(ports.freePort) };
 });
 
 const test = useServers();
@@ -219,9 +209,9 @@ describe('refuses', () => {
 describe('a port', () => {
   it.each(servers)('that another server took: %s takes another', async (_, spec) => {
     const port = await listening(welcoming());
-    takenPorts.push(port);
+    vi.mocked(freePort).mockClear().mockResolvedValueOnce(port);
     const server = await test.start(spec);
-    expect(takenPorts).toEqual([]);
+    expect(freePort).toHaveBeenCalledTimes(2);
     expect(server.origin).not.toContain(`:${port}`);
     expect(String((await pageOf(server.origin)).body)).toContain('bakeoff');
     await server.stop();
