@@ -65,15 +65,9 @@ const latencies = {
 
 /** What a link of its own did to a variant, and what failed: no two variants have the same, and of every second one the delay was not held. */
 function overLink(index: number): Partial<Phase> {
+  const none = { connect: 0, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 0 };
   const p99 = index % 2 === 0 ? 1.75 : 138 + index;
-  const causes = {
-    addressNotAvailable: 1,
-    refused: 2,
-    reset: 3,
-    timedOut: 4,
-    short: 5,
-    other: index,
-  };
+  const causes = { addressNotAvailable: 1, refused: 2, reset: 3, timedOut: 4, short: 5 };
   return {
     network: networkUse(0, {
       toServer: traffic(300_000 + 1000 * index, 4000 * index, p99),
@@ -81,16 +75,8 @@ function overLink(index: number): Partial<Phase> {
       retransmits: { client: 100 * index, server: 10 * index },
       listenOverflows: 1000 * index,
     }),
-    errorCauses: causes,
-    errors: {
-      connect: 7,
-      tls: 0,
-      read: 8 + index,
-      write: 0,
-      timeout: 0,
-      protocol: 0,
-      total: 15 + index,
-    },
+    errorCauses: { ...causes, other: index },
+    errors: { ...none, connect: 7, read: 8 + index, total: 15 + index },
   };
 }
 

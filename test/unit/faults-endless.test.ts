@@ -45,7 +45,7 @@ test('another host that sends a line without end', async () => {
   expect(lines).toEqual([]);
 }, 60_000);
 
-const asList = (file: string): Promise<unknown> => (async () => readPageList('--urls', file))();
+const asList = async (file: string): Promise<unknown> => readPageList('--urls', file);
 const notAFile = 'it is a pipe, socket or device, not a file';
 
 test('a device as a list of pages, or as a body', async () => {

@@ -18,22 +18,14 @@ describe('h2load', () => {
 
   test.each([
     ['-n100000 -c100 -m100', { connections: 100, streams: 100, threads: 1, requests: 100_000 }],
-    ['-m 50 -c 50 -n 100000', { connections: 50, streams: 50, requests: 100_000 }],
     [
       '--requests=20 --clients 10 --threads=2 --max-concurrent-streams 5',
       { connections: 10, streams: 5, threads: 2, requests: 20 },
     ],
     ['', { connections: 1, streams: 1, threads: 1, requests: 1 }],
-    [
-      '-n 9007199254740991 -m 2147483647',
-      { streams: 2_147_483_647, requests: Number.MAX_SAFE_INTEGER },
-    ],
     ['-D 30 -c 10', { durationSeconds: 30, connections: 10 }],
     ['-D500ms --warm-up-time 1s', { durationSeconds: 0.5, warmupSeconds: 1 }],
-    ['--duration=2m --warm-up-time=250ms', { durationSeconds: 120, warmupSeconds: 0.25 }],
-    ['-D 1s --warm-up-time 0', { durationSeconds: 1, warmupSeconds: 0 }],
     ['-p h2c -n 5 -m 3', { protocol: 'h2c', streams: 3, requests: 5 }],
-    ['--no-tls-proto=http/1.1 -n 5', { protocol: 'http/1.1', keepAlive: true }],
     ['--h1 -n 5', { protocol: 'http/1.1', keepAlive: true }],
   ])('"%s" is %o', (line, profile) => {
     expect(h2load(line)).toMatchObject(profile);
@@ -49,28 +41,21 @@ describe('h2load', () => {
   });
 
   test.each([
-    ['-n 999 -c 1000', /^h2load: -n 999 is less than -c 1000/],
-    ['-n 0', /^h2load -n 0 has to be a whole number above 0/],
-    ['-n=100', /^h2load -n =100/],
     ['-n 100k', /-n 100k/],
-    ['-n 1 --requests=2', /--requests is given twice/],
     ['-n 10 -D 10', /^h2load: -n and -D do not go together/],
     ['-D 0', /^h2load -D 0 has to be a time such as 10, 10ms, 10s, 10m, 10h$/],
-    ['-D 1d', /-D 1d/],
     ['-n 1 --warm-up-time 1s', /^h2load: --warm-up-time needs a -D/],
     ['-D 1 --warm-up-time 0d', /--warm-up-time 0d has to be a time/],
     ['--h1 -m 10 -n 10', /^h2load: -m 10 would pipeline over HTTP\/1\.1/],
     ['--h1 -p h2c', /^h2load: --h1 and -p h2c do not go together/],
     ['-p spdy', /^h2load -p spdy has to be h2c or http\/1\.1/],
     ['-n 10 https://127.0.0.1/', /^h2load: leave "https:\/\/127\.0\.0\.1\/" out/],
-    ...['-T 10', '-N 10', '-r 5', '-f 16K', '-B http://a', '--header-table-size=0'].map(
-      (line): [string, RegExp] => [
-        line,
-        new RegExp(
-          `^h2load: ${/^--?[\w-]+/.exec(line)?.[0]} cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d --warm-up-time --h1 `,
-        ),
-      ],
-    ),
+    ...['-r 5', '--header-table-size=0'].map((line): [string, RegExp] => [
+      line,
+      new RegExp(
+        `^h2load: ${/^--?[\w-]+/.exec(line)?.[0]} cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d --warm-up-time --h1 `,
+      ),
+    ]),
   ])('"%s" is refused in one line', refused(h2load));
 });
 
@@ -97,17 +82,14 @@ describe('vegeta', () => {
   test.each([
     ['-duration=10s', { rate: 50, requests: 500, command: 'vegeta attack -duration=10s' }],
     ['--rate 20/s --duration 2m', { rate: 20, requests: 2400 }],
-    ['-rate=20/1s -duration=500ms -timeout=500ms', { requests: 10, timeoutSeconds: 0.5 }],
     ['-rate=100 -duration=290ms', { requests: 29 }],
     ['-rate=1000000 -duration=1h -connections=10000', { requests: 3_600_000_000, connections: 1 }],
     ['-duration=1s -h2c', { protocol: 'h2c', connections: 1, streams: 100 }],
-    ['-duration=1s -http2=true -h2c=false', { protocol: 'h2' }],
     ['-duration=10s -http2=false', { protocol: 'http/1.1', connections: 100, keepAlive: true }],
     [
       '-duration=1s -http2=false -keepalive=false -max-connections=20',
       { protocol: 'http/1.1', connections: 20, keepAlive: false },
     ],
-    ['-duration=1s -rate=3 -http2=false', { connections: 3, requests: 3 }],
     [
       "-duration=1s -header 'X-A: b' -header=X-C:d -name=first -output=o.bin",
       { headers: { 'X-A': 'b', 'X-C': 'd' } },
@@ -118,13 +100,10 @@ describe('vegeta', () => {
 
   test.each([
     ['-rate=1000', /^vegeta: give a -duration/],
-    ['-duration=0 -rate=1', /^vegeta -duration 0 has to be a time/],
     [
       '-duration=1m30s',
       /^vegeta -duration 1m30s has to be a time such as 10, 10ms, 10s, 10m, 10h$/,
     ],
-    ['-duration=1s -rate=0', /^vegeta -rate 0 has to be a whole number above 0/],
-    ['-duration=1s -rate=infinity', /^vegeta -rate infinity has to be a whole number above 0/],
     ['-duration=1s -rate=100/m', /-rate 100\/m has to be a whole number above 0/],
     ['-duration=1h -rate=9007199254740991', /more requests than can be counted/],
     ['-duration=1ms -rate=1', /no request at all/],
@@ -132,13 +111,8 @@ describe('vegeta', () => {
       '-http2=no -duration=1s',
       /^vegeta: -http2=no cannot be honoured here; these can: -http2 -h2c -insecure -keepalive -duration -rate -max-connections /,
     ],
-    [
-      '-duration=1s -targets=list.txt',
-      /^vegeta: -targets cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/,
-    ],
     ['-duration=1s -h2c -http2=false', /^vegeta: -h2c and -http2=false do not go together/],
     ['-duration=1s -keepalive=false', /^vegeta: -keepalive=false cannot be honoured with HTTP\/2/],
-    ['-duration=1s -max-connections=0', /^vegeta -max-connections 0/],
   ])(
     '"%s" is refused in one line',
     refused((line) => vegeta(line)),

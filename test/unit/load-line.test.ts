@@ -81,26 +81,16 @@ describe('the line', () => {
       '-c 100 -d 10',
       /^there is no load generator "-c" here: (?:did you mean \w+\?|there are wrk, h2load, ab, weighttp, vegeta)$/,
     ],
-    ['h2load -w 16', /^h2load: -w cannot be honoured here; these can: -n -c /],
-    ['wrk --conections 100', /^wrk: --conections cannot be honoured here; these can: -c /],
     [
       'h2load -c 10 -D 1 --rps=0',
       /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/,
-    ],
-    [
-      'time wrk -c 100',
-      /^there is no load generator "time" here: there are wrk, h2load, ab, weighttp, vegeta$/,
     ],
     ['# wrk -c 1', /^the load: # needs a shell/],
     [
       'wrk -c 10; wrk -c 20',
       /^the load: ; needs a shell: a load is one command with its flags, such as "wrk -c 100 -d 10", with '…' around what a shell would change$/,
     ],
-    ['wrk -c 10\nwrk -c 20', /^the load: a second line needs a shell/],
-    ['wrk http://localhost/?a=1&b=2', /^the load: & needs a shell/],
-    ['wrk -d 5 > out.txt', /^the load: > needs a shell/],
     ['echo "GET http://a/" | vegeta attack -duration=1s', /^the load: \| needs a shell/],
-    ['wrk -c $CONNECTIONS', /^the load: \$CONNECTIONS needs a shell/],
     ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
     [
@@ -112,7 +102,6 @@ describe('the line', () => {
       /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; several pages are --urls FILE$/,
     ],
     ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
-    ['wrk http://a:99999/', /is no URL/],
     ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
     [
       'h2load -i list',
@@ -123,10 +112,7 @@ describe('the line', () => {
       'vegeta attack http://a/ -duration=1s',
       /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/,
     ],
-    [
-      'vegeta attack -body=body.json -duration=1s',
-      /^vegeta: -body cannot be honoured here: all requests are GET; for a body at a rate take h2load --rps with -d$/,
-    ],
+    ['vegeta attack -body=a -duration=1s', /-body cannot be honoured here: all requests are GET; /],
     [
       'h2load --ciphers=HIGH',
       /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE-ECDSA-AES128-GCM-SHA256 /,
@@ -139,11 +125,9 @@ describe('the line', () => {
       'h2load --alpn-list=http/1.1',
       /^h2load: --alpn-list cannot be honoured here: take --h1 for HTTP\/1\.1$/,
     ],
-    ['ab -n 1 -f SSL3 http://a/', /^ab: -f cannot be honoured here; these can: -c -n /],
     ['h2load -d large', /^h2load -d large: it has more than 16384 bytes$/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
-    ['h2load -H ":method: POST"', /^h2load -H ":method: POST" has to be a header/],
   ])(
     '"%s" is refused in one line',
     refused((line) => loadOfLine(line)),
@@ -157,7 +141,6 @@ describe('a rate', () => {
       { connections: 100, rate: 2000, requests: 60_000 },
     ],
     ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
-    ['h2load -c 10 --rps=20 -n 400 --h1', { protocol: 'http/1.1', rate: 200, requests: 400 }],
   ])('of "%s"', (line, expected) => {
     const { load } = loadOfLine(line);
     expect(load).toMatchObject(expected);
@@ -171,11 +154,8 @@ describe('the URL', () => {
       'wrk -d 1 http://localhost:8080/a%20b?q=%2F',
       { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
     ],
-    ['wrk HTTP://127.0.0.1:80?a', { scheme: 'http', port: 80, path: '/?a' }],
     ['wrk https://a.example:443/', { scheme: 'https', host: 'a.example', port: 443, path: '/' }],
     ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
-    ['wrk https://[::1]:8443/#top', { scheme: 'https', port: 8443, path: '/' }],
-    ['wrk https://WWW.Example.com/a', { scheme: 'https', host: 'www.example.com', path: '/a' }],
     [
       'wrk http://www.example.com:8080',
       { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/' },
@@ -202,7 +182,6 @@ describe('the URL', () => {
   test.each<[string, 'http' | 'https' | undefined, object]>([
     ['h2load -n 1', undefined, { protocol: 'h2' }],
     ['h2load -n 1', 'http', { protocol: 'h2c' }],
-    ['h2load -n 1', 'https', { protocol: 'h2' }],
     ['h2load -n 1 http://localhost/', 'https', { protocol: 'h2c' }],
     ['h2load -n 1 -p http/1.1 http://localhost/', undefined, { protocol: 'http/1.1' }],
     ['h2load -n 1 -p http/1.1 https://localhost/', undefined, { protocol: 'h2' }],
@@ -210,13 +189,7 @@ describe('the URL', () => {
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
     ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
     ['vegeta attack -duration=1s -h2c', 'https', { protocol: 'h2' }],
-    [
-      'vegeta attack -duration=1s -rate=500 -max-connections 7',
-      'http',
-      { protocol: 'http/1.1', connections: 7 },
-    ],
     ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],
-    ['wrk', 'https', { protocol: 'http/1.1' }],
   ])('says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
     expect(loadOfLine(line, scheme).load).toMatchObject(load);
   });
@@ -225,7 +198,6 @@ describe('the URL', () => {
 describe('what is asked', () => {
   test.each([
     ['ab -n 1 -i http://localhost/', { method: 'HEAD' }],
-    ['ab -n 1 -m DELETE http://localhost/', { method: 'DELETE' }],
     [
       'ab -n 1 -p body.json -T application/json http://localhost/',
       { method: 'POST', body: '{"a":1}', headers: { 'Content-Type': 'application/json' } },
@@ -246,32 +218,26 @@ describe('what is asked', () => {
       'h2load -n 1 -d body.json -H "A: b" https://localhost/',
       { method: 'POST', body: '{"a":1}', headers: { A: 'b' } },
     ],
-    ['weighttp -n 1 -H "A: b" http://localhost/', { headers: { A: 'b' } }],
   ])('by "%s" is %o, and comes with the load that is fitted', (line, request) => {
     const { load } = loadOfLine(line);
     expect(load).toMatchObject(request);
     expect(fitLoad(load, { generatorCores: 1, exact: false, quick: true })).toMatchObject(request);
   });
 
-  test.each([['wrk http://localhost/'], ['vegeta attack -duration=1s']])(
-    'is GET without more by "%s"',
-    (line) => {
-      const load = fitLoad(loadOfLine(line).load, { generatorCores: 1, exact: false });
-      for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
-    },
-  );
+  test('is GET without more', () => {
+    const load = fitLoad(loadOfLine('wrk').load, { generatorCores: 1, exact: false });
+    for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
+  });
 
   test.each([
     ['wrk -c 2 -t 2 -d 5S -T 3s -L', wrk('-c 2 -t 2 -d 5s --timeout 3s --latency')],
     ['ab -n 10 -c 2 -l -q http://a/', ab('-n 10 -c 2')],
-    ['weighttp -n 10 -k a/', weighttp('-n 10 -k')],
     [
       'h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/',
       h2load('-n 10', {
         tls: { ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'X25519'] },
       }),
     ],
-    ['h2load -n 10 --groups=P-256 http://a/', h2load('-n 10 -p h2c')],
     [
       'vegeta attack -duration=1s -workers=5 -http2=false -connections=9 -output=a.bin',
       vegeta('-duration=1s -http2=false'),

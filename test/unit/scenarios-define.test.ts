@@ -52,6 +52,8 @@ test('a good one comes back as it is', () => {
   expect(defineScenario(good)).toBe(good);
   const more = { ...good, phases: { count: 3, pauseSeconds: 0 }, rounds: 1 };
   expect(defineScenario(more)).toBe(more);
+  const { article: _, ...own } = good;
+  expect(defineScenario(own)).toBe(own);
   expect(() =>
     defineScenario({
       ...good,
@@ -174,10 +176,8 @@ const inNetwork = { ...good, network };
 describe('is refused, with the field named:', () => {
   test.each<[Record<string, unknown>, RegExp | string]>([
     [{ page: ownPage }, 'variant "first" has a page without docroot'],
-    [{ 'variants.0.page': { ...page, path: '' } }, 'variant "first" page: path ""'],
     [{ 'page.path': '/a b' }, 'page: path "/a b" has a blank or a # in it'],
     [{ 'page.path': 'index.html' }, 'page: path "index.html" has to begin with /'],
-    [{ 'page.path': 5 }, /: page: path has to be a text$/],
     [{ 'page.host': 'a/b' }, 'page: host "a/b"'],
     [{ 'page.docroot': '' }, 'page: docroot is empty'],
     [{ 'page.weights': { '/a': 1 } }, /page: path "\/" has to be one of weights$/],
@@ -192,7 +192,6 @@ describe('is refused, with the field named:', () => {
       },
       /page: weights has to have at most 100000 paths$/,
     ],
-    [{ 'page.bodyBytes': -1 }, 'page: bodyBytes -1'],
     [{ 'page.status': 99 }, /page: status 99 has to be a whole number from 200 to 599$/],
     [
       { 'variants.1.needsServerCores': 1.5 },
@@ -203,10 +202,6 @@ describe('is refused, with the field named:', () => {
       'alsoCompare names "nobody", which is not there',
     ],
     [
-      { alsoCompare: [{ variant: 'gone', against: 'first' }] },
-      'alsoCompare names "gone", which is published only',
-    ],
-    [
       { alsoCompare: [{ variant: 'third', against: 'third' }] },
       'alsoCompare compares "third" with itself',
     ],
@@ -214,19 +209,15 @@ describe('is refused, with the field named:', () => {
       { alsoCompare: Array.from({ length: 2 }, () => ({ variant: 'third', against: 'second' })) },
       'alsoCompare names "third" against "second" twice',
     ],
-    [{ alsoCompare: [{ variant: 'third' }] }, /: alsoCompare\[0\]: against is missing$/],
     [{ name: 'Good one' }, /^scenario "Good one": name "Good one" may have a-z, 0-9 and - only/],
     [{ name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it/],
-    [{ 'variants.0.name': '1' }, 'variant "1": name "1" has to have a letter'],
     [{ name: undefined }, 'scenario undefined: name is missing'],
-    [{ variants: first }, 'scenario good: variants has to be a list'],
     [{ variants: [] }, /^scenario good: has no variants$/],
     [{ variants: [first, null] }, /: variant 2: has to be an object$/],
     [{ variants: [first, { server: second.server }] }, /: variant 2: name is missing$/],
     [{ variants: [{ name: 'first' }] }, /: variant "first": server is missing$/],
     [{ variants: [first, first] }, 'two variants are named "first"'],
     [{ variants: [gone] }, 'has published figures only'],
-    [{ variants: [gone, first] }, 'variant "first" is against "gone", which is published only'],
     [
       { 'variants.3.published': undefined },
       'variant "gone" is published only, and has no published figures',
@@ -239,14 +230,16 @@ describe('is refused, with the field named:', () => {
     ],
     [{ 'variants.1.against': 'second' }, 'variant "second" is against itself'],
     [{ phases: { count: 1.5, pauseSeconds: 5 } }, 'phases: count 1.5'],
-    [{ phases: { count: 2, pauseSeconds: Infinity } }, 'phases: pauseSeconds Infinity'],
     [
       { phases: { count: 3, pauseSeconds: 0 }, 'variants.0.published.phases': [{}, {}] },
       'variant "first" has published figures of 2 phases, not of 3',
     ],
+    [{ 'variants.0.load': { ...ab('-n 5'), streams: 5 } }, 'variant "first" load: streams 5 need'],
+    [
+      { phases: { count: 2, pauseSeconds: 0 }, 'variants.1.network': network },
+      'variant "second" has a network',
+    ],
     [{ 'variants.0.published.rps': NaN }, /variant "first": published: rps NaN has to be /],
-    [{ rounds: 0 }, /: rounds 0 has to be a whole number from 1 to 1000$/],
-    [{ within: { metric: 'p100', ms: 5 } }, 'within: metric "p100" has to be'],
     [{ within: { metric: 'p99', ms: 0 } }, 'within: ms 0 has to be'],
     [
       { within: { metric: 'p99', ms: 5 }, phases: { count: 2, pauseSeconds: 0 } },
@@ -254,17 +247,11 @@ describe('is refused, with the field named:', () => {
     ],
     [{ control: false }, /: control has to be true, or left out$/],
     [{ footnotes: 'x' }, /: footnotes has to be a list of texts$/],
-    [
-      { 'variants.0.server.name': 'apache' },
-      /: server: name "apache" has to be nginx, h2o or nghttpd$/,
-    ],
     [{ 'variants.0.server.config': [] }, 'has no config: name files of server-configs/nginx/'],
-    [{ 'variants.0.server.config': 'base' }, /: server: config has to be a list of texts$/],
     [
       { 'variants.0.server.workers': 'many' },
       /workers "many" has to be a whole number above 0 or 'server-cores'$/,
     ],
-    [{ 'variants.0.server.fileLimit': 0 }, 'server: fileLimit 0 has to be'],
     [{ 'variants.0.server.asIs': true }, /: server: asIs has to be an object$/],
     [
       { load: wrk('-c 2'), variants: [third] },
@@ -276,34 +263,21 @@ describe('is refused, with the field named:', () => {
 
   test.each<[Record<string, unknown>, RegExp | string]>([
     [{ protocol: 'h3' }, 'load: protocol "h3" has to be'],
-    [{ command: undefined }, /: load: command is missing$/],
     [{ connections: 0.5 }, 'load: connections 0.5'],
-    [{ threads: NaN }, 'load: threads NaN'],
-    [{ streams: 0 }, 'load: streams 0'],
     [{ protocol: 'http/1.1', streams: 2 }, 'load: streams 2 need h2 or h2c, not http/1.1'],
     [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 keeps its connections'],
-    [{ durationSeconds: 5 }, 'load: one of requests and durationSeconds has to be set'],
     [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
     [{ requests: undefined, durationSeconds: 5, rate: 10 }, 'load: a rate goes with requests'],
-    [{ rate: 0 }, 'load: rate 0 has to be above 0'],
     [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],
-    [{ rate: 10, arrivals: 'bursty' }, 'load: arrivals "bursty" has to be'],
-    [{ timeoutSeconds: Infinity }, 'load: timeoutSeconds Infinity'],
-    [{ warmupSeconds: -1 }, 'load: warmupSeconds -1'],
     [{ bucketSeconds: [] }, 'load: bucketSeconds have to be ascending, and at least one'],
     [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
-    [{ bucketSeconds: [0, 0.001] }, 'load: bucketSeconds'],
-    [{ secondsHere: 0 }, 'load: secondsHere 0 has to be above 0'],
     [
       { requests: undefined, durationSeconds: 5, secondsHere: 10 },
       'load: secondsHere take the place of requests',
     ],
     [{ rate: 10, secondsHere: 10 }, 'load: secondsHere take the place of requests'],
     [{ expectedRps: 0 }, 'load: expectedRps 0 has to be above 0'],
-    [{ method: 'post' }, 'load: method "post" has to be'],
     [{ method: 'CONNECT' }, 'load: method "CONNECT" has to be'],
-    [{ body: {} }, /: load: body has to be a text$/],
-    [{ headers: ['a: b'] }, /: load: headers has to be an object of texts$/],
     [{ headers: { a: 1 } }, /: load: headers has to be an object of texts$/],
     [{ headers: { '': 'x' } }, 'load: headers: "" is not a header name'],
     [{ headers: { A: 'x\ny' } }, 'load: headers: the value of A has a line break'],
@@ -326,11 +300,6 @@ describe('is refused, with the field named:', () => {
     expect(() => defineScenario(changed(Object.fromEntries(inLoad)))).toThrow(message);
   });
 
-  test("a variant's load", () => {
-    const scenario = changed({ 'variants.0.load': { ...ab('-n 5'), streams: 5 } });
-    expect(() => defineScenario(scenario)).toThrow('variant "first" load: streams 5 need');
-  });
-
   test.each<[Scenario, string | RegExp]>([
     [
       changed({ 'variants.0.server.config': ['a.conf'] }, asIs),
@@ -340,12 +309,10 @@ describe('is refused, with the field named:', () => {
       changed({ 'variants.0.server.config': ['/a', '/b'] }, asIs),
       'is asIs: its config has to be one file',
     ],
-    [changed({ 'variants.0.server.config': [] }, asIs), 'is asIs: its config has to be one file'],
     [
       changed({ 'variants.0.page': page }, asIs),
       'variant "side" is asIs: what it serves is in its config',
     ],
-    [changed({ page }, asIs), 'variant "side" is asIs: what it serves is in its config'],
     [
       changed({ 'variants.0.server.asIs.port': 65_536 }, asIs),
       'server: asIs: port 65536 has to be a whole number',
@@ -356,7 +323,6 @@ describe('is refused, with the field named:', () => {
       'variant "side" has a command that cannot run: the command names no program',
     ],
     [withServer(command('a | b')), /: the command: \| needs a shell: write sh -c '…'$/],
-    [withServer(command('a', { port: 0 })), 'variant "side": server: port 0 has to be'],
     [
       changed({ page }, withServer(command('a'))),
       'variant "side" is a command: what it serves is its own',
@@ -369,7 +335,6 @@ describe('is refused, with the field named:', () => {
       withServer(address('http://a.org:81/x?y')),
       /: write http:\/\/a\.org:81, and what follows it as the page's path$/,
     ],
-    [withServer(address('http://a.org/')), ': write http://a.org, and'],
     [
       withServer(address('http://me:hunter2@a.org')),
       /has an address with a user name in it: give a header, Authorization: Basic …$/,
@@ -379,39 +344,24 @@ describe('is refused, with the field named:', () => {
   });
 
   test.each<[Record<string, unknown>, string | RegExp]>([
-    [{ network: 100 }, /: network has to be an object$/],
     [{ 'network.toClient': undefined }, /: network: toClient is missing$/],
-    [{ 'network.toServer': {} }, /: network: toServer: delayMs is missing$/],
     [
       { 'network.toServer.delayMs': -1 },
       /: network: toServer: delayMs -1 has to be from 0 to 60000$/,
     ],
-    [{ 'network.toServer.delayMs': NaN }, 'network: toServer: delayMs NaN'],
-    [{ 'network.toClient.delayMs': 60_001 }, 'network: toClient: delayMs 60001'],
     [{ 'network.toClient.delayMs': '100ms' }, /: network: toClient: delayMs has to be a number$/],
     [
       { 'network.toServer.queuePackets': 0.5 },
       'network: toServer: queuePackets 0.5 has to be a whole number from 1',
     ],
-    [{ 'network.toServer.bytesPerSecond': 0.5 }, 'network: toServer: bytesPerSecond 0.5 has to be'],
     [{ 'network.toServer.lossShare': 1 }, /: lossShare 1 has to be below 1: 0\.01 is 1 %$/],
-    [{ 'network.toServer.lossShare': -0.1 }, 'network: toServer: lossShare -0.1'],
     [
       { 'network.toServer.queuPackets': 1000 },
       /: there is no field "queuPackets": did you mean queuePackets\?$/,
     ],
     [
-      { 'network.serverSettings': 'centos-7' },
-      /: network: serverSettings has to be a list of texts$/,
-    ],
-    [
       { 'network.serverSettings': ['a.conf'] },
       'network: serverSettings "a.conf": write ./a.conf for a file',
-    ],
-    [{ 'network.clientSettings': [''] }, 'network: clientSettings ""'],
-    [
-      { 'variants.1.network': { ...network, clientSettings: undefined } },
-      /: variant "second": network: clientSettings is missing$/,
     ],
     [
       { phases: { count: 2, pauseSeconds: 0 } },
@@ -423,14 +373,6 @@ describe('is refused, with the field named:', () => {
     ],
   ])('a network: %j', (changes, message) => {
     expect(() => defineScenario(changed(changes, inNetwork))).toThrow(message);
-  });
-
-  test('phases, if one variant has a network', () => {
-    const scenario = changed({
-      phases: { count: 2, pauseSeconds: 0 },
-      'variants.1.network': network,
-    });
-    expect(() => defineScenario(scenario)).toThrow('variant "second" has a network');
   });
 });
 
@@ -471,11 +413,6 @@ describe('a variant', () => {
   });
 });
 
-test('an article is not asked for', () => {
-  const own = changed({ article: undefined });
-  expect(defineScenario(own)).toBe(own);
-});
-
 describe('a field that is misspelt is refused, with the nearest right one:', () => {
   test.each<[object, string]>([
     [
@@ -484,24 +421,8 @@ describe('a field that is misspelt is refused, with the nearest right one:', () 
     ],
     [{ ...good, round: 1 }, 'scenario good: there is no field "round": did you mean rounds?'],
     [
-      { ...good, alsoCompar: [] },
-      'scenario good: there is no field "alsoCompar": did you mean alsoCompare?',
-    ],
-    [
-      { ...good, knobb: 'x', knob: undefined },
-      'scenario good: there is no field "knobb": did you mean knob?',
-    ],
-    [
-      { ...good, load: { ...load, timeout: 1 } },
-      'scenario good: load: there is no field "timeout": did you mean timeoutSeconds?',
-    ],
-    [
       { ...good, constructor: 1 },
       'scenario good: there is no field "constructor": the nearest is control',
-    ],
-    [
-      { ...good, page: { ...page, toString: 1 } },
-      'scenario good: page: there is no field "toString": there are docroot, path, host, weights, bodyBytes, status',
     ],
   ])('%#', (scenario, message) => {
     expect(() => defineScenario(scenario as Scenario)).toThrow(

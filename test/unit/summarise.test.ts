@@ -44,28 +44,22 @@ function comparisonWith(
   ]).comparisons[0];
 }
 
+const four = (changes: Partial<Phase> & { requests: number }): Phase[] =>
+  Array.from({ length: 4 }, () => phase(changes));
+
 describe('figures of a variant', () => {
   test('are medians over rounds, latencies of all of them, and shares of the cores', () => {
+    const of = (
+      requests: number,
+      latencyMs: Phase['latencyMs'],
+      serverCpuSeconds: number,
+      generatorCpuSeconds: number,
+    ): Phase => phase({ requests, latencyMs, serverCpuSeconds, generatorCpuSeconds });
     const { variants } = summarise({ ...facts, serverCores: 2, generatorCores: 4 }, [
       variant('workers', [
-        phase({
-          requests: 100_000,
-          latencyMs: latency(1, 5, 10),
-          serverCpuSeconds: 2,
-          generatorCpuSeconds: 20,
-        }),
-        phase({
-          requests: 200_000,
-          latencyMs: latency(3, 7, 90),
-          serverCpuSeconds: 5,
-          generatorCpuSeconds: 30,
-        }),
-        phase({
-          requests: 400_000,
-          latencyMs: latency(2, 6, 20),
-          serverCpuSeconds: 6,
-          generatorCpuSeconds: 10,
-        }),
+        of(100_000, latency(1, 5, 10), 2, 20),
+        of(200_000, latency(3, 7, 90), 5, 30),
+        of(400_000, latency(2, 6, 20), 6, 10),
       ]),
     ]);
     expect(variants[0]).toMatchObject({
@@ -100,7 +94,6 @@ describe('figures of a variant', () => {
   test.each([
     // On 8 and 4 cores, the server 5 CPU seconds in 10, the generator 10.
     [{ workers: 1, threads: 1 }, 0.5, 1],
-    [{ workers: 2, threads: 2 }, 0.25, 0.5],
     [{ workers: 16, threads: 10 }, 0.0625, 0.25],
   ])(
     'are shares of what workers and threads can use: %j',
@@ -178,20 +171,11 @@ describe('figures of a variant', () => {
   });
 
   test('are of what was answered: attempts that failed are neither requests/s nor share in the CPU time', () => {
-    const errors = {
-      connect: 0,
-      tls: 0,
-      read: 60_000,
-      write: 0,
-      timeout: 0,
-      protocol: 0,
-      total: 60_000,
-    };
     const half = phase({
       requests: 100_000,
       rps: 10_000,
       responses: { '2xx': 30_000, '3xx': 0, '4xx': 6000, '5xx': 4000 },
-      errors,
+      errors: { ...phase({ requests: 1 }).errors, read: 60_000, total: 60_000 },
       serverCpuSeconds: 2,
     });
     const [one] = summarise(facts, [variant('workers', [half])]).variants;
@@ -232,14 +216,9 @@ describe('figures of a variant', () => {
       variant('spdy', [], { published: { rps: 5 }, against: 'workers' }),
     ]);
     expect(variants[1]).toMatchObject({
-      name: 'spdy',
-      rounds: [],
       rps: null,
       latencyMs: null,
-      errorsPerMillion: null,
       successRatio: null,
-      serverShare: null,
-      traffic: null,
       phases: [],
     });
     expect(comparisons).toEqual([]);
@@ -255,9 +234,6 @@ describe('a comparison', () => {
       verdict: 'none',
       why: 'the same config and load here',
     });
-    expect(comparisonWith(requests, same, baseline, { ...facts, serverCores: 2 })?.why).toBe(
-      'the same config and load here',
-    );
     const more = { ...same, setupOnMoreCores: 'base workers, workers 2' };
     expect(comparisonWith(requests, more)?.why).toBe('needs 2 server cores');
     expect(
@@ -275,13 +251,11 @@ describe('warnings', () => {
   const used = (server: number, generator: number) =>
     variant(
       'workers',
-      Array.from({ length: 4 }, () =>
-        phase({
-          requests: 1000,
-          serverCpuSeconds: server * 10,
-          generatorCpuSeconds: generator * 10,
-        }),
-      ),
+      four({
+        requests: 1000,
+        serverCpuSeconds: server * 10,
+        generatorCpuSeconds: generator * 10,
+      }),
     );
 
   test('say that a baseline was left out, but not of a variant that is a baseline itself', () => {
@@ -310,39 +284,18 @@ describe('a variant that is published only', () => {
   test("has the article's ratio, and no verdict", () => {
     const { variants, comparisons } = summarise(facts, [baseline, spdy]);
     expect(variants[1]).toMatchObject({ server: null, publishedOnly: 'SPDY is gone', rps: null });
-    expect(comparisons).toEqual([
-      {
-        metric: 'rps',
-        variant: 'spdy',
-        baseline: 'workers',
-        ratio: 0,
-        ci95: [0, 0],
-        verdict: 'none',
-        why: 'published only',
-        publishedRatio: 1.74,
-        cpu: null,
-        latency: { p50: null, p90: null, p99: null },
-        roundRatios: [],
-        outliers: [],
-        swayedBy: null,
-        roundsNeeded: null,
-        disagreement: '',
-        delayNotHeld: [],
-      },
+    expect(comparisons).toMatchObject([
+      { variant: 'spdy', ratio: 0, verdict: 'none', why: 'published only', publishedRatio: 1.74 },
     ]);
   });
 });
 
 describe('an open model', () => {
   const atRate = (name: string, changes: Partial<Phase>, against?: string): MeasuredVariant =>
-    variant(
-      name,
-      Array.from({ length: 4 }, () => phase({ requests: 10_000, ...changes })),
-      {
-        load: { protocol: 'h2', threads: 1, rate: 1000, streams: 250 },
-        ...(against === undefined ? {} : { against }),
-      },
-    );
+    variant(name, four({ requests: 10_000, ...changes }), {
+      load: { protocol: 'h2', threads: 1, rate: 1000, streams: 250 },
+      ...(against === undefined ? {} : { against }),
+    });
   const buckets = (...counts: [number, number, number]): Phase['buckets'] => [
     { fromMs: 0, toMs: 0.15, count: counts[0] },
     { fromMs: 0.15, toMs: 0.25, count: counts[1] },
@@ -383,11 +336,10 @@ describe('an open model', () => {
       { kind: 'late-sends', variant: 'workers', p99Ms: 0.76, latencyMs: 3 },
     ]);
     expect(
-      warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.09, 3, { min: 0 }) }),
-    ).toEqual([]);
-    expect(
-      warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, 0.11, 3, { min: 0 }) }),
-    ).toMatchObject([{ kind: 'late-sends', p99Ms: 0.11 }]);
+      [0.09, 0.11].map((p99) =>
+        warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, p99, 3, { min: 0 }) }),
+      ),
+    ).toMatchObject([[], [{ kind: 'late-sends', p99Ms: 0.11 }]]);
     expect(warnings({})).toEqual([]);
     // A rate that was not reached has a sentence of its own.
     expect(warnings({ sendDelayMs: latency(500, 900, 1000), requests: 9000, seconds: 11 })).toEqual(
@@ -493,13 +445,11 @@ describe('TLS and streams', () => {
   ): MeasuredVariant =>
     variant(
       name,
-      Array.from({ length: 4 }, () =>
-        phase({
-          requests: 1000,
-          tls: { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange },
-          ...changes,
-        }),
-      ),
+      four({
+        requests: 1000,
+        tls: { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange },
+        ...changes,
+      }),
     );
 
   test('that variants negotiated differently are one line, plain HTTP aside', () => {

@@ -24,6 +24,11 @@ describe('a comparison by latency', () => {
     [5, 5.05, 4.95, 5],
   ];
   const base = timed('a', p50, p99);
+  const held = (name: string, ms: number, generatorCpu: number, serverCpu: number) =>
+    variant(
+      name,
+      p50.map(() => second(1000, serverCpu, generatorCpu, { latencyMs: latency(ms, 4 * ms, 50) })),
+    );
   const times = (by: number): number[] => [4, 4.1, 3.9, 4].map((value) => value * by);
 
   test('is what decides at a rate: p99, with a verdict on p50 beside it; less is faster', () => {
@@ -61,15 +66,8 @@ describe('a comparison by latency', () => {
 
   test('is by what was asked for, whatever the load', () => {
     const closed = { load: { protocol: 'h2', threads: 1 } } as const;
-    const [one50, other] = [
-      timed('a', p50, p99, closed),
-      timed(
-        'b',
-        p50.map((ms) => 1.5 * ms),
-        p99,
-        closed,
-      ),
-    ];
+    const slower = p50.map((ms) => 1.5 * ms);
+    const [one50, other] = [timed('a', p50, p99, closed), timed('b', slower, p99, closed)];
     expect(one([one50, other])).toMatchObject({
       metric: 'rps',
       verdict: 'same',
@@ -100,12 +98,7 @@ describe('a comparison by latency', () => {
 
   test('by what was asked for rests on a generator at its limit as little as requests/s do', () => {
     const closed = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant =>
-      variant(
-        name,
-        p50.map(() =>
-          second(1000, 0.7, generatorCpuSeconds, { latencyMs: latency(ms, 2 * ms, 50) }),
-        ),
-      );
+      held(name, ms, generatorCpuSeconds, 0.7);
     expect(one([closed('a', 1, 0.6), closed('b', 2, 0.97)], { metric: 'p99' })).toMatchObject({
       verdict: 'none',
       why: 'the generator was the limit with b',
@@ -119,14 +112,10 @@ describe('a comparison by latency', () => {
   });
 
   test('beside the one that decides rests on a generator at its limit no more', () => {
-    const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant =>
-      variant(
-        name,
-        p50.map(() =>
-          second(1000, 0.1, generatorCpuSeconds, { latencyMs: latency(ms, 4 * ms, 50) }),
-        ),
-        { load },
-      );
+    const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => ({
+      ...held(name, ms, generatorCpuSeconds, 0.1),
+      load,
+    });
     expect(one([at('a', 1, 0.6), at('b', 2, 0.97)])).toMatchObject({
       verdict: 'none',
       why: 'the generator was the limit with b',
