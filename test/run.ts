@@ -85,8 +85,8 @@ class TestRun {
     const go = tools.then(() => this.#go(chosen));
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
     const waiting = [
-      ...(chosen.has('integration') ? [...shards('runs', 12), ...shards('integration', 8)] : []),
-      ...(chosen.has('rare') ? shards('rare', 3) : []),
+      ...(chosen.has('rare') ? shards('rare', 9) : []),
+      ...(chosen.has('integration') ? [...shards('runs', 14), ...shards('integration', 8)] : []),
     ];
     const lanes = [go, unit, tools, tools, tools].map(async (before) => {
       await before;
