@@ -4,7 +4,7 @@ import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText } from '../../lib/report/heading.ts';
 import { markdownReport } from '../../lib/report/markdown.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
-import { type Table, terminalTable, wrapLines } from '../../lib/report/table.ts';
+import { leftColumn, tableOf, terminalTable, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress, terminalReport } from '../../lib/report/terminal.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
@@ -16,23 +16,8 @@ import { variantTable } from '../../lib/report/run-tables.ts';
 
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
-const two = (variant: MeasuredVariant): MeasuredVariant => ({
-  ...variant,
-  rounds: variant.rounds.slice(0, 2),
-});
 
 describe('the table', () => {
-  test('on a wide terminal', () => {
-    expect(terminalTable(variantTable(both), plain).join('\n')).toBe(
-      [
-        '                  published               here',
-        'variant          requests/s  ratio  requests/s  against workers            CPU µs/req  CPU ratio           p50 ms  p99 ms  max ms  errors/M  success',
-        'workers             624,639             60,411                                   15.9                         1.6     2.1     8.4         0    100 %',
-        'open-file-cache     700,324  ×1.12      80,275  ×1.33 [1.31, 1.34] faster        11.8  ×0.74 [0.74, 0.74]     1.2     1.7     206         0    100 %',
-      ].join('\n'),
-    );
-  });
-
   test('goes on below on 80 columns and on fewer, joined columns together', () => {
     const lines = [
       '                  published               here',
@@ -63,20 +48,12 @@ describe('the table', () => {
   });
 
   test('names rows that are published only, and leaves out empty columns', () => {
-    const spdy = {
-      ...openFileCache,
-      name: 'spdy',
-      server: null,
-      publishedOnly: 'gone',
-      rounds: [],
-    };
-    const withSpdy = result([workers, spdy]);
-    expect(terminalTable(variantTable(withSpdy), plain)).toEqual([
-      '          published                   here',
-      'variant  requests/s  ratio      requests/s  CPU µs/req  p50 ms  p99 ms  max ms  errors/M  success',
-      'workers     624,639                 60,411        15.9     1.6     2.1     8.4         0    100 %',
+    const only = { server: null, publishedOnly: 'gone', rounds: [] };
+    const withSpdy = result([workers, { ...openFileCache, name: 'spdy', ...only }]);
+    expect(terminalTable(variantTable(withSpdy), plain)[3]).toBe(
       'spdy        700,324  ×1.12  published only',
-    ]);
+    );
+    expect(columnOf(variantTable(withSpdy), 'against workers')).toBeUndefined();
     expect(footnoteLines(withSpdy)).toEqual(['spdy is published only: gone']);
     const ours = variantTable(result([{ ...workers, published: null }]));
     expect(ours.columns.map(({ group }) => group)).not.toContain('published');
@@ -98,59 +75,42 @@ describe('the table', () => {
       ...both,
       comparisons: both.comparisons.map((one) => ({ ...one, ...changes })),
     });
-    expect(cpu(result([two(workers), two(openFileCache)]))).toEqual(['', '×0.74']);
+    const two = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 2) }));
+    expect(cpu(result(two))).toEqual(['', '×0.74']);
     expect(cpu(changed({ cpu: null }))).toBeUndefined();
-    expect(cpu(changed({ metric: 'p99', ratio: 0, ci95: [0, 0], verdict: 'none' }))).toEqual([
-      '',
-      '×0.74 [0.74, 0.74]',
-    ]);
+    const unknown = changed({ metric: 'p99', ratio: 0, ci95: [0, 0], verdict: 'none' });
+    expect(cpu(unknown)?.[1]).toBe('×0.74 [0.74, 0.74]');
   });
 
   test('has the baselines in its rows if they differ', () => {
-    const other = {
-      ...openFileCache,
-      name: 'other',
-      against: 'open-file-cache',
-      rounds: workers.rounds,
-      setup: 'other',
-    };
-    expect(
-      columnOf(variantTable(result([workers, openFileCache, other])), 'against its baseline')?.map(
-        (text) => text.replace(/^.*\] /, ''),
-      ),
-    ).toEqual(['', 'faster (against workers)', 'slower (against open-file-cache)']);
+    const other = { ...workers, name: 'other', against: 'open-file-cache', setup: 'other' };
+    const table = variantTable(result([workers, openFileCache, other]));
+    expect(columnOf(table, 'against its baseline')).toEqual([
+      '',
+      expect.stringMatching(/ faster \(against workers\)$/),
+      expect.stringMatching(/ slower \(against open-file-cache\)$/),
+    ]);
   });
 
   test("a group's name may be longer than its first column", () => {
-    const columns = [
-      ['', 'name'],
-      ['a long name', 'a'],
-      ['a long name', 'bc'],
-      ['next', 'd'],
-      ['last', 'efghijk'],
-    ].map(([group = '', title = '']) => ({ group, title, align: 'left' as const }));
-    expect(terminalTable({ columns, rows: [['x', '1', '2', '3', '4']] }, plain)).toEqual([
+    const groups = ['', 'a long name', 'a long name', 'next', 'last'];
+    const titles = ['name', 'a', 'bc', 'd', 'efghijk'];
+    const columns = titles.map((title, index) =>
+      leftColumn(title, () => title, { group: groups[index] ?? '' }),
+    );
+    expect(terminalTable({ columns, rows: [] }, plain)).toEqual([
       '      a long name  next  last',
       'name  a  bc  d  efghijk',
-      'x     1  2   3  4',
     ]);
   });
 
   test('wraps a text that does not fit beside the first column, in colour as without', () => {
     const part = 'delay not held';
-    const table: Table = {
-      columns: ['name', 'words'].map((title) => ({ group: '', title, align: 'left' })),
-      rows: [
-        [
-          'a'.repeat(40),
-          {
-            text: `some words that take more than one line, ${part}`,
-            part,
-            verdict: 'inconclusive',
-          },
-        ],
-      ],
-    };
+    const text = `some words that take more than one line, ${part}`;
+    const table = tableOf(
+      [{ text, part, verdict: 'inconclusive' as const }],
+      [leftColumn('name', () => 'a'.repeat(40)), leftColumn('words', (cell) => cell)],
+    );
     const lines = (colour: boolean): string[] => terminalTable(table, { width: 80, colour });
     expect(lines(false)).toEqual([
       `name${' '.repeat(38)}words`,
@@ -184,17 +144,15 @@ test('Markdown has verdict, table, notes and load, and collapses the rest', () =
 test('a terminal has the table, verdict, warnings, circumstances and the last lines; --verbose adds loads and footnotes', () => {
   const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
   const lines = terminalReport(noted, ['The end.'], plain);
-  expect(lines.map((line) => line.slice(0, 14))).toEqual([
-    '              ',
-    'variant       ',
-    'workers       ',
-    'open-file-cach',
+  expect(lines.slice(2).map((line) => line.split(' ')[0])).toEqual([
+    'workers',
+    'open-file-cache',
     '',
-    'open-file-cach',
-    'Note: quick ru',
-    'nginx was the ',
-    'Verdicts hold ',
-    'The end.',
+    'open-file-cache',
+    'Note:',
+    'nginx',
+    'Verdicts',
+    'The',
   ]);
   const verbose = terminalReport(noted, ['The end.'], { ...plain, verbose: true });
   expect(verbose[0]).toBe('Each load in detail:');
@@ -205,20 +163,14 @@ test('a terminal has the table, verdict, warnings, circumstances and the last li
 });
 
 test('equal notes and redirections stand once, with all names', () => {
-  const own = (name: string, redirections: readonly string[], note: string): MeasuredVariant => ({
+  const own = (name: string, ...redirections: string[]): MeasuredVariant => ({
     ...workers,
     name,
-    note,
+    note: 'One.',
     server: { name: 'nginx', version: '1', workers: 1, config: ['/etc/n.conf'], redirections },
   });
-  expect(
-    footnoteLines(
-      result([
-        own('nginx', ['listen 80 → 127.0.0.1:40123', 'pid → a temporary file'], 'One.'),
-        own('copy', ['listen 80 → 127.0.0.1:40999'], 'One.'),
-      ]),
-    ),
-  ).toEqual([
+  const nginx = own('nginx', 'listen 80 → 127.0.0.1:40123', 'pid → a temporary file');
+  expect(footnoteLines(result([nginx, own('copy', 'listen 80 → 127.0.0.1:40999')]))).toEqual([
     'nginx, copy: listen 80 → 127.0.0.1, a free port',
     'nginx: pid → a temporary file',
     'nginx, copy: One.',
@@ -281,24 +233,14 @@ describe('the heading', () => {
   });
 
   test.each([
-    [wrk('-c 100 -t 10 -d 10'), { generatorCores: 16 }, 'wrk -c 100 -t 10 -d 10'],
-    [
-      wrk('-c 100 -t 10 -d 10'),
-      { generatorCores: 1, durationSeconds: 1.5 },
-      'wrk -c 100 -t 10 -d 10 (here 1 thread, 1.5 s)',
-    ],
-    [
-      ab('-c 10 -n 100000'),
-      { generatorCores: 2, quick: true },
-      'ab -c 10 -n 100000 (here 10,000 requests)',
-    ],
-    [
-      ab('-c 10 -n 100000'),
-      { generatorCores: 2, durationSeconds: 3 },
-      'ab -c 10 -n 100000 (here 3 s)',
-    ],
+    [wrk('-t 10 -d 10'), { generatorCores: 16 }, 'wrk -t 10 -d 10'],
+    [wrk('-t 10 -d 10'), { durationSeconds: 1.5 }, 'wrk -t 10 -d 10 (here 1 thread, 1.5 s)'],
+    [ab('-c 1 -n 100000'), { quick: true }, 'ab -c 1 -n 100000 (here 10,000 requests)'],
+    [ab('-c 1 -n 100000'), { durationSeconds: 3 }, 'ab -c 1 -n 100000 (here 3 s)'],
   ])('has the load as written, and what differs here: %j with %j', (profile, options, text) => {
-    expect(loadText(profile, fitLoad(profile, { exact: false, ...options }))).toBe(text);
+    expect(
+      loadText(profile, fitLoad(profile, { exact: false, generatorCores: 1, ...options })),
+    ).toBe(text);
   });
 });
 
@@ -330,7 +272,6 @@ describe('figures', () => {
     ['ratio', change, 1.334, '+33 %'],
     ['ratio', change, 0.998, '−0.2 %'],
     ['ratio', change, 1.0996, '+10 %'],
-    ['ratio', change, 1.05, '+5 %'],
     ['ratio', change, 1.0004, '+0.04 %'],
     ['ratio', change, 1 + 1e-7, '±0 %'],
     ['ratio', change, 3, '+200 %'],
@@ -344,11 +285,9 @@ describe('figures', () => {
     ['success', success, 1, '100 %'],
     ['success', success, 1 - 1e-9, '99.99 %'],
     ['success', success, 0.57, '57.00 %'],
-    ['success', success, 0.0029, '0.29 %'],
     ['seconds', duration, 0.2, '1 s'],
     ['seconds', duration, 59.6, '1 min'],
     ['seconds', duration, 140, '2 min 20 s'],
-    ['tolerance', tolerance, 0.01, '1 %'],
     ['tolerance', tolerance, 0.0025, '0.25 %'],
   ])('%s: %o of %f is %s', (_, formatted, value, text) => {
     expect(formatted(value)).toBe(text);
@@ -358,7 +297,6 @@ describe('figures', () => {
     [0.0041, [0.0038, 0.0046], '×0.0041 [0.0038, 0.0046]'],
     [0.05, [0.04, 1.001], '×0.050 [0.040, 1.001]'],
     [0.004, undefined, '×0.0040'],
-    [0.1, undefined, '×0.10'],
     [0, undefined, '×0.00'],
     [1.006, [1.002, 1.01], '×1.006 [1.002, 1.010]'],
     [1.006, [0.98, 1.04], '×1.01 [0.98, 1.04]'],
@@ -371,41 +309,26 @@ describe('figures', () => {
 });
 
 describe('live progress', () => {
-  function shown(
-    stream: { isTTY: boolean; columns?: number },
-    use: (progress: ReturnType<typeof createRunProgress>) => void,
-  ): string {
+  function shown(stream: { isTTY: boolean; columns?: number }): string {
     let text = '';
     const write = (piece: string): void => {
       text += piece;
     };
-    use(createRunProgress({ ...stream, write }));
+    const progress = createRunProgress({ ...stream, write });
+    progress.running({ what: 'round 2 of 10', seen: 'b ×1.21', secondsLeft: 75.2 });
+    progress.finished('done');
+    progress.say('round 2 is repeated');
+    progress.clear();
     return text;
   }
-  const now = { what: 'round 2 of 10', seen: 'b ×1.21 [1.19, 1.23]', secondsLeft: 75.2 };
 
   test('is one line that is rewritten on a terminal, cut to its width', () => {
-    const line = (columns: number): string =>
-      shown({ isTTY: true, columns }, (progress) => {
-        progress.running(now);
-        progress.finished('done');
-        progress.clear();
-        progress.clear();
-      });
-    expect(line(200)).toBe(
-      '\r\u001b[2Kround 2 of 10 · 1:15 left · b ×1.21 [1.19, 1.23]\r\u001b[2K',
-    );
-    expect(line(12)).toBe('\r\u001b[2Kround 2 of \r\u001b[2K');
+    const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
+    expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b ×1.21', 'round 2 is repeated\n']);
+    expect(line(12)[1]).toBe('round 2 of ');
   });
 
   test('is plain lines in a pipe', () => {
-    expect(
-      shown({ isTTY: false }, (progress) => {
-        progress.running(now);
-        progress.finished('done');
-        progress.say('round 2 is repeated');
-        progress.clear();
-      }),
-    ).toBe('done\nround 2 is repeated\n');
+    expect(shown({ isTTY: false })).toBe('done\nround 2 is repeated\n');
   });
 });
