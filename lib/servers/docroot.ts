@@ -125,15 +125,5 @@ export function imagePage(): string {
         `<img src="101_ObjectCategories/${category}/image_${String(index + 1).padStart(4, '0')}.jpg">`,
     ),
   );
-  return [
-    '<html>',
-    '<head>',
-    '</head>',
-    '<body>',
-    '<h1>HTTP2 TEST</h1>',
-    ...tags,
-    '</body>',
-    '</html>',
-    '',
-  ].join('\n');
+  return `<html>\n<head>\n</head>\n<body>\n<h1>HTTP2 TEST</h1>\n${tags.join('\n')}\n</body>\n</html>\n`;
 }

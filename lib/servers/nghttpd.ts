@@ -2,9 +2,10 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import type { LaidLines } from '../scenario/model.ts';
 import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
-import { changesBetween, laidOrigin, type ReadConfig, type Setting } from './own/changes.ts';
+import { laidOrigin, type ReadConfig, type View } from './own/changes.ts';
 import { fromLine, ours, readText } from './own/files.ts';
 import { chooseListen, type Listen } from './own/redirect.ts';
 import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
@@ -66,28 +67,17 @@ function parseFlags({ origin, text }: ConfigLayer): Flag[] {
   for (const [index, line] of text.split('\n').entries()) {
     const words = line.replace(/(^|\s)#.*/, '').trim();
     if (words !== '') {
-      const { short, long, value } =
-        /^(?:-(?<short>\w)|--(?<long>[\w-]+))(?:(?:=|\s*)(?<value>\S.*))?$/.exec(words)?.groups ??
-        {};
-      const name = long ?? longForms[short ?? ''];
+      const [, short = '', long, value] =
+        /^(?:-(\w)|--([\w-]+))(?:(?:=|\s*)(\S.*))?$/.exec(words) ?? [];
+      const name = long ?? longForms[short];
       if (name === undefined)
         throw new UserError(
           `nghttpd config ${origin}:${index + 1}: "${words}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
         );
-      flags.push({
-        name,
-        ...(value === undefined ? {} : { value }),
-        comments,
-        origin,
-        line: index + 1,
-      });
-      comments = [];
-    } else if (line.trim() === '') {
-      // Comments above a blank line are about the file.
-      comments = [];
-    } else {
-      comments.push(line.trim());
+      flags.push({ name, ...present({ value }), comments, origin, line: index + 1 });
     }
+    // Comments above a blank line are about the file.
+    comments = words === '' && line.trim() !== '' ? [...comments, line.trim()] : [];
   }
   return flags;
 }
@@ -110,11 +100,8 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const tls = !shipped.some(({ name }) => name === 'no-tls');
   const machine = `--address=${place.address}\n--workers=${place.workers}\n--htdocs=${place.docroot}\n`;
   const flags = composeFlags([...layers, { origin: 'this machine', text: machine }]);
-  const certificate = tls ? await place.certificateFile() : undefined;
-  const words = [
-    String(place.port),
-    ...(certificate === undefined ? [] : [certificate, certificate]),
-  ];
+  const certificate = tls ? await place.certificateFile() : '';
+  const words = [String(place.port), ...(tls ? [certificate, certificate] : [])];
   return {
     text: `${composedOf(layers)}${printFlags(flags, layers[0]?.origin ?? '')}# Port, key and certificate.\n${words.join(' ')}\n`,
     tls,
@@ -238,15 +225,20 @@ function parse(
 export async function readNghttpd(file: string): Promise<ReadConfig> {
   const text = await readText(file);
   const { flags, listen } = parse(file, text);
+  const viewOf = (lines: readonly Flag[]): View => ({
+    workers: workersOf(lines),
+    settings: lines.map((flag) => ({
+      block: file,
+      name: flag.name,
+      text: wordOf(flag),
+      place: `${file}:${flag.line}`,
+    })),
+  });
   return {
-    workers: workersOf(flags),
+    ...viewOf(flags),
     listens: [listen],
     facts: () => ({ proxied: false, logs: false, logLine: false }),
-    lay: (laid) => {
-      const after = parse(file, text, laid).flags;
-      const changes = changesBetween(settingsOf(flags, file), settingsOf(after, file));
-      return { changes, workers: workersOf(after) };
-    },
+    lay: (laid) => viewOf(parse(file, text, laid).flags),
   };
 }
 
@@ -259,13 +251,4 @@ function workersOf(flags: readonly Flag[]): number {
       `${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`,
     );
   return count;
-}
-
-function settingsOf(flags: readonly Flag[], file: string): Setting[] {
-  return flags.map((flag) => ({
-    block: file,
-    name: flag.name,
-    text: wordOf(flag),
-    place: `${file}:${flag.line}`,
-  }));
 }

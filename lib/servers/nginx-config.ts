@@ -5,7 +5,7 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/machine.ts';
 import type { ConfigLayer } from './config-layers.ts';
-import { fromLine, readText } from './own/files.ts';
+import { fromLine, readIncluded } from './own/files.ts';
 import type { Build } from './server.ts';
 
 /** A directive with its origin: a name for its file, or FILE:LINE. */
@@ -244,7 +244,7 @@ export async function readNginxConfig(
           {
             ...directive,
             origin: (open.length === 1 ? origin : undefined) ?? fromLine(from, line),
-            ...(block === undefined ? {} : { block: await withIncludes(block, from, open) }),
+            ...(block && { block: await withIncludes(block, from, open) }),
           },
         ]);
     }
@@ -261,12 +261,9 @@ export async function readNginxConfig(
     lists.set(pattern, files);
     const parts: Directive[][] = [];
     for (const other of files) {
-      const inside = await readText(other, { from, name });
-      const real = await realpath(other);
-      if (open.includes(real))
-        throw new UserError(`${from}: includes ${other}, which includes this file again`);
-      const directives = parseConfig({ origin: other, text: inside });
-      parts.push(await withIncludes(directives, other, [...open, real]));
+      const inside = await readIncluded(other, { from, name }, open);
+      const directives = parseConfig({ origin: other, text: inside.text });
+      parts.push(await withIncludes(directives, other, inside.open));
     }
     return parts.flat();
   }

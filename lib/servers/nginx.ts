@@ -11,11 +11,11 @@ import {
   parseConfig,
   printConfig,
   quoted,
+  readNginxConfig,
   tempModules,
   type Directive,
 } from './nginx-config.ts';
 import { adoptNginx } from './own/nginx.ts';
-import { readNginxConfig } from './nginx-config.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const nginxKind: ServerKind = {

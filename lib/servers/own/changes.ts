@@ -20,14 +20,17 @@ export interface PageAt {
   cores: number;
 }
 
+/** A config's workers and lines. */
+export interface View {
+  workers: OwnConfig['workers'];
+  settings: readonly Setting[];
+}
+
 /** A user's config, as read, over which knobs' lines can be laid. */
-export interface ReadConfig extends Pick<OwnConfig, 'workers' | 'listens'> {
+export interface ReadConfig extends View {
+  listens: OwnConfig['listens'];
   facts(page: PageAt): Facts;
-  /** Returns the changes that the lines make, none if the config has them already, and the workers with them. */
-  lay(
-    laid: readonly LaidLines[],
-    page: PageAt,
-  ): { changes: Change[]; workers: OwnConfig['workers'] };
+  lay(laid: readonly LaidLines[], page: PageAt): View;
 }
 
 /** The origin of knobs' lines. */

@@ -1,4 +1,5 @@
 // The files of a user's own config, and the line in them that a server's error is about.
+import { realpath } from 'node:fs/promises';
 import { UserError } from '../../errors.ts';
 import { readBytes, requirePlainPath } from '../../files.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
@@ -7,7 +8,7 @@ import { mostMegabytes } from '../config-layers.ts';
 import type { Build, ServerKind } from '../server.ts';
 
 /** An include. `from`: FILE:LINE; `name`: the included file as it is written there. */
-export interface Inclusion {
+interface Inclusion {
   from: string;
   name: string;
 }
@@ -25,7 +26,7 @@ export async function readText(file: string, by?: Inclusion): Promise<string> {
   return text;
 }
 
-async function readNow(file: string, by: Inclusion | undefined): Promise<string> {
+async function readNow(file: string, by?: Inclusion): Promise<string> {
   requirePlainPath(file, by === undefined ? 'cannot use the config' : `${by.from}: includes`);
   const fail = (problem: string): never => {
     const what = by === undefined ? `the config ${file}` : `${file}, which ${by.from} includes`;
@@ -42,6 +43,23 @@ async function readNow(file: string, by: Inclusion | undefined): Promise<string>
   );
   if (bytes.includes(0)) fail('it is not text');
   return bytes.toString('utf8');
+}
+
+/**
+ * Reads an included file.
+ * @param open files that include each other, from the config on
+ * @throws UserError if it cannot be read, or is one of these
+ */
+export async function readIncluded(
+  file: string,
+  by: Inclusion,
+  open: readonly string[],
+): Promise<{ text: string; open: string[] }> {
+  const text = await readText(file, by);
+  const real = await realpath(file);
+  if (open.includes(real))
+    throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
+  return { text, open: [...open, real] };
 }
 
 /** The origin of bakeoff's own lines. */
@@ -61,20 +79,12 @@ const originPattern = /# from (\/.*:\d+)$/;
 
 /** Returns FILE:LINE of a line of an adopted config. For a value of several lines, the last has it. */
 export function originOfLine(text: string, line: number): string | undefined {
-  return text
-    .split('\n')
-    .slice(line - 1)
-    .map((one) => originPattern.exec(one)?.[1])
-    .find((origin) => origin !== undefined);
+  return firstOrigin(text.split('\n').slice(line - 1));
 }
 
-/** Returns FILE:LINE of the first line that has these words. */
-function originOfWords(text: string, words: string): string | undefined {
-  return text
-    .split('\n')
-    .filter((line) => line.includes(words))
-    .map((line) => originPattern.exec(line)?.[1])
-    .find((origin) => origin !== undefined);
+function firstOrigin(lines: readonly string[]): string | undefined {
+  const found = lines.find((line) => originPattern.test(line)) ?? '';
+  return originPattern.exec(found)?.[1];
 }
 
 /**
@@ -90,9 +100,10 @@ export function ownComplaint(
   { name, config }: ConfiguredServer,
   user?: string,
 ): string {
+  const lines = text.split('\n');
   const line = kind.complaintLine?.exec(said)?.[1];
   const quoted = [...said.matchAll(/(["'])(.+?)\1/g)]
-    .map(([, , words]) => originOfWords(text, words as string))
+    .map(([, , words = '']) => firstOrigin(lines.filter((one) => one.includes(words))))
     .find((found) => found !== undefined);
   const origin =
     (line === undefined ? undefined : originOfLine(text, Number(line))) ?? quoted ?? config[0];

@@ -3,13 +3,7 @@ import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
-import {
-  changesBetween,
-  laidOrigin,
-  type Facts,
-  type ReadConfig,
-  type Setting,
-} from './changes.ts';
+import { laidOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
 import { ours, placeOf, readText } from './files.ts';
 import {
   adoptedHere,
@@ -30,6 +24,7 @@ import {
   type OwnConfig,
 } from './redirect.ts';
 import {
+  mapInside,
   oneLine,
   pairsIn,
   parseYaml,
@@ -151,10 +146,9 @@ function changeMap(map: MapTree, parent: string, here: Here): MapTree {
 }
 
 function changeTree(tree: Tree, parent: string, here: Here): Tree {
-  if (tree.kind === 'map') return changeMap(tree, parent, here);
-  return tree.kind === 'list'
-    ? { ...tree, items: tree.items.map((item) => changeTree(item, parent, here)) }
-    : tree;
+  return tree.kind === 'map'
+    ? changeMap(tree, parent, here)
+    : mapInside(tree, (item) => changeTree(item, parent, here));
 }
 
 /** The values of these keys are data, not commands. */
@@ -176,13 +170,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     }
     case 'hosts':
       if (parent !== '' || value.kind !== 'map') break;
-      return instead({
-        ...value,
-        pairs: value.pairs.map((host) => ({
-          ...host,
-          value: changeTree(host.value, 'host', here),
-        })),
-      });
+      return instead(mapInside(value, (host) => changeTree(host, 'host', here)));
     case 'user':
       if (parent !== '') break;
       if (word !== place.user?.name)
@@ -261,16 +249,11 @@ function changeTexts(
   change: (text: string, where: string) => string,
 ): Tree {
   if (tree.kind === 'text') return { ...tree, text: change(tree.text, placeOf(tree)) };
-  if (tree.kind === 'list')
-    return { ...tree, items: tree.items.map((item) => changeTexts(item, keys, change)) };
-  return {
-    ...tree,
-    pairs: tree.pairs.map((pair) =>
-      keys.includes(pair.key.toLowerCase())
-        ? { ...pair, value: changeTexts(pair.value, keys, change) }
-        : pair,
-    ),
-  };
+  return mapInside(tree, (value, key) =>
+    tree.kind === 'list' || keys.includes(key.toLowerCase())
+      ? changeTexts(value, keys, change)
+      : value,
+  );
 }
 
 function changeLog(log: string, here: Here): string {
@@ -306,15 +289,15 @@ function changeConnect(tree: Tree, here: Here): Tree {
 /** Reads a user's config. Throws UserError with file and line. */
 export async function readH2o(file: string): Promise<ReadConfig> {
   const config = await readYaml(file, await readText(file));
+  const viewOf = (tree: MapTree): View => ({
+    workers: h2oWorkers(tree),
+    settings: settingsOf(tree, file),
+  });
   return {
-    workers: h2oWorkers(config),
+    ...viewOf(config),
     listens: h2oListens(config),
     facts: () => factsOf(config),
-    lay: (laid) => {
-      const after = layH2o(config, laid);
-      const changes = changesBetween(settingsOf(config, file), settingsOf(after, file));
-      return { changes, workers: h2oWorkers(after) };
-    },
+    lay: (laid) => viewOf(layH2o(config, laid)),
   };
 }
 
@@ -377,30 +360,18 @@ function eachMap(
   change: (map: MapTree, key: string) => MapTree,
   ownKey = '',
 ): MapTree {
-  const inside = (value: Tree, key: string): Tree => {
-    if (value.kind === 'map') return eachMap(value, change, key);
-    return value.kind === 'list'
-      ? { ...value, items: value.items.map((item) => inside(item, '')) }
-      : value;
-  };
-  const pairs = tree.pairs.map((pair) => ({ ...pair, value: inside(pair.value, pair.key) }));
-  return change({ ...tree, pairs }, ownKey);
+  const inside = (value: Tree, key: string): Tree =>
+    value.kind === 'map'
+      ? eachMap(value, change, key)
+      : mapInside(value, (item) => inside(item, ''));
+  return change(mapInside(tree, inside) as MapTree, ownKey);
 }
 
 function factsOf(config: MapTree): Facts {
   const keys = new Set(pairsIn(config).map(({ key }) => key));
   const logs = keys.has('access-log');
-  return {
-    proxied: [
-      'proxy.reverse.url',
-      'fastcgi.connect',
-      'fastcgi.spawn',
-      'mruby.handler',
-      'mruby.handler-file',
-    ].some((key) => keys.has(key)),
-    logs,
-    logLine: logs,
-  };
+  const passes = /^(?:proxy\.reverse\.url|fastcgi\.(?:connect|spawn)|mruby\.handler(?:-file)?)$/;
+  return { proxied: [...keys].some((key) => passes.test(key)), logs, logLine: logs };
 }
 
 /** Mappings in which knobs set keys, beside each host and path. */

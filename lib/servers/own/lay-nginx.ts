@@ -10,12 +10,12 @@ import {
   type Directive,
 } from '../nginx-config.ts';
 import {
-  changesBetween,
   laidOrigin,
   type Facts,
   type PageAt,
   type ReadConfig,
   type Setting,
+  type View,
 } from './changes.ts';
 import { placeOf, readText } from './files.ts';
 import {
@@ -30,15 +30,15 @@ import {
 /** Reads a user's config. Throws UserError with file and line. */
 export async function readNginx(file: string): Promise<ReadConfig> {
   const config = await readNginxConfig(file, await readText(file));
+  const viewOf = (directives: readonly Directive[]): View => ({
+    workers: nginxWorkers(directives),
+    settings: settingsOf(directives, file),
+  });
   return {
-    workers: nginxWorkers(config),
+    ...viewOf(config),
     listens: nginxListens(config, file),
     facts: (page) => factsOf(config, page),
-    lay: (laid, page) => {
-      const after = layNginx(config, laid, page);
-      const changes = changesBetween(settingsOf(config, file), settingsOf(after, file));
-      return { changes, workers: nginxWorkers(after) };
-    },
+    lay: (laid, page) => viewOf(layNginx(config, laid, page)),
   };
 }
 

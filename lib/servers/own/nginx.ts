@@ -111,18 +111,20 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
   const { name, args } = directive;
   const { place, said } = here;
   const first = bareWord(args[0] ?? '');
-  const having = (...changed: string[]): Directive[] => [{ ...directive, args: changed }];
+  const having = (word: string): Directive[] => [{ ...directive, args: [word, ...args.slice(1)] }];
   const instead = (word: string, why: string): Directive[] => {
     said.push(`${name} ${args[0]} → ${why}`);
-    return having(word, ...args.slice(1));
+    return having(word);
   };
+  const turnOff = (why: string): Directive[] =>
+    first === 'off' ? [directive] : instead('off', `off, ${why}`);
   const leaveOut = (why: string): Directive[] => {
     said.push(`${name} ${args.join(' ')}: left out, ${why}`);
     return [];
   };
   switch (name) {
     case 'daemon':
-      return first === 'off' ? [directive] : instead('off', 'off, so that its end is seen');
+      return turnOff('so that its end is seen');
     case 'pid':
     case 'lock_file':
       return instead(quoted(path.join(place.temp, name)), temporary);
@@ -150,39 +152,34 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
         : instead(quoted(temporaryFile(first, 'access.log', here)), temporary);
     case 'ssl_stapling':
     case 'ssl_ocsp':
-      return first === 'off'
-        ? [directive]
-        : instead('off', 'off, since it would ask another machine');
+      return turnOff('since it would ask another machine');
     case 'proxy_store':
     case 'fastcgi_store':
     case 'uwsgi_store':
     case 'scgi_store':
-      return first === 'off'
-        ? [directive]
-        : instead('off', 'off, since it would write among the files that are served');
+      return turnOff('since it would write among the files that are served');
     case 'state':
       if (parent === 'upstream')
         throw new UserError(`${placeOf(directive)}: state ${first} ${leaving}`);
       return [directive];
     case 'server':
       if (parent !== 'upstream' || args.map(bareWord).includes('down')) return [directive];
-      return having(targetOf(directive, here), ...args.slice(1));
+      return having(targetOf(directive, here));
     case 'endpoint':
-      if (parent !== 'otel_exporter') return [directive];
-      return having(targetOf(directive, here), ...args.slice(1));
+      return parent === 'otel_exporter' ? having(targetOf(directive, here)) : [directive];
     case 'js_import': {
       // nginx looks beside the config, then in js_path.
       const file = path.resolve(here.folder, bareWord(args.at(-1) ?? ''));
-      return existsSync(file) ? having(...args.slice(0, -1), quoted(file)) : [directive];
+      const found = { ...directive, args: [...args.slice(0, -1), quoted(file)] };
+      return [existsSync(file) ? found : directive];
     }
   }
-  if (name.endsWith('_pass'))
-    return having(targetOf(directive, here, here.blocks), ...args.slice(1));
+  if (name.endsWith('_pass')) return having(targetOf(directive, here, here.blocks));
   if (/_(?:temp|cache)_path$/.test(name))
     return instead(quoted(temporaryFile(`${name} ${first}`, name, here)), temporary);
   if (!pathsOfConfig.test(name) || /^(?:\/|\$|data:|engine:|store:)/.test(first))
     return [directive];
-  return having(quoted(path.resolve(here.folder, first)), ...args.slice(1));
+  return having(quoted(path.resolve(here.folder, first)));
 }
 
 function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>): string {

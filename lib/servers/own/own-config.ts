@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { readNghttpd } from '../nghttpd.ts';
-import type { Facts, PageAt, ReadConfig } from './changes.ts';
+import { changesBetween, type Change, type Facts, type PageAt } from './changes.ts';
 import { readText } from './files.ts';
 import { readH2o } from './h2o.ts';
 import { readNginx } from './lay-nginx.ts';
@@ -22,7 +22,8 @@ export async function readOwnConfig(name: string): Promise<OwnConfig> {
 /** A config over which lines can be laid, for a page. */
 export interface Layable {
   facts: Facts;
-  lay(laid: readonly LaidLines[]): ReturnType<ReadConfig['lay']>;
+  /** Returns the changes that the lines make, none if the config has them already, and the workers with them. */
+  lay(laid: readonly LaidLines[]): { changes: Change[]; workers: OwnConfig['workers'] };
 }
 
 /** Reads a config for knobs. Throws UserError as readOwnConfig does. */
@@ -31,7 +32,13 @@ export async function layable(
   page: PageAt,
 ): Promise<Layable> {
   const config = await readers[server](file);
-  return { facts: config.facts(page), lay: (laid) => config.lay(laid, page) };
+  return {
+    facts: config.facts(page),
+    lay: (laid) => {
+      const { settings, workers } = config.lay(laid, page);
+      return { changes: changesBetween(config.settings, settings), workers };
+    },
+  };
 }
 
 /** Other servers, their commands in the foreground, and typical beginnings of lines in their configs. */

@@ -47,13 +47,13 @@ export function chooseListen(
 export function listensByPort(entries: readonly Listen[]): Listen[] {
   const found = new Map<number, Listen>();
   for (const entry of entries) {
-    const { port, tls, http2, http2Only, hosts } = found.get(entry.port) ?? entry;
-    found.set(port, {
-      port,
-      tls: tls || entry.tls,
-      http2: http2 || entry.http2,
-      ...((http2Only ?? entry.http2Only) === true ? { http2Only: true } : {}),
-      hosts: [...new Set([...hosts, ...entry.hosts])],
+    const before = found.get(entry.port) ?? entry;
+    found.set(entry.port, {
+      ...entry,
+      ...before,
+      tls: before.tls || entry.tls,
+      http2: before.http2 || entry.http2,
+      hosts: [...new Set([...before.hosts, ...entry.hosts])],
     });
   }
   return [...found.values()];
@@ -174,8 +174,6 @@ export const temporary = 'a temporary file';
 export const leaving =
   'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
 
-const defaultPorts: Record<string, number> = { https: 443, grpcs: 443 };
-
 /**
  * Returns the target, with the config's own address replaced by its new one, and notes any other backend.
  * @param target host:port, a URL, or unix:PATH with or without a scheme
@@ -217,7 +215,7 @@ export function localTarget(
     (asksResolver && host.toLowerCase() === 'localhost')
   )
     throw new UserError(`${where}: ${words} ${leaving}`);
-  const asked = Number(port ?? defaultPorts[scheme ?? ''] ?? 80);
+  const asked = Number(port ?? (scheme === 'https' || scheme === 'grpcs' ? 443 : 80));
   if (here.loopbackPorts.has(asked)) {
     const to = movedTo(asked, here);
     return `${scheme === undefined ? '' : `${scheme}://`}${to.host}:${to.port}${rest}`;

@@ -12,7 +12,7 @@ import {
   type Node,
 } from 'yaml';
 import { UserError } from '../../errors.ts';
-import { fromLine, readText } from './files.ts';
+import { fromLine, readIncluded } from './files.ts';
 
 /** Parses YAML. In the schema 'failsafe' all scalars are text. Throws UserError with file and line. */
 export function parseYaml(
@@ -111,11 +111,8 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
 
   async function included(from: string, name: string, open: readonly string[]): Promise<Tree> {
     const other = path.resolve(folder, name);
-    const inside = await readText(other, { from, name });
-    const real = await realpath(other);
-    if (open.includes(real))
-      throw new UserError(`${from}: includes ${other}, which includes this file again`);
-    return treeOf(other, inside, [...open, real]);
+    const inside = await readIncluded(other, { from, name }, open);
+    return treeOf(other, inside.text, inside.open);
   }
 }
 
@@ -133,6 +130,17 @@ function merged(pairs: readonly Pair[]): Pair[] {
       return fresh;
     });
   });
+}
+
+/** Changes the items of a list, or the values of a mapping. `key`: '' in a list. */
+export function mapInside(tree: Tree, change: (value: Tree, key: string) => Tree): Tree {
+  if (tree.kind === 'text') return tree;
+  return tree.kind === 'list'
+    ? { ...tree, items: tree.items.map((item) => change(item, '')) }
+    : {
+        ...tree,
+        pairs: tree.pairs.map((pair) => ({ ...pair, value: change(pair.value, pair.key) })),
+      };
 }
 
 /** All pairs, at any depth. */
