@@ -42,7 +42,7 @@ func registerMetrics(registry *metrics.Registry) (loadMetrics, error) {
 	return m, nil
 }
 
-// pusher turns the engine's figures into k6 samples, also after the VU was stopped: k6 takes samples until its VUs have returned.
+// pusher makes k6 samples, also after the VU was stopped: k6 takes them until its VUs have returned.
 type pusher struct {
 	metrics loadMetrics
 	tags    *metrics.TagSet
@@ -55,9 +55,7 @@ func (p *pusher) add(at time.Time, name string, tags *metrics.TagSet, value floa
 	if !ok {
 		panic("k6/x/loadgen: " + name + " is not in metrics.json")
 	}
-	p.batch = append(p.batch, metrics.Sample{
-		TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: value,
-	})
+	p.batch = append(p.batch, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: value})
 }
 
 func (p *pusher) send() {
@@ -65,7 +63,6 @@ func (p *pusher) send() {
 	p.batch = nil
 }
 
-// second sends one second's samples, one per series.
 func (p *pusher) second(s engine.Second) {
 	at := s.End
 	p.add(at, "loadgen_seconds", p.tags, s.Seconds)
@@ -110,7 +107,6 @@ func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.Latency
 	}
 }
 
-// result sends the whole phase's figures, for thresholds and the end-of-test summary.
 func (p *pusher) result(r engine.Result) {
 	if r.ResponseTotal() > 0 {
 		p.addLatency(r.EndedAt, p.tags.With("scope", "run"), r.LatencyMs)

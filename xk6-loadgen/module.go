@@ -19,7 +19,6 @@ func init() { modules.Register("k6/x/loadgen", new(rootModule)) }
 
 type rootModule struct{}
 
-// instance is the module in one VU.
 type instance struct {
 	vu      modules.VU
 	metrics loadMetrics
@@ -35,12 +34,10 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &instance{vu: vu, metrics: registered}
 }
 
-// Exports is `import loadgen from 'k6/x/loadgen'`.
 func (m *instance) Exports() modules.Exports {
 	return modules.Exports{Default: map[string]any{"run": function(m, "run", m.run), "alternate": function(m, "alternate", m.alternate)}}
 }
 
-// function makes a function of the module. Its errors name it.
 func function[T any](m *instance, name string, call func(*lib.State, sobek.Value) (T, error)) func(sobek.Value) (T, error) {
 	return func(options sobek.Value) (result T, err error) {
 		if state := m.vu.State(); state == nil {
@@ -55,8 +52,7 @@ func function[T any](m *instance, name string, call func(*lib.State, sobek.Value
 	}
 }
 
-// run is loadgen.run(options): it returns the figures of the load phase. It throws when an option is wrong. When the VU is stopped
-// the engine stops too, and the samples so far still go out.
+// run is loadgen.run(options). When the VU is stopped the engine stops too, and the samples so far still go out.
 func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, error) {
 	load, call, err := parseRun(value)
 	if err == nil && call.Segmented {
@@ -74,7 +70,7 @@ func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, err
 	return summary(result), nil
 }
 
-// alternate is loadgen.alternate({ sides, slice, seed }): it loads the sides in turns, and returns their figures in their order.
+// alternate is loadgen.alternate({ sides, slice, seed }).
 func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error) {
 	given, turns, segmented, err := parseAlternate(value)
 	if err != nil {
@@ -104,7 +100,7 @@ func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error)
 	return summaries, nil
 }
 
-// pusherOf makes the pusher of one load. Its tag instance keeps the points of loads at the same time apart.
+// pusherOf tags a load with an instance, which keeps the points of loads at the same time apart.
 func (m *instance) pusherOf(state *lib.State, tags []engine.Header) *pusher {
 	m.calls++
 	all := state.Tags.GetCurrentValues().Tags
@@ -153,8 +149,7 @@ func summary(r engine.Result) map[string]any {
 		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "statuses": statuses, "errors": errorCounts,
 		"errorCauses": named(engine.ErrorCauseNames[:], r.Causes[:]), "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
-			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes,
-			"body": r.BodyBytes, "sent": r.SentBytes,
+			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes, "body": r.BodyBytes, "sent": r.SentBytes,
 		},
 		"latencyMs": latency(r.LatencyMs), "connectMs": latency(r.ConnectMs), "firstByteMs": latency(r.FirstByteMs),
 		"sendDelayMs": latency(r.SendDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
@@ -173,8 +168,7 @@ func named(names []string, counts []int64) map[string]any {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+func instant(t time.Time) string           { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 func distribution(d engine.Distribution) map[string]any {
 	return map[string]any{"min": d.Min, "mean": d.Mean, "sd": d.SD, "withinSd": d.WithinSD, "max": d.Max}

@@ -20,10 +20,10 @@ import (
 	"bakeoff.invalid/xk6-loadgen/engine"
 )
 
-// loadOptions are the options of one load. Scripts set the fields that have a js tag, here and in engine.Options.
+// loadOptions are those of one load. Scripts set fields with a js tag.
 type loadOptions struct {
 	URL string `js:"url"`
-	// Pages of URL's server, to load instead of it: each line has a path and its weight. A text, because long lists are slow in a script.
+	// Pages of URL's server: each line has a path and its weight. A text, because long lists are slow in a script.
 	Pages string `js:"pages,filled"`
 	engine.Options
 	Tags tagList `js:"tags"`
@@ -43,7 +43,6 @@ type callOptions struct {
 	StartAt   time.Time `js:"startAt"`
 }
 
-// tagList has no tag of `reserved`.
 type tagList []engine.Header
 
 func newLoadOptions() loadOptions {
@@ -52,7 +51,6 @@ func newLoadOptions() loadOptions {
 	}}
 }
 
-// parseRun reads the options of run. Its errors name the option.
 func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error) {
 	options := struct {
 		loadOptions
@@ -65,7 +63,6 @@ func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error)
 	return options.loadOptions, options.callOptions, err
 }
 
-// parseAlternate reads the options of alternate. Its errors name the option and its side.
 func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns, segmented bool, err error) {
 	var options struct {
 		Sides []sobek.Value `js:"sides"`
@@ -88,7 +85,6 @@ func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns,
 	return sides, engine.Turns{Slice: options.Slice, Seed: options.Seed, StartAt: options.StartAt}, options.Segmented, err
 }
 
-// setURLs sets URLs and Weights from URL and Pages.
 func (o *loadOptions) setURLs() error {
 	if o.URL != "" {
 		o.URLs = slices.Insert(o.URLs, 0, o.URL)
@@ -160,7 +156,7 @@ func readObject(object *sobek.Object, to reflect.Value) error {
 	return nil
 }
 
-// setField sets a field to a script's value. Its errors go on after the option's name.
+// setField's errors go on after the option's name.
 func setField(field reflect.Value, v sobek.Value) (err error) {
 	switch to := field.Addr().Interface().(type) {
 	case *time.Duration:
@@ -239,7 +235,6 @@ func as[T any](v sobek.Value, what string) (T, error) {
 	return t, nil
 }
 
-// duration reads a string with a unit, as in '500ms', '10s' or '1m30s'.
 func duration(v sobek.Value) (time.Duration, error) {
 	s, err := as[string](v, "a string with a unit, as in '10s' or '500ms'")
 	if err != nil {
@@ -252,7 +247,6 @@ func duration(v sobek.Value) (time.Duration, error) {
 	return d, nil
 }
 
-// number returns NaN for a value that is no number.
 func number(v sobek.Value) float64 {
 	switch v.Export().(type) {
 	case int64, float64:
@@ -261,7 +255,6 @@ func number(v sobek.Value) float64 {
 	return math.NaN()
 }
 
-// count reads a whole number of at least 1.
 func count(v sobek.Value) (int64, error) {
 	n := number(v)
 	if !(n >= 1 && n <= 1<<53) || n != math.Trunc(n) {
@@ -277,7 +270,6 @@ func objectOf(v sobek.Value) (*sobek.Object, error) {
 	return v.(*sobek.Object), nil
 }
 
-// texts reads an object of strings, numbers and booleans in its order.
 func texts(v sobek.Value) (texts []engine.Header, err error) {
 	object, err := objectOf(v)
 	if err != nil {
@@ -298,7 +290,6 @@ func texts(v sobek.Value) (texts []engine.Header, err error) {
 // reserved tags distinguish the module's own series, or are fields in k6's outputs: series that differ only in fields lose points.
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
-// shown writes a value as in a script.
 func shown(v sobek.Value) string {
 	switch value := v.Export().(type) {
 	case string:
@@ -311,11 +302,10 @@ func shown(v sobek.Value) string {
 	return v.String()
 }
 
-// mostDivided bounds the search for a number that can be divided.
 const mostDivided = 1 << 40
 
-// divide reduces a load to the part of this k6's execution segment: connections and requests are divided as k6 divides VUs, the
-// requests of a rate as k6 divides iterations. Every k6 refuses a load that leaves one of them nothing. sides is the number of loads.
+// divide reduces a load to the part of this k6's execution segment: connections and requests as k6 divides VUs, those of a rate as
+// it divides iterations. Every k6 refuses a load that leaves one of them nothing.
 func divide(options lib.Options, o *engine.Options, sides int) error {
 	segment, sequence := options.ExecutionSegment, options.ExecutionSegmentSequence
 	if segment.FloatLength() < 1 && (sequence == nil || len(*sequence) == 0) {

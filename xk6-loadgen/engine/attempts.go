@@ -3,15 +3,12 @@ package engine
 import "time"
 
 type attempts struct {
-	step int // the loop's place in the order of the plan's requests
-	// allowance is the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate.
-	allowance, chunk int64
+	step             int   // the loop's place in the order of the plan's requests
+	allowance, chunk int64 // the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate
 	outstanding      int64
-	// starting are slots that start an attempt after the events of this iteration: connections opened from within an event could nest
-	// without end, and many at once would keep the loop from reading.
-	starting connRing
-	// idle are the slots that could start an attempt as soon as one is due by the schedule of a rate, since idleSince.
-	idle      connRing
+	// starting slots start an attempt after the events of this iteration: within an event they could nest without end.
+	starting  connRing
+	idle      connRing // idle slots could start an attempt as soon as one is due at a rate, since idleSince
 	idleSince int64
 	schedule  schedule
 }
@@ -43,7 +40,6 @@ func (l *loop) startAll() {
 	}
 }
 
-// enqueue has a slot start an attempt after the events of this iteration.
 func (l *loop) enqueue(c *conn) {
 	if !c.queued {
 		c.queued = true
@@ -51,7 +47,7 @@ func (l *loop) enqueue(c *conn) {
 	}
 }
 
-// startQueued lets the first of the queued slots start. All that need a TLS connection are connected at once, since that is little work.
+// startQueued lets the first queued slots start, and all that need a TLS connection, which is little work.
 func (l *loop) startQueued() {
 	left := startsPerIteration
 	if l.clock < l.began+l.spread {
@@ -84,7 +80,6 @@ func (l *loop) startDue() {
 	}
 }
 
-// mayStart tells whether phase and turn let requests of a rate start.
 func (l *loop) mayStart() bool {
 	if l.turnIsOver {
 		return false
@@ -95,8 +90,7 @@ func (l *loop) mayStart() bool {
 	return l.phase == measuring && l.allowance > 0
 }
 
-// take allows the slot to start an attempt, and counts it as outstanding. due is when it should start: now, or by the schedule of a
-// rate. A slot that asks too early becomes idle.
+// take allows the slot to start an attempt, due now or by a rate's schedule. A slot that asks too early becomes idle.
 func (l *loop) take(c *conn) (due int64, taken bool) {
 	due = l.clock
 	if l.turnIsOver || l.phase == solo && l.outstanding > 0 {
@@ -129,7 +123,6 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 	return due, true
 }
 
-// takeCounted takes one of the requests whose number was asked for, if one is left.
 func (l *loop) takeCounted(c *conn) bool {
 	if l.phase != measuring {
 		return false
@@ -151,13 +144,12 @@ func (l *loop) takeCounted(c *conn) bool {
 	return true
 }
 
-// opensAhead tells whether the slot should make its first request beside the schedule of a rate, before the window, so that no request
-// of the window waits for a connect.
+// opensAhead: at a rate each slot makes a first request before the window, so that none in it waits for a connect.
 func (l *loop) opensAhead(c *conn) bool {
 	return l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead
 }
 
-// startOfLatency is where the latency of an attempt begins that is handed to the kernel now.
+// startOfLatency is where the latency of an attempt begins that is sent now.
 func (l *loop) startOfLatency(begun, due int64) int64 {
 	switch {
 	case l.plan.Rate > 0:
@@ -168,15 +160,13 @@ func (l *loop) startOfLatency(begun, due int64) int64 {
 	return l.clock
 }
 
-// noteSent records how late a request of a rate has left.
 func (l *loop) noteSent(due int64) {
 	if l.sendDelays != nil {
 		l.sendDelays.record(l.clock - due)
 	}
 }
 
-// response ends an attempt with a response. Its latency runs from start, when the request is handed to the kernel (see startOfLatency),
-// to the read of the response's last byte; both are readings of the loop's clock.
+// response ends an attempt. Its latency runs from start to the read of the response's last byte, by the loop's clock.
 func (l *loop) response(start int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.responses++
@@ -202,7 +192,6 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 	}
 }
 
-// failure ends an attempt of the slot with an error; due is when it should have started.
 func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, due int64) {
 	if cause == CauseTimedOut {
 		l.noteWait(l.clock-due, 1)
@@ -222,8 +211,7 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 	}
 }
 
-// noteWait records how long requests of a rate waited without a response. Without them the latency would look the shorter, the less
-// a server answers.
+// noteWait records waits without a response at a rate: without them the latency would look the shorter, the less a server answers.
 func (l *loop) noteWait(nanoseconds, count int64) {
 	if l.waits != nil {
 		l.waits.recordMany(nanoseconds, count)
@@ -231,13 +219,12 @@ func (l *loop) noteWait(nanoseconds, count int64) {
 }
 
 const (
-	// A pass over all slots looks for time-outs. Passes begin after a hundredth of the time-out, within these bounds.
+	// A pass over all slots looks for time-outs, after a hundredth of the time-out within these bounds.
 	longestTimeoutCheckInterval, shortestTimeoutCheckInterval = second, int64(5 * time.Millisecond)
-	// An iteration looks at this many slots: a hundred thousand at once would keep a loop from reading for milliseconds.
+	// An iteration looks at this many slots: all at once would keep a loop from reading for milliseconds.
 	slotsPerTimeoutCheck = 1000
 )
 
-// checkTimeouts looks for time-outs at some of the slots; later iterations go on with the others.
 func (l *loop) checkTimeouts() {
 	if l.timeoutCheckFrom == 0 {
 		l.nextTimeoutCheck = l.clock + l.timeoutCheckInterval()
@@ -255,7 +242,6 @@ func (l *loop) timeoutCheckInterval() int64 {
 	return min(longestTimeoutCheckInterval, max(shortestTimeoutCheckInterval, int64(l.plan.Timeout)/100))
 }
 
-// checkTimeoutsBy has a pass begin by this time, or after the shortest interval.
 func (l *loop) checkTimeoutsBy(at int64) {
 	if at = max(at, l.clock+shortestTimeoutCheckInterval); at < l.nextTimeoutCheck {
 		l.nextTimeoutCheck = at

@@ -5,19 +5,16 @@ import (
 	"time"
 )
 
-// collector merges the loops' intervals into seconds. A second is kept back until the next one is complete: if too little follows it for
-// a second of its own, the rest joins it.
+// collector merges the loops' intervals into seconds. It keeps a second back, in case too little follows it for one of its own.
 type collector struct {
 	shared           *shared
 	onSecond         func(Second)
 	gathering, whole *pendingSecond // gathering is the present second, whole the one before it.
-	// running loops have not ended; reported are those of them that have reported past the middle of the second.
-	running  int
-	reported map[*loop]bool
-	middle   int64
-	// open are each loop's connections, as last reported, connections their sum.
-	open        map[*loop]int
-	connections int
+	running          int            // running loops have not ended; reported are those that have reported past the middle of the second
+	reported         map[*loop]bool
+	middle           int64
+	open             map[*loop]int
+	connections      int
 }
 
 type pendingSecond struct {
@@ -49,12 +46,10 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	result.LatencyMs = total.distribution()
 	end, endCPU := result.sumUp(s, loops)
 	// After sumUp, which tells hung requests by the latency of responses alone.
-	if loops[0].waits != nil {
-		for _, l := range loops {
-			total.merge(l.waits)
-		}
-		result.LatencyMs = total.distribution()
+	for _, l := range loops {
+		total.merge(l.waits)
 	}
+	result.LatencyMs = total.distribution()
 	c.finish(end, endCPU)
 	return result
 }
@@ -126,7 +121,7 @@ func (c *collector) emit(p *pendingSecond) {
 	if c.onSecond == nil {
 		return
 	}
-	// The kernel books a running thread's CPU time every few milliseconds: in a short window it can seem more than the machine has.
+	// The kernel books CPU time every few milliseconds: in a short window it can seem more than the machine has.
 	cpu := min(float64(p.to.used-p.from.used)/float64(max(1, p.to.at-p.from.at)), float64(runtime.NumCPU()))
 	c.onSecond(Second{
 		End: c.shared.epoch.Add(time.Duration(p.end + p.to.away)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
@@ -134,12 +129,12 @@ func (c *collector) emit(p *pendingSecond) {
 	})
 }
 
-// sumUp adds the loops' totals, and returns when the window ended, with the CPU time then.
+// sumUp adds the loops' totals, and returns the window's end and the CPU time then.
 func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) {
 	connect, firstByte, sendDelay := newRecorder(), newRecorder(), newRecorder()
 	bucketCounts := make([]int64, len(loops[0].bucketCounts))
 	var connRps, threadRps []float64
-	hungAfter := max(int64(hangOfLatencies*r.LatencyMs.P999*nanosecondsPerMillisecond), shortestHang)
+	hungAfter := max(int64(hangOfLatencies*r.LatencyMs.P999*1e6), shortestHang)
 	for _, l := range loops {
 		// A loop without a request has no part in the window's end, which it may have noticed late.
 		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {
@@ -154,9 +149,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		}
 		connect.merge(l.connectTimes)
 		firstByte.merge(l.firstByteTimes)
-		if l.sendDelays != nil {
-			sendDelay.merge(l.sendDelays)
-		}
+		sendDelay.merge(l.sendDelays)
 		addEach(bucketCounts, l.bucketCounts)
 		r.Unsent += l.unsent
 		if r.TLS == nil {
@@ -177,13 +170,13 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	}
 	startedAt, endedAt := start+startCPU.away, end+endCPU.away
 	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(startedAt)), s.epoch.Add(time.Duration(endedAt))
-	r.MonotonicMs = [2]float64{float64(s.monotonic+startedAt) / nanosecondsPerMillisecond, float64(s.monotonic+endedAt) / nanosecondsPerMillisecond}
+	r.MonotonicMs = [2]float64{inMs(s.monotonic + startedAt), inMs(s.monotonic + endedAt)}
 	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
 		r.RPS = float64(r.ResponseTotal()) / r.Seconds
 	}
-	// A thread that hardly works can seem to use less than nothing, since spinning is measured by the wall clock.
+	// Spinning is measured by the wall clock, so an idle thread can seem to use less than nothing.
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
-	r.LongestGapMs = float64(s.gap.longest.Load()) / nanosecondsPerMillisecond
+	r.LongestGapMs = inMs(s.gap.longest.Load())
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)

@@ -8,35 +8,28 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// session is one protocol on one connection. The loop drives it; it reports every attempt as exactly one loop.response or loop.failure,
-// and asks loop.take before it starts one. Transport, reconnects, clock, phases and counts are the same for all protocols.
+// session is one protocol on one connection. It asks loop.take before it starts an attempt, and reports each as exactly one
+// loop.response or loop.failure. Transport, reconnects, clock, phases and counts are the same for all protocols.
 type session interface {
-	// next starts as many attempts as may be under way, and opens the connection if it is closed. It does nothing if the slot is busy,
-	// backing off or lingering.
+	// next starts as many attempts as may be under way, and opens a closed connection. It does nothing on a busy slot.
 	next()
-	// connected: the transport is up, or may be: if conn.send finds that it is not, connected is called again.
+	// connected: the transport is up, or may be: if conn.send finds that it is not, it is called again.
 	connected()
-	// received gets bytes, valid during the call only.
-	received(p []byte)
+	received(p []byte) // p is valid during the call only
 	// discardable is how many of the next bytes only need to be counted, by discarded.
 	discardable() int64
 	discarded(n int64)
-	// flush sends what the calls before it have queued. It is called once after everything readable was received, and when the kernel
-	// takes bytes again.
+	// flush sends what is queued: after everything readable was received, and when the kernel takes bytes again.
 	flush()
 	// closedByPeer: the peer has closed, and everything it sent has been received.
 	closedByPeer()
 	// abort ends every attempt under way as an error; the connection is closed already.
 	abort(kind ErrorKind, cause ErrorCause, example string)
-	// expire ends attempts that began before this time as timed out. While the connection is being opened, that is only those that had
-	// another connection before: the connect has the same time-out.
+	// expire ends attempts that began before this time as timed out; a connect has the same time-out.
 	expire(before int64)
-	// goodbye appends the bytes that end the connection in order.
-	goodbye(dst []byte) []byte
-	// underWay is the number of attempts without a response.
-	underWay() int64
-	// eachDue calls back with the time at which each of them should have started.
-	eachDue(call func(due int64))
+	goodbye(dst []byte) []byte    // appends the bytes that end the connection in order
+	underWay() int64              // the number of attempts without a response
+	eachDue(call func(due int64)) // calls back with the time at which each of them should have started
 }
 
 type connState uint8
@@ -44,17 +37,15 @@ type connState uint8
 const (
 	closed connState = iota
 	connecting
-	// handshaking: TCP is up, TLS not yet.
-	handshaking
+	handshaking // TCP is up, TLS not yet
 	established
-	// lingering: the peer has announced that it will close. Its FIN is awaited, so that the TIME_WAIT is the server's, as with ab.
+	// lingering: the peer has announced that it will close. Its FIN is awaited, so that the TIME_WAIT is its, as with ab.
 	lingering
 )
 
 const (
-	lateInARow = 16 // after so many connections that were not up at once, only one in as many is tried at once
-	// lingerLimit is how long a server may take to close. Its FIN normally comes with the response.
-	lingerLimit = int64(200 * time.Millisecond)
+	lateInARow  = 16                            // after so many connections that were not up at once, only one in as many is tried at once
+	lingerLimit = int64(200 * time.Millisecond) // for a server to close: its FIN normally comes with the response
 	// Back-offs between connects, see backoffAfter.
 	firstBackoff   = int64(10 * time.Millisecond)
 	longestBackoff = int64(500 * time.Millisecond)
@@ -62,42 +53,34 @@ const (
 
 // conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again.
 type conn struct {
-	loop    *loop
-	session session
-	// secure is nil without TLS.
-	secure *secure
-	fd     int
-	slot   int32
-	state  connState
-	// registered: epoll knows the socket. watchesOut: it reports when the socket takes bytes again.
-	registered, watchesOut bool
+	loop                   *loop
+	session                session
+	secure                 *secure // nil without TLS
+	fd                     int
+	slot                   int32
+	state                  connState
+	registered, watchesOut bool // registered: epoll knows the socket. watchesOut: it reports when the socket takes bytes again.
 	answered               bool // a first byte has come in on this connection
-	// peerClosed: no request follows, but the peer's last bytes may still have to be read.
-	peerClosed   bool
-	queued, idle bool // queued: the slot is in loop.starting; idle: it is in loop.idle.
-	// openedAhead: the slot had its request of opensAhead; reached: one of its attempts has ended.
-	openedAhead, reached bool
-	backingOff           bool // the slot waits before it connects again
-	// writeBroken: the peer takes no more bytes (writeErrno says why); it may have sent a response before.
-	writeBroken bool
-	writeErrno  syscall.Errno
-	reading     bool // bytes in the loop's buffer are being handled
-	// generation counts the slot's ended connections: if it has changed during a call, the connection is another one.
-	generation uint32
-	openedAt   int64
-	lingerFrom int64
-	failures   int // failures in a row, without a response between them.
+	peerClosed             bool // no request follows, but the peer's last bytes may still have to be read
+	queued, idle           bool // queued: the slot is in loop.starting; idle: it is in loop.idle.
+	openedAhead, reached   bool
+	backingOff             bool // the slot waits before it connects again
+	writeBroken            bool // the peer takes no more bytes (writeErrno says why); it may have sent a response before
+	writeErrno             syscall.Errno
+	reading                bool   // bytes in the loop's buffer are being handled
+	generation             uint32 // generation counts the slot's ended connections: a change during a call means another connection
+	openedAt               int64
+	lingerFrom             int64
+	failures               int // failures in a row, without a response between them.
 	// unsent is what the session has left to send; backlog is what was made of it (encrypted, say), and goes first.
 	unsent, backlog []byte
 	departures      departures
 	left            int64 // the rest of the slot's share, if requests are divided
-	// responses in the window, since the first attempt at firstAt until lastAt.
-	responses       int64
+	responses       int64 // responses in the window, since the first attempt at firstAt until lastAt
 	firstAt, lastAt int64
 }
 
-// connect opens the connection and lets the session send at once: over loopback the TCP handshake is complete when the call returns,
-// and to try costs less than to wait for an event.
+// connect opens the connection and lets the session send at once: over loopback the handshake is over by then.
 func (c *conn) connect() {
 	l := c.loop
 	c.openedAt = l.clock
@@ -138,16 +121,14 @@ func (c *conn) connect() {
 	}
 }
 
-// connectsAtOnce tells whether to try a new connection at once. After many in a row that were not up yet, as over a link with a delay,
-// most tries would be a call in vain.
+// connectsAtOnce: after many connections in a row that were not up at once, as over a link with a delay, most tries would be in vain.
 func (l *loop) connectsAtOnce() bool {
 	l.late++
 	return l.late <= lateInARow || l.late%lateInARow == 0
 }
 
-// tryTransport begins what follows the TCP handshake. If that is not over yet it is called again.
+// tryTransport begins what follows the TCP handshake, and is called again if that is not over yet.
 func (c *conn) tryTransport() {
-	// The connection's one look at the clock, for its connect time and its first request.
 	c.loop.clock = c.loop.shared.now()
 	switch {
 	case c.secure != nil && c.secure.handshake == nil:
@@ -164,7 +145,6 @@ func (c *conn) tryTransport() {
 	}
 }
 
-// watch registers the socket with epoll, edge-triggered: one call per connection unless a write blocks.
 func (c *conn) watch(out bool) {
 	operation := syscall.EPOLL_CTL_ADD
 	if c.registered {
@@ -188,7 +168,7 @@ func (c *conn) isUp() {
 	}
 }
 
-// handshakeDone lets the session speak. The rest of the handshake goes out with its first bytes.
+// handshakeDone lets the session speak; the rest of the handshake goes out with its first bytes.
 func (c *conn) handshakeDone() {
 	c.loop.clock = c.loop.shared.now() // The client's own work for the handshake is part of the connect time
 	c.loop.handshakes--
@@ -216,8 +196,7 @@ func (c *conn) ready(events uint32) {
 	}
 }
 
-// hasNoneLeft tells that the connection has made its share. It is then closed, as in h2load: a server at its limit of files may be
-// waiting to accept another one.
+// hasNoneLeft tells that the connection has made its share. It is then closed: a server may be waiting to accept another one.
 func (c *conn) hasNoneLeft() bool {
 	return c.loop.plan.divided && c.loop.phase == measuring && c.left == 0
 }
@@ -233,14 +212,12 @@ func (c *conn) noteReached() {
 	}
 }
 
-// noteProgress notes that a slot has got further towards its first response.
 func (c *conn) noteProgress() {
 	if !c.reached {
 		c.loop.lastProgress = c.loop.clock
 	}
 }
 
-// countResponse is for the figures of this connection.
 func (c *conn) countResponse() {
 	l := c.loop
 	c.noteReached()
@@ -283,7 +260,6 @@ func (c *conn) endOfStream() {
 	}
 }
 
-// linger waits for the peer's FIN after the last exchange on this connection.
 func (c *conn) linger() {
 	c.state, c.lingerFrom = lingering, c.loop.clock
 	c.loop.checkTimeoutsBy(c.lingerFrom + lingerLimit)
@@ -358,11 +334,8 @@ type backoff struct {
 	conn  *conn
 }
 
-// backoffAfter is how long after the start of a failed connect its slot may connect again, after so many failures in a row.
-//
-// The first failure has no back-off: of ten thousand connections a few always fail, and an idle slot is load that is missing. Then it
-// doubles, since connects that fail at once would take all of a core. It counts from the failed connect's start: one that took its time
-// to fail has cost little.
+// backoffAfter is how long after a failed connect's start its slot may connect again. The first failure has no back-off: of many
+// connections a few always fail, and an idle slot is load that is missing. Then it doubles: failing connects would take all of a core.
 func backoffAfter(failures int) int64 {
 	if failures <= 1 {
 		return 0

@@ -1,8 +1,7 @@
-// Package engine is a load generator for web servers: event loops on threads of their own, which spend as little CPU on a request as
-// the kernel allows. It knows nothing of k6.
+// Package engine is a load generator for web servers: event loops on threads of their own. It knows nothing of k6.
 //
-// Flow: Options → plan (checked, resolved, encoded) → one loop per thread → intervals of a second → Second (merged, to the caller) and
-// Result (at the end). A loop owns slots for connections (conn); each has a session, one implementation per protocol.
+// Flow: Options → plan (checked, resolved, encoded) → one loop per thread → intervals of a second → Second (to the caller) and Result.
+// A loop owns slots for connections (conn); each has a session, one implementation per protocol.
 package engine
 
 import (
@@ -17,15 +16,12 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// Second is what happened in about a second of the window, on all threads. The last one has half a second to one and a half, or is the
-// whole of a shorter window. The sums over all seconds are exactly the Result's.
+// Second is about a second of the window, on all threads; the last one has 0.5 to 1.5 s or less. Seconds add up to the Result.
 type Second struct {
-	// End is on the wall clock; no two seconds of a run share it.
-	End     time.Time
+	End     time.Time // on the wall clock; no two seconds of a run share it
 	Seconds float64
 	Counts
-	// LatencyMs is zero without responses.
-	LatencyMs    LatencyDistribution
+	LatencyMs    LatencyDistribution // zero without responses
 	Buckets      []Bucket
 	Connections  int     // Connections are open, or being opened, at the second's end.
 	GeneratorCPU float64 // CPU seconds per second of the process
@@ -34,41 +30,35 @@ type Second struct {
 // Result is what a load phase measured.
 type Result struct {
 	Counts
-	// WarmupRequests ended before the window, or in a turn's ramp or drain; InFlight had no response at its end. Neither is in Requests.
+	// WarmupRequests ended before the window, or at a turn's edges; InFlight had no response at its end. Neither is in Requests.
 	WarmupRequests, InFlight int64
-	// Turns is nil for one side alone, ServerCPU where the server's processes are not known.
-	Turns     *TurnFigures
-	ServerCPU *ServerCPU
+	Turns                    *TurnFigures // nil for one side alone, ServerCPU where the server's processes are not known
+	ServerCPU                *ServerCPU
 	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
 	StartedAt, EndedAt time.Time
 	MonotonicMs        [2]float64 // the same window on CLOCK_MONOTONIC
 	Seconds, RPS       float64    // RPS is responses of any status per second.
-	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency: the server has probably forgotten them.
-	// They are older since they were taken, or at a rate since they were due.
+	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency, since they were taken or due.
 	Hung int64
 	// LongestGapMs is the longest time with requests under way and no response on any thread, see sharedGap.
 	LongestGapMs float64
-	// LatencyMs runs from the request's bytes to the last byte of the response; with a new connection per request from the connect. At a
-	// rate it runs from when the request was due, and requests without a response (timed out, in flight, unsent) count with their wait.
-	// ConnectMs and FirstByteMs run from the start of the connect, once per connection. SendDelayMs is how late requests of a rate left.
+	// LatencyMs runs from the request's bytes (a new connection: from the connect) to the response's last byte; at a rate from when it was
+	// due, and requests without a response count with their wait. ConnectMs and FirstByteMs run from the connect, once per connection.
+	// SendDelayMs is how late requests of a rate left.
 	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
-	// Unsent requests of a rate were due in the window and could not leave before its end. They are in no other count.
+	// Unsent requests of a rate were due in the window and could not leave. They are in no other count.
 	Unsent               int64
 	Buckets              []LatencyBucket // Buckets count the responses by latency, if asked for.
 	TLS                  *TLSState       // nil without TLS, and if no handshake was completed
 	MaxConcurrentStreams int64           // the server's limit per connection (HTTP/2); 0: it named none
-	// PerConnectionRPS is over slots: a reopened connection counts as the same one. If connections share a number of requests, its time
-	// ends with its last response. PerThreadRPS is sampled every 100 ms, as in wrk.
+	// PerConnectionRPS is over slots; with a shared number of requests its time ends with its last response. PerThreadRPS is sampled as in wrk.
 	PerConnectionRPS, PerThreadRPS Distribution
 	CPUSeconds                     float64 // CPUSeconds of the process within the window, without spinning.
 	ErrorExample                   string  // the text of one of the errors
 }
 
-// Run loads the server until the load is complete or ctx ends; the result then covers the time until that. onSecond, which may be nil,
-// is called for each second from a goroutine of its own. The error names the option that is wrong, the host that could not be resolved,
-// or the namespace that could not be entered.
-//
-// GOMAXPROCS is raised to two more than the threads of all runs under way: a loop keeps a P for itself.
+// Run loads the server until the load is complete or ctx ends; the result covers the time until that. Its errors name the option.
+// onSecond, which may be nil, is called from a goroutine of its own. GOMAXPROCS is raised: a loop keeps a P for itself.
 func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, error) {
 	p, err := newPlan(ctx, options)
 	if err != nil {
@@ -86,7 +76,6 @@ func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	return results[0], nil
 }
 
-// run is the load of one side.
 type run struct {
 	plan     *plan
 	onSecond func(Second)
@@ -96,7 +85,6 @@ type run struct {
 	running  int // running loops are not through yet.
 }
 
-// start makes the loops of all sides, lets them load in turns, and returns when all are through.
 func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	threads := 0
 	for _, r := range runs {
@@ -143,8 +131,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	return results, nil
 }
 
-// prepare makes the loops and starts their threads, which then wait for their first turns. All must be inside their networks before one
-// makes a socket.
+// prepare starts the loops' threads. All must be inside their networks before one makes a socket.
 func prepare(runs []*run) (err error) {
 	entered, loops := make(chan error), 0
 	for _, r := range runs {
@@ -160,10 +147,8 @@ func prepare(runs []*run) (err error) {
 	return err
 }
 
-// furthestStart is how far ahead a load may begin: if further, a clock is wrong, or the unit.
-const furthestStart = time.Minute
+const furthestStart = time.Minute // if a load begins later, a clock is wrong, or the unit
 
-// awaitStart waits until that time, or until ctx ends; zero: not at all.
 func awaitStart(ctx context.Context, at time.Time) error {
 	if at.IsZero() {
 		return nil
@@ -183,7 +168,6 @@ func awaitStart(ctx context.Context, at time.Time) error {
 
 func (r *run) makeLoops(alone bool) {
 	p := r.plan
-	// Each loop hands over at most its two intervals and the last one, so it never waits for the collector.
 	s := &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
 	s.pace.patience, s.pace.quiet = drainLimit, drainLimit
 	own := linux.Cores()
@@ -200,14 +184,12 @@ func (r *run) makeLoops(alone bool) {
 	r.running, r.shared, s.loops = p.Threads, s, r.loops
 }
 
-// processors counts the loops under way in this process.
 var processors struct {
 	sync.Mutex
 	loops int
 }
 
-// reserveProcessors raises GOMAXPROCS so that these loops and those under way leave two to everything else, until release is called. It
-// is not lowered again: that would stop other loops for a moment.
+// reserveProcessors raises GOMAXPROCS so that all loops leave two to everything else, until release. To lower it would stop loops.
 func reserveProcessors(loops int) (release func()) {
 	change := func(by int) {
 		processors.Lock()
@@ -221,7 +203,7 @@ func reserveProcessors(loops int) (release func()) {
 	return func() { change(-loops) }
 }
 
-// SuccessRatio is the share of 2xx and 3xx in all requests that were answered, failed or hung; 0 without any.
+// SuccessRatio is the share of 2xx and 3xx in all requests that were answered, failed or hung.
 func (r *Result) SuccessRatio() float64 {
 	if r.Requests+r.Hung == 0 {
 		return 0

@@ -2,32 +2,27 @@ package engine
 
 import "sync/atomic"
 
-// sharedGap is what the loops know together of the longest gap: the longest time within the window with requests under way, on any loop,
-// in which no response ended on any loop. An error ends no gap.
-//
-// A loop looks at the end of each iteration: a gap runs from the iteration with the last response to that with the next one. With
-// several loops it can be too long by publishEvery.
+// sharedGap is the longest time within the window with requests under way, on any loop, in which no response ended on any. An error ends
+// no gap. Loops look at the end of each iteration; with several the gap can be too long by publishEvery.
 type sharedGap struct {
-	_         [64]byte     // Cache lines of its own: every iteration reads what stands around it.
-	responded atomic.Int64 // when a loop last had a response, as far as published
-	// loopsUnderWay have requests under way, without a pause since underWaySince.
-	loopsUnderWay atomic.Int32
+	_             [64]byte     // Cache lines of its own: every iteration reads what stands around it.
+	responded     atomic.Int64 // when a loop last had a response, as far as published
+	loopsUnderWay atomic.Int32 // loopsUnderWay have requests under way, without a pause since underWaySince
 	underWaySince atomic.Int64
 	longest       atomic.Int64
 	_             [64]byte
 }
 
-// publishEvery is how often a loop tells the others that it has responses, so that they rarely write to one cache line.
+// publishEvery is how often a loop tells the others, so that they rarely write to one cache line.
 const publishEvery = int64(100_000)
 
 type loopGap struct {
-	// responses so far, the last of them in the iteration that ended at since; the others were told at published.
+	// The last response was in the iteration that ended at since; the others were told at published.
 	responses, since, published int64
 	underWay                    bool
 	longest                     int64
 }
 
-// trackGap is called at the end of each iteration, whose events were reported at this time.
 func (l *loop) trackGap(reported int64) {
 	g, s := &l.gap, &l.shared.gap
 	responded, underWay := l.responses != g.responses, l.outstanding > 0
@@ -55,7 +50,7 @@ func (l *loop) trackGap(reported int64) {
 	s.loopsUnderWay.Add(1)
 }
 
-// suspendGap is for the turns of other sides: late responses leave no gap, unless there was no response in the whole turn.
+// suspendGap is for the others' turns: late responses leave no gap, unless there was none in the whole turn.
 func (l *loop) suspendGap() {
 	if g := &l.gap; g.underWay && g.since >= l.began {
 		g.underWay = false
@@ -63,7 +58,6 @@ func (l *loop) suspendGap() {
 	}
 }
 
-// endGap ends the gap up to this time, if there was one.
 func (l *loop) endGap(at int64) {
 	g, s := &l.gap, &l.shared.gap
 	// The gap of all loops is no longer than this loop's, so most iterations need not look at the others.

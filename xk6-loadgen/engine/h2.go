@@ -10,16 +10,15 @@ import (
 
 const (
 	frameHeaderBytes = 9
-	// maxFrameBytes is the size that every peer takes (RFC 9113, section 6.5.2), and our limit.
+	// Every peer takes frames of maxFrameBytes (RFC 9113, section 6.5.2), and so do we.
 	maxFrameBytes = 1 << 14
 	windowBytes   = 1<<30 - 1 // as large as h2load's, for a connection and for each stream
 	// The window of a new connection (RFC 9113, section 6.9.2).
 	initialWindowBytes = 1<<16 - 1
 	maxWindowBytes     = 1<<31 - 1
 	lastStreamID       = 1<<31 - 1
-	// assumedStreams may be opened before the server has named its limit; servers take 100 and more.
-	assumedStreams = 100
-	maxBlockFrames = 64 // No header block needs more frames of 16 KiB.
+	assumedStreams     = 100 // assumedStreams may be opened before the server has named its limit; servers take 100 and more
+	maxBlockFrames     = 64  // No header block needs more frames of 16 KiB.
 	// maxUnreadBytes bounds the bytes that a server asks for and does not read, beside the requests of all streams.
 	maxUnreadBytes = 1 << 20
 	// maxTurnedAway connections in a row may end before a response without an error, as while a server is reloaded.
@@ -27,7 +26,6 @@ const (
 	uploadBytes   = 256 << 10 // uploadBytes of request bodies are sent at a time.
 )
 
-// preface opens a connection, with large windows and without push.
 var preface = func() []byte {
 	var b bytes.Buffer
 	b.WriteString(http2.ClientPreface)
@@ -46,33 +44,26 @@ type h2 struct {
 	waiting    []attempt // waiting attempts were taken and have no stream yet; they go first.
 	turnedAway int       // turnedAway counts connections in a row that ended before a response.
 
-	// The rest belongs to the connection.
-	decoder hpackDecoder
-	// streams is a ring by identifier, its length a power of two. An identifier whose place is taken is skipped, which closes that
-	// stream unused (RFC 9113, section 5.1.1).
+	decoder hpackDecoder // The rest belongs to the connection.
+	// streams is a ring by identifier, of a power of two. An identifier whose place is taken is skipped (RFC 9113, section 5.1.1).
 	streams []stream
 	nextID  uint32
 	active  int
 	limit   int // how many streams may be active: ours or the server's
-	// greeted: the server's SETTINGS have come in. earlyID is the first stream after them.
 	greeted bool
 	earlyID uint32
-	// shared is the block of shared headers of the next request, later that of the requests after it. update goes before the next
-	// request's headers.
+	// shared has the shared headers of the next request, later of those after it. update goes before the next request's headers.
 	shared, later, update []byte
 	draining, answered    bool // draining: no more streams are opened. answered: a response came in.
-	// goneAway: the server takes no more streams, for this reason.
-	goneAway   bool
-	goAwayCode http2.ErrCode
+	goneAway              bool // the server takes no more streams, for this reason
+	goAwayCode            http2.ErrCode
 	// tolerant: we have given up streams without the server's knowledge, so late frames are no fault.
 	tolerant                  bool
 	uploading                 int   // uploading streams have not sent their whole request.
 	sendWindow, initialWindow int64 // sendWindow is the connection's; initialWindow that of new streams.
-	// flow is what came in since the last update of the connection's window.
-	flow         int64
-	lastReceived int64
-	// oldest is no later than the begin of any attempt that is waiting or active; newest is the begin of the last one that was taken on
-	// this connection, not before it.
+	flow                      int64 // what came in since the last update of the connection's window
+	lastReceived              int64
+	// oldest is no later than the begin of any attempt; newest is the begin of the last one taken on this connection, not before it.
 	oldest, newest int64
 	frames         frameReader
 }
@@ -92,7 +83,6 @@ func (s *h2) next() {
 	}
 }
 
-// connected resets the session for a new connection.
 func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
@@ -163,13 +153,11 @@ func (s *h2) refill() {
 	}
 }
 
-// finish closes a drained connection; another one follows.
 func (s *h2) finish() {
 	c := s.conn
 	if s.answered {
 		s.turnedAway = 0
 	} else if s.turnedAway++; len(s.waiting) > 0 && s.goneAway && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
-		// Otherwise the requests would be repeated for ever.
 		c.fail(ErrRead, CauseShort, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
 		return
 	}
@@ -178,7 +166,6 @@ func (s *h2) finish() {
 		c.loop.enqueue(c)
 		return
 	}
-	// Without a response it backs off as after a failure.
 	c.failures++
 	c.reconnect()
 }
@@ -216,7 +203,6 @@ func (s *h2) reset(id uint32, code http2.ErrCode) {
 	s.tolerant = true
 }
 
-// fault ends a stream whose response is malformed (RFC 9113, section 8.1.1).
 func (s *h2) fault(st *stream, example string) {
 	s.reset(st.id, http2.ErrCodeProtocol)
 	s.conn.loop.failure(s.conn, ErrProtocol, CauseOther, example, st.due)
@@ -224,10 +210,8 @@ func (s *h2) fault(st *stream, example string) {
 	s.refill()
 }
 
-// discardable is 0: frames are shorter than the buffer.
-func (s *h2) discardable() int64 { return 0 }
-
-func (s *h2) discarded(int64) {}
+func (s *h2) discardable() int64 { return 0 } // Frames are shorter than the buffer
+func (s *h2) discarded(int64)    {}
 
 func (s *h2) flush() {
 	c := s.conn
@@ -253,7 +237,6 @@ func (s *h2) flush() {
 	}
 }
 
-// upload gathers request bodies, within the server's windows.
 func (s *h2) upload() {
 	l := s.conn.loop
 	body := l.plan.Body
@@ -278,12 +261,11 @@ func (s *h2) upload() {
 	}
 }
 
-// goodbye is GOAWAY, except on a connection for one request: there it would cost a measurable part of the work.
+// goodbye is GOAWAY, except on a connection for one request, where it would cost a measurable part of the work.
 func (s *h2) goodbye(dst []byte) []byte {
 	if !s.conn.loop.plan.KeepAlive {
 		return dst
 	}
-	// The last stream of the server's is 0, the code NO_ERROR.
 	return append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
@@ -318,8 +300,7 @@ func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 
 // attempt is an attempt that loop.take allowed.
 type attempt struct {
-	// begun is when it was taken, due when it should have started: the same in the closed model.
-	begun, due int64
+	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
 	start      int64 // where its latency begins; 0 before it has a stream
 }
 
@@ -328,16 +309,15 @@ type stream struct {
 	attempt
 	id     uint32
 	status int32 // status of the final response; 0: its headers have not come in.
-	// headerBytes, decodedBytes and bodyBytes came in; length is the content-length, -1: none.
+	// length is the content-length, -1: none.
 	headerBytes, decodedBytes int64
 	bodyBytes, length         int64
 	flow                      int64 // what came in since the last update of the stream's window
-	// sent of the request's body, and the server's window for the rest.
-	sent   int
-	window int64
+	sent                      int   // sent of the request's body, and the server's window for the rest
+	window                    int64
 }
 
-// haveWaiting tells whether an attempt waits for a stream; if none does it takes one.
+// haveWaiting tells whether an attempt waits for a stream, and takes one if need be.
 func (s *h2) haveWaiting() bool {
 	if len(s.waiting) > 0 {
 		return true
@@ -387,7 +367,6 @@ func (s *h2) remove(st *stream) {
 	s.active--
 }
 
-// requeue takes a stream back that the server has ignored.
 func (s *h2) requeue(st *stream) {
 	s.waiting = append(s.waiting, st.attempt)
 	s.remove(st)

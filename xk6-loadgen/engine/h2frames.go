@@ -13,8 +13,7 @@ const (
 	padded    = "padding is longer than its frame"
 )
 
-// noTable sets the size of the dynamic table to 0.
-var noTable = []byte{0x20}
+var noTable = []byte{0x20} // sets the size of the dynamic table to 0
 
 // appendFrameHeader begins a frame (RFC 9113, section 4.1).
 func appendFrameHeader(dst []byte, length int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
@@ -22,8 +21,7 @@ func appendFrameHeader(dst []byte, length int, kind http2.FrameType, flags http2
 		byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
 }
 
-// frame is a frame of the server. Of a DATA frame the payload is only the length of its padding, if it has one; data is counted as it
-// passes.
+// frame is a frame of the server. Of a DATA frame the payload is only its padding's length, if any.
 type frame struct {
 	length  int
 	kind    http2.FrameType
@@ -32,14 +30,11 @@ type frame struct {
 	payload []byte
 }
 
-// frameReader cuts bytes into frames. It keeps the beginning of an incomplete frame, at most one frame.
 type frameReader struct {
-	kept []byte
-	// dataLeft is the rest of a DATA frame's payload; ends is the stream that it ends, or 0.
-	dataLeft int
-	ends     uint32
-	// block is a header block that goes on in CONTINUATION frames of blockID; 0: there is none.
-	block       []byte
+	kept        []byte
+	dataLeft    int // the rest of a DATA frame's payload; ends is the stream that it ends, or 0
+	ends        uint32
+	block       []byte // a header block that goes on in CONTINUATION frames of blockID; 0: there is none
 	blockID     uint32
 	blockFrames int
 	blockEnds   bool
@@ -112,7 +107,7 @@ func (s *h2) received(p []byte) {
 	}
 }
 
-// check returns the fault of a frame with a wrong length or stream. A fault, here and below, ends the connection (RFC 9113, section 5.4.1).
+// check returns the fault of a wrong length or stream. A fault, here and below, ends the connection (RFC 9113, section 5.4.1).
 func (f *frame) check() (fault string) {
 	isWrong := false
 	switch f.kind {
@@ -178,7 +173,6 @@ func (s *h2) take(f *frame) (fault string) {
 	return "" // Others are extensions (RFC 9113, section 5.5)
 }
 
-// greeting checks that the server's first frame is SETTINGS.
 func (s *h2) greeting(f *frame) (fault string) {
 	switch {
 	case f.length == 'H'<<16|'T'<<8|'T':
@@ -191,7 +185,6 @@ func (s *h2) greeting(f *frame) (fault string) {
 	return ""
 }
 
-// data acts on the beginning of a DATA frame, and counts all of it.
 func (s *h2) data(f *frame) (fault string) {
 	body := f.length
 	if f.flags.Has(http2.FlagDataPadded) {
@@ -225,7 +218,7 @@ func (s *h2) data(f *frame) (fault string) {
 	return ""
 }
 
-// updateWindow gives a window back to the server when half of it is used, and returns how much is used then.
+// updateWindow gives a half-used window back, and returns how much is used then.
 func (s *h2) updateWindow(id uint32, used int64) int64 {
 	if used <= windowBytes/2 {
 		return used
@@ -236,7 +229,6 @@ func (s *h2) updateWindow(id uint32, used int64) int64 {
 	return 0
 }
 
-// unopened is the fault of a frame on a stream that was never opened.
 func (s *h2) unopened(id uint32) (fault string) {
 	if id%2 == 0 || id >= s.nextID {
 		return "a frame on a stream that was never opened"
@@ -244,7 +236,6 @@ func (s *h2) unopened(id uint32) (fault string) {
 	return ""
 }
 
-// late is the fault of a frame on a stream that is not under way.
 func (s *h2) late(id uint32) (fault string) {
 	if fault := s.unopened(id); fault != "" || s.tolerant {
 		return fault
@@ -294,7 +285,6 @@ func (s *h2) continuation(f *frame) (fault string) {
 	return s.headerBlock(f.id, whole, r.blockEnds)
 }
 
-// headerBlock acts on a response's headers or trailers.
 func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 	c := s.conn
 	b, wrong := s.decoder.decode(p, &c.loop.lastBlock)
@@ -420,9 +410,8 @@ func (s *h2) goAway(f *frame) {
 func (s *h2) windowUpdate(f *frame) (fault string) {
 	more := int64(binary.BigEndian.Uint32(f.payload) & lastStreamID)
 	if f.id == 0 {
-		const text = "the connection's window is not raised as allowed"
 		if s.sendWindow += more; more == 0 || s.sendWindow > maxWindowBytes {
-			return text
+			return "the connection's window is not raised as allowed"
 		}
 		return ""
 	}

@@ -7,12 +7,10 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// HPACK (RFC 7541) for a load generator: it decodes whole blocks, so that the dynamic table is right, but keeps only the sizes of headers
-// and the values of :status and content-length.
+// HPACK (RFC 7541) decodes whole blocks, so that the dynamic table is right, but keeps only sizes, :status and content-length.
 
 const (
-	hpackTableBytes = 4096 // the size of our dynamic table, the default
-	// RFC 7541, section 4.1.
+	hpackTableBytes    = 4096 // the size of our dynamic table, the default
 	hpackEntryOverhead = 32
 	maxHpackInteger    = 1 << 30
 	maxCachedBlock     = 1 << 10
@@ -27,24 +25,22 @@ const (
 	fieldForbidden // fieldForbidden makes a response malformed: an upper-case name, or a pseudo-header other than :status.
 )
 
-// field is a header. value is -1 if it is not a number.
 type field struct {
 	nameBytes, valueBytes int32
 	kind                  fieldKind
-	value                 int64
+	value                 int64 // -1 if it is not a number
 }
 
 type block struct {
-	// status is 0 without one; length is the content-length, -1: none.
-	status       int
+	status       int // 0 without one; length is the content-length, -1: none
 	length       int64
 	decodedBytes int64  // decodedBytes are of names and values.
 	hasRegular   bool   // not only pseudo-headers so far
 	malformed    string // malformed says how it violates RFC 9113, sections 8.2 and 8.3.
 }
 
-// blockCache has the last block that did not refer to the dynamic table, its meaning and what it put into the table: nginx spells its
-// headers out each time, so it sends the same bytes until the Date changes.
+// blockCache has the last block without a reference to the dynamic table, its meaning and what it inserted: nginx spells its headers
+// out, so it sends the same bytes until the Date changes.
 type blockCache struct {
 	bytes    []byte
 	block    block
@@ -117,24 +113,21 @@ func (b *block) add(f *field) {
 	}
 }
 
-// hpackDecoder has the dynamic table of a connection.
 type hpackDecoder struct {
-	// entries is a ring, the newest at head.
-	entries     []field
+	entries     []field // a ring, the newest at head
 	head, count int
 	bytes       int
 	maxBytes    int
 	strings     *hpackStrings
 }
 
-// hpackStrings are buffers for strings, shared by a loop.
 type hpackStrings struct{ name, value bytes.Buffer }
 
 func newHpackDecoder(strings *hpackStrings) hpackDecoder {
 	return hpackDecoder{maxBytes: hpackTableBytes, strings: strings}
 }
 
-// decode reads a whole block. It returns a fault of HPACK itself, after which the connection cannot go on (RFC 9113, section 4.3).
+// decode reads a whole block. After a fault the connection cannot go on (RFC 9113, section 4.3).
 func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	if len(p) > 0 && len(p) == len(cache.bytes) && string(p) == string(cache.bytes) {
 		for i := range cache.inserted {
@@ -196,7 +189,6 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	return b, ""
 }
 
-// at returns the entry with this index (RFC 7541, section 2.3.3).
 func (d *hpackDecoder) at(index int) (f field, known bool) {
 	if index < len(staticFields) {
 		return staticFields[index], index > 0
@@ -207,7 +199,6 @@ func (d *hpackDecoder) at(index int) (f field, known bool) {
 	return d.entries[(d.head+index)%len(d.entries)], true
 }
 
-// insert puts a header at the front of the table; one larger than the table empties it.
 func (d *hpackDecoder) insert(f *field) {
 	size := f.tableBytes()
 	d.evict(size)
@@ -231,13 +222,12 @@ func (d *hpackDecoder) evict(room int) {
 	}
 }
 
-// hpackReader reads a block. After a fault its results are meaningless.
 type hpackReader struct {
 	rest  []byte
 	fault string
 }
 
-// integer has a prefix of so many bits (RFC 7541, section 5.1). rest is not empty.
+// integer has a prefix of so many bits (RFC 7541, section 5.1).
 func (r *hpackReader) integer(prefix int) int {
 	full := 1<<prefix - 1
 	n := int(r.rest[0]) & full

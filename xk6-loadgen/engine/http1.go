@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // http1 is HTTP/1.0 and HTTP/1.1: one request at a time on a connection.
 type http1 struct {
@@ -39,7 +37,6 @@ func (s *http1) next() {
 func (s *http1) connected() {
 	c := s.conn
 	if !s.busy {
-		// It was opened ahead, before its turn.
 		if _, ok := c.transmit(nil); ok && c.state == established {
 			s.next()
 		}
@@ -73,7 +70,7 @@ func (s *http1) received(p []byte) {
 	}
 }
 
-// discardable leaves the last byte of a body to be read: bytes after it are a fault, and must not pass for the next response.
+// discardable leaves the last byte of a body: bytes after it must not pass for the next response.
 func (s *http1) discardable() int64 {
 	if s.busy && s.parser.state == inBody {
 		return min(s.parser.remaining-1, 1<<30)
@@ -115,7 +112,6 @@ func (s *http1) closedByPeer() {
 		s.conn.loop.enqueue(s.conn)
 	case s.parser.state == inBodyUntilClose:
 		s.complete()
-		// The connection has ended with the response.
 		if s.conn.state == lingering {
 			s.conn.close()
 			s.next()
@@ -134,8 +130,7 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 }
 
 // flush does nothing: a request leaves when it starts.
-func (s *http1) flush() {}
-
+func (s *http1) flush()                    {}
 func (s *http1) goodbye(dst []byte) []byte { return dst }
 
 func (s *http1) expire(before int64) {
@@ -181,18 +176,15 @@ const (
 
 // head is the meaning of a status line and headers for the framing.
 type head struct {
-	status int
-	// length is the Content-Length; -1: none.
-	length  int64
+	status  int
+	length  int64 // the Content-Length; -1: none
 	chunked bool
 	coded   bool // a Transfer-Encoding does not end in chunked, so the body ends with the connection
-	// closes: the connection is not reused.
-	closes bool
-	http10 bool
+	closes  bool // the connection is not reused
+	http10  bool
 }
 
-// headCache has the bytes of the last head and their meaning. A server's heads change with the Date once a second, so nearly all of them
-// are recognised by one comparison.
+// headCache has the last head's bytes and meaning. A server's heads change once a second, so one comparison reads nearly all of them.
 type headCache struct {
 	bytes []byte
 	head  head
@@ -201,21 +193,18 @@ type headCache struct {
 // parser reads one HTTP/1 response after another, split at any byte, in bounded memory (RFC 9112).
 type parser struct {
 	head
-	isHead bool
-	state  parserState
-	line   []byte // the beginning of an incomplete line
-	// remaining bytes of the body or the chunk.
-	remaining              int64
+	isHead                 bool
+	state                  parserState
+	line                   []byte // the beginning of an incomplete line
+	remaining              int64  // remaining bytes of the body or the chunk
 	headerBytes, bodyBytes int64
 }
 
-// reset makes the parser ready for the next response.
 func (p *parser) reset() {
 	*p = parser{isHead: p.isHead, line: p.line[:0], head: head{length: -1}}
 }
 
-// feed takes bytes up to the response's end. It returns how many it used and whether the response is complete. A fault, here and below,
-// says what is wrong with the response.
+// feed takes bytes up to the response's end. A fault, here and below, says what is wrong with the response.
 func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault string) {
 	headStart := -1
 	for used < len(data) {
@@ -269,8 +258,7 @@ func (p *parser) feed(data []byte, cache *headCache) (used int, done bool, fault
 	return used, false, ""
 }
 
-// takeLine returns the line that ends in data, without its line break, or keeps its beginning for the next call. A bare LF ends a line
-// too (RFC 9112, section 2.2).
+// takeLine returns the line that ends in data, or keeps its beginning. A bare LF ends a line too (RFC 9112, section 2.2).
 func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
 	end := bytes.IndexByte(data, '\n')
 	line, used = data, len(data)
@@ -287,7 +275,6 @@ func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
 	return line, used, end >= 0
 }
 
-// countLine counts n more bytes of a line of lineBytes, and bounds it.
 func (p *parser) countLine(n, lineBytes int) string {
 	if p.state == atChunkSize || p.state == atChunkEnd {
 		if lineBytes > maxChunkLineBytes {
@@ -333,7 +320,6 @@ func (p *parser) takeState(line []byte) (done bool, fault string) {
 	}
 }
 
-// statusLine reads "HTTP/1.x NNN reason".
 func (p *parser) statusLine(line []byte) string {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' ||
 		len(line) > 12 && line[12] != ' ' {
@@ -348,7 +334,6 @@ func (p *parser) statusLine(line []byte) string {
 	return ""
 }
 
-// header acts on the headers that say where the response ends.
 func (p *parser) header(line []byte) string {
 	if line[0] == ' ' || line[0] == '\t' {
 		return "" // A folded value (obsolete, RFC 9112, section 5.2) belongs to no header that matters here
@@ -357,8 +342,7 @@ func (p *parser) header(line []byte) string {
 	if colon <= 0 {
 		return "a header line has no name"
 	}
-	if before := line[colon-1]; before == ' ' || before == '\t' {
-		// RFC 9112, section 5.1: readers may differ on it, and so on the length.
+	if before := line[colon-1]; before == ' ' || before == '\t' { // RFC 9112, section 5.1
 		return "a header's name is followed by a space"
 	}
 	value := line[colon+1:]
@@ -375,7 +359,7 @@ func (p *parser) header(line []byte) string {
 	return ""
 }
 
-// isNamed compares a header's name with one in lower case. Most differ in length.
+// isNamed compares lengths first, since most differ.
 func isNamed(name []byte, lower string) bool {
 	return len(name) == len(lower) && bytes.EqualFold(name, []byte(lower))
 }
@@ -405,7 +389,7 @@ func (p *parser) connection(value []byte) {
 	}
 }
 
-// beginBody goes on after the head, and tells whether the response is complete with it (RFC 9112, section 6.3).
+// beginBody tells whether the response is complete with its head (RFC 9112, section 6.3).
 func (p *parser) beginBody() (done bool) {
 	switch {
 	case p.isHead || p.status == 204 || p.status == 304:
@@ -423,7 +407,7 @@ func (p *parser) beginBody() (done bool) {
 	return false
 }
 
-// chunkSize reads a chunk's size line: hexadecimal digits, and extensions, which are ignored.
+// chunkSize ignores a chunk's extensions.
 func chunkSize(line []byte) (size int64, fault string) {
 	line, _, _ = bytes.Cut(line, []byte(";"))
 	line = trimSpace(line)

@@ -19,7 +19,7 @@ const (
 	eventsWithHandshakes = 16
 	// Loops draw attempts from the shared quota in chunks of at most this, so that they rarely touch the same cache line.
 	longestChunk = 32
-	// startsPerIteration keeps a loop reading while it opens connections: ten thousand at once would add its own queue to the latencies.
+	// startsPerIteration keeps a loop reading while it opens connections, whose queue would add to the latencies.
 	startsPerIteration = 64
 	// The longest wait bounds how late a stop is noticed.
 	longestWait     = int64(20 * time.Millisecond)
@@ -36,41 +36,33 @@ const (
 
 // shared is what the loops of one side have in common.
 type shared struct {
-	// epoch and stop are read in every iteration.
-	epoch time.Time
+	epoch time.Time // epoch and stop are read in every iteration
 	stop  atomic.Bool
-	// quota is the number of attempts not handed out yet, where requests are counted. Cache lines of its own keep draws from slowing
-	// down the reads of epoch and stop.
-	_     [cacheLinesBytes]byte
-	quota atomic.Int64
-	_     [cacheLinesBytes]byte
-	// spun is how long loops polled in vain, in nanoseconds.
-	spun      atomic.Int64
+	// quota is the number of attempts not handed out yet. Cache lines of its own keep draws from slowing down the reads of epoch and stop.
+	_         [cacheLinesBytes]byte
+	quota     atomic.Int64
+	_         [cacheLinesBytes]byte
+	spun      atomic.Int64 // how long loops polled in vain, in nanoseconds
 	_         [cacheLinesBytes]byte
 	intervals chan *interval // intervals carries finished seconds to the collector.
-	// monotonic is the epoch on CLOCK_MONOTONIC, in nanoseconds.
-	monotonic int64
+	monotonic int64          // the epoch on CLOCK_MONOTONIC, in nanoseconds
 	windowOpening
-	gap sharedGap
-	// apart: the server is known to have none of the generator's cores.
-	apart bool
+	gap   sharedGap
+	apart bool // the server is known to have none of the generator's cores
 	turn
 	probe    probe
 	soloDone atomic.Bool
 }
 
-// now is the run's clock: monotonic nanoseconds since its epoch.
 func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
 
-// takeQuota hands out up to n attempts.
 func (s *shared) takeQuota(n int64) int64 {
 	left := s.quota.Add(-n)
 	return max(0, min(n, left+n))
 }
 
-// startClock begins the run's time.
 func (s *shared) startClock() {
-	// Two clocks are read one after the other: again, if the thread was interrupted between them.
+	// Two clocks are read one after the other: again, if interrupted between them.
 	const soon, tries = 20_000, 10
 	for range tries {
 		s.monotonic = linux.Monotonic()
@@ -81,40 +73,35 @@ func (s *shared) startClock() {
 	}
 }
 
-// loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals once it has ended.
+// loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals at the end.
 type loop struct {
 	plan   *plan
 	shared *shared
 	number int
 
-	epoll  int
-	events [eventsPerWait]syscall.EpollEvent
-	buffer [readBufferBytes]byte
-	conns  []conn
-	open   int
-	// lastHead and lastBlock are shared by the connections, which talk to one server.
-	lastHead    headCache
-	lastBlock   blockCache
-	strings     hpackStrings
-	out, sealed []byte // out is where a session gathers what it sends until its flush; sealed is for its encryption.
-	// tls, with the log of its keys, is nil without TLS; tlsState is the outcome of the first handshake.
-	tls        *tls.Config
-	keys       *keyLog
-	tlsState   *TLSState
-	handshakes int // handshakes are under way, or will be once TCP is connected.
-	// maxConcurrentStreams is the least that the server has allowed; 0: it named no limit.
-	maxConcurrentStreams int64
-	late                 int // late counts connections in a row that were not up when connect returned.
+	epoll                int
+	events               [eventsPerWait]syscall.EpollEvent
+	buffer               [readBufferBytes]byte
+	conns                []conn
+	open                 int
+	lastHead             headCache // lastHead and lastBlock are shared by the connections
+	lastBlock            blockCache
+	strings              hpackStrings
+	out, sealed          []byte      // out is where a session gathers what it sends until its flush; sealed is for its encryption.
+	tls                  *tls.Config // tls and keys are nil without TLS; tlsState is the outcome of the first handshake
+	keys                 *keyLog
+	tlsState             *TLSState
+	handshakes           int   // handshakes are under way, or will be once TCP is connected.
+	maxConcurrentStreams int64 // the least that the server has allowed; 0: no limit
+	late                 int   // late counts connections in a row that were not up when connect returned.
 
-	// clock is the time of the last look at it; nextTimer is when timers() has something to do.
-	clock, nextTimer     int64
+	clock, nextTimer     int64 // clock is the time of the last look at it; nextTimer is when timers() has something to do
 	nextTick, nextSample int64
-	// nextTimeoutCheck is when the next pass over the slots begins; timeoutCheckFrom is where the present one goes on, 0: there is none.
+	// nextTimeoutCheck begins the next pass over the slots; timeoutCheckFrom is where the present one goes on, 0: there is none.
 	nextTimeoutCheck int64
 	timeoutCheckFrom int
-	// backoffs are the slots that wait before they connect again, looked at next at nextRetry.
-	backoffs  []backoff
-	nextRetry int64
+	backoffs         []backoff // backoffs are slots that wait before they connect again, looked at next at nextRetry
+	nextRetry        int64
 
 	attempts
 	loopTurn
@@ -147,14 +134,11 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	return l
 }
 
-// connection is the number of a slot's connection among those of all loops. The first numbers are spread over the loops.
+// connection is the number of a slot's connection among those of all loops, over which the first numbers are spread.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// run is the whole life of the loop: warm-up, window, end. It reports whether its thread is in the namespace and can wait, and begins
-// with its first turn.
-//
-// The thread ends with it, since its network, scheduling policy and cores are the loop's. The Go runtime never clones a thread that a
-// goroutine is locked to, so no other thread inherits them.
+// run is the whole life of the loop. It reports whether its thread is in the namespace, and begins with its first turn. The thread
+// ends with it: its network, policy and cores are the loop's, and Go never clones a thread that a goroutine is locked to.
 func (l *loop) run(entered chan<- error) {
 	err := l.plan.network.enter()
 	if err == nil {
@@ -192,7 +176,7 @@ func (l *loop) run(entered chan<- error) {
 	l.endTurn()
 }
 
-// claimCores sets the thread's scheduling. Without the privileges for it results are the same, but less CPU efficient.
+// claimCores sets the thread's scheduling. Without the privileges results are the same, but less CPU efficient.
 func (l *loop) claimCores() {
 	linux.SetTimerSlack()
 	if l.plan.Rate == 0 && !l.shared.apart {
@@ -207,9 +191,8 @@ func (l *loop) claimCores() {
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // see above
 }
 
-// coresOf returns the cores of one of several loops, dealt out in turn: with as many loops as cores each has one, with fewer the kernel
-// chooses among several. nil leaves all to the kernel: one loop alone, or more loops than cores. Where a core's second hardware thread
-// is numbered half of all higher, as on most machines, a loop has both.
+// coresOf deals the cores out among the loops; nil leaves all to the kernel: one loop, or more loops than cores. Where a core's second
+// hardware thread is numbered half of all higher, as on most machines, a loop has both.
 func coresOf(allowed []int, loops, number int) (own []int) {
 	if loops == 1 || len(allowed) < loops {
 		return nil
@@ -220,7 +203,6 @@ func coresOf(allowed []int, loops, number int) (own []int) {
 	return own
 }
 
-// iterate waits for events and handles them.
 func (l *loop) iterate() {
 	events := l.events[:l.maxEvents()]
 	n := linux.EpollWait(l.epoll, events, 0)
@@ -246,7 +228,6 @@ func (l *loop) iterate() {
 	}
 }
 
-// handle acts on n events between turns.
 func (l *loop) handle(n int) {
 	for i := range max(0, n) {
 		if slot := l.events[i].Fd; slot != noSlot {
@@ -255,19 +236,16 @@ func (l *loop) handle(n int) {
 	}
 }
 
-// maxEvents is how many events to handle before anything else.
 func (l *loop) maxEvents() int {
 	switch {
 	case l.handshakes > 0:
 		return eventsWithHandshakes
 	case l.starting.len > 0:
-		// Open connections, which ask again at once, must not delay those to be opened.
 		return startsPerIteration
 	}
 	return eventsPerWait
 }
 
-// ended tells whether the loop is through: by the clock, by the count, or because it was stopped.
 func (l *loop) ended() bool {
 	if l.shared.stop.Load() {
 		return true
@@ -319,7 +297,7 @@ func (l *loop) timers() {
 	l.setTimer()
 }
 
-// wait waits for events, until the next timer at most. At a rate it is exact to the nanosecond.
+// wait waits until the next timer at most; at a rate it is exact to the nanosecond.
 func (l *loop) wait(events []syscall.EpollEvent) int {
 	now := l.shared.now()
 	wait := min(l.nextTimer-now, longestWait, l.turnEnd()-now)
@@ -328,10 +306,8 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 		due = l.schedule.nextDue - now
 	}
 	switch {
-	case l.plan.Spin:
-		return l.spin(events, now, min(wait, due))
-	case due <= awakeBefore && due > 0:
-		// A sleeping core takes a while to wake up: the last moment before a request is due is spent awake.
+	case l.plan.Spin, due <= awakeBefore && due > 0:
+		// A sleeping core takes a while to wake up.
 		return l.spin(events, now, min(wait, due))
 	case l.plan.Rate > 0:
 		if wait = min(wait, due-awakeBefore); wait <= 0 {
@@ -341,14 +317,14 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 	case !l.shared.alone:
 		return linux.EpollWaitExact(l.epoll, events, max(0, wait))
 	}
-	// Rounded up: a wait of 0 would poll through the last millisecond. It may do so once, before all loops open the window together.
+	// Rounded up, since 0 would poll through the last millisecond, except before all loops open the window together.
 	if l.phase != drained {
 		wait += int64(time.Millisecond) - 1
 	}
 	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
 }
 
-// spin polls until there are events, for `wait` nanoseconds from now at most.
+// spin polls for `wait` nanoseconds from now at most.
 func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 	idle, end := int64(0), now+wait
 	defer func() { l.shared.spun.Add(idle) }()

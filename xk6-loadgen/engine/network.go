@@ -42,7 +42,6 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// portOf is the URL's port, or the scheme's.
 func portOf(u *url.URL) (uint64, error) {
 	return strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
 }
@@ -55,10 +54,8 @@ func withoutZone(host string) string {
 	return host
 }
 
-// probeTimeout is for each of several addresses of a host.
 const probeTimeout = time.Second
 
-// resolve looks up the host in the process's own network: a namespace seldom has a name server.
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
 	port, _ := portOf(u)
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
@@ -68,8 +65,7 @@ func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, erro
 	return choose(ctx, addrs, uint16(port), within)
 }
 
-// choose returns the first address that accepts a connection from within the namespace, or simply the first: localhost is ::1 and
-// 127.0.0.1, and a server often listens on one of them.
+// choose returns the first address that accepts a connection within the namespace, or the first: a server often listens on one only.
 func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namespace) (chosen sockaddr, err error) {
 	err = within.run(func() (err error) {
 		first := addrs[0]
@@ -89,7 +85,6 @@ func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namesp
 	return chosen, err
 }
 
-// sockaddr is an address as the kernel has it.
 type sockaddr struct {
 	family int
 	raw    [syscall.SizeofSockaddrInet6]byte
@@ -120,19 +115,16 @@ func newSockaddr(at netip.AddrPort) (sockaddr, error) {
 	return s, nil
 }
 
-// isLoopback4 tells whether the address is in 127.0.0.0/8.
 func (s *sockaddr) isLoopback4() bool { return s.family == syscall.AF_INET && s.raw[4] == 127 }
 
-// sources is the number of local addresses of connections, 127.0.0.1 and up; 0: the kernel chooses. From one address to one server there
-// are only as many connections as ports (net.ipv4.ip_local_port_range, 28,232 by default).
+// sources is the number of local addresses, 127.0.0.1 and up; 0: the kernel chooses. From one there are only as many as ports.
 type sources int
 
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsPerSource: a source uses a half of its ports, since the kernel searches long for the last free ones.
+// portsPerSource: a source uses half of its ports, since the kernel searches long for the last free ones.
 const portsPerSource = 2
 
-// sourcesFor returns the sources for so many connections. Only 127.0.0.0/8 has several addresses; its error names the option.
 func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, error) {
 	var first, last int
 	err := within.run(func() error {
@@ -155,7 +147,7 @@ func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, 
 	return sources((connections + perSource - 1) / perSource), nil
 }
 
-// bind gives a socket the address of a connection by its number. The kernel chooses the port when it connects.
+// bind gives a socket a connection's address; the kernel chooses the port when it connects.
 func (s sources) bind(fd, connection int) syscall.Errno {
 	if s == 0 {
 		return 0
@@ -174,14 +166,13 @@ func (s sources) address(connection int) sockaddr {
 	return from
 }
 
-// namespace is the network that sockets are made in. A socket belongs to the namespace of the thread that made it.
+// namespace is a network; a socket belongs to that of the thread that made it.
 type namespace struct {
 	path string
 	fd   int
 }
 
-// openNamespace opens a network namespace by its path, such as /run/netns/NAME or /proc/PID/ns/net, and enters it once to see whether
-// that works. An empty path is nil, the process's own network. Its errors name the option.
+// openNamespace opens a namespace by its path and enters it once to see whether that works. An empty path is nil, the process's network.
 func openNamespace(path string) (*namespace, error) {
 	if path == "" {
 		return nil, nil
@@ -203,7 +194,7 @@ func openNamespace(path string) (*namespace, error) {
 	return n, nil
 }
 
-// enter moves the calling thread into the namespace. The goroutine must be locked to it, and must not unlock it again.
+// enter moves the calling thread into the namespace; its goroutine must stay locked to it.
 func (n *namespace) enter() error {
 	if n == nil {
 		return nil
@@ -217,7 +208,6 @@ func (n *namespace) enter() error {
 	return nil
 }
 
-// run calls f on a thread inside.
 func (n *namespace) run(f func() error) (err error) {
 	if n == nil {
 		return f()

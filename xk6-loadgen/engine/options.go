@@ -20,7 +20,7 @@ import (
 // Protocol is the HTTP version.
 type Protocol string
 
-// HTTP/1 goes over TCP or TLS, as the URL says. H2 is HTTP/2 over TLS, H2C without it (with prior knowledge).
+// HTTP/1 goes over TCP or TLS, as the URL says. H2C is HTTP/2 without TLS (prior knowledge).
 const (
 	HTTP10 Protocol = "http/1.0"
 	HTTP11 Protocol = "http/1.1"
@@ -30,10 +30,9 @@ const (
 
 func (p Protocol) isHTTP2() bool { return p == H2 || p == H2C }
 
-// Arrivals say when the requests of a rate are due: evenly spread, or a Poisson process. Empty is constant.
+// Arrivals of a rate are evenly spread (also if empty), or a Poisson process.
 type Arrivals string
 
-// The kinds of arrivals.
 const (
 	ConstantArrivals Arrivals = "constant"
 	PoissonArrivals  Arrivals = "poisson"
@@ -44,8 +43,7 @@ type Header struct{ Name, Value string }
 
 // Options describe one load phase, which has either Requests or Duration. The js tags are the names of the options in scripts.
 type Options struct {
-	// URLs have one scheme, host and port. Each is requested in proportion to its weight, all alike without Weights; each thread
-	// keeps every URL within one request of its share.
+	// URLs have one scheme, host and port. Each is requested in proportion to its weight; each thread keeps every URL within one request of it.
 	URLs    []string `js:"urls"`
 	Weights []int
 
@@ -53,36 +51,31 @@ type Options struct {
 	Connections int      `js:"connections"`
 	// Streams are concurrent requests per connection (HTTP/2), up to the server's limit.
 	Streams int `js:"streams"`
-	// Requests is an exact number of attempts. In the closed model kept connections share them evenly, as in h2load; otherwise
-	// whichever connection is free makes the next.
+	// Requests is an exact number. In the closed model kept connections share them evenly; otherwise whichever is free makes the next.
 	Requests int64         `js:"requests"`
 	Duration time.Duration `js:"duration"`
-	// Rate is the number of requests per second that start whether or not earlier ones are answered (open model). 0 is the closed
-	// model: each connection starts its next request when it has its response.
-	Rate     float64  `js:"rate"`
-	Arrivals Arrivals `js:"arrivals"`
-	// KeepAlive reuses connections; without it each request has a new one.
-	KeepAlive bool `js:"keepAlive"`
-	// Warmup comes before the measured window, and lasts longer where connections have had no response yet (see awaitsAll). It is only
-	// in Result.WarmupRequests.
+	// Rate is the requests per second that start whether or not earlier ones are answered. 0: a connection's response starts its next one.
+	Rate      float64  `js:"rate"`
+	Arrivals  Arrivals `js:"arrivals"`
+	KeepAlive bool     `js:"keepAlive"`
+	// Warmup comes before the window, and lasts longer where connections have had no response yet (see awaitsAll).
 	Warmup time.Duration `js:"warmup"`
 	// Timeout bounds an attempt, its connect included.
 	Timeout time.Duration `js:"timeout"`
 	// Threads are event loops that share the connections, each on a thread of its own.
 	Threads int `js:"threads"`
-	// Spin: an idle loop polls instead of sleeping, so that the server does not pay for waking it. Each thread then needs a core.
+	// Spin: an idle loop polls, so that the server does not pay for waking it. Each thread then needs a core.
 	Spin    bool       `js:"spin"`
 	Method  string     `js:"method"`
 	Headers []Header   `js:"headers"`
 	Body    []byte     `js:"body"`
 	TLS     TLSOptions `js:"tls"`
-	// NetNS is the path of the network namespace for all sockets; empty: the process's own network. Host names are resolved outside.
+	// NetNS is the path of the network namespace for all sockets; empty: the process's. Host names are resolved outside.
 	NetNS string `js:"netns,filled"`
 	// Buckets are the ascending upper ends of Result.Buckets.
 	Buckets []time.Duration `js:"buckets"`
 
-	// Segment is this process's part of the requests of Rate, where several processes make one load.
-	Segment Segment
+	Segment Segment   // this process's part of a rate, where several processes make one load
 	StartAt time.Time // when the load begins, at most a minute ahead; zero: at once
 	seed    uint64    // seed of the arrivals and the order of the URLs.
 }
@@ -102,20 +95,18 @@ type plan struct {
 	target  sockaddr
 	sources sources    // sources are the local addresses of the connections.
 	network *namespace // nil for the process's own
-	// requests are the bytes to send for each URL; with HTTP/2 the beginning of its header block, before the headers that all share.
-	requests [][]byte
-	h2       h2Headers
-	order    []uint32 // a cycle of indexes of requests
-	// tls is nil without TLS.
-	tls          *tls.Config
+	// requests are the bytes for each URL; with HTTP/2 the beginning of a header block, before the headers that all share.
+	requests     [][]byte
+	h2           h2Headers
+	order        []uint32    // a cycle of indexes of requests
+	tls          *tls.Config // nil without TLS
 	isHead       bool
 	divided      bool   // each connection has its share of the requests
 	lastStreamID uint32 // the greatest stream identifier of a connection
 	noDelay      bool   // needed where a request can leave in more than one segment, or follow another one
 }
 
-// newPlan checks the options, opens the namespace, resolves the host and encodes the requests. Its errors name the option. The caller
-// closes the plan.
+// newPlan's errors name the option. The caller closes the plan.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -222,7 +213,6 @@ func (o Options) check() error {
 			return fmt.Errorf("buckets: upper ends must be greater than zero and ascend, got %s at place %d", end, i+1)
 		}
 	}
-	// A method is a token, as a name is (RFC 9110, section 9.1).
 	if !httpguts.ValidHeaderFieldName(o.Method) || o.Method == http.MethodConnect {
 		return fmt.Errorf("method: %q is not a method that asks for a resource", o.Method)
 	}
@@ -250,7 +240,6 @@ func (o Options) check() error {
 	return checkFiles(o.Connections)
 }
 
-// checkFiles refuses more connections than the process may have files open.
 func checkFiles(connections int) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && uint64(connections+spareFiles) > limit.Cur {

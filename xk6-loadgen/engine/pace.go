@@ -8,23 +8,19 @@ import (
 )
 
 const (
-	// saturatedSlice: sides that alternate faster than the machine's noise see the same of it. 10 ms are no more precise (docs/proof.md),
-	// and a server's first responses, with cold caches, are twice as large a part of them.
+	// saturatedSlice: sides that alternate faster than the machine's noise see the same of it. 10 ms are no more precise (docs/proof.md).
 	saturatedSlice = 20 * time.Millisecond
 	waitingSlice   = 100 * time.Millisecond // waitingSlice of a server that waits.
-	// rateSlice: at a rate no side is saturated, and the edges of a turn must be a small part of it.
-	rateSlice = 250 * time.Millisecond
-	// drainLimit is how long a turn waits for responses where nothing is known of them, longestDrain in a count without a warm-up.
+	rateSlice      = 250 * time.Millisecond // rateSlice: at a rate the edges of a turn must be a small part of it.
+	// drainLimit is how long a turn waits for responses of which nothing is known, longestDrain in a count without a warm-up.
 	drainLimit, longestDrain = second, 10 * second
-	// longestShortDrain of a server at its limit is part of a turn; a longer queue does not drain as it is worked off under load.
+	// longestShortDrain of a server at its limit is part of a turn; a longer queue is worked off under load.
 	longestShortDrain = int64(10 * time.Millisecond)
-	// shortestQuiet: after so long without a response, a server that waits is not working on the outstanding requests.
-	shortestQuiet = 50 * int64(time.Millisecond)
-	busyShare     = 0.8 // busyShare of a core, or of the generator's threads: with less, the server spends its time waiting.
-	// waitsPerSlice: a turn of a busy server loses about one wait, which must be at most a percent of it.
-	waitsPerSlice = 100
-	// answersPerSlice keeps the edges of a waiting server's window a small part of it.
-	answersPerSlice           = 10
+	// shortestQuiet without a response: a server that waits is not working on the outstanding requests.
+	shortestQuiet             = 50 * int64(time.Millisecond)
+	busyShare                 = 0.8                 // busyShare of a core, or of the generator's threads: with less, the server spends its time waiting.
+	waitsPerSlice             = 100                 // a turn of a busy server loses about one wait, which must be at most a percent of it
+	answersPerSlice           = 10                  // answersPerSlice keeps the edges of a waiting server's window a small part of it
 	longestQueue, longestRamp = second, 10 * second // longestQueue and longestRamp bound the ramp.
 	// soloRequests are made one after the other before all others, within soloLimit: the latency without a queue.
 	soloRequests = 3
@@ -32,8 +28,7 @@ const (
 
 	// longestSteal is how much of a turn's cores the host may take; with more the generator stood still.
 	longestSteal = int64(20e6)
-	// mostLeftOut is the share of cycles to leave out at most: on a machine that is never quiet all count.
-	mostLeftOut = 0.25
+	mostLeftOut  = 0.25 // the share of cycles to leave out at most: on a machine that is never quiet all count
 )
 
 // longestStandstill is how late a request may leave although a connection is free for it; later, the generator stood still.
@@ -48,14 +43,11 @@ type pace struct {
 	waits           bool  // the server spends its time waiting for a backend, a disk or a timer
 }
 
-// probe is what a side's warm-up told of its server.
 type probe struct {
-	// solo is the latency without a queue.
-	solo     int64
+	solo     int64 // the latency without a queue
 	from, to probeReading
 }
 
-// probeReading has the CPU times of generator and server, and how long their threads have waited for a core.
 type probeReading struct{ at, generator, generatorDelay, server, serverDelay, answered int64 }
 
 func (l *loop) readProbe() probeReading {
@@ -67,7 +59,6 @@ func (l *loop) readProbe() probeReading {
 	return r
 }
 
-// choosePace sets the side's pace by its warm-up, which is over, if it had one.
 func (r *run) choosePace() {
 	s := r.shared
 	s.pace = pace{slice: saturatedSlice, patience: drainLimit, quiet: drainLimit}
@@ -80,7 +71,7 @@ func (r *run) choosePace() {
 		latency.merge(l.interval.latency)
 	}
 	if r.plan.Warmup == 0 && r.plan.Rate == 0 {
-		// The first turn opens all connections: handshakes keep some servers busy for seconds before the first response.
+		// Handshakes of all connections keep some servers busy for seconds.
 		p.patience, p.quiet = longestDrain, longestDrain
 	}
 	if r.plan.Warmup == 0 || latency.count == 0 {
@@ -106,7 +97,7 @@ func (r *run) choosePace() {
 		p.ramp, p.slice = min(p50, longestQueue), min(longestSlice, time.Duration(2*p50))
 		return
 	}
-	// The wait is the latency without a queue, less the server's CPU time per response. All loops have the same share of the responses.
+	// The wait is the latency without a queue, less the CPU time per response. All loops have the same share.
 	answered := float64(max(1, s.probe.to.answered-s.probe.from.answered)) * float64(r.plan.Threads)
 	wait := max(0, s.probe.solo-int64(float64(s.probe.to.server-s.probe.from.server)/answered))
 	p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait)))
@@ -124,8 +115,7 @@ func (r *run) grow(slice time.Duration) time.Duration {
 	return slice
 }
 
-// isBusy tells whether server or generator are busy, or wait for their cores. Where the server's CPU time is not known the queue tells:
-// responses take longer than that of a lone request, and about the same time each.
+// isBusy tells whether server or generator are busy, or wait for their cores. If the server's CPU time is not known its queue tells.
 func (s *shared) isBusy(p50, p99 int64, threads int) bool {
 	from, to := s.probe.from, s.probe.to
 	busy := int64(busyShare * float64(to.at-from.at))
@@ -138,21 +128,18 @@ func (s *shared) isBusy(p50, p99 int64, threads int) bool {
 	return p50 >= 2*s.probe.solo && p99 <= 4*p50
 }
 
-// cycle is what a side at a rate did in an order of turns and its mirror. It is kept apart until it is known whether the generator stood
-// still meanwhile: then the cycle is left out for all sides, and repeated.
+// cycle is what a side at a rate did in an order of turns and its mirror. If the generator stood still meanwhile, it is repeated.
 type cycle struct {
 	interval
 	sendDelays, waits *recorder
 	buckets           []int64
 }
 
-// cycles are those of all sides together.
 type cycles struct {
-	all, stood, leftOut int  // stood are those in which the generator stood still.
-	stands              bool // it did so in the present cycle
-	// cores are the generator's and the servers', steal is the time that the host has taken from them so far.
-	cores []int
-	steal int64
+	all, stood, leftOut int   // stood are those in which the generator stood still.
+	stands              bool  // it did so in the present cycle
+	cores               []int // cores are the generator's and the servers', steal is the time that the host has taken from them so far
+	steal               int64
 }
 
 func newCycles(runs []*run) *cycles {
@@ -168,7 +155,6 @@ func newCycles(runs []*run) *cycles {
 	return c
 }
 
-// startCycles has the loop count in cycles from now on.
 func (l *loop) startCycles() {
 	l.cycle = &cycle{
 		interval: interval{latency: newRecorder()}, sendDelays: l.sendDelays, waits: l.waits, buckets: l.bucketCounts,
@@ -177,7 +163,6 @@ func (l *loop) startCycles() {
 	l.current = &l.cycle.interval
 }
 
-// endCycle adds the cycle to the figures, or leaves it out.
 func (l *loop) endCycle(keep bool) {
 	c := l.cycle
 	if keep {
@@ -199,7 +184,6 @@ func (l *loop) endCycle(keep bool) {
 	clear(l.bucketCounts)
 }
 
-// leaveCycles adds the last cycle to the figures.
 func (l *loop) leaveCycles() {
 	c := l.cycle
 	if c == nil {
@@ -210,12 +194,11 @@ func (l *loop) leaveCycles() {
 	l.current = l.interval
 }
 
-// noteStandstill notes how late the loop starts a request for which a connection was free.
 func (l *loop) noteStandstill() {
 	l.standstill = max(l.standstill, l.clock-max(l.schedule.nextDue, l.idleSince))
 }
 
-// end decides whether the cycle that is over counts, and has all sides begin the next one.
+// end decides whether the cycle counts, and has all sides begin the next one.
 func (c *cycles) end(runs []*run) {
 	c.all++
 	keep := true
@@ -237,7 +220,6 @@ func (c *cycles) end(runs []*run) {
 	}
 }
 
-// look notes, after a turn, whether the generator stood still in it.
 func (c *cycles) look(r *run) {
 	steal := linux.Steal(c.cores)
 	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, func(l *loop) bool { return !l.through && l.standstill > longestStandstill })

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) after the handshake. It decrypts records in place, without a
-// copy, a lock or an allocation; crypto/tls needs all three for each.
+// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) decrypts in place, without a copy, a lock or an allocation;
+// crypto/tls needs all three for each record.
 
 type recordType byte
 
@@ -41,20 +41,16 @@ const (
 	tagBytes, explicitNonceBytes = 16, 8
 )
 
-// half is one direction's protection.
 type half struct {
-	aead cipher.AEAD
-	iv   [nonceBytes]byte
-	seq  uint64
-	// explicit: a part of the nonce is in the record (AES-GCM in TLS 1.2).
-	explicit bool
-	is13     bool
-	// nonce and additional are here so that records allocate nothing.
-	nonce      [nonceBytes]byte
+	aead       cipher.AEAD
+	iv         [nonceBytes]byte
+	seq        uint64
+	explicit   bool // a part of the nonce is in the record (AES-GCM in TLS 1.2)
+	is13       bool
+	nonce      [nonceBytes]byte // nonce and additional are here so that records allocate nothing
 	additional [13]byte
 }
 
-// suite is what a cipher suite means for the record layer.
 type suite struct {
 	hash     crypto.Hash
 	keyBytes int
@@ -84,7 +80,7 @@ func (s suite) aead(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// newHalf13 derives a direction's keys from its traffic secret (RFC 8446, section 7.3).
+// newHalf13: RFC 8446, section 7.3.
 func newHalf13(s suite, secret []byte) (half, error) {
 	h := half{is13: true}
 	key, err := expandLabel(s.hash, secret, "key", s.keyBytes)
@@ -147,7 +143,6 @@ var (
 	errEmptyRecord = errors.New("a record has no content type")
 )
 
-// maxRecordBytes is the longest record to accept, without its header; the zero half is for the handshake.
 func (h *half) maxRecordBytes() int {
 	if h.is13 {
 		return maxPlaintextBytes + maxGrowth13
@@ -155,14 +150,13 @@ func (h *half) maxRecordBytes() int {
 	return maxPlaintextBytes + maxGrowth12
 }
 
-// setNonce makes the nonce of the next record. Its explicit part is the sequence number, where the IV has zeros.
+// setNonce: the explicit part is the sequence number, where the IV has zeros.
 func (h *half) setNonce() {
 	h.nonce = h.iv
 	tail := h.nonce[nonceBytes-8:]
 	binary.BigEndian.PutUint64(tail, binary.BigEndian.Uint64(tail)^h.seq)
 }
 
-// additional12 is the additional data of TLS 1.2.
 func (h *half) additional12(kind recordType, plaintext int) []byte {
 	binary.BigEndian.PutUint64(h.additional[:], h.seq)
 	h.additional[8] = byte(kind)
@@ -171,7 +165,7 @@ func (h *half) additional12(kind recordType, plaintext int) []byte {
 	return h.additional[:]
 }
 
-// open decrypts a record, header included, in place and returns its content.
+// open decrypts a record, header included, in place.
 func (h *half) open(record []byte) (recordType, []byte, error) {
 	kind, payload, additional := recordType(record[0]), record[recordHeaderBytes:], record[:recordHeaderBytes]
 	h.setNonce()
@@ -184,7 +178,6 @@ func (h *half) open(record []byte) (recordType, []byte, error) {
 			if len(payload) < explicitNonceBytes {
 				return 0, nil, errBadRecord
 			}
-			// The peer need not use the sequence number.
 			payload = payload[copy(h.nonce[nonceBytes-explicitNonceBytes:], payload):]
 		}
 		if len(payload) < tagBytes {
@@ -213,7 +206,6 @@ func (h *half) open(record []byte) (recordType, []byte, error) {
 	return kind, plain, nil
 }
 
-// seal appends p to dst as records of this kind.
 func (h *half) seal(dst []byte, kind recordType, p []byte) []byte {
 	for len(p) > 0 {
 		n := min(len(p), maxPlaintextBytes)

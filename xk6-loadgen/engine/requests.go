@@ -15,7 +15,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// encodeRequest makes the bytes of an HTTP/1 request.
 func encodeRequest(o Options, u *url.URL) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), strings.ToUpper(string(o.Protocol)))
@@ -40,22 +39,19 @@ func encodeRequest(o Options, u *url.URL) []byte {
 	return b.Bytes()
 }
 
-// saysLength tells whether the request carries a Content-Length (RFC 9110, section 8.6).
+// saysLength: RFC 9110, section 8.6.
 func (o Options) saysLength() bool {
 	return len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch
 }
 
-// Limits of URLs, which bound the memory of their order.
 const (
 	MaxURLs   = 1 << 18
 	MaxWeight = 1_000_000_000
 )
 
-// orderOf returns a cycle of indexes of requests in a mixed order: after any number of steps each index has come up in proportion to
-// its weight, within one. A cycle of more than MaxURLs steps ends early.
-//
-// The k-th turn of a request with the share p must come after (k-1)/p steps and before k/p. To take the earliest deadline of those
-// that may come keeps all of these limits (Tijdeman, The chairman assignment problem, 1980).
+// orderOf returns a cycle of indexes in a mixed order: after any number of steps each has come up in proportion to its weight, within
+// one. The k-th turn of a share p comes between (k-1)/p and k/p steps; the earliest deadline first keeps these limits (Tijdeman, The
+// chairman assignment problem, 1980).
 func orderOf(weights []int, seed uint64) []uint32 {
 	divisor, sum := 0, int64(0)
 	for _, weight := range weights {
@@ -112,7 +108,6 @@ func gcd(a, b int) int {
 	return a
 }
 
-// earliest is a heap with the least first.
 type earliest struct{ sort.IntSlice }
 
 func (e *earliest) Push(x any) { e.IntSlice = append(e.IntSlice, x.(int)) }
@@ -124,7 +119,6 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-// nextRequest is the request for the next URL.
 func (l *loop) nextRequest() []byte {
 	request := l.plan.requests[l.plan.order[l.step]]
 	if l.step++; l.step == len(l.plan.order) {
@@ -133,16 +127,13 @@ func (l *loop) nextRequest() []byte {
 	return request
 }
 
-// h2Headers are the header blocks that all requests of a run share. A connection's first request puts them into the server's dynamic
-// table, so that the blocks do not depend on the order of requests.
+// h2Headers are the blocks that all requests share. The first request puts them into the server's dynamic table.
 type h2Headers struct {
-	// opening is for a connection's first request, steady for later ones. plain uses no dynamic table, for a server that does not
-	// want one of our size.
+	// opening is for a connection's first request, steady for later ones, plain for a server that wants no table of our size.
 	opening, steady, plain []byte
 	longest                int // the most bytes of a request's frame
 }
 
-// encodeH2Requests makes the beginning of each URL's header block, and the shared rest. Its errors name the option.
 func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2Headers, err error) {
 	shared := []hpack.HeaderField{{Name: ":authority", Value: withoutZone(urls[0].Host)}}
 	for _, h := range o.Headers {
@@ -170,7 +161,7 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 		return bytes.Clone(buffer.Bytes())
 	}
 	plain.SetMaxDynamicTableSize(0)
-	// The encoder announces the size in the next block, which is thrown away: a connection announces it when it needs to.
+	// The encoder announces the size in the next block, which is thrown away.
 	encode(plain, hpack.HeaderField{Name: ":method", Value: o.Method})
 	size := uint32(0)
 	for _, f := range shared {
@@ -178,7 +169,6 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 	}
 	headers = h2Headers{opening: encode(indexing, shared...), steady: encode(indexing, shared...), plain: encode(plain, shared...)}
 	if size > hpackTableBytes {
-		// They would evict each other from the table.
 		headers.opening, headers.steady = headers.plain, headers.plain
 	}
 	start := []hpack.HeaderField{{Name: ":method", Value: o.Method}, {Name: ":scheme", Value: urls[0].Scheme}}

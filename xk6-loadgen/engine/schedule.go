@@ -5,15 +5,13 @@ import (
 	"slices"
 )
 
-// Segment says which requests of a rate belong to this process, of several that make one load together. All count the requests alike,
-// from 0. The zero Segment has all of them.
+// Segment says which requests of a rate, counted from 0, belong to this process of several. The zero Segment has all of them.
 type Segment struct {
-	// places, ascending, are the segment's requests in each cycle.
-	places []int64
+	places []int64 // places, ascending, are the segment's requests in each cycle
 	cycle  int64
 }
 
-// NewSegment has the request `first`, and then each that is one of the steps further, over and over; the sum of the steps is the cycle.
+// NewSegment has the request `first`, and then each that is one of the steps further, over and over; their sum is the cycle.
 func NewSegment(first int64, steps []int64, cycle int64) Segment {
 	places := make([]int64, len(steps))
 	for i, step := range steps {
@@ -25,7 +23,6 @@ func NewSegment(first int64, steps []int64, cycle int64) Segment {
 
 func (s Segment) isWhole() bool { return int64(len(s.places)) == s.cycle }
 
-// share of all requests, 0 to 1.
 func (s Segment) share() float64 {
 	if s.isWhole() {
 		return 1
@@ -33,7 +30,7 @@ func (s Segment) share() float64 {
 	return float64(len(s.places)) / float64(s.cycle)
 }
 
-// number is the number of the segment's n-th request, from 0, among all.
+// number is that of the segment's n-th request, from 0, among all.
 func (s Segment) number(n int64) int64 {
 	if s.isWhole() {
 		return n
@@ -42,7 +39,6 @@ func (s Segment) number(n int64) int64 {
 	return n/own*s.cycle + s.places[n%own]
 }
 
-// before is how many of the first `number` requests are the segment's.
 func (s Segment) before(number int64) int64 {
 	if s.isWhole() {
 		return number
@@ -51,19 +47,16 @@ func (s Segment) before(number int64) int64 {
 	return number/s.cycle*int64(len(s.places)) + int64(in)
 }
 
-// schedule says when requests of a rate are due on one loop, from the phase's start on, so that no error adds up. In the closed model it
-// is zero. The loops of all processes share the rate and take turns.
+// schedule says when a loop's requests of a rate are due, from the phase's start on, so that no error adds up.
 type schedule struct {
-	// rate is requests/s of all loops of all processes. Of these the loop has the requests offset, offset+step, offset+2·step … of its
-	// process's segment.
+	// rate is that of all loops of all processes. The loop has the requests offset, offset+step … of its process's segment.
 	rate         float64
 	segment      Segment
 	offset, step int64
 	start        int64
 	taken        int64
 	nextDue      int64 // when the next request is due
-	// poisson: arrivals are drawn from random, `drawn` so far in this phase; a loop that shares a process draws all of it.
-	poisson      bool
+	poisson      bool  // arrivals are drawn from random, `drawn` so far; a loop that shares a process draws all of it
 	seed, stream uint64
 	phase        uint64
 	random       *rand.Rand
@@ -71,11 +64,10 @@ type schedule struct {
 }
 
 func newSchedule(p *plan, loop int) schedule {
-	s := schedule{
-		rate: p.Rate, segment: p.Segment, offset: int64(loop), step: int64(p.Threads), poisson: p.Arrivals == PoissonArrivals, seed: p.seed, nextDue: never,
-	}
+	s := schedule{rate: p.Rate, segment: p.Segment, offset: int64(loop), step: int64(p.Threads), seed: p.seed, nextDue: never}
+	s.poisson = p.Arrivals == PoissonArrivals
 	if s.poisson && s.segment.isWhole() {
-		// Several Poisson processes add up to one of the sum of their rates, so each loop draws only its own.
+		// Poisson processes add up to one of the sum of their rates.
 		s.rate, s.offset, s.step, s.stream = p.Rate/float64(p.Threads), 0, 1, uint64(loop)
 	}
 	return s
@@ -84,14 +76,13 @@ func newSchedule(p *plan, loop int) schedule {
 func (s *schedule) begin(now int64) {
 	s.start, s.taken, s.drawn = now, 0, 0
 	if s.poisson {
-		// The seed depends on the phase, not on what the one before has drawn: all sides have the same arrivals.
+		// The seed depends on the phase alone: all sides have the same arrivals.
 		s.phase++
 		s.random, s.nextDue = rand.New(rand.NewPCG(s.seed+s.phase<<32, s.stream+1)), now
 	}
 	s.advance()
 }
 
-// shift delays all that is still due.
 func (s *schedule) shift(by int64) {
 	s.start += by
 	if s.nextDue < never {
@@ -99,7 +90,6 @@ func (s *schedule) shift(by int64) {
 	}
 }
 
-// advance finds when the next request is due.
 func (s *schedule) advance() {
 	switch {
 	case s.rate == 0:
@@ -117,10 +107,8 @@ func (s *schedule) take() {
 	s.advance()
 }
 
-// number is the number of the loop's n-th request, from 0, among those of all loops.
 func (s *schedule) number(n int64) int64 { return s.segment.number(s.offset + n*s.step) }
 
-// dueAt is when the loop's n-th request is due, if requests are evenly spread.
 func (s *schedule) dueAt(n int64) int64 {
 	after := float64(s.number(n)) * 1e9 / s.rate
 	if after >= float64(never) {
@@ -129,7 +117,7 @@ func (s *schedule) dueAt(n int64) int64 {
 	return s.start + int64(after)
 }
 
-// dueBefore is how many requests were due before this time, if they are evenly spread; never less than were taken.
+// dueBefore is how many requests were due before this time; never less than were taken.
 func (s *schedule) dueBefore(now int64) int64 {
 	// The first guess is off by one at most, by rounding.
 	n := max(s.taken, (s.segment.before(int64(float64(now-s.start)*s.rate/1e9))-s.offset)/s.step)
@@ -145,7 +133,7 @@ func (s *schedule) dueBefore(now int64) int64 {
 // mostMissed requests are reported one by one; of more, several together with the time of the first.
 const mostMissed = 1_000_000
 
-// missed hands out all that was due before this time, at most `most`, and reports when it was due.
+// missed hands out all that was due before this time, at most `most`.
 func (s *schedule) missed(before, most int64, report func(due, count int64)) (n int64) {
 	switch {
 	case s.rate == 0:

@@ -12,7 +12,7 @@ import (
 // ErrorKind is the step at which an attempt ended without a response.
 type ErrorKind int
 
-// The kinds of error. Texts are examples (Result.ErrorExample), never keys.
+// Kinds of error. Texts are examples (Result.ErrorExample), never keys.
 const (
 	ErrConnect ErrorKind = iota
 	ErrTLS
@@ -23,7 +23,6 @@ const (
 	errorKinds
 )
 
-// ErrorKindNames are for results and metrics.
 var ErrorKindNames = [errorKinds]string{"connect", "tls", "read", "write", "timeout", "protocol"}
 
 // ErrorCause is why an attempt ended without a response.
@@ -31,21 +30,17 @@ type ErrorCause int
 
 // The causes of error.
 const (
-	// CauseAddressNotAvailable: no local port was free.
-	CauseAddressNotAvailable ErrorCause = iota
+	CauseAddressNotAvailable ErrorCause = iota // no local port was free
 	CauseRefused
 	CauseReset    // the peer reset the connection, or the HTTP/2 stream
 	CauseTimedOut // the engine's timeout, or the kernel's
-	// CauseShort: the connection was closed before the response was complete.
-	CauseShort
+	CauseShort    // the connection was closed before the response was complete
 	CauseOther
 	errorCauses
 )
 
-// ErrorCauseNames are for results.
 var ErrorCauseNames = [errorCauses]string{"addressNotAvailable", "refused", "reset", "timedOut", "short", "other"}
 
-// causeOf is the cause of a system call's error.
 func causeOf(errno syscall.Errno) ErrorCause {
 	switch errno {
 	case syscall.EADDRNOTAVAIL:
@@ -62,19 +57,16 @@ func causeOf(errno syscall.Errno) ErrorCause {
 
 const statusClasses = 4
 
-// StatusClassNames are for results and metrics.
 var StatusClassNames = [statusClasses]string{"2xx", "3xx", "4xx", "5xx"}
 
 // Counts are the counts of a stretch of time. Requests = Responses + Errors, and Errors = Causes.
 type Counts struct {
 	Requests  int64
 	Responses [statusClasses]int64
-	// Statuses counts each status from 300 on.
-	Statuses [300]int64
-	Errors   [errorKinds]int64
-	Causes   [errorCauses]int64
-	// HeaderBytes are status line and headers as received (HTTP/2: compressed, without frame headers). HeadersDecodedBytes are names and
-	// values of HTTP/2's headers, decoded; with HTTP/1 they equal HeaderBytes. BodyBytes are without chunk framing, frames or padding.
+	Statuses  [300]int64 // Statuses counts each status from 300 on
+	Errors    [errorKinds]int64
+	Causes    [errorCauses]int64
+	// HeaderBytes are as received, HeadersDecodedBytes without HTTP/2's compression. BodyBytes are without framing or padding.
 	// ReceivedBytes and SentBytes are all bytes, with TLS those inside its records.
 	HeaderBytes, HeadersDecodedBytes, BodyBytes, ReceivedBytes, SentBytes int64
 }
@@ -122,9 +114,7 @@ type recorder struct {
 	sum, squares float64
 }
 
-func newRecorder() *recorder {
-	return &recorder{histogram: histogram.New(longest, 3)}
-}
+func newRecorder() *recorder { return &recorder{histogram: histogram.New(longest, 3)} }
 
 func (r *recorder) record(nanoseconds int64) { r.recordMany(nanoseconds, 1) }
 
@@ -145,13 +135,14 @@ func (r *recorder) recordMany(nanoseconds, count int64) {
 }
 
 func (r *recorder) reset() {
-	r.histogram.Reset()
-	*r = recorder{histogram: r.histogram}
+	if r != nil {
+		r.histogram.Reset()
+		*r = recorder{histogram: r.histogram}
+	}
 }
 
-// merge adds what other has recorded.
 func (r *recorder) merge(other *recorder) {
-	if other.count == 0 {
+	if other == nil || other.count == 0 {
 		return
 	}
 	if r.count == 0 {
@@ -166,8 +157,7 @@ func (r *recorder) merge(other *recorder) {
 	r.histogram.Merge(other.histogram)
 }
 
-// Distribution describes a set of values; it is zero without any. SD is the sample standard deviation (n−1), WithinSD the share of values
-// at most one SD from the mean.
+// Distribution is zero without values. SD is of a sample (n−1), WithinSD the share of values at most one SD from the mean.
 type Distribution struct {
 	Min, Mean, SD, WithinSD, Max float64
 }
@@ -185,10 +175,9 @@ type Bar struct {
 	Count int64
 }
 
-const nanosecondsPerMillisecond = 1e6
+func inMs(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
 
-// distribution sums up. WithinSD is as exact as the histogram's classes. Percentiles are bounded by the greatest value, which may be below
-// its class's upper end.
+// distribution bounds percentiles by the greatest value, which may be below its class's upper end.
 func (r *recorder) distribution() (d LatencyDistribution) {
 	if r.count == 0 {
 		return d
@@ -198,15 +187,14 @@ func (r *recorder) distribution() (d LatencyDistribution) {
 	if r.count > 1 {
 		sd = math.Sqrt(max(0, r.squares-r.sum*r.sum/n) / (n - 1))
 	}
-	d.Min, d.Max = float64(r.min)/nanosecondsPerMillisecond, float64(r.max)/nanosecondsPerMillisecond
-	d.Mean, d.SD = mean/nanosecondsPerMillisecond, sd/nanosecondsPerMillisecond
+	d.Min, d.Mean, d.SD, d.Max = inMs(r.min), mean/1e6, sd/1e6, inMs(r.max)
 	at := r.histogram.Percentiles(50, 75, 90, 95, 99, 99.9)
 	for i, percentile := range []*float64{&d.P50, &d.P75, &d.P90, &d.P95, &d.P99, &d.P999} {
-		*percentile = float64(min(max(at[i], r.min), r.max)) / nanosecondsPerMillisecond
+		*percentile = inMs(min(max(at[i], r.min), r.max))
 	}
 	within := int64(0)
 	for class := range r.histogram.All {
-		d.Histogram = append(d.Histogram, Bar{float64(class.To) / nanosecondsPerMillisecond, class.Count})
+		d.Histogram = append(d.Histogram, Bar{inMs(class.To), class.Count})
 		if float64(class.To) >= mean-sd && float64(class.From) <= mean+sd {
 			within += class.Count
 		}
@@ -219,24 +207,20 @@ func describe(values []float64) Distribution {
 	if len(values) == 0 {
 		return Distribution{}
 	}
-	d := Distribution{Min: slices.Min(values), Max: slices.Max(values)}
+	d, n, squares, within := Distribution{Min: slices.Min(values), Max: slices.Max(values)}, float64(len(values)), 0.0, 0.0
 	for _, v := range values {
-		d.Mean += v / float64(len(values))
+		d.Mean += v / n
 	}
-	squares := 0.0
 	for _, v := range values {
 		squares += (v - d.Mean) * (v - d.Mean)
 	}
-	if len(values) > 1 {
-		d.SD = math.Sqrt(squares / float64(len(values)-1))
-	}
-	within := 0
+	d.SD = math.Sqrt(squares / max(1, n-1))
 	for _, v := range values {
 		if math.Abs(v-d.Mean) <= d.SD {
 			within++
 		}
 	}
-	d.WithinSD = float64(within) / float64(len(values))
+	d.WithinSD = within / n
 	return d
 }
 
@@ -264,8 +248,7 @@ func latencyBuckets(ends []time.Duration, counts []int64) (buckets []LatencyBuck
 	return buckets
 }
 
-// bucketEnds are the upper ends of Second.Buckets in nanoseconds: ten per decade from 1 µs, fine enough for a heatmap and coarse enough
-// for a time series database. The last one has no end.
+// bucketEnds, in nanoseconds, are ten per decade from 1 µs: fine enough for a heatmap. The last one has no end.
 var bucketEnds = func() (ends []int64) {
 	for i := 0; ; i++ {
 		end := int64(math.Round(1e3 * math.Pow(10, float64(i)/10)))

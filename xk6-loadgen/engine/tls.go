@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// TLSOptions say what the client offers in the handshake. Sessions are never resumed: each connection pays for a whole handshake.
+// TLSOptions say what the client offers. Sessions are never resumed: each connection pays for a whole handshake.
 type TLSOptions struct {
 	// InsecureSkipVerify accepts any certificate, as load generators do.
 	InsecureSkipVerify bool `js:"insecureSkipVerify"`
 	// MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both.
 	MinVersion string `js:"minVersion"`
 	MaxVersion string `js:"maxVersion"`
-	// Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order, and TLS 1.3's ciphers, are Go's own.
+	// Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is Go's own.
 	Ciphers []string `js:"ciphers"`
-	// Curves are X25519, P-256, P-384 and P-521, or OpenSSL's names; empty: all four, as in h2load. Their order is Go's own.
+	// Curves, also in OpenSSL's names; empty: all four, as in h2load. Their order is Go's own.
 	Curves []string `js:"curves"`
 	// ServerName is for SNI and the certificate; empty: the address's own, none for a number.
 	ServerName string `js:"serverName"`
@@ -61,7 +61,6 @@ var curves = []named[tls.CurveID]{
 
 var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
-// config is shared by all handshakes of a run. Its errors name the option.
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
 	if t.ServerName != "" {
 		host = t.ServerName
@@ -93,7 +92,6 @@ func versionID(option, name string) (uint16, error) {
 	return 0, fmt.Errorf("tls: %s must be TLSv1.2 or TLSv1.3, got %q", option, name)
 }
 
-// idsOf looks up names; without names it returns all.
 func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []ID, err error) {
 	var names []string
 	for _, one := range all {
@@ -118,7 +116,6 @@ func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []I
 	return ids, nil
 }
 
-// stateOf: the names of TLS 1.3's suites are the same in Go and OpenSSL.
 func stateOf(state tls.ConnectionState) *TLSState {
 	return &TLSState{
 		Version:     nameOf(state.Version, tlsVersions, ""),
@@ -136,12 +133,10 @@ func nameOf[ID comparable](id ID, all []named[ID], otherwise string) string {
 	return otherwise
 }
 
-// secure is TLS on one connection. crypto/tls makes the handshake; then the record layer (record.go) takes over its keys, which come from
-// the key log, crypto/tls's only door to them.
+// secure is TLS on one connection: crypto/tls makes the handshake, and record.go takes over its keys, which come from the key log.
 type secure struct {
-	conn *conn
-	// handshake is nil once it is over.
-	handshake *handshake
+	conn      *conn
+	handshake *handshake // nil once it is over
 	in, out   half
 	partial   []byte // the beginning of a record whose end has not come in yet
 }
@@ -150,24 +145,22 @@ type secure struct {
 type handshake struct {
 	// Conn is nil: crypto/tls calls none of its methods that handshake does not have.
 	net.Conn
-	conn *conn
-	tls  *tls.Conn
-	// resume continues the handshake, cancel ends it; in it, pause waits for the next record.
-	resume func() (struct{}, bool)
-	cancel func()
-	pause  func(struct{}) bool
-	result error
-	record []byte // the unread rest of the present record
-	hello  []byte // the beginning of the ServerHello, which may span records. Its random is for TLS 1.2's keys
-	// secrets by their labels in the key log.
-	secrets      map[string][]byte
+	conn         *conn
+	tls          *tls.Conn
+	resume       func() (struct{}, bool) // resume continues the handshake, cancel ends it; in it, pause waits for the next record
+	cancel       func()
+	pause        func(struct{}) bool
+	result       error
+	record       []byte            // the unread rest of the present record
+	hello        []byte            // the beginning of the ServerHello, which may span records. Its random is for TLS 1.2's keys
+	secrets      map[string][]byte // secrets by their labels in the key log
 	clientRandom []byte
 }
 
 // keyLog takes the secrets of the handshake that runs: one at a time on a loop's thread.
 type keyLog struct{ current *handshake }
 
-// Write reads one line of NSS's key log format, as crypto/tls writes it: label, client random, secret.
+// Write reads a line of NSS's key log format: label, client random, secret.
 func (k *keyLog) Write(line []byte) (int, error) {
 	label, rest, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
 	random, secret, _ := bytes.Cut(rest, []byte(" "))
@@ -199,7 +192,6 @@ func (h *handshake) Write(p []byte) (int, error) {
 
 func (*handshake) Close() error { return nil }
 
-// begin sends the ClientHello.
 func (s *secure) begin() {
 	h := &handshake{conn: s.conn, secrets: map[string][]byte{}}
 	*s = secure{conn: s.conn, handshake: h, partial: s.partial[:0]}
@@ -214,7 +206,7 @@ func (s *secure) begin() {
 // The random of the ServerHello follows type, length and version (RFC 5246, section 7.4.1.3).
 const randomStart, helloBytes = 1 + 3 + 2, 1 + 3 + 2 + 32
 
-// advance continues the handshake with a record and sends its answer. If it fails, so does the connection.
+// advance continues the handshake with a record and sends its answer.
 func (s *secure) advance(record []byte) {
 	h, l := s.handshake, s.conn.loop
 	if missing := helloBytes - len(h.hello); missing > 0 && len(record) > 0 && recordType(record[0]) == recordHandshake {
@@ -236,7 +228,6 @@ func (s *secure) advance(record []byte) {
 	s.conn.handshakeDone()
 }
 
-// takeOver derives the record layer's keys and drops crypto/tls.
 func (s *secure) takeOver() error {
 	h, l := s.handshake, s.conn.loop
 	state := h.tls.ConnectionState()
@@ -304,7 +295,7 @@ func (s *secure) received(p []byte) {
 	s.partial = append(s.partial[:0], p...)
 }
 
-// open handles one record after the handshake. Its errors, like those of the functions it calls, end the connection.
+// open handles one record after the handshake. Its errors end the connection.
 func (s *secure) open(record []byte) error {
 	kind, content, err := s.in.open(record)
 	if err != nil {
@@ -328,15 +319,11 @@ func (s *secure) open(record []byte) error {
 	return nil
 }
 
-const (
-	alertCloseNotify   = 0
-	alertUserCancelled = 90
-)
+const alertCloseNotify, alertUserCancelled = 0, 90
 
 // keyUpdate begins a KeyUpdate message (RFC 8446, section 4.6.3). Servers send it after 2^24 records at the earliest.
 var keyUpdate = []byte{24, 0, 0, 1}
 
-// closeNotify ends a session in order (RFC 8446, section 6.1).
 var closeNotify = []byte{1, alertCloseNotify}
 
 func (s *secure) alert(content []byte) error {
@@ -351,7 +338,6 @@ func (s *secure) alert(content []byte) error {
 	return nil
 }
 
-// close ends a handshake that is under way.
 func (s *secure) close() {
 	if h := s.handshake; h != nil {
 		s.handshake = nil
@@ -364,7 +350,7 @@ const speaksNoTLS = "the server does not speak TLS on this port; use http://"
 // explainTLS makes one line of a handshake's error, with what to do if that is known.
 func explainTLS(err error) string {
 	text := strings.TrimPrefix(err.Error(), "tls: ")
-	// crypto/tls has no exported type for an alert during the handshake.
+	// crypto/tls exports no type for an alert during the handshake.
 	alert, isAlert := strings.CutPrefix(text, "remote error: tls: ")
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

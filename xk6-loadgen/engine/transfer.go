@@ -13,8 +13,7 @@ const (
 	sealBytes = 64 << 10
 )
 
-// send hands p to the transport; the rest follows when the kernel takes it, so p must not change until the response. While the connection
-// is not up nothing is taken, and the session's connected is called again.
+// send hands p to the transport; p must not change until the response. While the connection is not up nothing is taken, see connected.
 func (c *conn) send(p []byte) {
 	c.unsent = p
 	c.sendUnsent()
@@ -23,7 +22,7 @@ func (c *conn) send(p []byte) {
 	}
 }
 
-// write hands p to the transport, which keeps the rest in the backlog: p is free again afterwards.
+// write hands p to the transport, which keeps the rest in the backlog: p is free again.
 func (c *conn) write(p []byte) {
 	if c.writeBroken {
 		return
@@ -51,14 +50,13 @@ func (c *conn) write(p []byte) {
 	}
 }
 
-// pump sends backlog and unsent bytes, as much as the kernel takes.
 func (c *conn) pump() {
 	if len(c.backlog) == 0 || c.pumpBacklog() {
 		c.sendUnsent()
 	}
 }
 
-// sendUnsent sends unsent bytes. Over TLS it encrypts them in pieces; the first one goes out with the rest of the handshake.
+// sendUnsent encrypts in pieces over TLS; the first one goes out with the rest of the handshake.
 func (c *conn) sendUnsent() {
 	for c.secure != nil && len(c.unsent) > 0 && len(c.backlog) < sealBytes {
 		p := c.unsent[:min(len(c.unsent), sealBytes)]
@@ -76,7 +74,7 @@ func (c *conn) sendUnsent() {
 	}
 }
 
-// pumpBacklog sends the backlog, and tells whether none is left.
+// pumpBacklog tells whether none is left.
 func (c *conn) pumpBacklog() bool {
 	n, ok := c.transmit(c.backlog)
 	if !ok {
@@ -98,8 +96,7 @@ func (c *conn) pumpBacklog() bool {
 
 func (c *conn) sending() bool { return len(c.unsent) > 0 || len(c.backlog) > 0 }
 
-// transmit hands p to the kernel and returns how much it took: nothing while the connection is not up. It returns false when the
-// connection has failed.
+// transmit returns how much of p the kernel took: nothing while the connection is not up; false when it has failed.
 func (c *conn) transmit(p []byte) (int, bool) {
 	n, errno := linux.Send(c.fd, p)
 	if errno == syscall.EAGAIN {
@@ -119,7 +116,7 @@ func (c *conn) transmit(p []byte) (int, bool) {
 	return n, true
 }
 
-// sayGoodbye ends the connection in order, as h2load and ab do, unless something else is half sent or the server has gone.
+// sayGoodbye ends the connection in order, as h2load and ab do, unless something is half sent or the server has gone.
 func (c *conn) sayGoodbye() {
 	if c.state != established || c.peerClosed || c.writeBroken || c.sending() {
 		return
@@ -140,7 +137,6 @@ func (c *conn) sayGoodbye() {
 	}
 }
 
-// watchWrites has epoll report when the kernel takes more.
 func (c *conn) watchWrites() {
 	if c.registered && !c.watchesOut {
 		c.watch(true)
@@ -158,11 +154,9 @@ func (c *conn) sendFailed(errno syscall.Errno) {
 	}
 }
 
-// departures are requests of a rate, on one HTTP/2 connection, that wait for the kernel to take their headers. A request has left then,
-// not when it was put behind others that a server does not read.
+// departures are requests of a rate, on one HTTP/2 connection, that wait for the kernel to take their headers: only then they have left.
 type departures struct {
-	// handed is how many bytes the connection was given to send, with the backlog.
-	handed  int64
+	handed  int64 // bytes that the connection was given to send, with the backlog
 	waiting []departure
 }
 
@@ -171,7 +165,7 @@ type departure struct {
 	end int64 // where in the connection's bytes the request ends; 0: not known yet
 }
 
-// written notes that so many bytes were handed over, which contain all new requests.
+// written notes bytes that contain all new requests.
 func (d *departures) written(bytes int) {
 	d.handed += int64(bytes)
 	for i := len(d.waiting) - 1; i >= 0 && d.waiting[i].end == 0; i-- {
@@ -179,14 +173,12 @@ func (d *departures) written(bytes int) {
 	}
 }
 
-// departs notes that a request is in the bytes that the session sends next.
 func (c *conn) departs(due int64) {
 	if c.loop.sendDelays != nil {
 		c.departures.waiting = append(c.departures.waiting, departure{due: due})
 	}
 }
 
-// noteDepartures records the requests that have left by now.
 func (c *conn) noteDepartures() {
 	d := &c.departures
 	taken, left := d.handed-int64(len(c.backlog)), 0
@@ -197,15 +189,13 @@ func (c *conn) noteDepartures() {
 	d.waiting = slices.Delete(d.waiting, 0, left)
 }
 
-// noteUndeparted records requests that have not left at the window's end with their delay so far: without them a server that reads
-// nothing would look as if all had left in time.
+// noteUndeparted records the delay so far of requests that have not left at the window's end, which a server that reads nothing has.
 func (c *conn) noteUndeparted(windowEnd int64) {
 	for _, d := range c.departures.waiting {
 		c.loop.sendDelays.record(windowEnd - d.due)
 	}
 }
 
-// read receives everything readable, and sends the result.
 func (c *conn) read(events uint32) {
 	c.noteProgress()
 	c.reading = true
@@ -235,9 +225,7 @@ func (c *conn) readLast() {
 }
 
 // readAll reads until nothing is left, or until it is another connection's turn. If the peer's FIN was there before the first read
-// (events has RDHUP), a short read has taken the last byte. A reset sets RDHUP too, but may cut off a response: then only the next read
-// tells.
-//
+// (RDHUP), a short read has taken the last byte. A reset sets RDHUP too, but may cut off a response: then only the next read tells.
 // Without TLS, bytes of a long body are not copied from the kernel, which would be most of the work.
 func (c *conn) readAll(events uint32) {
 	l := c.loop
@@ -298,7 +286,6 @@ func (c *conn) readAll(events uint32) {
 	}
 }
 
-// deliver gives bytes to the session, decrypted ones with TLS.
 func (c *conn) deliver(p []byte) {
 	c.loop.current.ReceivedBytes += int64(len(p))
 	if c.state != lingering {
@@ -306,7 +293,6 @@ func (c *conn) deliver(p []byte) {
 	}
 }
 
-// firstByte records when the connection's first response began.
 func (c *conn) firstByte() {
 	if !c.answered {
 		c.answered = true

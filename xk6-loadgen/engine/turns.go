@@ -18,8 +18,7 @@ const (
 	forEver                     = time.Duration(never)
 	// longestReopening bounds how long a turn waits for connections that the server has closed meanwhile.
 	longestReopening = second
-	// longestServerWork bounds how long a turn waits for the server's own work, and muchIdleCPU is the share of a core from which that
-	// wait is shorter, see awaitIdle.
+	// longestServerWork bounds the wait for the server's own work; from muchIdleCPU of a core on it is shorter, see awaitIdle.
 	longestServerWork = int64(100 * time.Millisecond)
 	muchIdleCPU       = 0.1
 )
@@ -28,14 +27,13 @@ const (
 type Side struct {
 	Options
 	CPUOf []int // CPUOf are the server's processes, whose CPU time is read with that of their descendants; empty: not known.
-	// OnSecond is called for each second under load, from a goroutine of the side's own. It may be nil.
+	// OnSecond, which may be nil, is called for each second under load, from a goroutine of the side's own.
 	OnSecond func(Second)
 }
 
 // Turns say how sides take turns.
 type Turns struct {
-	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it, so that nothing periodic meets the
-	// same side again. Zero: chosen by choosePace.
+	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it. Zero: chosen by choosePace.
 	Slice   time.Duration
 	Seed    uint64    // Seed of the order, the lengths and the arrivals.
 	StartAt time.Time // when the first turn begins; zero: at once
@@ -56,18 +54,16 @@ type ServerCPU struct {
 	IdleShare float64 // CPU seconds per second of the other sides' turns
 }
 
-// turn is what the loops of a side know of its turns. It is written while all of them are between two turns. Times are the run's clock.
+// turn is what the loops of a side know of its turns. It is written between two turns. Times are the run's clock.
 type turn struct {
-	// alone: there are no other sides, so the one turn has no end.
-	alone        bool
+	alone        bool // there are no other sides, so the one turn has no end
 	pace         pace
 	length, ramp int64 // length and ramp of the turn that begins.
-	// running loops are not through. The last of them to be ready, its connections open, sets going.
-	running int32
-	ready   atomic.Int32
-	going   atomic.Bool
-	loops   []*loop
-	back    chan *loop // back carries loops whose turn is over, or that are through.
+	running      int32 // running loops are not through. The last of them to be ready, its connections open, sets going.
+	ready        atomic.Int32
+	going        atomic.Bool
+	loops        []*loop
+	back         chan *loop // back carries loops whose turn is over, or that are through.
 
 	// From steadyFrom to sliceEnd the turn is under load; between is the time since the last turn.
 	began, steadyFrom, sliceEnd, between int64
@@ -84,19 +80,15 @@ type turn struct {
 
 // serverUse is the CPU time of the server's processes, in nanoseconds. A load that is alone has only own, and last at the window's begin.
 type serverUse struct {
-	processes *linux.ProcessTree // nil where they are not known
-	// last and lastAt are the last reading, answered the responses by then.
-	last, lastAt, answered int64
+	processes              *linux.ProcessTree // nil where they are not known
+	last, lastAt, answered int64              // last and lastAt are the last reading, answered the responses by then
 	own, idle, idleTime    int64
 	ownAnswered            int64
 }
 
-// Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on. When a turn is over no
-// request starts, and the next side begins once the outstanding responses have come or the drain is over (see pace). Later responses
-// are read in the others' turns. A side's time under load, and the schedule of its rate, stand still in the others' turns.
-//
-// A side's warm-up is its first turn. A side that is through has no more turns; a single side has one turn without end, as with Run. The
-// results are in the sides' order; StartedAt and EndedAt include the others' turns. See Run for ctx and the errors, which name the side.
+// Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on. Responses that come
+// after a turn and its drain are read in the others' turns. The warm-up is a side's first turn; a side that is through has no more.
+// Results are in the sides' order; StartedAt and EndedAt include the others' turns. See Run for ctx and the errors, which name the side.
 func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error) {
 	switch {
 	case len(sides) == 0:
@@ -128,7 +120,6 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 	return start(ctx, runs, turns)
 }
 
-// takeTurns gives the sides their turns until all are through.
 func takeTurns(runs []*run, turns Turns) *cycles {
 	if len(runs) == 1 {
 		runs[0].turn(forEver, 0)
@@ -153,10 +144,9 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 })
 	for slices.ContainsFunc(runs, (*run).isUnderLoad) {
 		order := random.Perm(len(runs))
-		mirrored := slices.Clone(order)
-		slices.Reverse(mirrored)
-		for _, i := range append(order, mirrored...) {
-			// Drawn for all sides, so that a side's turns do not depend on whether another one is through.
+		for n := range 2 * len(order) {
+			i := order[min(n, 2*len(order)-1-n)]
+			// Drawn for all sides, whether they are through or not: turns do not depend on others.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
@@ -176,7 +166,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 
 func (r *run) isUnderLoad() bool { return r.running > 0 }
 
-// turn lets the side's loops run until the turn is over for all of them. part, 0 to 1, lengthens the ramp by a part of a response:
+// turn runs the side's loops until the turn is over for all of them. part, 0 to 1, lengthens the ramp by a part of a response:
 // responses come in step with a turn's begin, and the window must not.
 func (r *run) turn(length time.Duration, part float64) {
 	s := r.shared
@@ -197,14 +187,13 @@ func (r *run) turn(length time.Duration, part float64) {
 		}
 		left = max(left, l.left)
 	}
-	s.left = left
-	if s.alone {
+	if s.left = left; s.alone {
 		return
 	}
 	s.cycleTime += max(0, s.left-s.steadyFrom)
 	s.cycleIsOver = false
 	if s.pace.ramp == 0 {
-		s.leaveCPU()
+		s.cpuLeft = s.usedCPU()
 	}
 	s.cycleCPU += s.cpuLeft - s.cpuBegan
 	s.readServer(true)
@@ -213,9 +202,7 @@ func (r *run) turn(length time.Duration, part float64) {
 // usedCPU is the process's CPU time without spinning.
 func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
-// leaveCPU ends the CPU time under load, enterCPU begins it again.
-func (s *shared) leaveCPU() { s.cpuLeft = s.usedCPU() }
-
+// enterCPU begins the CPU time under load, which ends at cpuLeft.
 func (s *shared) enterCPU() {
 	s.cpuBegan = s.usedCPU()
 	s.cpuAway.Add(s.cpuBegan - s.cpuLeft)
@@ -267,10 +254,8 @@ func (s *shared) readServer(own bool) {
 func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	u := &t.server
 	if !t.alone {
-		turns = &TurnFigures{
-			Count: t.count, Responses: u.ownAnswered, Waits: t.pace.waits,
-			SliceMs: float64(t.pace.slice) / nanosecondsPerMillisecond, RampMs: float64(t.pace.ramp) / nanosecondsPerMillisecond,
-		}
+		p := &t.pace
+		turns = &TurnFigures{Count: t.count, Responses: u.ownAnswered, Waits: p.waits, SliceMs: inMs(int64(p.slice)), RampMs: inMs(p.ramp)}
 	}
 	if u.processes != nil {
 		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime))}
@@ -278,8 +263,7 @@ func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	return turns, cpu
 }
 
-// awaitIdle waits until the server has finished work of its own, which began in the others' turns. For a server with much of it the wait
-// is no longer than its turn.
+// awaitIdle waits for the server's own work that began in the others' turns: with much of it no longer than its turn.
 func (s *shared) awaitIdle() {
 	u := &s.server
 	limit := longestServerWork
@@ -292,29 +276,23 @@ func (s *shared) awaitIdle() {
 }
 
 type loopTurn struct {
-	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more starts in this turn. windowIsOver: the last
-	// turn was over. through: the loop has no more turns.
+	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more starts in this turn.
 	resume                            chan struct{}
 	turnIsOver, windowIsOver, through bool
-	// readsLate: between turns the loop waits for late responses; a write to wake ends the wait.
-	readsLate bool
-	wake      int
+	readsLate                         bool // between turns the loop waits for late responses; a write to wake ends the wait
+	wake                              int
 	// Latencies of requests that start before recordFrom are left out; see turn for the others.
 	began, steadyFrom, sliceEnd, recordFrom int64
-	// started connections have begun in this turn, which they do one after the other over spread.
-	started     int
-	spread      int64
-	isReopening bool
-	// older attempts are under way since an earlier turn. left is when the loop's time under load ended, answered its responses when the
-	// turn began or ended.
+	started                                 int // started connections have begun in this turn, which they do one after the other over spread
+	spread                                  int64
+	isReopening                             bool
+	// older attempts began in earlier turns. left is the end of its time under load, answered its responses at the turn's begin or end.
 	older, left, answered int64
-	sawNothing            bool // the last look found no events
-	// cycle is nil except at a rate in turns. standstill is the loop's longest one of the turn.
-	cycle      *cycle
-	standstill int64
+	sawNothing            bool   // the last look found no events
+	cycle                 *cycle // nil except at a rate in turns. standstill is the loop's longest one of the turn.
+	standstill            int64
 }
 
-// joinTurn begins the loop's turn together with the side's other loops, its connections opened again.
 func (l *loop) joinTurn() {
 	s := l.shared
 	l.clock = s.now()
@@ -362,7 +340,6 @@ func (l *loop) nextTurn() {
 	l.nextTimer = l.clock
 }
 
-// shift moves times under load by the time that did not count, and the schedule of a rate to this turn.
 func (l *loop) shift(by int64) {
 	for _, at := range []*int64{&l.phaseEnd, &l.nextTick} {
 		if *at < never {
@@ -376,7 +353,6 @@ func (l *loop) shift(by int64) {
 	}
 }
 
-// endSliceEarly ends the turn with the window, if that ends within the turn or soon after it, and at once if all requests are made.
 func (l *loop) endSliceEarly() {
 	switch {
 	case l.shared.alone || l.phase != measuring:
@@ -389,7 +365,6 @@ func (l *loop) endSliceEarly() {
 	}
 }
 
-// madeAll tells whether a load at a rate is complete.
 func (l *loop) madeAll() bool {
 	if l.plan.Duration > 0 {
 		return l.phaseEnd <= l.began
@@ -397,14 +372,13 @@ func (l *loop) madeAll() bool {
 	return l.allowance == 0 && l.outstanding == 0
 }
 
-// turnIsDone tells whether the loop's turn is over and drained.
 func (l *loop) turnIsDone() bool {
 	if !l.turnIsOver {
 		l.turnIsOver = true
 		if s := l.shared; s.pace.ramp > 0 {
 			l.setCounting(false)
 			if l.number == 0 {
-				s.leaveCPU()
+				s.cpuLeft = s.usedCPU()
 			}
 		}
 	}
@@ -422,7 +396,6 @@ func (l *loop) drainEnd() int64 {
 	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
 }
 
-// turnEnd is when the loop has something to do for its turn's end.
 func (l *loop) turnEnd() int64 {
 	if l.clock >= l.sliceEnd {
 		return l.drainEnd()
@@ -435,8 +408,7 @@ func (l *loop) endTurn() {
 	l.shared.back <- l
 }
 
-// turnEnded is when the loop's time under load ended. A server at its limit is under load until the last response of the drain; one that
-// waits, or has a rate, until the drain begins.
+// turnEnded is the end of the time under load: at the server's limit the drain's last response, otherwise the drain's begin.
 func (l *loop) turnEnded() int64 {
 	s := l.shared
 	switch {
@@ -450,7 +422,6 @@ func (l *loop) turnEnded() int64 {
 	return l.clock
 }
 
-// setCounting says whether attempts that end from now on are in the figures.
 func (l *loop) setCounting(on bool) {
 	switch {
 	case !on:
@@ -464,13 +435,13 @@ func (l *loop) setCounting(on bool) {
 
 func (l *loop) wakeUp() {
 	if l.readsLate {
-		// Before resume, so that the event is there when the turn begins, and does not disturb it later.
+		// Before resume: an event later would disturb the turn.
 		syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
 	}
 	l.resume <- struct{}{}
 }
 
-// awaitTurn waits for the loop's next turn. Late responses are read meanwhile, and count.
+// awaitTurn waits for the next turn; late responses are read meanwhile, and count.
 func (l *loop) awaitTurn() {
 	if !l.readsLate {
 		<-l.resume
@@ -498,7 +469,7 @@ func (l *loop) awaitTurn() {
 	}
 }
 
-// reopen opens connections that the server has closed meanwhile, before the turn begins.
+// reopen opens connections that the server has closed meanwhile.
 func (l *loop) reopen() {
 	if !l.plan.KeepAlive || l.plan.divided {
 		return
@@ -517,25 +488,24 @@ func (l *loop) reopen() {
 		if l.open == len(l.conns) && !isOpening {
 			return
 		}
-		opened := 0
+		before := left
 		for i := range l.conns {
-			if c := &l.conns[i]; c.state == closed && !c.backingOff && opened < startsPerIteration && left > 0 {
+			if c := &l.conns[i]; c.state == closed && !c.backingOff && before-left < startsPerIteration && left > 0 {
 				c.connect()
-				opened++
 				left--
 			}
 		}
-		if opened > 0 {
+		switch {
+		case left < before:
 			continue
-		}
-		if !isOpening {
+		case !isOpening:
 			return
 		}
 		l.handle(linux.EpollWaitExact(l.epoll, l.events[:eventsWithHandshakes], int64(time.Millisecond)))
 	}
 }
 
-// isOpening tells whether a connection is being opened that nothing is under way on.
+// isOpening tells whether a connection without a request is being opened.
 func (l *loop) isOpening() bool {
 	for i := range l.conns {
 		if c := &l.conns[i]; (c.state == connecting || c.state == handshaking) && c.session.underWay() == 0 {

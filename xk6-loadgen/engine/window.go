@@ -1,65 +1,59 @@
 package engine
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// No request is called hung that has waited for less than shortestHang, or than so many times p99.9 of the latency: requests at the
-	// end of a queue that is longer than the load have only not been served yet.
+	// No request is called hung before shortestHang, or so many times p99.9: at the end of a long queue it is only not served yet.
 	shortestHang      = second
 	hangOfLatencies   = 2
 	threadSampleEvery = int64(100 * time.Millisecond) // how often wrk samples requests/s per thread
 	// The last of several loops to arrive begins this much ahead: by then all have looked.
 	meetsAfter = longestWait + 10*int64(time.Millisecond)
-	// Connections without a response are given up once none of them has got further for reachPatience, and after longestReach.
+	// Connections without a response are given up once none has got further for reachPatience, and after longestReach.
 	reachPatience = 2 * second
 	longestReach  = 120 * second
 	recheckEvery  = int64(time.Millisecond) // how often a warm-up looks whether it may end
 )
 
-// phase is where a loop is in its load. Opening the window sets all counts to zero, so what records results need not ask for it.
+// phase is where a loop is in its load.
 type phase int
 
 const (
-	unbegun phase = iota
-	solo          // requests are made one at a time, see soloRequests
-	// reaching: before the load of a rate, each connection makes its first request.
-	reaching
+	unbegun  phase = iota
+	solo           // requests are made one at a time, see soloRequests
+	reaching       // before the load of a rate, each connection makes its first request
 	warming
 	warmedUp // the first turn was the warm-up, the next one opens the window
 	draining // the requests of the warm-up are awaited, so that a count is exact
-	// drained: nothing is under way on this loop. Once all are drained they open the window together.
-	drained
+	drained  // nothing is under way. Once all loops are drained they open the window together.
 	measuring
 )
 
 type measurement struct {
 	phase                            phase
 	phaseEnd, windowStart, windowEnd int64
-	// unreached are slots of which no attempt has ended yet; at lastProgress one of them got further. arrived: the other loops need not
-	// wait for this one.
+	// unreached slots have ended no attempt; at lastProgress one got further. arrived: other loops need not wait for this one.
 	unreached    int
 	lastProgress int64
 	arrived      bool
 
-	// interval is the present second. Events are counted in current: the interval, the one of the cycle, or outside, at the edges of turns.
-	current, interval, outside *interval
-	spare                      chan *interval
-	// responses and failures of the phase so far; lastEnd is when the last one ended.
-	responses, failures, lastEnd int64
+	// interval is the present second. Events are counted in current: the interval, a cycle's, or outside, at the edges of turns.
+	current, interval, outside   *interval
+	spare                        chan *interval
+	responses, failures, lastEnd int64 // responses and failures of the phase so far; lastEnd is when the last one ended
 	warmup, inFlight             int64
-	// overdue are the ages of the attempts under way at the window's end that may be hung.
-	overdue                      []int64
+	overdue                      []int64 // overdue are the ages of the attempts under way at the window's end that may be hung
 	gap                          loopGap
 	endCPU                       cpuReading
 	connectTimes, firstByteTimes *recorder
 	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
-	sendDelays, waits *recorder
-	// bucketCounts has one more than the plan has buckets.
-	bucketCounts           []int64
+	sendDelays, waits      *recorder
+	bucketCounts           []int64 // bucketCounts has one more than the plan has buckets
 	unsent                 int64
 	sampleFrom, sampleBase int64
 	threadRps, connRps     []float64
@@ -68,13 +62,11 @@ type measurement struct {
 
 // interval is what one loop measured in one second of the window.
 type interval struct {
-	loop *loop
-	end  int64
-	// cpu is read at the end.
-	cpu  cpuReading
-	last bool
-	// measured: the loop has opened the window.
-	measured    bool
+	loop        *loop
+	end         int64
+	cpu         cpuReading // read at the end
+	last        bool
+	measured    bool // the loop has opened the window
 	connections int
 	Counts
 	latency *recorder
@@ -109,17 +101,11 @@ func (m *meeting) arrive(now int64, loops int) {
 	}
 }
 
-// due is when the loops begin; never as long as some have not arrived.
-func (m *meeting) due() int64 {
-	if at := m.at.Load(); at > 0 {
-		return at
-	}
-	return never
-}
+func (m *meeting) due() int64 { return cmp.Or(m.at.Load(), never) }
 
 // windowOpening is how the loops of a side open the window.
 type windowOpening struct {
-	// reached counts the loops whose kept connections have had a response, drained those whose warm-up has drained.
+	// reached counts loops whose kept connections have had a response, drained those whose warm-up has drained.
 	reached, drained meeting
 	// The first loop sets the window's begin, in time under load, and the process's CPU time by then.
 	once        sync.Once
@@ -139,20 +125,19 @@ func (s *shared) open(at int64) {
 	})
 }
 
-// cpuReading is the CPU time, in nanoseconds and without spinning, that the process has used in the side's turns after `at` of time
-// under load; away is the time so far that was not under load.
+// cpuReading is CPU time in nanoseconds, without spinning, after `at` of time under load; away is the time so far that was not.
 type cpuReading struct{ at, used, away int64 }
 
-// readCPU takes a reading at this time of the run's clock, which is about now.
+// readCPU takes a reading at this time, which is about now.
 func (s *shared) readCPU(at int64) cpuReading {
 	return cpuReading{at: at - s.away, used: s.usedCPU() - s.cpuAway.Load(), away: s.away}
 }
 
-// awaitsAll tells whether the window begins only once all kept connections have had a response or an error: many handshakes keep a busy
-// server long. Several processes with one load go by the clock instead.
+// awaitsAll: the window begins only once all kept connections have had a response or an error, since many handshakes keep a server
+// busy. Several processes with one load go by the clock instead.
 func (p *plan) awaitsAll() bool { return p.KeepAlive && p.Segment.isWhole() }
 
-// begin starts the warm-up. With a rate the connections make their first requests before it: all at once they would be a long queue.
+// begin starts the warm-up; before one at a rate all connections make a first request, since at once they would be a long queue.
 func (l *loop) begin() {
 	l.nextTick, l.nextSample, l.lastProgress = never, never, l.clock
 	switch {
@@ -187,13 +172,11 @@ func (l *loop) endSolo() {
 	}
 }
 
-// beginWarmup begins the warm-up and the schedule of a rate at this time.
 func (l *loop) beginWarmup(at int64) {
 	l.phase, l.phaseEnd = warming, at+int64(l.plan.Warmup)
 	l.schedule.begin(at)
 }
 
-// advancePhase goes on to the next phase, or hands over a second of the window, where it is time.
 func (l *loop) advancePhase() {
 	switch l.phase {
 	case solo:
@@ -267,18 +250,14 @@ func (l *loop) beginWindow() {
 	l.startAll()
 }
 
-// resetCounts sets all counts to zero at the window's begin: what was counted so far was the warm-up.
+// resetCounts leaves out what was counted so far: the warm-up.
 func (l *loop) resetCounts(from int64) {
 	l.windowStart = from - l.shared.away
 	l.gap = loopGap{since: l.clock}
 	l.warmup, l.responses, l.failures = l.responses+l.failures, 0, 0
 	l.interval.Counts, l.outside.Counts = Counts{}, Counts{}
-	l.interval.latency.reset()
-	l.connectTimes.reset()
-	l.firstByteTimes.reset()
-	if l.sendDelays != nil {
-		l.sendDelays.reset()
-		l.waits.reset()
+	for _, r := range []*recorder{l.interval.latency, l.connectTimes, l.firstByteTimes, l.sendDelays, l.waits} {
+		r.reset()
 	}
 	clear(l.bucketCounts)
 	l.example = ""
@@ -294,7 +273,7 @@ func (l *loop) sampleThread() {
 
 func (l *loop) counted() int64 { return l.responses - l.outside.ResponseTotal() }
 
-// handOver gives the second that ends now to the collector. If the collector is behind the second grows: the loop never waits.
+// handOver gives the second to the collector. If that is behind the second grows: the loop never waits.
 func (l *loop) handOver() {
 	select {
 	case next := <-l.spare:
@@ -311,7 +290,6 @@ func (l *loop) handOver() {
 	}
 }
 
-// finish closes the window, hands over the last interval and closes all connections.
 func (l *loop) finish() {
 	s := l.shared
 	l.clock = s.now()
@@ -337,7 +315,6 @@ func (l *loop) finish() {
 	s.intervals <- last
 }
 
-// endMeasuring records what is known only at the window's end.
 func (l *loop) endMeasuring() {
 	isCount, stopped := l.plan.Requests > 0, l.shared.stop.Load()
 	most, dueUntil := never, min(l.clock, l.sliceEnd)

@@ -7,14 +7,12 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/histogram"
 )
 
-// longestLateness is the greatest value of the histogram.
 const longestLateness = int64(10 * time.Minute)
 
 // counters of one direction since the last report.
 type counters struct {
 	Traffic
-	// refused packets were not taken by the device, which does not count them.
-	refused  int64
+	refused  int64 // refused packets were not taken by the device, which does not count them
 	lateness *histogram.Histogram
 	latest   int64
 }
@@ -23,14 +21,12 @@ func newCounters() *counters {
 	return &counters{lateness: histogram.New(longestLateness, 2)} // Two digits: within 1 %
 }
 
-// came counts a packet that came to the link.
 func (c *counters) came(packet []byte) {
 	c.Packets++
 	c.Bytes += int64(len(packet))
 	*c.Kinds.of(packet)++
 }
 
-// left counts a packet that leaves late by so many nanoseconds.
 func (c *counters) left(late int64) {
 	c.Delivered++
 	c.latest = max(c.latest, late)
@@ -43,9 +39,7 @@ func (c *counters) traffic() Traffic {
 	t := c.Traffic
 	t.LatenessMs = Lateness{
 		// A class's upper end may be above the greatest value.
-		P50: milliseconds(min(percentiles[0], c.latest)),
-		P99: milliseconds(min(percentiles[1], c.latest)),
-		Max: milliseconds(c.latest),
+		P50: milliseconds(min(percentiles[0], c.latest)), P99: milliseconds(min(percentiles[1], c.latest)), Max: milliseconds(c.latest),
 	}
 	return t
 }
@@ -55,7 +49,6 @@ func (c *counters) forgetLateness() {
 	c.latest = 0
 }
 
-// KindCounts counts packets by kind, as PacketKind in lib/result/network.ts explains them.
 type KindCounts struct {
 	Syn     int64 `json:"syn"`
 	SynAck  int64 `json:"synAck"`
@@ -68,22 +61,14 @@ type KindCounts struct {
 }
 
 const (
-	ipv4Header  = 20
-	tcpHeader   = 20
-	protocolTCP = 6
-	flagFin     = 0x01
-	flagSyn     = 0x02
-	flagRst     = 0x04
-	flagAck     = 0x10
+	ipv4Header, tcpHeader, protocolTCP = 20, 20, 6
+	flagFin, flagSyn, flagRst, flagAck = 0x01, 0x02, 0x04, 0x10
 )
 
 // of returns the counter of an IP packet's kind (RFC 791, RFC 9293). Other is no TCP over IPv4, or a fragment.
 func (c *KindCounts) of(packet []byte) *int64 {
-	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protocolTCP {
-		return &c.Other
-	}
-	// The fragment's offset and the flag that more follow.
-	if binary.BigEndian.Uint16(packet[6:])&0x3fff != 0 {
+	const fragment = 0x3fff // the offset and the flag that more follow
+	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protocolTCP || binary.BigEndian.Uint16(packet[6:])&fragment != 0 {
 		return &c.Other
 	}
 	header := int(packet[0]&0x0f) * 4

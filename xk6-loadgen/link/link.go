@@ -1,8 +1,5 @@
-// Package link is a network of two sides with a delay between them: two network namespaces, a TUN device in each, and a process that
-// carries the packets. The namespaces have no name, so the kernel frees all of it when the process ends.
-//
-// Flow: Serve reads an order, namespace.go makes the sides, a pump per direction reads, counts, queues and writes packets, and reports
-// come from the pumps' counters and the kernel's.
+// Package link is a network of two sides with a delay between them: two network namespaces without a name, a TUN device in each, and a
+// process that carries the packets. When it ends the kernel frees all of it. Serve reads an order; a pump per direction carries packets.
 package link
 
 import (
@@ -17,9 +14,8 @@ import (
 )
 
 const (
-	quietMargin = 50 * time.Millisecond // added to the round trip: TCP may delay an acknowledgement by 40 ms
-	// longestQuest is how long to wait until the link is quiet.
-	longestQuest   = 10 * time.Second
+	quietMargin    = 50 * time.Millisecond // added to the round trip: TCP may delay an acknowledgement by 40 ms
+	longestQuest   = 10 * time.Second      // how long to wait until the link is quiet
 	lookAgainAfter = 5 * time.Millisecond
 )
 
@@ -34,7 +30,6 @@ type Link struct {
 	drops              int64   // drops of both devices by the last report.
 }
 
-// reading has the kernel's counts, and the CPU time of the process and of the thread that carries packets to the server, in nanoseconds.
 type reading struct {
 	client, server          kernelCounts
 	processCPU, toServerCPU int64
@@ -88,21 +83,17 @@ func (l *Link) read() (r reading, err error) {
 	return r, err
 }
 
-// useBy is the use from the last report to a reading, with the counts of the pumps.
 func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	toServerCPU := r.toServerCPU - l.reported.toServerCPU
 	toClientCPU := max(0, r.processCPU-l.reported.processCPU-toServerCPU)
 	return NetworkUse{
 		ToServer: toServer, ToClient: toClient,
-		Retransmits: Sides{
-			Client: r.client.retransmits - l.reported.client.retransmits, Server: r.server.retransmits - l.reported.server.retransmits,
-		},
+		Retransmits:     Sides{r.client.retransmits - l.reported.client.retransmits, r.server.retransmits - l.reported.server.retransmits},
 		ListenOverflows: r.server.listenOverflows - l.reported.server.listenOverflows,
 		LinkCPUSeconds:  ByDirection[float64]{ToServer: float64(toServerCPU) / 1e9, ToClient: float64(toClientCPU) / 1e9},
 	}
 }
 
-// Report waits until the link is quiet and returns the use since the last report.
 func (l *Link) Report() (Report, error) {
 	quiet := l.awaitQuiet()
 	toServer, refusedThere := l.toServer.take()
@@ -115,14 +106,13 @@ func (l *Link) Report() (Report, error) {
 	return report, cmp.Or(err, clientErr, serverErr)
 }
 
-// Counts returns the use since the last report, at once. With mark, lateness begins anew.
 func (l *Link) Counts(mark bool) (Counts, error) {
 	r, err := l.read()
 	atMs := float64(linux.Monotonic()) / 1e6
 	return Counts{AtMs: atMs, NetworkUse: l.useBy(r, l.toServer.counts(mark), l.toClient.counts(mark))}, err
 }
 
-// awaitQuiet waits until no packet has moved for a round trip and quietMargin: a receiver may take that long to answer.
+// awaitQuiet waits until no packet has moved for a round trip and quietMargin.
 func (l *Link) awaitQuiet() bool {
 	need := l.roundTrip + quietMargin
 	for deadline := time.Now().Add(longestQuest); ; {
@@ -144,8 +134,7 @@ const (
 	wordsAhead  = 64 // wordsAhead may be sent before one is answered.
 )
 
-// Serve reads an order and then the words "counts", "mark" and "report", each on a line, and answers each with a line. It returns nil when
-// its input ends, even during a report. Its errors say what is wrong with the input, or what the system refuses.
+// Serve reads an order and then words, each on a line, and answers each with a line. It returns nil when its input ends.
 func Serve(in io.Reader, out io.Writer) error {
 	lines, answers := bufio.NewScanner(in), json.NewEncoder(out)
 	lines.Buffer(nil, longestLine)
@@ -181,7 +170,6 @@ var questions = map[string]question{
 	"report": func(l *Link) (any, error) { return l.Report() },
 }
 
-// listen passes on the question of each word, until the input ends or has another word.
 func listen(lines *bufio.Scanner, asked chan<- question) error {
 	for lines.Scan() {
 		ask, known := questions[lines.Text()]

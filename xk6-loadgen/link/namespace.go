@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	device = "link"
-	// deviceQueue is how many packets may wait for the link to read them. The default, 500, is soon full.
-	deviceQueue = 100_000
+	device      = "link"
+	deviceQueue = 100_000 // packets that may wait for the link; the default, 500, is soon full
 )
 
 // addresses are in the network that RFC 2544 reserves for benchmarks, so each side has a route to the other.
@@ -33,13 +32,11 @@ var addresses = map[Side]net.IPNet{
 
 // namespace is a network namespace without a name: it ends when no process holds it or runs inside.
 type namespace struct {
-	side Side
-	// file is the namespace, tun the link's end of its device.
-	file, tun int
+	side      Side
+	file, tun int // file is the namespace, tun the link's end of its device
 	kernel    kernelCounters
 }
 
-// newNamespace makes a side's namespace, with loopback and the link's device, and writes its settings in order.
 func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error) {
 	linux.OnOwnThread(func() {
 		if n, err = enterNamespace(side); err != nil {
@@ -54,7 +51,6 @@ func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error
 	return n, err
 }
 
-// enterNamespace makes a namespace and moves the calling thread into it.
 func enterNamespace(side Side) (*namespace, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("no network namespace can be made: %w; run it as root, or in a user namespace (unshare --user --map-root-user)", err)
@@ -87,7 +83,7 @@ func enterNamespace(side Side) (*namespace, error) {
 	return n, nil
 }
 
-// switchOffIPv6 keeps the kernel's own packets, such as router solicitations, off the link.
+// switchOffIPv6 keeps the kernel's own packets off the link.
 func switchOffIPv6() error {
 	for _, devices := range []string{"all", "default"} {
 		name := "/proc/sys/net/ipv6/conf/" + devices + "/disable_ipv6"
@@ -98,7 +94,6 @@ func switchOffIPv6() error {
 	return nil
 }
 
-// openTun makes the device in the calling thread's namespace. Any thread can read and write it.
 func openTun() (int, error) {
 	const path = "/dev/net/tun"
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -120,7 +115,6 @@ func openTun() (int, error) {
 	return fd, nil
 }
 
-// setUp makes these changes to a device in the calling thread's namespace, in order, and brings it up.
 func (s Side) setUp(name string, changes ...func(netlink.Link) error) error {
 	link, err := netlink.LinkByName(name)
 	for _, change := range append(changes, netlink.LinkSetUp) {
@@ -134,20 +128,18 @@ func (s Side) setUp(name string, changes ...func(netlink.Link) error) error {
 	return nil
 }
 
-// ready says where the namespace is. The path is for processes that may see this one's descriptors.
+// ready has a path for processes that may see this one's descriptors.
 func (n *namespace) ready() SideReady {
 	return SideReady{Netns: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file), Address: addresses[n.side].IP.String()}
 }
 
-// Reasons why a setting does not hold.
 const (
 	problemUnknown  = "this kernel does not have it"
 	problemGlobal   = "of the whole machine, not of a namespace"
 	problemReadOnly = "cannot be changed in a namespace"
 )
 
-// applySetting writes a setting in the calling thread's namespace, and returns why it does not hold. It writes only below net., since
-// nothing else belongs to a network namespace.
+// applySetting returns why a setting does not hold. Only those below net. belong to a network namespace.
 func applySetting(name, value string) string {
 	file := settingFile(name)
 	if !strings.HasPrefix(name, "net.") || !isFile(file) {
@@ -166,7 +158,7 @@ func applySetting(name, value string) string {
 	return ""
 }
 
-// nameGlobals finds unknown settings that the machine has, but no namespace. The thread must be in the machine's namespace.
+// nameGlobals finds unknown settings that the machine has, but no namespace.
 func nameGlobals(outcomes []SettingOutcome) {
 	for i := range outcomes {
 		if o := &outcomes[i]; o.Problem == problemUnknown && isFile(settingFile(o.Name)) {
@@ -184,7 +176,6 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// sameValue compares field by field, since the kernel writes numbers in its own way.
 func sameValue(asked, held string) bool {
 	return slices.EqualFunc(strings.Fields(asked), strings.Fields(held), func(a, h string) bool {
 		n, err := strconv.ParseInt(a, 0, 64)
@@ -192,7 +183,6 @@ func sameValue(asked, held string) bool {
 	})
 }
 
-// reason is the kernel's error, without the file's name.
 func reason(err error) error {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return errno
@@ -200,16 +190,14 @@ func reason(err error) error {
 	return err
 }
 
-// kernelCounters are the kernel's counters of a namespace. Files that were opened inside can be read from outside.
+// kernelCounters can be read from outside the namespace in which they were opened.
 type kernelCounters struct {
 	snmp, netstat *os.File
 	devices       *netlink.Handle
 }
 
-// kernelCounts are since the namespace was made.
 type kernelCounts struct{ retransmits, listenOverflows int64 }
 
-// openKernelCounters opens them for the calling thread's namespace.
 func openKernelCounters() (k kernelCounters, err error) {
 	for name, file := range map[string]**os.File{"snmp": &k.snmp, "netstat": &k.netstat} {
 		path := "/proc/thread-self/net/" + name
@@ -230,8 +218,7 @@ func (k kernelCounters) read() (c kernelCounts, err error) {
 	return c, err
 }
 
-// drops are packets that the device dropped, in and out. The call takes the lock under which namespaces begin and end, so it is for when
-// nothing is under way.
+// drops takes the lock under which namespaces begin and end, so it is for when nothing is under way.
 func (k kernelCounters) drops() (int64, error) {
 	link, err := k.devices.LinkByName(device)
 	if err != nil {
@@ -240,7 +227,7 @@ func (k kernelCounters) drops() (int64, error) {
 	return int64(link.Attrs().Statistics.RxDropped + link.Attrs().Statistics.TxDropped), nil
 }
 
-// field reads a value of a file in which each group has a line of names and then one of values.
+// field reads a file in which each group has a line of names and then one of values.
 func field(file *os.File, group, name string) (int64, error) {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64))
 	if err != nil {

@@ -16,24 +16,20 @@ import (
 
 const (
 	batch = 64 // how many packets to read before writing, and to write before reading
-	// Under load, after so many wake-ups in a row that follow soon on each other, packets gather for a moment after a wake-up: with 11
-	// packets per request it halves the link's CPU time.
+	// Under load, after so many wake-ups that follow soon on each other, packets gather for a moment: it halves the link's CPU time.
 	wakeupsUnderLoad      = 8
 	soon                  = int64(time.Millisecond)
 	longestGathering      = int64(200 * time.Microsecond)
 	gatheringPerRoundTrip = 500 // gatheringPerRoundTrip keeps the gathering small beside the delay.
 )
 
-// epoch is the start of the clock of all pumps.
 var epoch = time.Now()
 
 func now() int64 { return int64(time.Since(epoch)) }
 
-// pump carries packets from one device to the other, each delayed.
 type pump struct {
-	from, to int
-	// delay and gathering in nanoseconds; nanosecondsPerByte is 0 without a limit of bytes/s, as limit is without one.
-	delay, gathering   int64
+	from, to           int
+	delay, gathering   int64 // delay and gathering in nanoseconds; nanosecondsPerByte and limit are 0 without one
 	nanosecondsPerByte float64
 	loss               float64
 	limit              int64
@@ -45,14 +41,12 @@ type pump struct {
 	queue     *queue
 	lastMoved int64 // when a packet was read or written last
 
-	// transmitted is when the link is free for the next packet, if bytes/s are limited.
-	transmitted int64
+	transmitted int64 // when the link is free for the next packet, if bytes/s are limited
 	since       int64 // the earliest time at which an unread packet can have come
-	// lastWakeup and wakeups tell load from rest.
-	lastWakeup int64
-	wakeups    int
-	scratch    [mtu]byte // scratch takes packets that are dropped.
-	// thread is the pump's own; schedstat is the kernel's file of how long it has waited for a core: stalled, so far.
+	lastWakeup  int64 // lastWakeup and wakeups tell load from rest
+	wakeups     int
+	scratch     [mtu]byte // scratch takes packets that are dropped.
+	// schedstat is the kernel's file of how long the thread has waited for a core: stalled, so far.
 	thread    int
 	schedstat int
 	stalled   int64
@@ -73,8 +67,7 @@ func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) 
 	return p, nil
 }
 
-// run carries packets until the device that it reads from ends, and returns the error. Its thread runs on these cores (none: the
-// process's); started gets the error if it may not.
+// run carries packets until its device ends, and returns the error. started gets the error if its thread may not run on the cores.
 func (p *pump) run(cpus []int, started chan<- error) error {
 	runtime.LockOSThread()
 	if err := linux.UseCores(cpus); err != nil {
@@ -124,7 +117,6 @@ func (p *pump) writeDue() (more bool) {
 	return true
 }
 
-// read reads packets and tells whether there may be more.
 func (p *pump) read() (more bool, err error) {
 	t := now()
 	for range batch {
@@ -160,7 +152,7 @@ func (p *pump) read() (more bool, err error) {
 	return true, nil
 }
 
-// sent is when the last byte of a packet that comes now is sent: after all bytes before it, if bytes/s are limited.
+// sent is when a packet's last byte is sent: after all bytes before it, if bytes/s are limited.
 func (p *pump) sent(t int64, size int) int64 {
 	if p.nanosecondsPerByte == 0 {
 		return t
@@ -179,7 +171,6 @@ func (p *pump) deliver(packet []byte, late int64) {
 	}
 }
 
-// wait waits for a packet, or until the first queued one is due.
 func (p *pump) wait() {
 	timeout := int64(-1)
 	if e, _ := p.queue.head(); e != nil {
@@ -193,8 +184,7 @@ func (p *pump) wait() {
 		p.since = t
 		return
 	}
-	// The packet came when the thread could run again, or later. If the kernel does not tell when that was, the packet may have come as
-	// soon as the device was seen empty.
+	// The packet came when the thread could run again; if that is not known, perhaps as soon as the device was seen empty.
 	if stalled, told := p.stallTime(); told {
 		p.since = max(p.since, t-(stalled-p.stalled))
 		p.stalled = stalled
@@ -210,8 +200,7 @@ func (p *pump) wait() {
 	}
 }
 
-// stallTime is how long this thread has waited for a core, in nanoseconds: the second figure of schedstat. Some kernels have no such file,
-// or only zeros in it, also for the third figure, how often the thread has run.
+// stallTime is how long this thread has waited for a core, in nanoseconds. Some kernels have no such file, or only zeros in it.
 func (p *pump) stallTime() (waited int64, told bool) {
 	var text [64]byte
 	n, errno := linux.ReadAt(p.schedstat, text[:], 0)
@@ -237,7 +226,7 @@ func (p *pump) lock() {
 	p.wanted.Add(-1)
 }
 
-// state tells whether packets are under way, and when one was read or written last.
+// state tells whether packets are under way, and when one moved last.
 func (p *pump) state() (busy bool, lastMoved int64) {
 	// Unread packets first: once read they are queued, or set lastMoved.
 	unread := linux.AwaitReadable(p.from, 0)
@@ -246,7 +235,6 @@ func (p *pump) state() (busy bool, lastMoved int64) {
 	return unread || p.queue.waiting > 0, p.lastMoved
 }
 
-// take returns the counts since the last take, and the packets that the other device refused.
 func (p *pump) take() (Traffic, int64) {
 	fresh := newCounters()
 	p.lock()
@@ -268,30 +256,26 @@ func (p *pump) counts(mark bool) Traffic {
 }
 
 const (
-	// mtu is that of the devices: no packet is longer, since none is offloaded.
-	mtu        = 1500
+	mtu        = 1500 // no packet is longer, since none is offloaded
 	chunkBytes = 64 << 10
-	// queueBytes bounds the memory of one direction. The kernel gives it as it is used.
+	// The kernel gives the memory of a direction as it is used.
 	queueBytes = 128 << 20
 	chunks     = queueBytes / chunkBytes
 )
 
-// entry is before each packet in the queue's memory.
 type entry struct {
-	// due is when the packet has to leave, on the pumps' clock; waited the longest time before it was read. Both in nanoseconds.
+	// due, on the pumps' clock, is when the packet has to leave; waited is the longest time before it was read.
 	due, waited int64
 	size        int64
 }
 
 const entryBytes = int(unsafe.Sizeof(entry{}))
 
-// queue is a FIFO of packets in chunks of memory, without allocations. The last chunk to become empty is filled next, so that little memory
-// is in use, and in the processor's caches.
+// queue is a FIFO of packets in chunks of memory. The chunk that became empty last is filled next, to stay in the processor's caches.
 type queue struct {
-	memory    []byte
-	next, end [chunks]int32 // next is the chunk that was filled after a chunk, end the end of its packets.
-	// used is a stack of empty chunks; chunks from fresh on were never used.
-	used           [chunks]int32
+	memory         []byte
+	next, end      [chunks]int32 // next is the chunk that was filled after a chunk, end the end of its packets.
+	used           [chunks]int32 // a stack of empty chunks; chunks from fresh on were never used
 	usedNow, fresh int32
 	first, last    int32
 	readAt, write  int32
@@ -327,14 +311,12 @@ func (q *queue) room() []byte {
 	return q.memory[at : at+mtu : at+mtu]
 }
 
-// push takes the packet that was written to room.
 func (q *queue) push(due, waited int64, size int) {
 	*q.entryAt(q.last, q.write) = entry{due: due, waited: waited, size: int64(size)}
 	q.write += footprint(size)
 	q.waiting++
 }
 
-// head is the oldest packet, until pop; nil without one.
 func (q *queue) head() (*entry, []byte) {
 	if q.waiting == 0 {
 		return nil, nil
@@ -361,5 +343,4 @@ func (q *queue) entryAt(chunk, offset int32) *entry {
 	return (*entry)(unsafe.Pointer(&q.memory[int(chunk)*chunkBytes+int(offset)]))
 }
 
-// footprint is the memory of a packet: entries are at multiples of 8.
 func footprint(size int) int32 { return int32((entryBytes + size + 7) &^ 7) }

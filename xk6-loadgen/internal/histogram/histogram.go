@@ -1,5 +1,5 @@
-// Package histogram counts durations in classes of a relative width, in the layout of HdrHistogram (Gil Tene): each power of two has as
-// many classes. It merges and resets only the classes in use, which hdrhistogram-go does not.
+// Package histogram counts durations in the classes of HdrHistogram (Gil Tene): each power of two has as many. It merges and resets only
+// the classes in use, which hdrhistogram-go does not.
 package histogram
 
 import (
@@ -41,7 +41,6 @@ func (h *Histogram) ends(class int) (from, to int64) {
 	return from, from + 1<<shift - 1
 }
 
-// Record counts a value, from 0 to the longest, so many times.
 func (h *Histogram) Record(v, count int64) {
 	i := h.class(v)
 	h.counts[i] += count
@@ -49,7 +48,6 @@ func (h *Histogram) Record(v, count int64) {
 	h.lowest, h.highest = min(h.lowest, i), max(h.highest, i)
 }
 
-// Reset removes all values.
 func (h *Histogram) Reset() {
 	if h.total > 0 {
 		clear(h.counts[h.lowest : h.highest+1])
@@ -85,8 +83,7 @@ func (h *Histogram) All(yield func(Class) bool) {
 	}
 }
 
-// Percentiles returns the greatest values of the percentiles' classes; ranks are rounded and at least 1, as in HdrHistogram. Without values
-// all are 0. The percentages must ascend.
+// Percentiles returns the greatest values of classes; ranks are rounded and at least 1, as in HdrHistogram. The percentages must ascend.
 func (h *Histogram) Percentiles(percents ...float64) []int64 {
 	values := make([]int64, len(percents))
 	next, seen := 0, int64(0)

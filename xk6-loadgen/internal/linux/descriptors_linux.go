@@ -1,6 +1,5 @@
-// Package linux has raw system calls for hot paths: the Go scheduler, whose bookkeeping for blocking calls costs 2 to 7 % of a core, does
-// not see them. Only calls that wait can block; callers leave processors for others (GOMAXPROCS). Signals stop a waiting thread for
-// garbage collection.
+// Package linux has raw system calls for hot paths, unseen by the Go scheduler, whose bookkeeping costs 2 to 7 % of a core. Only calls that
+// wait can block; callers leave processors for others (GOMAXPROCS). Signals stop a waiting thread for garbage collection.
 package linux
 
 import (
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Events of epoll.
 const (
 	EpollIn    = syscall.EPOLLIN
 	EpollOut   = syscall.EPOLLOUT
@@ -19,7 +17,7 @@ const (
 	EpollEdge  = 1 << 31 // syscall.EPOLLET is a negative constant, which does not fit EpollEvent.Events
 )
 
-// transfer makes a call with a descriptor, memory and one more argument, and repeats it after signals, by which the runtime preempts.
+// transfer makes a call, and repeats it after signals, by which the runtime preempts.
 func transfer(call uintptr, fd int, memory unsafe.Pointer, size, more int) (int, syscall.Errno) {
 	for {
 		if n, _, errno := syscall.RawSyscall6(call, uintptr(fd), uintptr(memory), uintptr(size), uintptr(more), 0, 0); errno != syscall.EINTR {
@@ -28,7 +26,6 @@ func transfer(call uintptr, fd int, memory unsafe.Pointer, size, more int) (int,
 	}
 }
 
-// Socket makes a stream socket of an address family.
 func Socket(family int) (int, syscall.Errno) {
 	fd, _, errno := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(family), syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	return int(fd), errno
@@ -41,22 +38,18 @@ func BindWithoutPort(fd int) syscall.Errno {
 	return errno
 }
 
-// Bind gives a socket an address of size bytes in the kernel's form.
 func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
 	return errno
 }
 
-// Connect begins to connect to an address of size bytes in the kernel's form.
 func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	_, errno := transfer(unix.SYS_CONNECT, fd, address, int(size), 0)
 	return errno
 }
 
-// Close closes a descriptor.
 func Close(fd int) { syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-// Recv reads once.
 func Recv(fd int, p []byte) (int, syscall.Errno) {
 	return transfer(unix.SYS_RECVFROM, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 }
@@ -71,7 +64,6 @@ func Send(fd int, p []byte) (int, syscall.Errno) {
 	return transfer(unix.SYS_SENDTO, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), syscall.MSG_NOSIGNAL)
 }
 
-// EpollCtl adds, changes or removes what epoll watches.
 func EpollCtl(epfd, op, fd int, event *syscall.EpollEvent) syscall.Errno {
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
 	return errno
@@ -92,7 +84,6 @@ func EpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64) in
 	return max(0, int(n))
 }
 
-// HasExactWait tells whether the kernel has epoll_pwait2.
 func HasExactWait() bool {
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, ^uintptr(0), 0, 0, 0, 0, 0)
 	return errno != syscall.ENOSYS
@@ -107,24 +98,20 @@ func SocketError(fd int) syscall.Errno {
 	return syscall.Errno(value)
 }
 
-// Read reads once from a descriptor that does not block.
 func Read(fd int, p []byte) (int, syscall.Errno) {
 	return transfer(unix.SYS_READ, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 }
 
-// ReadAt reads once from a file of the kernel's, which does not block either.
 func ReadAt(fd int, p []byte, offset int) (int, syscall.Errno) {
 	return transfer(unix.SYS_PREAD64, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), offset)
 }
 
-// Write writes once to a descriptor that does not block.
 func Write(fd int, p []byte) syscall.Errno {
 	_, errno := transfer(unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 	return errno
 }
 
-// AwaitReadable waits until fd can be read, for at most this many nanoseconds (negative: without end), or until a signal comes, and tells
-// whether fd can be read.
+// AwaitReadable waits at most this many nanoseconds (negative: without end), or until a signal, and tells whether fd can be read.
 func AwaitReadable(fd int, nanoseconds int64) bool {
 	poll := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	var limit *syscall.Timespec

@@ -14,18 +14,16 @@ import (
 
 // ProcessTree reads the CPU time of processes and their descendants.
 type ProcessTree struct {
-	roots []int
-	used  map[int]int64 // each process's CPU time at the last reading
-	// tasks are their threads' folders in /proc.
-	tasks    []string
+	roots    []int
+	used     map[int]int64 // each process's CPU time at the last reading
+	tasks    []string      // tasks are their threads' folders in /proc
 	total    int64
 	lookedAt time.Time
 }
 
-// lookEvery is how often to look for descendants. One that begins and ends in between is missed.
+// lookEvery: a descendant that begins and ends in between is missed.
 const lookEvery = time.Second
 
-// NewProcessTree watches these processes and their descendants; nil where there are none.
 func NewProcessTree(roots []int) *ProcessTree {
 	if len(roots) == 0 {
 		return nil
@@ -58,7 +56,7 @@ func (t *ProcessTree) CPU() int64 {
 	return t.total
 }
 
-// RunDelay is the longest time that one of their threads has waited for a core, in nanoseconds; 0 if not known.
+// RunDelay is the longest wait of one of their threads for a core, in nanoseconds.
 func (t *ProcessTree) RunDelay() (nanoseconds int64) {
 	for _, task := range t.tasks {
 		nanoseconds = max(nanoseconds, runDelay(task))
@@ -66,7 +64,6 @@ func (t *ProcessTree) RunDelay() (nanoseconds int64) {
 	return nanoseconds
 }
 
-// IsRunning tells whether one of their threads runs, or waits for a core.
 func (t *ProcessTree) IsRunning() bool {
 	return slices.ContainsFunc(t.tasks, func(task string) bool {
 		stat, _ := os.ReadFile(task + "/stat")
@@ -78,7 +75,7 @@ func (t *ProcessTree) IsRunning() bool {
 // ThreadRunDelay is how long the calling thread has waited for a core, in nanoseconds.
 func ThreadRunDelay() int64 { return runDelay("/proc/thread-self") }
 
-// runDelay is the second field, see Documentation/scheduler/sched-stats.rst of the kernel.
+// runDelay: see Documentation/scheduler/sched-stats.rst of the kernel.
 func runDelay(task string) int64 {
 	text, _ := os.ReadFile(task + "/schedstat")
 	fields := append(strings.Fields(string(text)), "", "")
@@ -86,7 +83,7 @@ func runDelay(task string) int64 {
 	return n
 }
 
-// Steal is the time that the host of a virtual machine took of these cores, in nanoseconds; it counts in ticks of 10 ms (proc(5), /proc/stat).
+// Steal is the time in nanoseconds that the host took of these cores, in ticks of 10 ms (proc(5), /proc/stat).
 func Steal(cores []int) (nanoseconds int64) {
 	text, _ := os.ReadFile("/proc/stat")
 	for line := range strings.Lines(string(text)) {

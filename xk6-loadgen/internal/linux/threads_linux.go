@@ -30,7 +30,6 @@ func OnOwnThread(f func()) {
 // Cores are the numbers of the cores that the calling thread may run on; nil if not known.
 func Cores() []int { return CoresOf(0) }
 
-// CoresOf are the cores that a process's first thread may run on.
 func CoresOf(pid int) (allowed []int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(pid, &set) != nil {
@@ -45,7 +44,6 @@ func CoresOf(pid int) (allowed []int) {
 	return allowed
 }
 
-// UseCores has the calling thread run on these cores only; without cores it changes nothing.
 func UseCores(cores []int) error {
 	if len(cores) == 0 {
 		return nil
@@ -57,8 +55,7 @@ func UseCores(cores []int) error {
 	return unix.SchedSetaffinityDynamic(0, set)
 }
 
-// SetBatchPolicy makes the calling thread SCHED_BATCH, which needs no privilege: a server on the same core is then not interrupted at each
-// response, which saves a third of a request's CPU.
+// SetBatchPolicy: a server on the same core is not interrupted at each response, which saves a third of a request's CPU.
 func SetBatchPolicy() {
 	const schedBatch = 3
 	priority := struct{ value int32 }{0}
@@ -70,7 +67,6 @@ func SetTimerSlack() {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) //nolint:errcheck // without it requests leave a little later, which figures show
 }
 
-// Sleep sleeps for some nanoseconds, unseen by the scheduler.
 func Sleep(nanoseconds int64) {
 	time := syscall.NsecToTimespec(nanoseconds)
 	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)
@@ -82,7 +78,6 @@ func Monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
 // ProcessCPU is the CPU time that the whole process has used, in nanoseconds.
 func ProcessCPU() int64 { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// ThreadCPU is the CPU time that a thread of this process has used, in nanoseconds.
 func ThreadCPU(thread int) int64 {
 	// As in pthread_getcpuclockid: the complement of the thread, a bit for one thread alone (4), and the clock (2).
 	return clock(int32(^thread<<3 | 4 | 2))
@@ -96,8 +91,7 @@ func clock(id int32) int64 {
 	return time.Nano()
 }
 
-// SetShortSlice asks for time slices of 100 µs, the shortest of Linux (6.12 or later), so that a thread that sleeps often gets its core
-// back sooner.
+// SetShortSlice asks for time slices of 100 µs (Linux 6.12), so that a thread that sleeps often gets its core back sooner.
 func SetShortSlice() {
 	const slice = uint64(100 * time.Microsecond)
 	attributes, err := unix.SchedGetAttr(0, 0)
