@@ -73,7 +73,8 @@ func TestTheWindowBeginsOnceAllConnectionsHaveBeenAnswered(t *testing.T) {
 			o.Connections, o.Streams, o.Warmup, o.Threads, o.Requests = connections, 1, 20*time.Millisecond, 2, requests
 			var r outcome
 			if requests == 0 {
-				r = loadUntil(t, o, func() bool { return later.Load() > 1000 })
+				// On a busy machine the window begins late, and the other connections go on until then.
+				r = loadUntil(t, o, func() bool { return later.Load() > 1000 && time.Since(*lastAnswered.Load()) > 2*time.Second })
 			} else {
 				r = load(t, context.Background(), o)
 			}
