@@ -6,7 +6,6 @@ import {
   portsTaken,
   type GroupLimits,
   type Group,
-  type PlannedVariant,
 } from '../../lib/runner/plan.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
 import { command, defineScenario, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
@@ -40,9 +39,10 @@ function scenarioOf(
   });
 }
 
-function planned(scenario: Scenario): readonly PlannedVariant[] {
-  return makePlan(scenario, scenario.variants, cores, { quick: false, exact: false }, roomy)
-    .variants;
+function planned(scenario: Scenario, limits = roomy): Group[] {
+  const options = { quick: false, exact: false };
+  const { variants } = makePlan(scenario, scenario.variants, cores, options, roomy);
+  return groupsOf(scenario, variants, limits);
 }
 
 /** The names in each group. */
@@ -50,33 +50,19 @@ function named(groups: readonly Group[]): string[] {
   return groups.map(({ sides }) => sides.map(({ variant }) => variant.name).join(' '));
 }
 
-const groupsIn = (scenario: Scenario, limits = roomy): string[] =>
-  named(groupsOf(scenario, planned(scenario), limits));
+const groupsIn = (scenario: Scenario, limits = roomy): string[] => named(planned(scenario, limits));
 
 describe('groupsOf', () => {
   test('has all variants on loopback together, whatever their load', () => {
-    expect(
-      groupsIn(
-        scenarioOf({
-          a: {},
-          closed: { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } },
-          counted: { load: h2load('-n 1000 -c 10 -m 10') },
-        }),
-      ),
-    ).toEqual(['a closed counted']);
+    const closed = { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } };
+    const counted = { load: h2load('-n 1000 -c 10 -m 10') };
+    expect(groupsIn(scenarioOf({ a: {}, closed, counted }))).toEqual(['a closed counted']);
   });
 
   test('has those with a rate apart from those without', () => {
-    expect(
-      groupsIn(
-        scenarioOf({
-          a: {},
-          slow: { load: vegeta('-duration=10s -rate=100') },
-          b: {},
-          slower: { load: vegeta('-duration=10s -rate=10') },
-        }),
-      ),
-    ).toEqual(['a b', 'slow slower']);
+    const slow = { load: vegeta('-duration=10s -rate=100') };
+    const slower = { load: vegeta('-duration=10s -rate=10') };
+    expect(groupsIn(scenarioOf({ a: {}, slow, b: {}, slower }))).toEqual(['a b', 'slow slower']);
   });
 
   test('leaves those with a network alone, and all that have several phases', () => {
@@ -87,10 +73,9 @@ describe('groupsOf', () => {
   });
 
   test('has a hundred together at most', () => {
-    const many = scenarioOf(
-      Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`v${index}`, {}])),
-    );
-    expect(groupsOf(many, planned(many), roomy).map(({ sides }) => sides.length)).toEqual([100, 1]);
+    const many = Object.fromEntries([...Array(101).keys()].map((index) => [`v${index}`, {}]));
+    const groups = groupsIn(scenarioOf(many));
+    expect(groups.map((names) => names.split(' ').length)).toEqual([100, 1]);
   });
 
   test('parts them where files or memory do not allow all at once, in their order', () => {
@@ -110,20 +95,16 @@ test('commands that have fixed one port are told', () => {
     server: command('node s.js', port === undefined ? {} : { port }),
   });
   const scenario = scenarioOf({ one: on(3000), here: on(), two: on(3000), other: on(3001) });
-  expect(groupsOf(scenario, planned(scenario), roomy).flatMap(portsTaken)).toEqual([
+  expect(planned(scenario).flatMap(portsTaken)).toEqual([
     ['two', 'it listens on port 3000, as one does (write {port} where it can be told one)'],
   ]);
 });
 
 test('apart takes variants out of their groups', () => {
-  const scenario = scenarioOf({ a: {}, b: {}, c: {} });
-  const groups = groupsOf(scenario, planned(scenario), roomy);
+  const groups = planned(scenarioOf({ a: {}, b: {}, c: {} }));
   expect(named(apart(groups, new Set(['b'])))).toEqual(['a c', 'b']);
   expect(named(apart(groups, new Set(['a', 'b', 'c'])))).toEqual(['a', 'b', 'c']);
   expect(apart(groups, new Set())).toEqual(groups);
-  expect(
-    apart([{ ...(groups[0] as Group), sliceSeconds: 2 }], new Set(['b'])).map(
-      ({ sliceSeconds }) => sliceSeconds,
-    ),
-  ).toEqual([2, 2]);
+  const sliced = apart([{ ...(groups[0] as Group), sliceSeconds: 2 }], new Set(['b']));
+  expect(sliced.map(({ sliceSeconds }) => sliceSeconds)).toEqual([2, 2]);
 });

@@ -5,30 +5,29 @@ import {
   percentilePerRound,
   responsesNeeded,
 } from '../../lib/analysis/latency.ts';
+import { mean, variance } from '../../lib/analysis/statistics.ts';
 import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
 /** What the engine would say of these values: they are its histogram's bars. */
 function of(values: readonly number[]): LatencyDistribution {
   const sorted = values.toSorted((a, b) => a - b);
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const sd = Math.sqrt(
-    values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1),
-  );
-  const counts = new Map<number, number>();
-  for (const value of sorted) counts.set(value, (counts.get(value) ?? 0) + 1);
-  const histogram = [...counts] as HistogramBar[];
+  const count = values.length;
+  const middle = mean(values);
+  const sd = count === 1 ? 0 : Math.sqrt(variance(values));
+  const histogram = [...new Set(sorted)].map((value): HistogramBar => [
+    value,
+    values.filter((one) => one === value).length,
+  ]);
   const at = (share: number): number =>
-    sorted[Math.max(1, Math.floor(share * sorted.length + 0.5)) - 1] as number;
+    sorted[Math.max(1, Math.floor(share * count + 0.5)) - 1] as number;
   return {
     min: sorted[0] as number,
     max: sorted.at(-1) as number,
-    mean,
-    sd: values.length === 1 ? 0 : sd,
+    mean: middle,
+    sd,
     histogram,
-    withinSd:
-      values.filter((value) => Math.abs(value - mean) <= (values.length === 1 ? 0 : sd)).length /
-      values.length,
+    withinSd: values.filter((value) => Math.abs(value - middle) <= sd).length / count,
     p50: at(0.5),
     p75: at(0.75),
     p90: at(0.9),
@@ -57,24 +56,14 @@ describe('distributions of several rounds', () => {
       ...own,
       sd: expect.closeTo(own.sd, 12) as number,
     });
-    expect(mergedLatency([noLatency, noLatency])).toMatchObject({
-      min: 0,
-      mean: 0,
-      sd: 0,
-      p50: 0,
-      p999: 0,
-      max: 0,
-    });
+    const { histogram: __, ...nothing } = noLatency;
+    expect(mergedLatency([noLatency, noLatency])).toMatchObject(nothing);
     expect(mergedLatency([])).toMatchObject({ max: 0 });
   });
 
   test("have no percentile beyond the longest value, as the histogram's last bar may end", () => {
-    const one = latency(1, 2, 2.9995, {
-      histogram: [
-        [1, 50],
-        [3, 50],
-      ],
-    });
+    const { histogram } = of([1, 3]);
+    const one = latency(1, 2, 2.9995, { histogram });
     expect(mergedLatency([one, one])).toMatchObject({ p50: 1, p99: 2.9995, max: 2.9995 });
   });
 
@@ -99,16 +88,11 @@ describe('a percentile of each round', () => {
     of(Array.from({ length: count }, (_, i) => i + 1));
 
   test('needs ten responses beyond it', () => {
-    expect([responsesNeeded.p50, responsesNeeded.p90, responsesNeeded.p99]).toEqual([
-      20, 100, 1000,
-    ]);
-    expect(percentilePerRound([round(values(1000)), round(values(2000))], 'p99')).toEqual([
-      990, 1980,
-    ]);
-    expect(percentilePerRound([round(values(1000)), round(values(999))], 'p99')).toBeNull();
-    expect(percentilePerRound([round(values(1000)), round(values(999))], 'p90')).toEqual([
-      900, 899,
-    ]);
+    expect(responsesNeeded).toMatchObject({ p50: 20, p90: 100, p99: 1000 });
+    const [fewer, enough, more] = [round(values(999)), round(values(1000)), round(values(2000))];
+    expect(percentilePerRound([enough, more], 'p99')).toEqual([990, 1980]);
+    expect(percentilePerRound([enough, fewer], 'p99')).toBeNull();
+    expect(percentilePerRound([enough, fewer], 'p90')).toEqual([900, 899]);
   });
 
   test('is that of all its phases', () => {

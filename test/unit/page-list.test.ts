@@ -49,24 +49,18 @@ test.each<[string, string, PageList]>([
 });
 
 test('the order is that of the file', () => {
-  expect(Object.keys(read('/2\n/10\n/1\n/__proto__').weights ?? {})).toEqual([
-    '/2',
-    '/10',
-    '/1',
-    '/__proto__',
-  ]);
+  const paths = ['/2', '/10', '/1', '/__proto__'];
+  expect(Object.keys(read(paths.join('\n')).weights ?? {})).toEqual(paths);
 });
 
 test.each<[string, RegExp]>([
   [
-    '',
+    '# nothing\n\n',
     /^--urls f has no page: write one a line, such as \/index\.html, or \/index\.html 3 with its weight$/,
   ],
-  ['# nothing\n\n', /^--urls f has no page/],
   ['/a 0', /^--urls f, line 1: the weight "0" has to be a whole number from 1 to 1000000000$/],
   ['/a\n/b -1', /^--urls f, line 2: the weight "-1" has to be/],
   ['/a 1.5', /the weight "1\.5" has to be/],
-  ['/a many', /the weight "many" has to be/],
   ['/a 1000000001', /the weight "1000000001" has to be/],
   ['/a 1000000000\n/a 1', /^--urls f, line 2: \/a has a weight of more than 1000000000 in all/],
   ['/a 1 2', /^--urls f, line 1: "2" is too much: give a path or URL, and its weight$/],
@@ -86,10 +80,7 @@ test.each<[string, RegExp]>([
 ])('%j is refused', refused(read));
 
 test('100,000 pages are taken, and no more', () => {
-  const lines = Array.from(
-    { length: 100_000 },
-    (_, index) => `/products/${index}.html ${1 + (index % 5)}`,
-  );
+  const lines = Array.from({ length: 100_000 }, (_, index) => `/${index}.html ${1 + (index % 5)}`);
   expect(Object.keys(read(lines.join('\n')).weights ?? {})).toHaveLength(100_000);
   expect(() => read([...lines, '/one-more'].join('\n'))).toThrow(
     /^--urls f, line 100001: more than 100000 pages are too many/,

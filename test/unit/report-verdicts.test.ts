@@ -36,10 +36,6 @@ describe('the sentence on a comparison', () => {
   test.each<[Partial<Comparison>, string]>([
     [{}, 'open_file_cache is faster here: +33 % (95 % interval +31 % to +34 %)'],
     [
-      { verdict: 'slower', ratio: 0.84, ci95: [0.83, 0.85] },
-      'open_file_cache is slower here: −16 % (95 % interval −17 % to −15 %)',
-    ],
-    [
       { verdict: 'same', ratio: 1.001, ci95: [0.9985, 1.0034] },
       'open_file_cache is as fast as without here, within 1 %: +0.1 % (95 % interval −0.1 % to +0.3 %)',
     ],
@@ -56,66 +52,36 @@ describe('the sentence on a comparison', () => {
   });
 
   test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
-    ['rps', 1.99, [1.9, 2.1], 'faster', 'faster here: +99 % (95 % interval +90 % to +110 %)'],
-    [
-      'rps',
-      6.02,
-      [5.804, 6.25],
-      'faster',
-      'faster here: 6.02 times (95 % interval 5.8 to 6.25 times)',
-    ],
-    [
-      'p99',
-      2,
-      [1.95, 1e300],
-      'slower',
-      'slower here: p99 2 times (95 % interval 1.95 to over 1,000,000 times)',
-    ],
-    [
-      'cpu',
-      0.22,
-      [0.14, 0.34],
-      'faster',
-      'cheaper here: uses 22 % of the CPU (95 % interval 14 % to 34 %)',
-    ],
+    ['rps', 0.84, [0.83, 0.85], 'slower', 'slower here: −16 %; −17 % to −15 %'],
+    ['rps', 1.99, [1.9, 2.1], 'faster', 'faster here: +99 %; +90 % to +110 %'],
+    ['rps', 6.02, [5.804, 6.25], 'faster', 'faster here: 6.02 times; 5.8 to 6.25 times'],
+    ['p99', 2, [1.95, 1e300], 'slower', 'slower here: p99 2 times; 1.95 to over 1,000,000 times'],
+    ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
     [
       'cpu',
       0.988,
       [0.985, 0.991],
       'faster',
-      'cheaper here: uses 98.8 % of the CPU (95 % interval 98.5 % to 99.1 %)',
+      'cheaper here: uses 98.8 % of the CPU; 98.5 % to 99.1 %',
     ],
-    [
-      'cpu',
-      8.13,
-      [7.9, 8.4],
-      'slower',
-      'dearer here: uses 8.13 times the CPU (95 % interval 7.9 to 8.4 times)',
-    ],
+    ['cpu', 8.13, [7.9, 8.4], 'slower', 'dearer here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
   ])(
     'has percent up to double, then times, and shares of the CPU: %s %f',
     (metric, ratio, ci95, verdict, text) => {
-      expect(sentence({ metric, ratio, ci95, verdict, publishedRatio: null })).toBe(
-        `open_file_cache is ${text}.`,
-      );
+      const said = sentence({ metric, ratio, ci95, verdict, publishedRatio: null });
+      expect(said).toBe(`open_file_cache is ${text.replace('; ', ' (95 % interval ')}).`);
     },
   );
 
   test('names the variants if the knob is not all that differs', () => {
-    const ours = { ...openFileCache, published: null, name: 'ours' };
-    const onH2o = {
-      ...openFileCache,
-      server: { name: 'h2o', version: '2.2.5', workers: 1, config: ['base'], redirections: [] },
-    };
-    const said = (...variants: MeasuredVariant[]): string[] =>
-      verdictLines({ ...result(variants), knob: 'open_file_cache' }).map(
-        (line) => line.split(' here')[0] ?? '',
-      );
-    expect(said(workers, openFileCache, ours)).toEqual([
-      'open-file-cache is faster than workers',
-      'ours is faster than workers',
-    ]);
-    expect(said(workers, onH2o)).toEqual(['open-file-cache is faster than workers']);
+    const ours = { ...openFileCache, name: 'ours' };
+    const h2o = { name: 'h2o', version: '2.2.5', workers: 1, config: ['base'], redirections: [] };
+    const said = (...variants: MeasuredVariant[]): string =>
+      verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }).join();
+    expect(said(openFileCache, ours)).toMatch(
+      /^open-file-cache is faster than workers here.*,ours is faster than workers here/,
+    );
+    expect(said({ ...ours, server: h2o })).toMatch(/^ours is faster than workers here/);
   });
 
   test('says what would decide, and if CPU per request does', () => {
@@ -169,15 +135,6 @@ describe('below the table', () => {
       rounds: variant.rounds.map((one) => ({ ...one, round: one.round + 1 })),
     }));
     expect(below(compared({ roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
-    expect(
-      below(
-        compared({
-          ...inconclusive,
-          roundRatios: roundRatios.map((one) => one / 1.41),
-          outliers: [],
-        }),
-      ),
-    ).toEqual(['open-file-cache, rounds: ×0.99 ×1.02 ×1.28 ×1.01 ×1.00 ×1.01']);
     expect(below(compared({ ...inconclusive, roundRatios: [0.99, 1.004], outliers: [] }))).toEqual([
       'open-file-cache, rounds: ×0.990 ×1.004',
     ]);
@@ -203,33 +160,26 @@ describe('the limit', () => {
     [16, 9.8, 'Both sides were at their limit: nginx at 97 %, the generator at 98 %'],
     [11, 7, 'Neither was the limit: nginx at 66 %, the generator at 70 %'],
   ])('is the side that used its CPU: %f µs, %f s', (cpuMicros, generatorCpuSeconds, text) => {
-    const limited = {
-      ...workers,
-      rounds: rounds([604_000, 604_300, 604_120, 603_900], cpuMicros, 1, 2, 3, generatorCpuSeconds),
-    };
-    const said = result([limited]);
+    const its = rounds(
+      [604_000, 604_300, 604_120, 603_900],
+      cpuMicros,
+      1,
+      2,
+      3,
+      generatorCpuSeconds,
+    );
+    const said = result([{ ...workers, rounds: its }]);
     expect(limitOf(said)).toContain(text);
     // The warning agrees.
-    expect(
-      said.warnings.some((warning) => warning.includes('the generator was at its limit')),
-    ).toBe(text.startsWith('The generator'));
+    const warns = said.warnings.join().includes('the generator was at its limit');
+    expect(warns).toBe(text.startsWith('The generator'));
   });
 
   test('is by the cores that workers and threads can use, and not said on shared cores', () => {
-    const having = (workerCount: number): MeasuredVariant => ({
-      ...workers,
-      name: `w${workerCount}`,
-      ...(workerCount === 1 ? {} : { against: 'w1' }),
-      server: {
-        name: 'nginx',
-        version: '1.22.1',
-        workers: workerCount,
-        config: [],
-        redirections: [],
-      },
-    });
+    const server = { name: 'nginx', version: '1', workers: 4, config: [], redirections: [] };
     const on = (serverCpus: number[], generatorCpus: number[]): Result => {
-      const of = result([having(1), having(4)], {}, { serverCores: 8, generatorCores: 4 });
+      const four = { ...workers, name: 'four', against: 'workers', server };
+      const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
       return { ...of, environment: { ...of.environment, serverCpus, generatorCpus } };
     };
     expect(limitOf(on([4, 5, 6, 7, 8, 9, 10, 11], [0, 1, 2, 3]))).toMatch(
@@ -240,13 +190,11 @@ describe('the limit', () => {
 });
 
 test('verdicts hold for this machine in this boot; nothing is said without one', () => {
-  const scope = (of: Result): string[] =>
-    findingLines(of).filter((line) => line.startsWith('Verdicts hold'));
-  expect(scope(both)).toEqual([
+  expect(findingLines(both)).toContain(
     'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
-  ]);
-  expect(scope(compared(inconclusive))).toEqual([]);
-  expect(scope(compared({ verdict: 'none' }))).toEqual([]);
+  );
+  for (const changes of [inconclusive, { verdict: 'none' } as const])
+    expect(findingLines(compared(changes)).join()).not.toContain('Verdicts hold');
 });
 
 describe('a config against itself', () => {
@@ -289,12 +237,9 @@ describe('a ladder', async () => {
     'nginx-tcp-nopush': about(105_000),
   };
   const ladder = await h2Result('h2o-vs-nginx', figures);
-  test('has its steps in the table, and other baselines by name', () => {
-    expect(
-      columnOf(variantTable(ladder), 'against the row before')?.map((text) =>
-        text.replace(/^.*\] /, ''),
-      ),
-    ).toEqual([
+  test('has its steps in the table, other baselines by name; undecided steps share a sentence', () => {
+    const cells = columnOf(variantTable(ladder), 'against the row before');
+    expect(cells?.map((text) => text.replace(/^.*\] /, ''))).toEqual([
       '',
       '×1.01 needs 2 server cores',
       'slower (against h2o-initial)',
@@ -303,9 +248,6 @@ describe('a ladder', async () => {
       'inconclusive',
       'faster',
     ]);
-  });
-
-  test('has no sentence per step: the undecided ones share one', () => {
     expect(verdictLines(ladder).map((line) => line.split(/ here| \(/)[0])).toEqual([
       'Not decided: nginx-accept-mutex-delay against nginx-open-file-cache',
       'nginx-initial is slower than h2o-initial',
@@ -361,10 +303,8 @@ describe('requests/s by streams', async () => {
 
   test('have sentences of their own without a verdict', async () => {
     const lines = verdictLines(await sweepOf({ 'streams-100': failing(900_000) }));
-    expect(lines).toContainEqual(
-      expect.stringMatching(
-        /^No verdict on streams-100 against nginx-http1: 100 % of the requests of streams-100 failed \(/,
-      ),
+    expect(lines.join('\n')).toMatch(
+      /^No verdict on streams-100 against nginx-http1: 100 % of the requests of streams-100 failed \(/m,
     );
     const short = Object.entries(figures).map(([name, { rps }]) => [
       name,
