@@ -11,6 +11,16 @@ import { workersFor } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
+const scenarioOf = (variants: Variant[], docroot = {}): Scenario =>
+  defineScenario({
+    name: 'two',
+    title: 'Two',
+    knob: 'all',
+    load: wrk('-c 100 -t 1 -d 10'),
+    page: { ...docroot, path: '/', bodyBytes: 612 },
+    variants,
+  });
+
 function resultOf(
   scenario: Scenario,
   variants: readonly Variant[],
@@ -35,17 +45,11 @@ function verdictReason(
   first: ServerSpec,
   second: ServerSpec,
 ): string | undefined {
-  const scenario = defineScenario({
-    name: 'same',
-    title: 'Two of a kind',
-    knob: 'nothing',
-    load: wrk('-c 100 -t 1 -d 10'),
-    page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-    variants: [
-      { name: 'a', server: first },
-      { name: 'b', server: second },
-    ],
-  });
+  const variants = [
+    { name: 'a', server: first },
+    { name: 'b', server: second },
+  ];
+  const scenario = scenarioOf(variants, { docroot: 'nginx' });
   const outcome = (server: ServerSpec): VariantRound => ({
     phases: [phase({ requests: 1000 })],
     requests: 1000,
@@ -64,10 +68,9 @@ function verdictReason(
   });
   const kept = [1, 2, 3, 4].map((round): KeptRound => ({
     round,
-    outcomes: new Map([
-      ['a', outcome(first)],
-      ['b', outcome(second)],
-    ]),
+    outcomes: new Map(
+      [first, second].map((server, place) => ['ab'.charAt(place), outcome(server)]),
+    ),
   }));
   return resultOf(scenario, scenario.variants, serverCores, kept).comparisons[0]?.why;
 }
@@ -94,17 +97,10 @@ test.each([
 );
 
 test('a footnote says that an address has cores of its own', () => {
-  const scenario = defineScenario({
-    name: 'there',
-    title: 'There',
-    knob: 'all',
-    load: wrk('-c 100 -t 1 -d 10'),
-    page: { path: '/', bodyBytes: 612 },
-    variants: [
-      { name: 'here', server: command('node a.js') },
-      { name: 'there', server: address('http://127.0.0.1:8080') },
-    ],
-  });
+  const scenario = scenarioOf([
+    { name: 'here', server: command('node a.js') },
+    { name: 'there', server: address('http://127.0.0.1:8080') },
+  ]);
   const footnotes = (variants: readonly Variant[]): string[] =>
     resultOf(scenario, variants, 1, []).footnotes;
   expect(footnotes(scenario.variants)).toEqual([

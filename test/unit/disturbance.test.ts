@@ -4,7 +4,7 @@ import type { Phase } from '../../lib/result/result.ts';
 import { bodiesDiffer, requireSound, withCrash } from '../../lib/runner/disturbance.ts';
 import { Disturbance, RoundFailure } from '../../lib/runner/round-types.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
-import { nginx } from '../../lib/scenario/index.ts';
+import { address, nginx } from '../../lib/scenario/index.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
 
@@ -195,15 +195,17 @@ test('a crash in the log is a failure of the server, whatever else happened', ()
 });
 
 describe('bodies of another length', () => {
+  const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
+    const one = phase({ requests: 1000, ...changes });
+    return { ...one, bytes: { ...one.bytes, body } };
+  };
   const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
   const differ = (
     of: Partial<Phase>,
     body: number,
     answer: { bytes: number; sdBytes?: number } = { bytes: 612 },
   ): boolean => {
-    const one = phase({ requests: 1000 });
-    const changed = { ...one, ...of, bytes: { ...one.bytes, body } };
-    return bodiesDiffer({ variant: shipped }, [changed], answer);
+    return bodiesDiffer({ variant: shipped }, [withBody(body, of)], answer);
   };
   const responses = (of: Partial<Phase['responses']>): Partial<Phase> => ({
     responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, ...of },
@@ -246,14 +248,8 @@ describe('bodies of another length', () => {
     [[605, 607], true],
     [[600, 594, 500], true],
   ])("of a user's own config: %j bytes instead of 600", (lengths, isFound) => {
-    const own = {
-      name: 'mine',
-      server: { name: 'address', origin: 'http://127.0.0.1:1' } as const,
-    };
-    const phases = lengths.map((length) => {
-      const one = phase({ requests: 1000 });
-      return { ...one, bytes: { ...one.bytes, body: 1000 * length } };
-    });
+    const own = { name: 'mine', server: address('http://127.0.0.1:1') };
+    const phases = lengths.map((length) => withBody(1000 * length));
     expect(bodiesDiffer({ variant: own }, phases, { bytes: 600 })).toBe(isFound);
   });
 });
