@@ -3,7 +3,7 @@
 import { sleep } from 'k6';
 import encoding from 'k6/encoding';
 import exec from 'k6/execution';
-import http, { type RefinedResponse, type ResponseType } from 'k6/http';
+import http, { type Params, type Response } from 'k6/http';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../analysis/latency.ts';
@@ -186,7 +186,7 @@ function meet(
     throw new Error(
       `${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests anew for another run`,
     );
-  const post = (point: string): RefinedResponse<ResponseType | undefined> =>
+  const post = (point: string): Response =>
     http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, point, params());
   const write = (ready: number): void =>
     requireOk(meeting, post(line(measurement, { ...load, instance: mine }, { ready })));
@@ -252,22 +252,14 @@ function readyIn(meeting: Meeting, load: LoadName): Map<string, number> {
   );
 }
 
-function requireOk(
-  { url }: Meeting,
-  { status, error, body }: RefinedResponse<ResponseType | undefined>,
-): void {
+function requireOk({ url }: Meeting, { status, error, body }: Response): void {
   if (status >= 200 && status < 300) return;
   throw new Error(
     `InfluxDB at ${url}, where generators meet, ${status === 0 ? `does not answer: ${error}` : `says ${status}: ${String(body).trim().slice(0, 200)}`}`,
   );
 }
 
-function params(): {
-  headers: Record<string, string>;
-  redirects: number;
-  timeout: string;
-  tags: Record<string, string>;
-} {
+function params(): Params {
   const [user = '', password = ''] = [__ENV['K6_INFLUXDB_USERNAME'], __ENV['K6_INFLUXDB_PASSWORD']];
   const headers: Record<string, string> =
     password === '' ? {} : { Authorization: `Basic ${encoding.b64encode(`${user}:${password}`)}` };

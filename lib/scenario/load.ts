@@ -76,18 +76,14 @@ const quickFillings = 4;
 /** Fits a profile to this machine. Connections, streams and rate stay; threads are at most the generator's cores. */
 export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const { exact, durationSeconds: asked, quick = false } = options;
-  const { rate, requests, tls, bucketSeconds, expectedRps, method, headers, body } = profile;
+  const { rate, requests, arrivals, durationSeconds, secondsHere: hours, ...kept } = profile;
   const common = {
-    command: profile.command,
-    protocol: profile.protocol,
-    connections: profile.connections,
+    ...kept,
     streams: profile.streams ?? 1,
     threads: exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
-    keepAlive: profile.keepAlive,
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
-    ...present({ tls, bucketSeconds, expectedRps, method, headers, body }),
   };
-  const ofRate = { ...common, ...present({ arrivals: options.arrivals ?? profile.arrivals }) };
+  const ofRate = { ...common, ...present({ arrivals: options.arrivals ?? arrivals }) };
   if (options.searched === true)
     return {
       ...ofRate,
@@ -95,8 +91,8 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       durationSeconds: asked ?? turnsSeconds.step,
       warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds,
     };
-  const inTurns = options.inTurns === true && !exact && profile.secondsHere === undefined;
-  const hasTls = profile.protocol === 'h2' || tls !== undefined;
+  const inTurns = options.inTurns === true && !exact && hours === undefined;
+  const hasTls = profile.protocol === 'h2' || profile.tls !== undefined;
   const opening = profile.connections * openingSeconds[hasTls ? 'tls' : 'plain'];
   const warmupInTurns = profile.warmupSeconds ?? turnsWarmupSeconds + opening;
   if (rate !== undefined && requests !== undefined) {
@@ -109,7 +105,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       warmupSeconds: warmupInTurns,
     };
   }
-  const secondsHere = exact ? undefined : profile.secondsHere;
+  const secondsHere = exact ? undefined : hours;
   if (asked === undefined && secondsHere === undefined && requests !== undefined)
     return {
       ...common,
@@ -117,7 +113,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       warmupSeconds: 0,
     };
   // A profile has a number of requests or a duration.
-  const full = (profile.durationSeconds ?? secondsHere ?? asked) as number;
+  const full = (durationSeconds ?? secondsHere ?? asked) as number;
   if (inTurns) {
     const most = quick ? turnsSeconds.quick : turnsSeconds.full;
     return {
@@ -129,7 +125,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const quickFull = Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart));
   const warmupSeconds = profile.warmupSeconds ?? fullWarmupSeconds;
   // A load whose requests take hours keeps its warm-up.
-  const isShortened = quick && profile.secondsHere === undefined;
+  const isShortened = quick && hours === undefined;
   return {
     ...common,
     durationSeconds: asked ?? (quick ? quickFull : full),

@@ -67,7 +67,6 @@ const laidFields = {
 };
 /** Lines in a server's config language that replace those of a user's config, as in server-configs/knobs/. */
 export interface LaidLines extends Of<typeof laidFields> {}
-const laidLines: Form<LaidLines> = given(laidFields);
 
 const configuredFields = {
   name: serverName,
@@ -86,7 +85,7 @@ const configuredFields = {
   /** Limit of open files (soft and hard). Default: as many as the connections need. */
   fileLimit: orAbsent(files),
   /** `config` is a single complete config of your own. `port` is the port to load if it has several; `laid` lines go over it. */
-  asIs: orAbsent(closed({ port: orAbsent(port), laid: orAbsent(list(laidLines)) })),
+  asIs: orAbsent(closed({ port: orAbsent(port), laid: orAbsent(list(given(laidFields))) })),
   /** Path of the binary, to compare two builds. Default: the binary that all variants run. */
   binary: orAbsent(text),
 };
@@ -136,7 +135,6 @@ const tlsFields = {
 };
 /** TLS versions, ciphers and curves that the client offers, in OpenSSL's names. */
 export interface TlsOffer extends Of<typeof tlsFields> {}
-const tlsOffer: Form<TlsOffer> = given(tlsFields);
 
 export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c']);
 const arrivals = oneOf(['constant', 'poisson']);
@@ -157,7 +155,7 @@ const loadFields = {
   /** Upper ends of the latency buckets, in ascending seconds. A last bucket takes the rest. */
   bucketSeconds: orAbsent(list(seconds)),
   /** Default: TLS 1.2 and 1.3, h2load's curves. */
-  tls: orAbsent(tlsOffer),
+  tls: orAbsent(given(tlsFields)),
   /** A request that takes longer is an error of kind timeout. Default: 5. */
   timeoutSeconds: orAbsent(seconds),
   /** Expected requests/s, to estimate the run's time. Default: those of a server on loopback. */
@@ -185,7 +183,7 @@ const loadFields = {
 };
 /** A load as an article's command line describes it, before it is fitted to this machine. */
 export interface LoadProfile extends Of<typeof loadFields> {}
-const loadProfile: Form<LoadProfile> = given(loadFields);
+const loadProfile = given(loadFields);
 
 const weights = v.pipe(
   v.record(text, whole(1, mostWeight), 'has to be an object of weights by path'),
@@ -207,7 +205,7 @@ const pageFields = {
 };
 /** The page to request. */
 export interface Page extends Of<typeof pageFields> {}
-const page: Form<Page> = given(pageFields);
+const page = given(pageFields);
 
 const directionFields = {
   delayMs: within(0, longestDelayMs),
@@ -257,23 +255,19 @@ const figureFields = (object: ObjectForm) => {
   return {
     /** Absent if the load sets the rate and the article prints none. */
     rps: orAbsent(figure),
-    transferBytesPerSecond: orAbsent(figure),
-    latencyMs: orAbsent(distribution),
-    connectMs: orAbsent(distribution),
-    firstByteMs: orAbsent(distribution),
+    ...each(
+      ['transferBytesPerSecond', 'requests', 'seconds', 'bodyBytes', 'errorsPerMillion'],
+      orAbsent(figure),
+    ),
+    ...each(['latencyMs', 'connectMs', 'firstByteMs', 'perThreadRps'], orAbsent(distribution)),
     /** h2load's "req/s (client)". */
     perConnectionRps: orAbsent(distribution),
-    perThreadRps: orAbsent(distribution),
-    requests: orAbsent(figure),
     /** All bytes that the generator read, with headers and without TLS records. */
     receivedBytes: orAbsent(figure),
     /** As sent, so compressed with HTTP/2. */
     headerBytes: orAbsent(figure),
     /** Share of the headers' size that HPACK saved. */
     headerSavingsPercent: orAbsent(signed),
-    bodyBytes: orAbsent(figure),
-    seconds: orAbsent(figure),
-    errorsPerMillion: orAbsent(figure),
     /** Of both directions, from a packet dump. */
     packetsPerRequest: orAbsent(figure),
     /** 2xx and 3xx per request, 0 to 1. */
@@ -336,19 +330,19 @@ const variantFields = {
 };
 /** A row of the table. */
 export interface Variant extends Of<typeof variantFields> {}
-const variant: Form<Variant> = given(variantFields);
 
-const articleFields = {
-  id: oneOf(['000', '001', '002', '003', '004']),
-  title: text,
-  year: whole(1990, 9999),
-};
 const scenarioFields = {
   name: givenName,
   /** A line for the list of scenarios. */
   title: text,
   /** Absent for a comparison of your own. */
-  article: orAbsent(closed(articleFields)),
+  article: orAbsent(
+    closed({
+      id: oneOf(['000', '001', '002', '003', '004']),
+      title: text,
+      year: whole(1990, 9999),
+    }),
+  ),
   /** The knob in words, such as "open_file_cache". */
   knob: text,
   load: loadProfile,
@@ -361,7 +355,7 @@ const scenarioFields = {
   rounds: orAbsent(whole(1, mostRounds)),
   /** Searches for the highest rate at which each variant keeps this limit. The load's rate and length do not count. */
   within: orAbsent(withinForm(closed)),
-  variants: list(variant),
+  variants: list(given(variantFields)),
   /** Comparisons beside those of the rows. */
   alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
   /** All variants are equal on purpose: the result states this machine's noise floor. */

@@ -1,6 +1,6 @@
 // URLs of users, and lists of a server's pages.
 import { isIP } from 'node:net';
-import { UserError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { textOfFile } from './load/flags.ts';
 import { mostPages, mostWeight, type Page } from './model.ts';
@@ -21,18 +21,16 @@ export const defaultPort = { http: 80, https: 443 } as const;
 export function urlParts(text: string, where: string): UrlParts {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:\/\/[^/]/i.test(text))
-    throw new UserError(`${where}: "${text}" is no URL such as http://localhost/index.html`, 2);
+    throw usageError(`${where}: "${text}" is no URL such as http://localhost/index.html`);
   if (url.username !== '' || url.password !== '')
-    throw new UserError(
+    throw usageError(
       `${where}: a user name in a URL cannot be honoured here: give a header, Authorization: Basic …`,
-      2,
     );
   // URL leaves out the scheme's port.
   const [, port] = /^[^:]+:\/\/[^/\\?#]*:(\d+)(?:[/\\?#]|$)/.exec(text) ?? [];
   if (Number(port) === 0)
-    throw new UserError(
+    throw usageError(
       `${where}: ${text} has port 0, where nothing can listen: give the server's own`,
-      2,
     );
   const isName =
     isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
@@ -51,9 +49,8 @@ export function pathOrUrl(
 ): UrlParts | { path: string; scheme?: never } {
   if (text.startsWith('/')) return { path: urlParts(`http://localhost${text}`, where).path };
   if (text.includes('://')) return urlParts(text, where);
-  throw new UserError(
+  throw usageError(
     `${where}: "${text}" is no URL such as http://localhost/index.html, and no path such as /index.html`,
-    2,
   );
 }
 
@@ -99,40 +96,36 @@ export function readPageList(flag: string, file: string): PageList {
     if (target === undefined || target === '') continue;
     const where = `${list}, line ${index + 1}`;
     if (more !== undefined)
-      throw new UserError(`${where}: "${more}" is too much: give a path or URL, and its weight`, 2);
+      throw usageError(`${where}: "${more}" is too much: give a path or URL, and its weight`);
     if (/^\d+$/.test(target) && /^(\/|https?:)/.test(weight))
-      throw new UserError(`${where}: the weight comes second: ${weight} ${target}`, 2);
+      throw usageError(`${where}: the weight comes second: ${weight} ${target}`);
     const number = Number(weight);
     if (!/^\d+$/.test(weight) || number < 1 || number > mostWeight)
-      throw new UserError(
+      throw usageError(
         `${where}: the weight "${weight}" has to be a whole number from 1 to ${mostWeight}`,
-        2,
       );
     const parts = pathOrUrl(target, where);
     if (parts.scheme !== undefined) {
       first ??= { line: index + 1, target, parts };
       port ??= parts.port;
       if (addressOf(parts) !== addressOf(first.parts))
-        throw new UserError(
+        throw usageError(
           `${where}: ${target} has another scheme, host or port than ${first.target} (line ${first.line}): all pages have to be one server's`,
-          2,
         );
     }
     const sum = number + (weights.get(parts.path) ?? 0);
     if (sum > mostWeight)
-      throw new UserError(
+      throw usageError(
         `${where}: ${parts.path} has a weight of more than ${mostWeight} in all: give smaller ones`,
-        2,
       );
     weights.set(parts.path, sum);
     if (weights.size > mostPages)
-      throw new UserError(`${where}: more than ${mostPages} pages are too many: leave some out`, 2);
+      throw usageError(`${where}: more than ${mostPages} pages are too many: leave some out`);
   }
   const [path] = weights.keys();
   if (path === undefined)
-    throw new UserError(
+    throw usageError(
       `${list} has no page: write one a line, such as /index.html, or /index.html 3 with its weight`,
-      2,
     );
   return {
     url: { ...first?.parts, ...present({ port }), path },

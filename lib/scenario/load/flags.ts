@@ -13,16 +13,13 @@ type Protocol = LoadProfile['protocol'];
 type Headers = Readonly<Record<string, string>>;
 export type LoadOfFlags = Omit<LoadProfile, 'command'>;
 
+const option =
+  <T>(type: T) =>
+  (short?: string): { type: T; short?: string } => ({ type, ...present({ short }) });
 /** A flag with a value, for parseArgs. */
-export const valued = (short?: string): { type: 'string'; short?: string } => ({
-  type: 'string',
-  ...present({ short }),
-});
+export const valued = option('string' as const);
 /** A flag without a value, for parseArgs. */
-export const toggle = (short?: string): { type: 'boolean'; short?: string } => ({
-  type: 'boolean',
-  ...present({ short }),
-});
+export const toggle = option('boolean' as const);
 
 /** A load generator's command line. */
 export interface Generator {
@@ -228,12 +225,9 @@ export function atRate(
 /** @throws UserError for fewer requests (-n) than connections (-c), or fewer connections than threads (-t) */
 export function requireOneEach(
   tool: string,
-  {
-    requests = Infinity,
-    connections,
-    threads = 1,
-  }: { requests?: number; connections: number; threads?: number },
+  counts: { requests?: number; connections: number; threads?: number },
 ): void {
+  const { requests = Infinity, connections, threads = 1 } = counts;
   if (requests < connections)
     throw new UserError(
       `${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`,

@@ -23,6 +23,7 @@ import {
 } from './flags.ts';
 
 type Scheme = UrlParts['scheme'];
+const repeated = (short?: string) => ({ ...valued(short), multiple: true });
 
 /** The timeout of h2load and weighttp, which have none. Article 002's longest request took 447 s, on a full network. */
 const endlessTimeoutSeconds = 600;
@@ -38,7 +39,7 @@ const wrkGenerator: Generator = {
     connections: valued('c'),
     threads: valued('t'),
     duration: valued('d'),
-    header: { ...valued('H'), multiple: true },
+    header: repeated('H'),
     timeout: valued(),
     rate: valued('R'), // wrk2
     latency: toggle(), // Percentiles are always shown.
@@ -69,7 +70,6 @@ const wrkGenerator: Generator = {
 /**
  * The load of a wrk command line without the word "wrk", such as `-c 100 -t 10 -d 10`: HTTP/1.1 with kept connections, with
  * wrk2's -R at a rate. Defaults are wrk's.
- * @throws UserError that names the wrong flag
  */
 export function wrk(line: string): LoadProfile {
   return loadOfFlags(wrkGenerator, line);
@@ -80,7 +80,7 @@ const abGenerator: Generator = {
   secretOptions: ['A', 'C'],
   options: {
     ...Object.fromEntries(['c', 'n', 't', 's', 'A', 'm', 'p', 'u', 'T'].map((f) => [f, valued(f)])),
-    ...Object.fromEntries(['H', 'C'].map((f) => [f, { ...valued(f), multiple: true }])),
+    ...Object.fromEntries(['H', 'C'].map((f) => [f, repeated(f)])),
     // -r, -l and -q do not change the load.
     ...Object.fromEntries(['k', 'i', 'r', 'l', 'q'].map((f) => [f, toggle(f)])),
   },
@@ -142,7 +142,6 @@ function requestOfAb(flags: Flags): Pick<LoadOfFlags, 'method' | 'headers' | 'bo
 /**
  * The load of an ab command line without the word "ab", such as `-c 10 -n 1000 -k`: HTTP/1.0, a new connection for each
  * request unless -k.
- * @throws UserError that names the wrong flag
  */
 export function ab(line: string): LoadProfile {
   return loadOfFlags(abGenerator, line);
@@ -155,7 +154,7 @@ const weighttpGenerator: Generator = {
     c: valued('c'),
     t: valued('t'),
     k: toggle('k'),
-    H: { ...valued('H'), multiple: true },
+    H: repeated('H'),
   },
   load(flags) {
     const asked = flags.get('n');
@@ -180,7 +179,6 @@ const weighttpGenerator: Generator = {
 /**
  * The load of a weighttp command line without the word "weighttp", such as `-k -c 100 -n 100000`: HTTP/1.1, a new connection
  * for each request unless -k.
- * @throws UserError that names the wrong flag
  */
 export function weighttp(line: string): LoadProfile {
   return loadOfFlags(weighttpGenerator, line);
@@ -202,7 +200,7 @@ const h2loadGenerator: Generator = {
     duration: valued('D'),
     'no-tls-proto': valued('p'),
     rps: valued(),
-    header: { ...valued('H'), multiple: true },
+    header: repeated('H'),
     data: valued('d'),
     'warm-up-time': valued(),
     h1: toggle(),
@@ -311,7 +309,6 @@ export interface H2loadOptions {
 /**
  * The load of an h2load command line without the word "h2load", such as `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS, `-p h2c` or
  * `-p http/1.1` without TLS, `--h1` HTTP/1.1 with or without. Defaults are h2load's.
- * @throws UserError that names the wrong flag
  */
 export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
   return { ...loadOfFlags(h2loadGenerator, line), ...present({ tls }) };
@@ -339,7 +336,7 @@ const vegetaGenerator: Generator = {
     rate: valued(),
     'max-connections': valued(),
     timeout: valued(),
-    header: { ...valued(), multiple: true },
+    header: repeated(),
     // These do not change the load.
     name: valued(),
     output: valued(),
@@ -401,7 +398,6 @@ export interface VegetaOptions {
 /**
  * The load of a vegeta command line without the words "vegeta attack", such as `-http2 -rate=1000 -duration=10s`: HTTP/2 over
  * TLS, rate × duration requests, all awaited. Defaults are vegeta's.
- * @throws UserError that names the wrong flag
  */
 export function vegeta(line: string, { bucketsMs, tls }: VegetaOptions = {}): LoadProfile {
   return {
