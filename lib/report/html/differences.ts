@@ -40,12 +40,12 @@ export function differencesHtml(
   const differ = (of: (side: VariantResult) => string): boolean => new Set(sides.map(of)).size > 1;
   const answers = [
     ...(differ(statusText) ? [leftColumn('status', statusText)] : []),
-    ...bytes
-      .filter(([, of]) => {
-        const [least, most] = extent(sides.map(of));
-        return most > least * (1 + near);
-      })
-      .map(([title, of]) => rightColumn(title, (side: VariantResult) => whole(of(side)))),
+    ...bytes.flatMap(([title, of]) => {
+      const [least, most] = extent(sides.map(of));
+      return most > least * (1 + near)
+        ? rightColumn(title, (side: VariantResult) => whole(of(side)))
+        : [];
+    }),
   ];
   const table = tableOf(sides, [
     leftColumn('side', ({ name }) => name),
@@ -70,8 +70,9 @@ function statusText({ rounds }: VariantResult): string {
   });
   const all = total(found, ([, count]) => count);
   if (all === 0) return 'none';
-  const [only] = found.length === 1 ? found : [];
-  return only?.[0] ?? found.map(([name, count]) => `${name} ${success(count / all)}`).join(', ');
+  return found
+    .map(([name, count]) => (found.length === 1 ? name : `${name} ${success(count / all)}`))
+    .join(', ');
 }
 
 function perAnswer({ rounds }: VariantResult, of: (phase: Phase) => number): number {
@@ -81,8 +82,8 @@ function perAnswer({ rounds }: VariantResult, of: (phase: Phase) => number): num
 
 /** Whether the configs are users' own, which may hold secrets. */
 export function hasOwnConfigs({ variants }: Result, configs: readonly ComposedConfig[]): boolean {
-  const files = variants.flatMap(({ server }) => server?.config ?? []);
-  return configs.length > 0 && files.some((name) => name.startsWith('/'));
+  const isOwn = variants.some(({ server }) => server?.config.some((file) => file.startsWith('/')));
+  return configs.length > 0 && isOwn;
 }
 
 export function configsHtml(result: Result, configs: readonly ComposedConfig[]): Html {
@@ -96,20 +97,12 @@ export function configsHtml(result: Result, configs: readonly ComposedConfig[]):
 ${hasOwnConfigs(result, configs) ? warning : nothing}${each}</section>`;
 }
 
-/** Differences of up to so many lines in all are shown unfolded. */
-const mostOpen = 24;
-
-/** For each config, the settings that only it or only its baseline has, in any order. */
-function configDifferences(
-  result: Pick<Result, 'variants' | 'comparisons'>,
-  configs: readonly ComposedConfig[],
-): Html {
-  return html`${configs.map((config) => {
+/** For each config, the settings that only it or only its baseline has, in any order. Up to 24 lines in all are unfolded. */
+function configDifferences(result: Result, configs: readonly ComposedConfig[]): Html[] {
+  return configs.flatMap((config) => {
     const baseline = baselineOf(result, config.variant, configs);
-    return baseline === undefined
-      ? nothing
-      : differenceHtml(baseline, config, mostOpen / configs.length);
-  })}`;
+    return baseline === undefined ? [] : differenceHtml(baseline, config, 24 / configs.length);
+  });
 }
 
 function differenceHtml(baseline: ComposedConfig, config: ComposedConfig, mostLines: number): Html {
@@ -134,7 +127,7 @@ function preHtml(name: string, text: Html): Html {
 
 /** The config of a baseline with the same server. */
 function baselineOf(
-  result: Pick<Result, 'variants' | 'comparisons'>,
+  result: Result,
   variant: string,
   configs: readonly ComposedConfig[],
 ): ComposedConfig | undefined {

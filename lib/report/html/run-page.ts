@@ -34,9 +34,6 @@ export async function runPage(
   };
 }
 
-/** The most that a config may have, with all that it includes. */
-const configMegabytes = 16;
-
 /** Reads the config of the first round; the others differ in ports and folders. Reads nothing outside the folder. */
 async function readConfig(
   folder: string,
@@ -45,7 +42,7 @@ async function readConfig(
   if (first === undefined || server === null) return [];
   const file = `${server.name}.conf`;
   const bytes = await readBytes(join(folder, `round-${first.round}`, name, file), {
-    megabytes: configMegabytes,
+    megabytes: 16,
     below: folder,
   });
   return [{ variant: name, file, text: bytes.toString('utf8') }];
@@ -58,6 +55,7 @@ export function htmlReport(result: Result, configs: readonly ComposedConfig[]): 
   // An article's notes explain its figures; other notes name further differences.
   const isOwn = result.variants.every(({ published }) => published === null);
   const redirected = redirectedLines(result);
+  const noises = noiseTable(result);
   const noise = 'What else used the machine, the most in any round';
   const body = html`<header>${headlineHtml(result)}
 ${paragraphs(headingLines(resultHeading(result)), 'about')}${list(circumstanceLines(result), 'findings')}${list(result.warnings, 'warnings')}</header>
@@ -78,8 +76,8 @@ ${figures.map(figureHtml)}</section>`
 ${loadPart(result).map(loadHtml)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
 ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${
-    noiseTable(result).rows.length === 0 ? nothing : html`<h3>${noise}</h3>\n`
-  }${tableHtml(noiseTable(result), noise, { wraps: true })}${paragraphs([
+    noises.rows.length === 0 ? nothing : html`<h3>${noise}</h3>\n`
+  }${tableHtml(noises, noise, { wraps: true })}${paragraphs([
     `${storedLine(result.integrity)}.`,
   ])}</section>`;
   return page(`${result.title} · ${result.run}`, body, figures);

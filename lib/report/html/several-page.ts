@@ -76,9 +76,8 @@ function runsTable(results: readonly Result[], titles: readonly string[]): Table
   const tables = results.map(variantTable);
   const names = new Set(results.flatMap(({ variants }) => variants.map(({ name }) => name)));
   const published = (title: string) => (name: string) =>
-    tables
-      .map((table) => cellOf(table, name, 'published', title))
-      .find((cell) => textOf(cell) !== '') ?? '';
+    tables.map((table) => cellOf(table, name, 'published', title)).find((cell) => cell !== '') ??
+    '';
   const ofRuns = tables.flatMap((table, index) =>
     table.columns
       .filter(({ group, title }) => group === here && shownColumns.test(title))
@@ -112,13 +111,11 @@ function runAgainstRun(
   if (first === undefined || later.length === 0) return nothing;
   const columns = later.flatMap((result, index): Column<string>[] => {
     const group = `${titles[index] ?? ''} against ${firstTitle}`;
+    const rates = (name: string) => ratioCell(ratesOf(first, name), ratesOf(result, name));
+    const ratios = (name: string) => ratioCell(...sameRatios(name, first, result));
     return [
-      leftColumn('requests/s', (name) => ratioCell(ratesOf(first, name), ratesOf(result, name)), {
-        group,
-      }),
-      leftColumn('ratio to its baseline', (name) => ratioCell(...sameRatios(name, first, result)), {
-        group,
-      }),
+      leftColumn('requests/s', rates, { group }),
+      leftColumn('ratio to its baseline', ratios, { group }),
     ];
   });
   const names = first.variants.map(({ name }) => name);

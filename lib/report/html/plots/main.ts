@@ -179,11 +179,6 @@ function drawCurve({ names, limit, points, lines }: CurveData, width: number): E
 
 type PercentilePoint = Percentile & { round: number | null; percentile: string };
 
-/** If the longest latency is so many times the shortest, the scale is logarithmic. */
-const wide = 20;
-/** Half of a character, in pixels. */
-const halfCharacter = 3.4;
-
 function drawPercentiles({ names, lines }: Percentiles, width: number): Element[] {
   const { key, colour, symbol } = seriesOf(names);
   const points = lines.flatMap(({ name, round, points: all }) =>
@@ -193,7 +188,7 @@ function drawPercentiles({ names, lines }: Percentiles, width: number): Element[
   const thin = points.filter(({ round }) => round !== null);
   const [shortest] = extent(strong.map(({ ms }) => ms).filter((ms) => ms > 0));
   const [, longest] = extent(points.map(({ ms }) => ms));
-  const isLog = longest / shortest > wide;
+  const isLog = longest > 20 * shortest;
   const furthest = Math.max(100, extent(points.map(({ at }) => at))[1]);
   const margins = { left: 52, right: 28 };
   const ticks = ticksFor(furthest, width - margins.left - margins.right);
@@ -236,9 +231,10 @@ function drawPercentiles({ names, lines }: Percentiles, width: number): Element[
 
 /** The ticks whose labels do not touch; without room for both 0 % and 50 %, the latter. */
 function ticksFor(furthest: number, pixels: number): number[] {
+  // Half of a character has 3.4 pixels.
   const isClear = (a: number, b: number): boolean =>
     (pixels * Math.log(b / a)) / Math.log(furthest) >
-    (percentileOf(a).length + percentileOf(b).length + 2) * halfCharacter;
+    (percentileOf(a).length + percentileOf(b).length + 2) * 3.4;
   const upward: number[] = [];
   for (const at of [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7]) {
     const last = upward.at(-1);
