@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { expect } from 'vitest';
 import { generatedFile, type DashboardName } from '../dashboards/names.ts';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
@@ -190,16 +191,23 @@ export class DashboardDatabase {
     return { names, marks: marks.flat().filter(({ ratio }) => ratio !== null) };
   }
 
-  /** When a dashboard has marks on its time axes, in ms since 1970. */
-  async marks(name: DashboardName, choice: Choice): Promise<number[]> {
-    const queries = (dashboardOf(name).annotations?.list ?? []).map(({ query }) =>
-      interpolate(query, pickedOf(choice)),
-    );
-    const answers = await Promise.all(queries.map((query) => this.ask(query)));
-    return answers
-      .flat()
-      .flatMap(({ rows }) => rows.map((row) => Number(row['time'])))
-      .toSorted((a, b) => a - b);
+  /** The panels that have nothing to show of a run; each says why. */
+  async emptyPanels(name: DashboardName, choice: Choice): Promise<Pick<Panel, 'id' | 'title'>[]> {
+    const empty: Panel[] = [];
+    for (const panel of panelsOf(dashboardOf(name))) {
+      const { id, repeat } = panel;
+      // Without any value of its variable Grafana shows one panel, of none.
+      const values = repeat === undefined ? [] : await this.choices(name, repeat, choice);
+      const answers = await Promise.all(
+        (values.length === 0 ? [''] : values).map((variant) =>
+          this.panel(name, id, { ...choice, variant }),
+        ),
+      );
+      if (answers.flat(2).some(({ rows }) => rows.length > 0)) continue;
+      expect(panel.fieldConfig.defaults.noValue, panel.title).toMatch(/\.$/);
+      empty.push(panel);
+    }
+    return empty;
   }
 
   /** What Grafana's picker offers, the one it picks first. */

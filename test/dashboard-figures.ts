@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { tablePoints } from '../lib/store/points.ts';
 import { parsed } from './fixtures/points.ts';
-import type { LinkTraffic, Phase, Result, Round, VariantResult } from '../lib/result/result.ts';
+import type { Phase, Result, Round, VariantResult } from '../lib/result/result.ts';
 
 export type Cell = string | number | null;
 
@@ -109,50 +109,6 @@ const roundFigures: Record<string, (row: RoundRow, result: Result) => Cell | und
   server_mhz_end: ({ phase }) => phase.noise?.serverMhz?.[1],
 };
 
-/** What the columns of the link's table of rounds have to say, where the server has one core and the link 100 ms of delay. */
-const linkRoundFigures: typeof roundFigures = {
-  ...roundFigures,
-  packets_to_server_per_request: ({ phase }) =>
-    phase.network && phase.network.toServer.packets / answered(phase),
-  packets_to_client_per_request: ({ phase }) =>
-    phase.network && phase.network.toClient.packets / answered(phase),
-  dropped_to_server_share: ({ phase }) =>
-    phase.network && phase.network.toServer.dropped / phase.network.toServer.packets,
-  dropped_to_client_share: ({ phase }) =>
-    phase.network && phase.network.toClient.dropped / phase.network.toClient.packets,
-  lateness_p99_ms: ({ phase }) => latestP99(phase),
-  retransmits_per_request: ({ phase }) =>
-    phase.network &&
-    (phase.network.retransmits.client + phase.network.retransmits.server) / answered(phase),
-  listen_overflows: ({ phase }) => phase.network?.listenOverflows,
-  server_idle_share: ({ phase }) => 1 - (phase.serverCpuSeconds ?? NaN) / phase.seconds,
-  delay: ({ phase }) => (latestP99(phase) > 2 ? notHeld(latestP99(phase)) : 'held'),
-};
-
-function notHeld(p99: number): string {
-  return `not held: p99 +${p99.toFixed(p99 < 99.95 ? 1 : 0)} ms`;
-}
-
-function latestP99({ network }: Phase): number {
-  const of = (traffic: LinkTraffic | undefined): number => traffic?.latenessMs.p99 ?? 0;
-  return Math.max(of(network?.toServer), of(network?.toClient));
-}
-
-/** A row per round and variant, in their order. */
-export function expectedLinkRounds(
-  columns: readonly string[],
-  result: Result,
-): Record<string, Cell>[] {
-  const rows = result.variants.flatMap((variant) =>
-    variant.rounds.flatMap((round) =>
-      round.phases.map((phase, index) => ({ variant, round, index, phase })),
-    ),
-  );
-  return rows
-    .toSorted((a, b) => a.round.round - b.round.round)
-    .map((row) => cells(columns, linkRoundFigures, row, result));
-}
-
 /** A row per round, variant and load phase, in the order in which they began. */
 export function expectedRoundRows(
   columns: readonly string[],
@@ -165,30 +121,24 @@ export function expectedRoundRows(
   );
   return rows
     .toSorted((a, b) => a.phase.startedAt.localeCompare(b.phase.startedAt))
-    .map((row) => cells(columns, roundFigures, row, result));
+    .map((row) => cellsOf(columns, row, result));
 }
 
 /** The cells of a row. Of a fraction the last digit is left open: a sum in another order ends with another. */
-function cells<Row extends unknown[]>(
-  columns: readonly string[],
-  known: Record<string, (...row: Row) => Cell | undefined>,
-  ...row: Row
-): Record<string, Cell> {
+function cellsOf(columns: readonly string[], row: RoundRow, result: Result): Record<string, Cell> {
   return Object.fromEntries(
     columns.map((column) => {
-      const figure = known[column];
+      const figure = roundFigures[column];
       if (figure === undefined)
         throw new Error(`a panel shows ${column}, which this test cannot check`);
-      const cell = figure(...row) ?? null;
-      return [
-        column,
-        typeof cell === 'number' && !Number.isInteger(cell)
-          ? (expect.closeTo(cell, 9) as Cell)
-          : cell,
-      ];
+      const cell = figure(row, result) ?? null;
+      return [column, Number.isInteger(cell) ? cell : closeTo(cell)];
     }),
   );
 }
+
+const closeTo = (cell: Cell): Cell =>
+  typeof cell === 'number' ? (expect.closeTo(cell, 9) as Cell) : cell;
 
 /** What the histogram of a variant has to show. */
 export function expectedBuckets({ phases, published }: VariantResult): Record<string, Cell>[] {

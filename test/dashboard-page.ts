@@ -17,8 +17,6 @@ interface ExpectedPanel {
   /** Its title, with values in the place of its variables; a panel that is repeated for no value has any. */
   title: string | RegExp;
   answers: Answer[][];
-  /** Where along a time axis it has marks, 0 to 1. */
-  marks: number[];
   /** Columns of its table that are left out have names that begin so. */
   leftOut: string[];
 }
@@ -30,13 +28,9 @@ interface SeenPanel {
   /** What it says instead of data. */
   message: string | null;
   headings: string[];
-  /** Headings whose text does not fit their column. */
-  cutHeadings: string[];
   /** All that are drawn, row by row. */
   cells: string[];
   drawn: boolean;
-  /** Where along the time axis marks are, 0 to 1. */
-  marks: number[];
 }
 
 /** The panels that a dashboard has of a run, and what the database answers to their queries. */
@@ -45,10 +39,6 @@ export async function expectedPanels(
   name: DashboardName,
   result: Result,
 ): Promise<ExpectedPanel[]> {
-  const { fromMs, toMs } = pickedOf(result);
-  const marks = (await database.marks(name, result)).map(
-    (timeMs) => (timeMs - fromMs) / (toMs - fromMs),
-  );
   const leavesOut = dashboardOf(name).templating.list.some(
     (variable) => variable.name === 'unpublished',
   );
@@ -56,23 +46,17 @@ export async function expectedPanels(
   const all = panelsOf(dashboardOf(name)).map(async (panel): Promise<ExpectedPanel[]> => {
     const values =
       panel.repeat === undefined ? [''] : await database.choices(name, panel.repeat, result);
-    if (values.length === 0)
-      return [{ panel, title: anyValue(panel.title), answers: [], marks: [], leftOut }];
+    if (values.length === 0) return [{ panel, title: anyValue(panel.title), answers: [], leftOut }];
     return Promise.all(
       values.map(async (variant) => ({
         panel,
         title: withValues(panel.title, pickedOf({ ...result, variant }).variables),
         answers: await database.panel(name, panel.id, { ...result, variant }),
-        marks: hasMarks(name, panel) ? marks : [],
         leftOut,
       })),
     );
   });
   return (await Promise.all(all)).flat();
-}
-
-function hasMarks(name: DashboardName, { id }: Panel): boolean {
-  return (dashboardOf(name).annotations?.list ?? []).some(({ filter }) => filter?.ids.includes(id));
 }
 
 function withValues(title: string, variables: Readonly<Record<string, string>>): string {
@@ -137,7 +121,7 @@ export async function problemsOn(
   ];
 }
 
-function problemsOf({ panel, answers, marks, leftOut }: ExpectedPanel, seen: SeenPanel): string[] {
+function problemsOf({ panel, answers, leftOut }: ExpectedPanel, seen: SeenPanel): string[] {
   const {
     type,
     fieldConfig: { defaults, overrides },
@@ -152,11 +136,7 @@ function problemsOf({ panel, answers, marks, leftOut }: ExpectedPanel, seen: See
       : [`says "${seen.message ?? seen.text}" where it has nothing to show`];
   }
   if (seen.message !== null) return [`says "${seen.message}" where it has ${rows.length} rows`];
-  if (type !== 'table')
-    return [
-      ...(seen.drawn ? [] : ['draws nothing']),
-      ...(type === 'timeseries' ? misplaced(seen.marks, marks) : []),
-    ];
+  if (type !== 'table') return seen.drawn ? [] : ['draws nothing'];
   // A cell without a text or figure of its own must not say what the whole panel says.
   const untrue = said.length > 1 && seen.cells.includes(said) ? [`a cell says "${said}"`] : [];
   const propertyOf = (column: string, id: string): unknown =>
@@ -178,23 +158,7 @@ function problemsOf({ panel, answers, marks, leftOut }: ExpectedPanel, seen: See
       ? []
       : [`shows "${shown}" as ${column}, which is ${first[column]}`];
   });
-  return [
-    ...untrue,
-    ...seen.cutHeadings.map((heading) => `cuts the heading "${heading}"`),
-    ...wrong,
-  ];
-}
-
-/** What is wrong with the marks of a time axis: one per mark that the database has, where it has it. */
-function misplaced(seen: readonly number[], expected: readonly number[]): string[] {
-  const inPlace =
-    seen.length === expected.length &&
-    seen.every((mark, index) => Math.abs(mark - (expected[index] ?? NaN)) < 0.01);
-  const inWords = (marks: readonly number[]): string =>
-    marks.length === 0
-      ? 'nowhere'
-      : `at ${marks.map((mark) => `${(100 * mark).toFixed(1)} %`).join(', ')} of its time`;
-  return inPlace ? [] : [`has marks ${inWords(seen)} instead of ${inWords(expected)}`];
+  return [...untrue, ...wrong];
 }
 
 /** Whether a cell can be what its column's unit makes of a value. */
@@ -206,25 +170,15 @@ function isShown(value: Cell, shown: string): boolean {
 /** As much of a page's elements as is read here: Node has no types of them. */
 interface PageElement {
   textContent: string | null;
-  parentElement: PageElement | null;
   /** Of a canvas. */
   width: number;
   height: number;
   getAttribute(name: string): string | null;
   querySelector(selector: string): PageElement | null;
   querySelectorAll(selector: string): Iterable<PageElement>;
-  contains(other: PageElement): boolean;
-  getBoundingClientRect(): { left: number; right: number };
 }
 
-declare const document: {
-  querySelectorAll: PageElement['querySelectorAll'];
-  createTreeWalker(root: PageElement, whatToShow: number): { nextNode(): PageElement | null };
-  createRange(): Pick<PageElement, 'getBoundingClientRect'> & {
-    selectNodeContents(node: PageElement): void;
-  };
-};
-declare function getComputedStyle(element: PageElement): { overflowX: string };
+declare const document: Pick<PageElement, 'querySelectorAll'>;
 
 /** Runs in the page: what it needs has to be within it. */
 async function seenPanels(page: Page): Promise<SeenPanel[]> {
@@ -232,38 +186,6 @@ async function seenPanels(page: Page): Promise<SeenPanel[]> {
     const prefix = 'data-testid Panel header ';
     const texts = (panel: PageElement, selector: string): string[] =>
       [...panel.querySelectorAll(selector)].map((element) => element.textContent ?? '');
-    // Whether some of its text reaches beyond a box within it that hides what does.
-    const isCut = (cell: PageElement): boolean => {
-      const onlyTexts = 4;
-      const walker = document.createTreeWalker(cell, onlyTexts);
-      for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-        const range = document.createRange();
-        range.selectNodeContents(node);
-        const text = range.getBoundingClientRect();
-        for (
-          let box = node.parentElement;
-          box !== null && cell.contains(box);
-          box = box.parentElement
-        ) {
-          const { left, right } = box.getBoundingClientRect();
-          if (
-            getComputedStyle(box).overflowX !== 'visible' &&
-            (text.right > right + 1 || text.left < left - 1)
-          )
-            return true;
-        }
-      }
-      return false;
-    };
-    const marksOf = (panel: PageElement): number[] => {
-      const plot = panel.querySelector('.u-over')?.getBoundingClientRect() ?? { left: 0, right: 1 };
-      return [...panel.querySelectorAll('[data-testid="data-testid annotation-marker"]')]
-        .map((mark) => {
-          const { left, right } = mark.getBoundingClientRect();
-          return ((left + right) / 2 - plot.left) / (plot.right - plot.left);
-        })
-        .sort((a, b) => a - b);
-    };
     return [...document.querySelectorAll(`section[data-testid^="${prefix}"]`)].map((panel) => ({
       title: (panel.getAttribute('data-testid') ?? '').slice(prefix.length),
       text: panel.textContent ?? '',
@@ -271,14 +193,10 @@ async function seenPanels(page: Page): Promise<SeenPanel[]> {
         panel.querySelector('[data-testid="data-testid Panel data error message"]')?.textContent ??
         null,
       headings: texts(panel, '[role=columnheader]'),
-      cutHeadings: [...panel.querySelectorAll('[role=columnheader]')]
-        .filter(isCut)
-        .map((heading) => heading.textContent ?? ''),
       cells: texts(panel, '[role=cell], [role=gridcell]'),
       drawn: [...panel.querySelectorAll('canvas')].some(
         ({ width, height }) => width > 100 && height > 50,
       ),
-      marks: marksOf(panel),
     }));
   });
 }

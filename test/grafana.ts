@@ -1,8 +1,8 @@
 // The part of Grafana that a test of dashboards needs: which queries a dashboard sends, with its variables filled in.
 import { readFileSync } from 'node:fs';
 
-export interface Override {
-  matcher: { id: string; options: string };
+interface Override {
+  matcher: { options: string };
   properties: { id: string; value: unknown }[];
 }
 
@@ -33,16 +33,13 @@ export interface Panel {
     defaults: {
       unit?: string;
       noValue?: string;
-      mappings?: unknown[];
-      custom?: { axisLabel?: string; minWidth?: number };
+      custom?: { axisLabel?: string };
     };
     overrides: Override[];
   };
-  options: { xField?: string; yAxis?: { unit?: string; axisLabel?: string } };
+  options: { yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */
   repeat?: string;
-  /** The version of Grafana whose options these are. */
-  pluginVersion?: string;
   transformations?: { id: string; options: unknown }[];
 }
 
@@ -63,25 +60,18 @@ export interface Variable {
   datasource: { type: string; uid: string };
   sort: number;
   regex?: string;
-  multi: boolean;
-  includeAll: boolean;
-  allValue?: string;
-  hide?: number;
 }
 
 export interface Link {
   type: string;
   url: string;
   includeVars: boolean;
-  keepTime: boolean;
   placement?: string;
 }
 
 export interface Dashboard {
   uid: string;
   title: string;
-  refresh?: string;
-  timepicker?: { refresh_intervals: string[] };
   links: Link[];
   panels: (Panel | Row)[];
   templating: { list: Variable[] };
@@ -89,8 +79,6 @@ export interface Dashboard {
     list?: {
       name: string;
       query: string;
-      target?: { query: string };
-      filter?: { ids: number[] };
       datasource: Variable['datasource'];
     }[];
   };

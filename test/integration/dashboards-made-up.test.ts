@@ -6,19 +6,17 @@ import { comparable } from '../../lib/analysis/comparisons.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result, VariantResult } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
-import { type Choice, DashboardDatabase, columnsOf, dashboardOf } from '../dashboard-database.ts';
+import { DashboardDatabase, columnsOf } from '../dashboard-database.ts';
 import {
   type Cell,
   expectedBuckets,
   expectedIntervals,
-  expectedLinkRounds,
   expectedPhaseRows,
   expectedRows,
 } from '../dashboard-figures.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
-import { panelsOf } from '../grafana.ts';
 import { madeUpRun, storeResult } from '../made-up-runs.ts';
 
 const startedAtMs = Date.parse('2026-02-03T04:05:06.000Z');
@@ -74,12 +72,11 @@ describe('a run of every scenario', () => {
           name === 'history'
             ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' }
             : {};
-        const empty = await emptyPanels(name, { ...result, ...range });
-        expect([scenario, empty.map(({ id }) => id)]).toEqual([
+        const empty = await database.emptyPanels(name, { ...result, ...range });
+        expect(
+          empty.map(({ id }) => id),
           scenario,
-          notApplicable(name, result),
-        ]);
-        for (const { title, noValue } of empty) expect(noValue, title).toMatch(/\.$/);
+        ).toEqual(notApplicable(name, result));
       }
     },
   );
@@ -197,9 +194,24 @@ describe('a run of every scenario', () => {
     'shows the traffic of the links of %s per round',
     async (name) => {
       const result = resultOf(name);
-      expect(await database.rows('comparison', 26, result)).toEqual(
-        expectedLinkRounds(columnsOf('comparison', 26), result),
+      const rows = await database.rows('comparison', 26, result);
+      const packets = result.variants.flatMap(({ name: variant, rounds }) =>
+        rounds.flatMap(({ round, phases }) =>
+          phases.map(({ network, responses }) => [
+            variant,
+            String(round),
+            expect.closeTo((network?.toServer.packets ?? NaN) / responses['2xx'], 3),
+          ]),
+        ),
       );
+      expect(rows.map((row) => Number(row['round']))).toEqual(
+        rows.map((row) => Number(row['round'])).toSorted((a, b) => a - b),
+      );
+      expect(rows).toHaveLength(packets.length);
+      expect(
+        rows.map((row) => [row['variant'], row['round'], row['packets_to_server_per_request']]),
+      ).toEqual(expect.arrayContaining(packets));
+      for (const { delay } of rows) expect(delay).toMatch(/held/);
     },
   );
 
@@ -365,27 +377,6 @@ describe('runs of one scenario', () => {
     );
   });
 });
-
-/** The panels of a dashboard that have nothing to show of a run. */
-async function emptyPanels(
-  name: DashboardName,
-  result: Result,
-): Promise<{ id: number; title: string; noValue: string | undefined }[]> {
-  const empty: { id: number; title: string; noValue: string | undefined }[] = [];
-  for (const { id, title, repeat, fieldConfig } of panelsOf(dashboardOf(name))) {
-    // Without any value of its variable Grafana shows one panel, of none.
-    const values = repeat === undefined ? [''] : await database.choices(name, repeat, result);
-    const choices = (values.length === 0 ? [''] : values).map((variant): Choice => ({
-      ...result,
-      variant,
-    }));
-    const rows = (await Promise.all(choices.map((choice) => database.panel(name, id, choice))))
-      .flat(2)
-      .flatMap((answer) => answer.rows);
-    if (rows.length === 0) empty.push({ id, title, noValue: fieldConfig.defaults.noValue });
-  }
-  return empty;
-}
 
 /** Ids of the panels that have nothing to show of a scenario's run, in their order. */
 function notApplicable(name: DashboardName, result: Result): number[] {

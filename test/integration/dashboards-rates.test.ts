@@ -55,10 +55,6 @@ it('has each step of a search once, whatever the rounds after it added, and each
       ])
       .toSorted(byRate),
   );
-  for (const name of ['workers', 'open-file-cache']) {
-    const rates = steps.filter(({ variant }) => variant === name).map(({ rate }) => Number(rate));
-    expect(rates).toEqual(rates.toSorted((a, b) => a - b));
-  }
   expect(
     (await database.rows('comparison', 29, swept)).map(({ rate, variant, p99_ms: p99, kept }) => [
       rate,

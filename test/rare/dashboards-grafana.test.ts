@@ -88,10 +88,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
   it.each(Object.keys(dashboardNames) as DashboardName[])(
     'shows %s for every scenario that it offers: each panel what the database holds for it, or why that is nothing',
     async (name) => {
-      const page = await browser.newPage({ colorScheme: 'light' });
-      await page.request.post(`${grafana.origin}/login`, {
-        data: { user: 'admin', password: grafana.files.password },
-      });
+      const page = await loggedIn(grafana);
       const isOffered = await Promise.all(
         results.map(async (one) => (await database.choices(name, 'run', one)).includes(one.run)),
       );
@@ -103,20 +100,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
       ];
       expect(offered).not.toEqual([]);
       for (const result of offered) {
-        const { run, scenario, startedAt, endedAt } = result;
-        const expected = await expectedPanels(database, name, result);
-        // With Grafana's menu beside them tables have all their columns in sight: of others some versions draw nothing.
-        await page.setViewportSize({ width: 1680, height: heightOf(name, expected) });
-        await page.goto(
-          dashboardUrl(grafana.origin, name, {
-            run,
-            scenario,
-            startedMs: Date.parse(startedAt),
-            endedMs: Date.parse(endedAt),
-          }),
-        );
-        await openRows(page, name);
-        await hasNoProblems(page, expected, `${name}-${scenario}`);
+        await showsAll(page, grafana, name, result, `${name}-${result.scenario}`);
       }
       const result = offered.at(-1) as Result;
       await page.emulateMedia({ colorScheme: 'dark' });
@@ -129,10 +113,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
   );
 
   it('says of Live run that nothing is there, and no error of its own, where nothing was measured', async () => {
-    const page = await browser.newPage({ viewport: { width: 1680, height: 1000 } });
-    await page.request.post(`${grafana.origin}/login`, {
-      data: { user: 'admin', password: grafana.files.password },
-    });
+    const page = await loggedIn(grafana);
     const { run, scenario } = results.at(-1) as Result;
     await page.goto(
       dashboardUrl(grafana.origin, 'live', { run, scenario, startedMs: 0, endedMs: 600_000 }),
@@ -169,11 +150,8 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
       env: process.env,
       signal: AbortSignal.timeout(240_000),
     });
-    const page = await browser.newPage({ viewport: { width: 1680, height: 1000 } });
+    const page = await loggedIn(other);
     try {
-      await page.request.post(`${other.origin}/login`, {
-        data: { user: 'admin', password: other.files.password },
-      });
       const post = async (path: string, data: object): Promise<number> =>
         (await page.request.post(`${other.origin}/api/${path}`, { data })).status();
       const { url, database: dbName, credentials } = database.store.influx;
@@ -191,7 +169,6 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
           }),
         }),
       ).toBe(200);
-      const { run, scenario, startedAt, endedAt } = results.at(-1) as Result;
       for (const name of Object.keys(dashboardNames) as DashboardName[]) {
         expect([
           name,
@@ -202,24 +179,39 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
             folderUid: '',
           }),
         ]).toEqual([name, 200]);
-        const expected = await expectedPanels(database, name, results.at(-1) as Result);
-        await page.setViewportSize({ width: 1680, height: heightOf(name, expected) });
-        await page.goto(
-          dashboardUrl(other.origin, name, {
-            run,
-            scenario,
-            startedMs: Date.parse(startedAt),
-            endedMs: Date.parse(endedAt),
-          }),
-        );
-        await openRows(page, name);
-        await hasNoProblems(page, expected, `${name}-imported`);
+        await showsAll(page, other, name, results.at(-1) as Result, `${name}-imported`);
       }
     } finally {
       await page.close();
       await other.stop();
     }
   }, 600_000);
+
+  async function loggedIn({ origin, files: { password } }: RunningGrafana): Promise<Page> {
+    const page = await browser.newPage({
+      colorScheme: 'light',
+      viewport: { width: 1680, height: 1000 },
+    });
+    await page.request.post(`${origin}/login`, { data: { user: 'admin', password } });
+    return page;
+  }
+
+  async function showsAll(
+    page: Page,
+    { origin }: RunningGrafana,
+    name: DashboardName,
+    result: Result,
+    picture: string,
+  ): Promise<void> {
+    const { run, scenario, startedAt, endedAt } = result;
+    const expected = await expectedPanels(database, name, result);
+    // Tables have all columns in sight beside Grafana's menu: some versions draw no others.
+    await page.setViewportSize({ width: 1680, height: heightOf(name, expected) });
+    const [startedMs, endedMs] = [Date.parse(startedAt), Date.parse(endedAt)];
+    await page.goto(dashboardUrl(origin, name, { run, scenario, startedMs, endedMs }));
+    await openRows(page, name);
+    await hasNoProblems(page, expected, picture);
+  }
 
   /** Waits until all is there, and takes the picture in any case. */
   async function hasNoProblems(

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
-import { influxProxy, refusal } from '../fixtures/influx-proxy.ts';
+import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import { halt } from '../fixtures/processes.ts';
 import {
   firstSample,
@@ -24,7 +24,19 @@ import {
 const name = 'nginx-open-file-cache';
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-const start = (args: readonly string[], env = home.env): ScenarioRun => startScenario(args, env);
+/** A run with these words, and its results folder. */
+function start(words: string, env = home.env): { run: ScenarioRun; out: string } {
+  const out = newOut();
+  return { out, run: startScenario(`${name} ${words} --out ${out}`, env) };
+}
+
+/** The result of a short run of two rounds, to its end, whose requests to the database meet this fate. */
+async function resultOf(fate: Fate): Promise<Result & { url: string }> {
+  const url = await influxProxy((await storeOf(home)).influx, fate);
+  const { run, out } = start(`--rounds 2 --duration 500ms --influx ${url}`);
+  expect(await run.ended, run.stderr()).toBe(0);
+  return { ...readResult(out), url };
+}
 
 /** The id of the influxd that the runs share. */
 function influxdOfRuns(): number {
@@ -38,13 +50,12 @@ function requestsOf({ variants }: Result): number {
 }
 
 test('a database that hangs when a round is over does not cost that round', async () => {
-  const out = newOut();
   let hung = false;
   const url = await influxProxy((await storeOf(home)).influx, (body) => {
     hung ||= body.includes('bench_round,');
     return hung ? 'hang' : 'pass';
   });
-  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
+  const { run, out } = start(`--rounds 2 --duration 500ms --influx ${url}`);
   await vi.waitFor(() => expect(hung).toBe(true), { timeout: 30_000, interval: 20 });
   run.kill('SIGKILL');
   await run.ended;
@@ -56,14 +67,11 @@ test('a database that hangs when a round is over does not cost that round', asyn
 
 test('a database that hangs in queries costs the run none of its figures, and is named once', async () => {
   let hangs = false;
-  const url = await influxProxy((await storeOf(home)).influx, (_, path) => {
+  const result = await resultOf((_, path) => {
     hangs ||= path.startsWith('/write');
     return hangs && path.startsWith('/query') ? 'hang' : 'pass';
   });
-  const out = newOut();
-  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const { url } = result;
   expect(result.state).toBe('complete');
   expect(keptRounds(result)).toHaveLength(2);
   expect(result.warnings.filter((warning) => warning.includes(url))).toEqual([
@@ -72,14 +80,10 @@ test('a database that hangs in queries costs the run none of its figures, and is
 });
 
 test('a database that is away when a round is over has that round in the end', async () => {
-  const out = newOut();
   const store = await storeOf(home);
-  const url = await influxProxy(store.influx, (body) =>
+  const { run: called, variants } = await resultOf((body) =>
     /^(bench_round|server_rss),.*round=1/m.test(body) && !body.includes('round=2') ? 503 : 'pass',
   );
-  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { run: called, variants } = readResult(out);
   const rounds = variants[0]?.rounds.map(({ round }) => String(round));
   for (const measurement of ['bench_round', 'server_cpu', 'server_rss']) {
     const series = await store.query(
@@ -95,13 +99,9 @@ test('a database that is away when a round is over has that round in the end', a
 });
 
 test('a database that refuses the figures of every round is noted once', async () => {
-  const out = newOut();
-  const url = await influxProxy((await storeOf(home)).influx, (body) =>
+  const { warnings, integrity, url } = await resultOf((body) =>
     body.includes('bench_') ? 400 : 'pass',
   );
-  const run = start([name, '--rounds', '2', '--duration', '500ms', '--influx', url, '--out', out]);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { warnings, integrity } = readResult(out);
   expect(warnings.filter((warning) => warning.includes(refusal))).toEqual([
     `InfluxDB at ${url}: ${refusal} (status 400)`,
   ]);
@@ -109,8 +109,7 @@ test('a database that refuses the figures of every round is noted once', async (
 });
 
 test('an influxd that is killed in the middle loses nothing', async () => {
-  const out = newOut();
-  const run = start([name, '--rounds', '1', '--duration', '4s', '--out', out]);
+  const { run, out } = start('--rounds 1 --duration 4s');
   await inEachTry(run, out, firstSample, () => process.kill(influxdOfRuns(), 'SIGKILL'));
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
@@ -121,8 +120,7 @@ test('an influxd that is killed in the middle loses nothing', async () => {
 });
 
 test('an influxd that hangs for good costs neither the load nor a sample, and is named', async () => {
-  const out = newOut();
-  const run = start([name, '--rounds', '1', '--duration', '3s', '--out', out]);
+  const { run, out } = start('--rounds 1 --duration 3s');
   await inEachTry(run, out, loadBegins, () => halt(influxdOfRuns()));
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);
@@ -143,18 +141,7 @@ test("somebody's InfluxDB that hangs for good is named, and what it lacks is los
   onTestFinished(() => another.remove());
   const theirs = await storeOf(another);
   const pid = theirs.pid() ?? NaN;
-  const out = newOut();
-  const run = start([
-    name,
-    '--rounds',
-    '2',
-    '--duration',
-    '3s',
-    '--influx',
-    accessUrl(theirs.influx),
-    '--out',
-    out,
-  ]);
+  const { run, out } = start(`--rounds 2 --duration 3s --influx ${accessUrl(theirs.influx)}`);
   await underLoad(run, out, 1, loadBegins);
   halt(pid);
   const code = await run.ended;
@@ -179,8 +166,7 @@ test.each([
 ])('a database whose %s deleted in the middle holds all of the run in the end', async (_, part) => {
   const own = await makeHome(['k6', 'nginx', 'influxd']);
   onTestFinished(() => own.remove());
-  const out = newOut();
-  const run = start([name, '--rounds', '2', '--duration', '2s', '--out', out], own.env);
+  const { run, out } = start('--rounds 2 --duration 2s', own.env);
   await underLoad(run, out, 2, firstSample);
   rmSync(join(own.folder, 'influxdb', part), { recursive: true });
   expect(await run.ended, run.stderr()).toBe(0);

@@ -1,5 +1,5 @@
 // Servers on another host: a real sshd in a network of its own, bakeoff's agent behind it.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -45,6 +45,7 @@ import {
 } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
+const node = [process.execPath, '--import', 'tsx'];
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 let host: SshHost;
@@ -119,6 +120,12 @@ async function ownConfig(): Promise<string> {
   return join(folder, 'own.conf');
 }
 
+/** Compares two such configs there. */
+async function comparedThere(words: string, store?: 'influx'): Promise<ScenarioRun> {
+  const configs = [await ownConfig(), await ownConfig()];
+  return runThere(['compare', ...configs, ...words.split(' ')], host, store);
+}
+
 async function serversThere(): Promise<Seen[]> {
   return vi.waitFor(
     () => {
@@ -133,17 +140,7 @@ async function serversThere(): Promise<Seen[]> {
 it('are sent, started, loaded in turns and sampled there, and nothing is left', async () => {
   const before = agentFolders();
   const out = newOut();
-  const run = runThere([
-    'compare',
-    await ownConfig(),
-    await ownConfig(),
-    '--rounds',
-    '2',
-    '--duration',
-    '500ms',
-    '--out',
-    out,
-  ]);
+  const run = await comparedThere(`--rounds 2 --duration 500ms --out ${out}`);
   const there = await serversThere();
   expect(await run.ended, run.stderr()).toBe(0);
   expect(stillRunning(there)).toEqual([]);
@@ -156,28 +153,21 @@ it('are sent, started, loaded in turns and sampled there, and nothing is left', 
   expect(environment.serverHost?.roundTripMs.p50).toBeGreaterThan(0);
   expect(environment.serverHost?.bytesPerSecond).toBeGreaterThan(1e6);
   expect(environment.versions['nginx']).toMatch(/^\d+\.\d+/);
-  for (const {
-    rounds,
-    successRatio,
-    server,
-    load: { bodyBytes },
-  } of variants) {
-    expect([successRatio, bodyBytes, server?.atAddress]).toEqual([1, 5, undefined]);
-    for (const {
-      phases: [phase],
-    } of rounds) {
+  for (const { rounds, successRatio, server, load } of variants) {
+    expect([successRatio, load.bodyBytes, server?.atAddress]).toEqual([1, 5, undefined]);
+    for (const phase of rounds.flatMap(({ phases }) => phases)) {
       // An answer of nginx takes some 20 µs.
-      const secondsEach = (phase?.serverCpuSeconds ?? 0) / (phase?.requests ?? 0);
+      const secondsEach = (phase.serverCpuSeconds ?? 0) / phase.requests;
       expect(secondsEach, JSON.stringify(phase)).toBeGreaterThan(1e-6);
       expect(secondsEach, JSON.stringify(phase)).toBeLessThan(1e-3);
-      expect(phase?.serverRssBytes).toBeGreaterThan(1e6);
+      expect(phase.serverRssBytes).toBeGreaterThan(1e6);
       for (const share of [
         'serverStealShare',
         'generatorStealShare',
         'serverOthersShare',
       ] as const) {
-        expect(phase?.noise?.[share], share).toBeGreaterThanOrEqual(0);
-        expect(phase?.noise?.[share], share).toBeLessThanOrEqual(1);
+        expect(phase.noise?.[share], share).toBeGreaterThanOrEqual(0);
+        expect(phase.noise?.[share], share).toBeLessThanOrEqual(1);
       }
     }
   }
@@ -230,23 +220,8 @@ it('serve what is sent, whatever others may see there otherwise', async () => {
 });
 
 it('have nothing installed for them that was not asked for, and what is installed is told', async () => {
-  const programs = await linksTo([
-    'sh',
-    'node',
-    'mkdir',
-    'touch',
-    'head',
-    'wc',
-    'chmod',
-    'mv',
-    'rm',
-    'find',
-    'setpriv',
-    'taskset',
-    'prlimit',
-    'flock',
-    'getent',
-  ]);
+  const names = 'sh node mkdir touch head wc chmod mv rm find setpriv taskset prlimit flock getent';
+  const programs = await linksTo(names.split(' '));
   const called = join(programs, 'called');
   writeFileSync(
     join(programs, 'apt-get'),
@@ -284,20 +259,11 @@ it('have nothing installed for them that was not asked for, and what is installe
 
 it('are loaded by hosts on which no other run measures', async () => {
   const [before = '', ...words] = host.before;
-  const other = spawn(
-    before,
-    [
-      ...words,
-      process.execPath,
-      '--import',
-      'tsx',
-      join(projectRoot, 'test/fixtures/hold-lock.mts'),
-      machineName,
-      'scenario',
-      'other',
-    ],
-    { cwd: projectRoot, stdio: ['ignore', 'pipe', 'inherit'] },
-  );
+  const script = [...node, join(projectRoot, 'test/fixtures/hold-lock.mts')];
+  const other = spawn(before, [...words, ...script, machineName, 'scenario', 'other'], {
+    cwd: projectRoot,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   onTestFinished(() => void other.kill('SIGKILL'));
   await once(other.stdout, 'data');
   const names = generatorAddresses.map((one) => `root@${one}`);
@@ -322,19 +288,8 @@ it('are loaded by hosts on which no other run measures', async () => {
 it('are loaded by several hosts together, and a part that is missing is said', async () => {
   const before = agentFolders();
   const out = newOut();
-  const words = [
-    'compare',
-    await ownConfig(),
-    await ownConfig(),
-    '--rounds',
-    '1',
-    '--duration',
-    '1s',
-    '--out',
-    out,
-    ...generatorAddresses.flatMap((one) => ['--generator-host', `root@${one}`]),
-  ];
-  const run = runThere(words, host, 'influx');
+  const hosts = generatorAddresses.map((one) => `--generator-host root@${one}`).join(' ');
+  const run = await comparedThere(`--rounds 1 --duration 1s --out ${out} ${hosts}`, 'influx');
   const k6 = await vi.waitFor(
     () => {
       const found = descendants(host.generatorsPid).filter(({ command: name }) => name === 'k6');
@@ -382,17 +337,7 @@ it('are loaded by several hosts together, and a part that is missing is said', a
 
 it('end when the connection is cut in the midst of a round, and the run says so', async () => {
   const before = agentFolders();
-  const run = runThere([
-    'compare',
-    await ownConfig(),
-    await ownConfig(),
-    '--rounds',
-    '2',
-    '--duration',
-    '60s',
-    '--out',
-    newOut(),
-  ]);
+  const run = await comparedThere(`--rounds 2 --duration 60s --out ${newOut()}`);
   const there = await serversThere();
   await vi.waitFor(
     () => expect(descendants(run.pid).map(({ command: name }) => name)).toContain('k6'),
@@ -408,6 +353,14 @@ it('end when the connection is cut in the midst of a round, and the run says so'
   });
   await vi.waitFor(() => expect(agentFolders()).toEqual(before), { timeout: 20_000, interval: 50 });
 });
+
+/** Opens the host from an empty network, from which ssh alone comes there. */
+const sshAlone = (name: string): ReturnType<typeof runCommand> =>
+  runCommand({
+    before: ['unshare', '--net'],
+    command: process.execPath,
+    args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), name],
+  });
 
 const own = join(projectRoot, 'server-configs/nginx/base.conf');
 
@@ -454,15 +407,8 @@ describe('in one line', () => {
 
     const full = await another();
     mkdirSync(full.cache);
-    expect(
-      (
-        await runCommand({
-          command: 'mount',
-          args: ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', full.cache],
-        })
-      ).code,
-    ).toBe(0);
-    onTestFinished(async () => void (await runCommand({ command: 'umount', args: [full.cache] })));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', full.cache]);
+    onTestFinished(() => void execFileSync('umount', [full.cache]));
     await expect(openServerHost(full.name)).rejects.toThrow(/the disk of root@\S+ is full/);
     expect(
       readdirSync(full.cache, { recursive: true }).filter((name) => String(name).endsWith('.tmp')),
@@ -470,12 +416,7 @@ describe('in one line', () => {
   });
 
   it('it says ports that do not let this machine in', async () => {
-    // From an empty network ssh alone comes there.
-    const { stdout } = await runCommand({
-      before: ['unshare', '--net'],
-      command: process.execPath,
-      args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), host.name],
-    });
+    const { stdout } = await sshAlone(host.name);
     const [server, link] = JSON.parse(stdout) as string[];
     expect(server).toMatch(
       /answers there, and port 2\d{4} of \S+ does not from here: open ports 20000 to 29999 /,
@@ -493,16 +434,7 @@ describe('in one line', () => {
     ];
     process.env[sshVariable] =
       `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
-    const { stdout, stderr } = await runCommand({
-      before: ['unshare', '--net'],
-      command: process.execPath,
-      args: [
-        '--import',
-        'tsx',
-        join(projectRoot, 'test/fixtures/ssh-alone.mts'),
-        `root@${elsewhere}`,
-      ],
-    });
+    const { stdout, stderr } = await sshAlone(`root@${elsewhere}`);
     const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${host.address} here`;
     for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[])
       expect(said).toContain(reason);
