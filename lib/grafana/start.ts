@@ -1,13 +1,11 @@
 // Runs a Grafana on loopback, from GRAFANA_HOME or PATH, or the image of docker/compose.yaml.
 // Its files are in a folder: grafana.ini and provisioning/ (written at each start), lock, and data/ (Grafana's own, with the
 // admin's password, which Grafana reads only when it makes its data).
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { generatedFile } from '../../dashboards/names.ts';
 import { UserError } from '../errors.ts';
@@ -244,7 +242,7 @@ async function answering(
       throw new UserError(
         `Grafana does not start: ${await lastComplaint(logFile)} (its log: ${logFile})`,
       );
-    if (await isHealthy(origin)) return;
+    if (await isHealthy(origin).catch(() => false)) return;
     if (performance.now() > deadline)
       throw new UserError(
         `Grafana did not answer within ${startTimeoutMs / 1000} s (its log: ${logFile})`,
@@ -257,19 +255,15 @@ async function answering(
 async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.
-    promisify(execFile)('renice', ['-n', '19', '-g', String(pid)]),
+    run({ command: 'renice', args: ['-n', '19', '-g', String(pid)] }),
     // If the kernel weighs sessions, nice counts only within a session.
     weighSession(pid, 19),
   ]);
 }
 
 async function isHealthy(origin: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${origin}/api/health`, { signal: AbortSignal.timeout(5000) });
-    return response.ok && ((await response.json()) as { database?: string }).database === 'ok';
-  } catch {
-    return false;
-  }
+  const response = await fetch(`${origin}/api/health`, { signal: AbortSignal.timeout(5000) });
+  return response.ok && ((await response.json()) as { database?: string }).database === 'ok';
 }
 
 /** The last error in its log, or the last line. */
@@ -304,16 +298,9 @@ interface GrafanaFiles {
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
   const at = (...names: string[]): string => join(folder, ...names);
   makePrivateFolder(folder);
-  for (const name of [
-    'data',
-    'logs',
-    'plugins',
-    'provisioning/datasources',
-    'provisioning/dashboards',
-    'provisioning/plugins',
-    'provisioning/alerting',
-  ])
-    makeFolder(at(name));
+  for (const name of ['data', 'logs', 'plugins']) makeFolder(at(name));
+  for (const name of ['datasources', 'dashboards', 'plugins', 'alerting'])
+    makeFolder(at('provisioning', name));
   const passwordFile = at('data/admin-password');
   if (!existsSync(passwordFile)) writePrivate(passwordFile, randomBytes(18).toString('base64url'));
   writePrivate(at('provisioning/datasources/bakeoff.yaml'), datasourceFile(influx));
@@ -331,45 +318,28 @@ function writePrivate(file: string, text: string): void {
 
 /** The data source of dashboards/provisioning, with this InfluxDB's address, user and password. */
 function datasourceFile({ url, database, credentials }: Influx): string {
-  const file = provisioned('datasources') as {
-    datasources: [Record<string, unknown> & { jsonData: Record<string, unknown> }];
-  };
-  const [shipped] = file.datasources;
-  const { httpHeaderName1: _, ...jsonData } = shipped.jsonData;
-  const access =
-    credentials === null
-      ? {}
-      : {
-          basicAuth: true,
-          basicAuthUser: literal(credentials.user),
-          secureJsonData: { basicAuthPassword: literal(credentials.password) },
-        };
-  const { secureJsonData: __, ...others } = shipped;
+  const file = provisioned('datasources') as { datasources: [{ jsonData: object }] };
+  const [{ jsonData, ...shipped }] = file.datasources;
   return stringify({
     ...file,
     datasources: [
       {
-        ...others,
+        ...shipped,
         url: literal(url),
-        jsonData: { ...jsonData, dbName: literal(database) },
-        ...access,
+        jsonData: { ...jsonData, dbName: literal(database), httpHeaderName1: undefined },
+        secureJsonData: credentials
+          ? { basicAuthPassword: literal(credentials.password) }
+          : undefined,
+        ...(credentials && { basicAuth: true, basicAuthUser: literal(credentials.user) }),
       },
     ],
   });
 }
 
 function dashboardsFile(): string {
-  const file = provisioned('dashboards') as { providers: [{ options: Record<string, unknown> }] };
-  const [provider] = file.providers;
-  return stringify({
-    ...file,
-    providers: [
-      {
-        ...provider,
-        options: { ...provider.options, path: literal(join(dashboardsFolder, 'generated')) },
-      },
-    ],
-  });
+  const file = provisioned('dashboards') as { providers: [{ options: { path: string } }] };
+  file.providers[0].options.path = literal(join(dashboardsFolder, 'generated'));
+  return stringify(file);
 }
 
 function provisioned(kind: 'datasources' | 'dashboards'): unknown {

@@ -187,12 +187,8 @@ async function greeted(
     `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`,
     { ref: false },
   );
-  await Promise.race([
-    ready,
-    Promise.race([ended, late]).then((how) => {
-      throw new UserError(how);
-    }),
-  ]);
+  const failed = await Promise.race([ready, ended, late]);
+  if (failed !== undefined) throw new UserError(failed);
   const heartbeat = setInterval(() => connection.write('\n'), heartbeatMs);
   heartbeat.unref();
   void ended.then(() => clearInterval(heartbeat));
@@ -204,19 +200,12 @@ async function greeted(
       const answer = new Promise<unknown>((resolve, reject) => asked.set(id, { resolve, reject }));
       const stop = (): void => asked.get(id)?.reject(signal?.reason as Error);
       signal?.addEventListener('abort', stop);
-      const tooLate =
-        limitMs === Infinity
-          ? undefined
-          : setTimeout(() => {
-              asked
-                .get(id)
-                ?.reject(
-                  new UserError(
-                    `${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`,
-                  ),
-                );
-              void connection.close();
-            }, limitMs);
+      const giveUp = (): void => {
+        const late = `${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`;
+        asked.get(id)?.reject(new UserError(late));
+        void connection.close();
+      };
+      const tooLate = limitMs === Infinity ? undefined : setTimeout(giveUp, limitMs);
       try {
         connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
         return (await answer) as Calls[typeof call]['answer'];
@@ -383,49 +372,45 @@ async function close(child: Child): Promise<void> {
   await child.stop(1000).catch(() => undefined);
 }
 
-/** Messages by ssh's output; the first match counts. */
-const reasons: readonly [RegExp, (host: string) => string][] = [
+/** Messages by ssh's output; the first match counts. HOST is the host's name. */
+const reasons: readonly [RegExp, string][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED/,
-    (host) =>
-      `${host} has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R HOST) and connect once by hand`,
+    'HOST has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R NAME) and connect once by hand',
   ],
   [
     /Host key verification failed/,
-    (host) =>
-      `the host key of ${host} is not known here: connect once by hand (ssh ${host}) and compare it`,
+    'the host key of HOST is not known here: connect once by hand (ssh HOST) and compare it',
   ],
-  [/Could not resolve hostname/i, (host) => `there is no host ${host}: see that its name resolves`],
+  [/Could not resolve hostname/i, 'there is no host HOST: see that its name resolves'],
   [
     /Permission denied/,
-    (host) =>
-      `${host} refuses this user's keys: have ssh ${host} work without a password (ssh-copy-id)`,
+    "HOST refuses this user's keys: have ssh HOST work without a password (ssh-copy-id)",
   ],
   [
     /Connection timed out|Operation timed out|timed out during banner/i,
-    (host) => `${host} does not answer: see that it is up, and that no firewall is before its ssh`,
+    'HOST does not answer: see that it is up, and that no firewall is before its ssh',
   ],
   [
     /Connection refused/,
-    (host) =>
-      `${host} refuses connections to its ssh: see that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`,
+    `HOST refuses connections to its ssh: see that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`,
   ],
   [
     /No route to host|Network is unreachable/,
-    (host) => `there is no way to ${host} from here: see to the network between`,
+    'there is no way to HOST from here: see to the network between',
   ],
 ];
 
 const fullDisk: (typeof reasons)[number] = [
   /No space left on device/,
-  (host) => `the disk of ${host} is full: bakeoff needs some megabytes in ~/.cache and /tmp there`,
+  'the disk of HOST is full: bakeoff needs some megabytes in ~/.cache and /tmp there',
 ];
 
 /** A line about ssh's end. */
 function explained(host: string, code: number | null, said: string): string {
   // 255 is ssh's own error; other codes are the remote script's.
   const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
-  if (reason !== undefined) return reason(host);
+  if (reason !== undefined) return reason.replaceAll('HOST', () => host);
   const last = said
     .trim()
     .split('\n')
@@ -451,7 +436,8 @@ export async function measureLink({ address, port }: Address): Promise<LinkFigur
     const cut = once(socket, 'close').then(() => {
       throw new Error('the connection was cut');
     });
-    return await Promise.race([cut, figuresOf(socket)]);
+    const roundTripMs = await Promise.race([cut, roundTripTimes(socket)]);
+    return { roundTripMs, bytesPerSecond: await Promise.race([cut, throughput(socket)]) };
   } catch (error) {
     throw (error as Error).name === 'AbortError'
       ? new Error(`no answer within ${limitMs / 1000} s`)
@@ -459,10 +445,6 @@ export async function measureLink({ address, port }: Address): Promise<LinkFigur
   } finally {
     socket.destroy();
   }
-}
-
-async function figuresOf(socket: Socket): Promise<LinkFigures> {
-  return { roundTripMs: await roundTripTimes(socket), bytesPerSecond: await throughput(socket) };
 }
 
 async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs']> {

@@ -108,17 +108,15 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         const outcomes = new Map<string, VariantRound>();
         for (const planned of sides) {
           const { name } = planned.variant;
-          outcomes.set(
-            name,
-            await loaded(
-              options,
-              planned,
-              origins[variants.indexOf(planned)] as string,
-              attempt,
-            ).catch((error: unknown) => {
-              throw error instanceof RoundFailure ? asRoundFailure(error, name) : error;
-            }),
+          const origin = origins[variants.indexOf(planned)] as string;
+          const outcome = await loaded(options, planned, origin, attempt).catch(
+            (error: unknown) => {
+              if (error instanceof RoundFailure && !error.message.startsWith(`${name}: `))
+                error.message = `${name}: ${error.message}`;
+              throw error;
+            },
           );
+          outcomes.set(name, outcome);
         }
         return outcomes;
       },
@@ -128,13 +126,6 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     await close();
     throw error;
   }
-}
-
-function asRoundFailure(error: Error, variant: string): RoundFailure {
-  const Kind = error instanceof Disturbance ? Disturbance : RoundFailure;
-  return new Kind(
-    error.message.startsWith(`${variant}: `) ? error.message : `${variant}: ${error.message}`,
-  );
 }
 
 /** Kernel and distribution of a node; '' if this user may not read them. */
@@ -315,14 +306,15 @@ async function requireSameServer(
 
 /** Why a pod does not run yet. Throws UserError if it never will. */
 function troubleIn(pods: readonly ClusterObject[]): string | undefined {
-  const lines = pods.flatMap((pod) => {
+  let first: string | undefined;
+  for (const pod of pods) {
     const trouble = podTrouble(pod);
-    if (trouble === undefined) return [];
+    if (trouble === undefined) continue;
     const line = `${podWords(pod)}: ${trouble.text}`;
     if (trouble.fatal) throw new UserError(line);
-    return [line];
-  });
-  return lines[0];
+    first ??= line;
+  }
+  return first;
 }
 
 /**

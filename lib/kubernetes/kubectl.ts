@@ -72,8 +72,7 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
       `there is no kubectl here: install it (https://kubernetes.io/docs/tasks/tools/), or leave --apply out and apply what ${typed('k8s')} NAME prints from where there is one`,
     );
   }
-  const kubectl = (args: readonly string[], input?: string): Promise<string> =>
-    outputOf(program, args, input);
+  const kubectl = outputOf.bind(null, program);
   const found = await kubectl(['config', 'view', '--minify', '--output=json']).then(
     placeIn,
     () => ({ context: '', namespace: '' }),
@@ -232,30 +231,22 @@ export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<s
   const errors = lines.flatMap(
     (line) => /level=(?:error|fatal) msg=("(?:[^"\\]|\\.)*"|\S+)/.exec(line)?.[1] ?? [],
   );
+  const { exitCode, reason = 'Error' } = ended ?? {};
   const how =
     ended === undefined
       ? 'it did not tell how it ended'
-      : ended.exitCode === 0
-        ? 'it ended with code 0'
-        : `it ended with code ${ended.exitCode}${ended.reason === undefined || ended.reason === 'Error' ? '' : ` (${ended.reason})`}`;
-  const said =
-    errors[0] === undefined
-      ? causeLine(lines)
-      : errors[0].startsWith('"')
-        ? unquoted(errors[0])
-        : errors[0];
-  return said === undefined
-    ? `${how}, and said nothing`
-    : `${how}: ${
-        said
-          .split('\n')[0]
-          ?.replace(/\p{Cc}/gu, ' ')
-          .slice(0, 300) ?? ''
-      }`;
+      : `it ended with code ${exitCode}${exitCode === 0 || reason === 'Error' ? '' : ` (${reason})`}`;
+  const said = errors[0] === undefined ? causeLine(lines) : unquoted(errors[0]);
+  if (said === undefined) return `${how}, and said nothing`;
+  return `${how}: ${said
+    .replace(/\n[^]*/, '')
+    .replace(/\p{Cc}/gu, ' ')
+    .slice(0, 300)}`;
 }
 
-/** The value of a Go string. It is almost JSON; with \a, \v, \x1b or \U0001f600 it stays as written. */
+/** The value of a word or a Go string. It is almost JSON; with \a, \v, \x1b or \U0001f600 it stays as written. */
 function unquoted(text: string): string {
+  if (!text.startsWith('"')) return text;
   try {
     return JSON.parse(text) as string;
   } catch {

@@ -1,8 +1,7 @@
 // The manifests of a run: for each variant a server with its config, pages and Service, and a TestRun of k6-operator.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import path from 'node:path';
-import { join } from 'node:path';
+import path, { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { filesBelow, inTemporaryFolder } from '../files.ts';
 import { type LoadPlan, loadPlanVariable } from '../k6/load-plan.ts';
@@ -87,10 +86,7 @@ const containerSecurity = {
 };
 
 /** Equal requests and limits in whole cores, so that a node may give the container exclusive cores. */
-function resourcesOf({ cores, memory }: Resources): {
-  requests: Record<string, string>;
-  limits: Record<string, string>;
-} {
+function resourcesOf({ cores, memory }: Resources) {
   const both = { cpu: String(cores), memory };
   return { requests: both, limits: { ...both } };
 }
@@ -138,10 +134,7 @@ const mostBytes = 1024 ** 2;
 
 /** Throws UserError if it is larger than a cluster allows. */
 export function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
-  const bytes = Object.entries(data).reduce(
-    (sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text),
-    0,
-  );
+  const bytes = Buffer.byteLength(Object.entries(data).flat().join(''));
   if (bytes > mostBytes)
     throw new UserError(
       `${metadata.name}: its files are ${bytes} bytes, and a ConfigMap holds ${mostBytes}: take fewer or smaller pages`,
@@ -336,23 +329,13 @@ function mount(name: keyof typeof places, readOnly = false): object {
 
 function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
   const { name, server } = variant;
-  const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run`;
-  if (!isConfigured(server))
-    throw new UserError(
-      `${only}, and this is ${server.name === 'command' ? 'a command' : 'an address'}: leave it out with --variants`,
-      2,
-    );
-  const own =
-    isOwn(server) || server.config.some((file) => path.isAbsolute(file))
-      ? 'config'
-      : server.binary !== undefined
-        ? 'build'
-        : undefined;
-  if (own !== undefined)
-    throw new UserError(
-      `${only}, and this is a ${own} of your own: leave it out with --variants`,
-      2,
-    );
+  const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run, and this is`;
+  const refusal = (what: string): UserError =>
+    new UserError(`${only} ${what}: leave it out with --variants`, 2);
+  if (!isConfigured(server)) throw refusal(server.name === 'command' ? 'a command' : 'an address');
+  if (isOwn(server) || server.config.some((file) => path.isAbsolute(file)))
+    throw refusal('a config of your own');
+  if (server.binary !== undefined) throw refusal('a build of your own');
   if (networkOf(scenario, variant) !== undefined)
     throw new UserError(
       `${name}: has a network of its own, and a cluster has its one: leave it out with --variants, or take another scenario`,

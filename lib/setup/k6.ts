@@ -11,7 +11,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { dirname, join, sep } from 'node:path';
+import { dirname, join } from 'node:path';
 import { filesBelow, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../lock-file.ts';
@@ -140,9 +140,7 @@ async function finishBuild(programs: string, signal: AbortSignal): Promise<void>
 
 /** Tests, their data and texts are not in the binary. */
 function isBuiltFrom(file: string): boolean {
-  return (
-    !file.endsWith('_test.go') && !file.endsWith('.md') && !file.split(sep).includes('testdata')
-  );
+  return !/_test\.go$|\.md$|(^|\/)testdata\//.test(file);
 }
 
 /**
@@ -159,7 +157,7 @@ async function buildK6(
   const cache = join(machine.bakeoffFolder, 'k6');
   try {
     makeFolder(cache);
-    await withLock(join(cache, 'lock'), signal, () => build(machine, go, target, cache, signal));
+    await withLock(join(cache, 'lock'), signal, () => build(machine, go, target, signal));
   } catch (error) {
     if (signal.aborted || error instanceof UserError) throw error;
     throw new UserError(
@@ -168,13 +166,8 @@ async function buildK6(
   }
 }
 
-async function build(
-  machine: Machine,
-  go: Go,
-  target: string,
-  cache: string,
-  signal: AbortSignal,
-): Promise<void> {
+async function build(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
+  const cache = dirname(dirname(target));
   if (await isWholeBuild(target)) return;
   await requireSpace(
     cache,
@@ -210,14 +203,8 @@ async function build(
 }
 
 function cause(said: string): string {
-  return (
-    causeLine(
-      said
-        .split('\n')
-        .map((line) => line.trim())
-        .filter((line) => line !== ''),
-    ) ?? ''
-  );
+  const lines = said.split('\n').map((line) => line.trim());
+  return causeLine(lines.filter((line) => line !== '')) ?? '';
 }
 
 async function removeOldBuilds(cache: string): Promise<void> {
@@ -227,10 +214,7 @@ async function removeOldBuilds(cache: string): Promise<void> {
   const builds = await Promise.all(
     folders.map(async (folder) => ({
       folder,
-      time: await stat(join(folder, 'k6')).then(
-        (file) => file.mtimeMs,
-        () => 0,
-      ),
+      time: (await stat(join(folder, 'k6')).catch(() => undefined))?.mtimeMs ?? 0,
     })),
   );
   builds.sort((a, b) => b.time - a.time);

@@ -48,31 +48,21 @@ export async function run(options: RunOptions): Promise<Finished> {
     child.process.stderr?.destroy();
   };
   let endless = false;
-  const timer =
-    limit === undefined
-      ? undefined
-      : setTimeout(() => {
-          endless = true;
-          kill();
-        }, limit.seconds * 1000);
+  const killEndless = (): void => {
+    endless = true;
+    kill();
+  };
+  const timer = limit && setTimeout(killEndless, limit.seconds * 1000);
   abort?.addEventListener('abort', stop);
   // The abort may have come while the child was starting.
   if (abort?.aborted) stop();
   child.process.stdin?.on('error', () => undefined).end(input);
-  let stdout = '';
-  let stderr = '';
-  const isTooMuch = (text: string): boolean => {
-    if (stdout.length + stderr.length + text.length <= mostOutput) return false;
-    endless = true;
-    kill();
-    return true;
-  };
-  child.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    if (!isTooMuch(text)) stdout += text;
-  });
-  child.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    if (!isTooMuch(text)) stderr += text;
-  });
+  const said = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child.process[name]?.setEncoding('utf8').on('data', (text: string) => {
+      if (said.stdout.length + said.stderr.length + text.length <= mostOutput) said[name] += text;
+      else killEndless();
+    });
   const [exit] = await Promise.all([
     child.exited,
     new Promise((resolve) => child.process.once('close', resolve)),
@@ -82,7 +72,7 @@ export async function run(options: RunOptions): Promise<Finished> {
   clearTimeout(killing);
   abort?.throwIfAborted();
   if (endless) throw new UserError(limit?.words ?? `${rest.command} prints without end`);
-  return { ...exit, stdout, stderr };
+  return { ...exit, ...said };
 }
 
 /** The last line with text, or ''. */

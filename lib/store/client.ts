@@ -241,6 +241,12 @@ function detail(text: string): string | undefined {
 /** Tags that k6 turns into string fields: its default, stated so that nothing else changes it. */
 export const tagsAsFields = ['vu', 'iter', 'url'] as const;
 
+/** Settings of both outputs. */
+const outputEnv = {
+  K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
+  K6_INFLUXDB_PUSH_INTERVAL: '1s',
+};
+
 /** k6's options for writing to the database. */
 export interface K6Output {
   /** Values of --out. */
@@ -270,8 +276,7 @@ export async function chooseK6Output(influx: Influx, version: string): Promise<(
     env: {
       K6_INFLUXDB_ORGANIZATION: organization,
       K6_INFLUXDB_TOKEN: influx.credentials?.password ?? '',
-      K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
-      K6_INFLUXDB_PUSH_INTERVAL: '1s',
+      ...outputEnv,
       // A duration, unlike in k6's own output.
       K6_INFLUXDB_PRECISION: '1ns',
     },
@@ -283,10 +288,9 @@ export function ownOutput(influx: Influx): K6Output {
   return {
     out: [`influxdb=${influx.url}/${influx.database}`],
     env: {
+      ...outputEnv,
       K6_INFLUXDB_USERNAME: influx.credentials?.user ?? '',
       K6_INFLUXDB_PASSWORD: influx.credentials?.password ?? '',
-      K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
-      K6_INFLUXDB_PUSH_INTERVAL: '1s',
       K6_INFLUXDB_PRECISION: 'ns',
       K6_INFLUXDB_RETENTION: '',
     },

@@ -2,7 +2,6 @@
 // k6's own record.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
 import { total } from '../analysis/statistics.ts';
 import { messageOf } from '../errors.ts';
 import { whole } from '../format.ts';
@@ -123,11 +122,8 @@ interface RecordedPoint {
 }
 
 /** Reads the samples of k6's `--out json`, in the order in which k6 made them. Throws the file system's error. */
-export async function* readRecord(file: string | Readable): AsyncGenerator<RecordedPoint> {
-  for await (const text of createInterface({
-    input: typeof file === 'string' ? createReadStream(file) : file,
-    crlfDelay: Infinity,
-  })) {
+export async function* readRecord(file: string): AsyncGenerator<RecordedPoint> {
+  for await (const text of createInterface({ input: createReadStream(file) })) {
     const point = parsePoint(text);
     if (point !== null) yield point;
   }
@@ -145,19 +141,14 @@ function parsePoint(text: string): RecordedPoint | null {
   } catch {
     return null;
   }
-  const { type, metric, data } = sample;
-  const timestampNs = parseGoTime(data?.time ?? '');
-  if (
-    type !== 'Point' ||
-    metric === undefined ||
-    typeof data?.value !== 'number' ||
-    timestampNs === null
-  )
+  const { type, metric, data: { time = '', value, tags } = {} } = sample;
+  const timestampNs = parseGoTime(time);
+  if (type !== 'Point' || metric === undefined || value === undefined || timestampNs === null)
     return null;
-  const point: RecordedPoint = { metric, tags: {}, fields: {}, value: data.value, timestampNs };
-  for (const [tag, value] of Object.entries(data.tags ?? {})) {
-    if ((tagsAsFields as readonly string[]).includes(tag)) point.fields[tag] = value;
-    else if (value !== '') point.tags[tag] = value;
+  const point: RecordedPoint = { metric, tags: {}, fields: {}, value, timestampNs };
+  for (const [tag, text] of Object.entries(tags ?? {})) {
+    if ((tagsAsFields as readonly string[]).includes(tag)) point.fields[tag] = text;
+    else if (text !== '') point.tags[tag] = text;
   }
   return point;
 }

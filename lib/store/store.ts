@@ -189,15 +189,7 @@ async function storeOn(
   };
 }
 
-interface LocalInfluxd {
-  influx: Influx;
-  pid(): number;
-  /** Returns whether influxd answers, after a restart if needed. */
-  revive(): Promise<boolean>;
-  /** Why the last restart failed; null if it did not. */
-  failure(): string | null;
-  stop(): Promise<void>;
-}
+type LocalInfluxd = Awaited<ReturnType<typeof startLocalInfluxd>>;
 
 /** influxd opens every shard of the history before it listens. */
 const startTimeoutMs = 120_000;
@@ -214,7 +206,7 @@ const passwordIn = (folder: string): string => join(folder, 'password');
 const pidIn = (folder: string): number => Number(textOf(lockIn(folder)));
 
 /** Starts influxd, or joins the one that runs on the folder already. Throws a UserError when neither works. */
-async function startLocalInfluxd(options: StoreOptions): Promise<LocalInfluxd> {
+async function startLocalInfluxd(options: StoreOptions) {
   const { folder, purpose = 'run', cpus } = options;
   const influx: Influx = { url: '', database, credentials: null };
   /** Null when another process has started it. */
@@ -281,7 +273,9 @@ async function startLocalInfluxd(options: StoreOptions): Promise<LocalInfluxd> {
   return {
     influx,
     pid: () => pid,
+    /** Why the last restart failed; null if it did not. */
     failure: () => failure,
+    /** Returns whether influxd answers, after a restart if needed. */
     revive: () =>
       (reviving ??= revive().finally(() => {
         reviving = null;
