@@ -126,11 +126,8 @@ export function placeOf(at: readonly (string | number)[], between = '.'): string
 }
 
 function shown(value: unknown): string {
-  return typeof value === 'number'
-    ? `${value} `
-    : typeof value === 'string'
-      ? `${quoted(value)} `
-      : '';
+  if (typeof value === 'number') return `${value} `;
+  return typeof value === 'string' ? `${quoted(value)} ` : '';
 }
 
 const longestShown = 60;

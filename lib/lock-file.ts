@@ -47,20 +47,11 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
   try {
     const child = await startChild({
       command: 'flock',
-      args: [
-        '--exclusive',
-        '--conflict-exit-code',
-        String(conflict),
-        '--timeout',
-        String(waitSeconds),
-        '3',
-      ],
+      args: `--exclusive --conflict-exit-code ${conflict} --timeout ${waitSeconds} 3`.split(' '),
       stdio: ['ignore', 'ignore', 'pipe', descriptor],
     });
     let complaint = '';
-    child.process.stderr?.on('data', (text: Buffer) => {
-      complaint += text.toString();
-    });
+    child.process.stderr?.on('data', (text: Buffer) => void (complaint += text.toString()));
     const [code] = (await once(child.process, 'close')) as [number | null];
     if (code !== 0 && code !== conflict)
       throw new UserError(

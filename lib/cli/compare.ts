@@ -63,10 +63,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const asked = readAsked(words, given);
   const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
-  const run = await openRun(
-    options,
-    given.map(({ source }) => source.kind),
-  );
+  const kinds = given.map(({ source }) => source.kind);
+  const run = await openRun(options, kinds);
   try {
     const sides = sidesOf(given, asked, run.cores);
     const same = await sameSides(sides, launch);
@@ -179,9 +177,9 @@ function differenceLines(sides: readonly Tried[]): string[] {
       ? []
       : [line(sides.map(({ given }, index) => `${given} ${found[index]}`).join(', '))];
   };
-  const theirs = (what: string) => (how: string) =>
-    `The ${what} differ: ${how}; part of what is seen is theirs.`;
-  const encodings = differing(({ answer }) => answer.encoding || 'none', theirs('encodings'));
+  const theirs = (what: string, of: (side: Tried) => string): string[] =>
+    differing(of, (how) => `The ${what} differ: ${how}; part of what is seen is theirs.`);
+  const encodings = theirs('encodings', ({ answer }) => answer.encoding || 'none');
   const offered = differing(
     ({ offered: one }) => (one?.encoding ? `${one.encoding} ${whole(one.bytes)} B` : 'none'),
     (how) =>
@@ -189,7 +187,7 @@ function differenceLines(sides: readonly Tried[]): string[] {
   );
   const encrypting = sides.filter(({ listen }) => listen.tls).map(({ given }) => given);
   return [
-    ...differing(({ answer }) => `${whole(answer.bytes)} B`, theirs('bodies')),
+    ...theirs('bodies', ({ answer }) => `${whole(answer.bytes)} B`),
     ...encodings,
     ...differing(
       // Without parameters, such as the character set.
@@ -197,10 +195,10 @@ function differenceLines(sides: readonly Tried[]): string[] {
       (how) => `The types of the answers differ: ${how}.`,
     ),
     ...(encodings.length > 0 ? [] : offered),
-    ...differing(({ page }) => page.path, theirs('pages')),
+    ...theirs('pages', ({ page }) => page.path),
     ...(new Set(sides.map(({ load }) => isHttp2(load.protocol))).size === 1
       ? []
-      : differing(({ load }) => protocolNames(load.protocol), theirs('protocols'))),
+      : theirs('protocols', ({ load }) => protocolNames(load.protocol))),
     ...(encrypting.length === 0 || encrypting.length === sides.length
       ? []
       : [

@@ -45,19 +45,10 @@ export function readFailIf(flag: string, text: string): FailIf {
     const share = Number(percent) / 100;
     if (verdict !== undefined) gates.push({ text: one, verdict });
     else if (subject === 'success' && sign === '<' && share <= 1) successRatio = share;
-    else if (
-      subject !== '' &&
-      subject !== 'success' &&
-      sign === '>' &&
-      share < (subject === 'slower' ? 1 : 100)
-    ) {
-      gates.push({
-        text: one,
-        beyond: share,
-        ...(subject === 'slower' || subject === 'faster'
-          ? { verdict: subject }
-          : { verdict: 'slower', metric: subject as Metric }),
-      });
+    else if (subject !== 'success' && sign === '>' && share < (subject === 'slower' ? 1 : 100)) {
+      const gate = { text: one, beyond: share };
+      if (subject === 'slower' || subject === 'faster') gates.push({ ...gate, verdict: subject });
+      else gates.push({ ...gate, verdict: 'slower', metric: subject as Metric });
     } else if (/[<>:=%]/.test(one))
       throw usageError(
         `${flag} ${one}: write slower>3%, faster>3%, cpu>3%, p50>5%, p90>5%, p99>5% or success<99%`,
@@ -85,13 +76,14 @@ export function failIfCode(
     );
   }
   const rows = ran.flatMap(({ name }) => comparisonOf(result, name) ?? []);
-  const held = gates.filter((gate) => {
+  let code: 0 | 3 = 0;
+  for (const gate of gates) {
     const holding = rows.filter((row) => row.delayNotHeld.length === 0 && holds(gate, row));
-    if (holding.length > 0)
-      say(`--fail-if ${gate.text}: ${holding.map((row) => finding(gate, row)).join(', ')}`);
-    return holding.length > 0;
-  });
-  if (held.length > 0) return 3;
+    if (holding.length === 0) continue;
+    say(`--fail-if ${gate.text}: ${holding.map((row) => finding(gate, row)).join(', ')}`);
+    code = 3;
+  }
+  if (code === 3) return code;
   for (const gate of gates) requireAnswer(gate, rows);
   for (const gate of gates.filter(({ verdict }) => verdict !== 'inconclusive')) {
     const open = rows.filter((row) => isOpen(gate, row));

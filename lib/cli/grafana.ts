@@ -103,9 +103,7 @@ async function watch(
 ): Promise<void> {
   const { url, credentials } = store.influx;
   let why: string | undefined;
-  void grafana.ended.then((reason) => {
-    why = reason;
-  });
+  void grafana.ended.then((reason) => (why = reason));
   while (!signal.aborted) {
     await delay(500, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
@@ -135,24 +133,16 @@ async function newestRun(store: Store): Promise<ShownRun | null> {
   const tables = await store.query(
     `SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`,
   );
+  const runs = tables.flatMap(({ values }) => values.map(([, run]) => String(run)));
   // A run's name starts with its time.
-  const runs = tables
-    .flatMap(({ values }) => values.map(([, run]) => String(run)))
-    .toSorted()
-    .toReversed();
-  for (const run of runs) {
+  for (const run of runs.toSorted().toReversed()) {
     const [series] = await store.query(
       `SELECT "scenario", "started", "ended" FROM "${benchRun.measurement}" WHERE "run" = ${quoteString(run)}`,
     );
     const [, scenario, started, ended] = series?.values[0] ?? [];
-    if (typeof scenario === 'string' && typeof started === 'number') {
-      return {
-        run,
-        scenario,
-        startedMs: started,
-        endedMs: typeof ended === 'number' ? ended : null,
-      };
-    }
+    const endedMs = typeof ended === 'number' ? ended : null;
+    if (typeof scenario === 'string' && typeof started === 'number')
+      return { run, scenario, startedMs: started, endedMs };
   }
   return null;
 }

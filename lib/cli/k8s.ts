@@ -10,6 +10,7 @@ import {
   scriptManifest,
   serverManifests,
 } from '../kubernetes/manifests.ts';
+import { byName } from '../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../runner/make-plan.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import { isRunnable } from '../scenario/variants.ts';
@@ -21,6 +22,7 @@ import { scenarioFlags } from './scenario.ts';
 import {
   noInstall,
   ofForm,
+  onlyWord,
   printHelp,
   readWords,
   seconds,
@@ -107,17 +109,13 @@ const readImage = (flag: string, text: string): string =>
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
 export async function k8sCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, k8sFlags);
-  const {
-    positionals: [name, extra],
-    flags,
-    read,
-  } = words;
+  const { positionals, flags, read } = words;
+  const [name] = positionals;
   if (name === undefined || flags.has('help')) {
     printHelp([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`], k8sFlags);
     return name === undefined && !flags.has('help') ? 2 : 0;
   }
-  if (extra !== undefined)
-    throw usageError(`one scenario at a time: "${extra}" is one word too many`);
+  onlyWord(positionals, 'scenario');
   const whole = (flag: string, or: number): number => read(flag, readWhole) ?? or;
   const memory = (flag: string): string => read(flag, readMemory) ?? '512Mi';
   const influx = readInflux(flags.get('influx'));
@@ -220,12 +218,8 @@ export async function applied(what: Applied, options: RunOptions): Promise<numbe
       );
       const { folder, run } = await createRunFolder(options.out, what.clusterRun.run);
       try {
-        return await measured({ ...what, clusterRun: { ...what.clusterRun, run } }, options, {
-          kubectl,
-          store,
-          interrupt,
-          folder,
-        });
+        const named = { ...what, clusterRun: { ...what.clusterRun, run } };
+        return await measured(named, options, { kubectl, store, interrupt, folder });
       } catch (error) {
         throw await explainFailure(folder, error);
       } finally {
@@ -259,13 +253,9 @@ async function urlHere(
 async function measured(
   { clusterRun, shown, variants, startedAt }: Applied,
   options: RunOptions,
-  {
-    kubectl,
-    store,
-    interrupt,
-    folder,
-  }: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
+  place: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
 ): Promise<number> {
+  const { store, interrupt, folder } = place;
   const { run, scenario, image, server, generator, generators } = clusterRun;
   const progress = createRunProgress(process.stderr);
   const cores = {
@@ -293,22 +283,12 @@ async function measured(
     exact: false,
     ...(maxTimeSeconds === undefined ? {} : { maxTimeSeconds }),
   };
-  const cluster = await openCluster({
-    kubectl,
-    clusterRun,
-    variants,
-    store,
-    interrupt,
-    say: progress.say,
-  });
+  const { say: tell } = progress;
+  const cluster = await openCluster({ ...place, clusterRun, variants, say: tell });
   let outcome: RunOutcome;
   try {
-    const servers = Object.fromEntries(
-      serversOf(variants.map(({ variant }) => variant.server)).map((name) => [
-        name,
-        imageVersions[name],
-      ]),
-    );
+    const names = serversOf(variants.map(({ variant }) => variant.server));
+    const servers = byName(names, (name) => imageVersions[name]);
     // Facts of this machine and of the cluster.
     const environment: Environment = {
       ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }),

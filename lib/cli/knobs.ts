@@ -51,7 +51,7 @@ import {
   type Source,
 } from './sides.ts';
 import { tryOnce } from './start-sides.ts';
-import { printHelp, readWords, type Flag, type Words } from './words.ts';
+import { onlyWord, printHelp, readWords, type Flag, type Words } from './words.ts';
 
 /** These flags would have another meaning in each of the three parts of the run, or none. */
 const {
@@ -119,12 +119,8 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
         `no knob of the catalogue applies to ${asked.side.given} under this load: nothing is compared`,
       );
 
-    const firstPlan = trial.plan(
-      'knobs',
-      'The usual advice, each alone, on',
-      all,
-      lookSeconds.first,
-    );
+    const title = 'The usual advice, each alone, on';
+    const firstPlan = trial.plan('knobs', title, all, lookSeconds.first);
     const storing = await openDatabase(ready, firstPlan, options);
     const measure: Measure = (plan) => runPlan(storing, plan, options, ['fewer --knobs']);
     const first = await measure(firstPlan);
@@ -216,12 +212,11 @@ async function verifyTogether(
 
 /** The config that the words name. Throws UserError. */
 async function readConfig(
-  { positionals: [given, extra] }: Words,
+  { positionals }: Words,
   options: RunOptions,
 ): Promise<OwnConfig & { given: string }> {
+  const given = onlyWord(positionals, 'config');
   if (given === undefined) throw usageError(`knobs wants a config: ${typed('knobs')} nginx.conf`);
-  if (extra !== undefined)
-    throw usageError(`one config at a time: "${extra}" is one word too many`);
   if (options.serverHost !== undefined || options.generatorHosts !== undefined)
     throw usageError(
       'knobs tries values on this machine: leave --server-host and --generator-host out, and compare the config with the lines that help on the other host',
@@ -270,14 +265,9 @@ function wantedCandidates(
   const all = readKnobs(server).flatMap((knob) => candidatesOf(knob, cores.serverCpus.length));
   if (names === undefined) return all;
   const wanted = names.split(',').map((name) => name.trim());
-  for (const name of wanted) {
-    if (!all.some((one) => one.name === name || one.knob.name === name))
-      throw unknownWord(
-        `knob of ${server}`,
-        name,
-        all.flatMap((one) => [one.name, one.knob.name]),
-      );
-  }
+  const known = all.flatMap((one) => [one.name, one.knob.name]);
+  for (const name of wanted)
+    if (!known.includes(name)) throw unknownWord(`knob of ${server}`, name, known);
   return all.filter((one) => wanted.includes(one.name) || wanted.includes(one.knob.name));
 }
 
@@ -369,11 +359,8 @@ function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
   ];
 }
 
-const aroundLines = (result: Result): string[] => [
-  ...partialLines(result),
-  ...warningLines(result),
-  ...limitLines(result),
-];
+const aroundLines = (result: Result): string[] =>
+  [partialLines, warningLines, limitLines].flatMap((lines) => lines(result));
 
 function lookLines(
   result: Result,
@@ -397,10 +384,7 @@ function lookLines(
 }
 
 const namesIn = (chosen: readonly Candidate[]): string =>
-  enumeration(
-    chosen.map(({ name }) => name),
-    'and',
-  );
+  enumeration(chosen.map(({ name }) => name));
 
 function verifiedLines(
   { comparisons: [comparison] }: Result,

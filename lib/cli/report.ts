@@ -43,7 +43,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
     return 0;
   }
   const files = await Promise.all(positionals.map((word) => findResult(word, results)));
-  const twice = positionals.find((_, index) => files.indexOf(files[index] as string) !== index);
+  const twice = positionals.find((_, index) => files.indexOf(files[index] as string) < index);
   if (twice !== undefined) throw usageError(`${twice} is given twice`);
   const runs = await Promise.all(
     files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })),

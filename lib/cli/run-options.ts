@@ -1,7 +1,7 @@
 // The flags of every command that runs a comparison. They are read and checked before anything is installed or started.
 import { isLatency, metrics } from '../analysis/latency.ts';
 import { usageError } from '../errors.ts';
-import { present } from '../present.ts';
+import { present, repeated } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/processors.ts';
@@ -82,8 +82,6 @@ export const runFlags = {
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-const stores = ['influx', 'none'];
-
 /** Pairs that exclude each other, and what to do. */
 const exclusive = [
   ['rounds', 'precision', 'leave one out'],
@@ -152,7 +150,7 @@ const readHost = (flag: string, text: string): string =>
 const mostGeneratorHosts = 64;
 
 function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
-  const twice = names.find((name, index) => names.indexOf(name) < index);
+  const twice = repeated(names);
   if (twice !== undefined) throw usageError(`${flag} ${twice} is named twice`);
   if (names.length > mostGeneratorHosts)
     throw usageError(`${flag} names ${names.length} hosts: give at most ${mostGeneratorHosts}`);
@@ -202,11 +200,9 @@ function readWord<Word extends string>(flag: string, text: string, words: readon
 }
 
 /** Returns 'local' for an influxd that bakeoff starts. */
-function readStore(
-  store: string | undefined,
-  influx: string | undefined,
-): 'local' | 'none' | { url: string } {
-  if (store !== undefined && !stores.includes(store)) throw unknownWord('store', store, stores);
+function readStore(store = 'influx', influx?: string): 'local' | 'none' | { url: string } {
+  const stores = ['influx', 'none'];
+  if (!stores.includes(store)) throw unknownWord('store', store, stores);
   if (influx === undefined) return store === 'none' ? 'none' : 'local';
   if (store === 'none')
     throw usageError('--store none and --influx do not go together: leave one out');
@@ -227,9 +223,8 @@ function readExports(flags: ReadonlyMap<string, string>): Exports {
       throw usageError(`--${flag} ${name}: name a file in that folder`);
     return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
   });
-  const [one, other] = exports.filter(
-    ({ file }) => exports.filter((some) => some.file === file).length > 1,
-  );
+  const same = repeated(exports.map(({ file }) => file));
+  const [one, other] = exports.filter(({ file }) => file === same);
   if (one !== undefined && other !== undefined)
     throw usageError(`--${one.flag} and --${other.flag} name the same file: give each its own`);
   return exports;

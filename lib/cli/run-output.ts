@@ -119,11 +119,9 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     measured({ round, variant, outcome: { phases, search } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = total(phases, (phase) => phase.hung);
+      const errorCount = total(phases, (phase) => phase.errors.total);
       const errors = [
-        counts(
-          total(phases, (phase) => phase.errors.total),
-          'error',
-        ),
+        counts(errorCount, 'error'),
         ...(hung === 0 ? [] : [`${whole(hung)} hung`]),
         ...(ratio === 1 ? [] : [`${success(ratio)} succeeded`]),
       ];
@@ -143,7 +141,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     },
     timeOver({ rounds }) {
       progress.say(
-        `after ${rounds} ${rounds === 1 ? 'round' : 'rounds'} there is no time for another one (--max-time)`,
+        `after ${counts(rounds, 'round')} there is no time for another one (--max-time)`,
       );
     },
   };
@@ -179,22 +177,16 @@ export async function report(
   if (measured) {
     const stored = `${storedLine(result.integrity)} · ${await htmlPage(folder, result)}`;
     const terminal = terminalOf(options);
-    say(
-      options,
-      [
-        '',
-        ...(lines === undefined
-          ? terminalReport(result, [stored], terminal)
-          : [...lines, ...wrapLines([stored], terminal.width)]),
-      ],
-      Infinity,
-    );
-    const failed = (
-      await Promise.allSettled([
-        writeWhole(join(folder, 'table.md'), markdownReport(result)),
-        ...writeExports(options.exports, result),
-      ])
-    ).find((file): file is PromiseRejectedResult => file.status === 'rejected');
+    const text =
+      lines === undefined
+        ? terminalReport(result, [stored], terminal)
+        : [...lines, ...wrapLines([stored], terminal.width)];
+    say(options, ['', ...text], Infinity);
+    const files = await Promise.allSettled([
+      writeWhole(join(folder, 'table.md'), markdownReport(result)),
+      ...writeExports(options.exports, result),
+    ]);
+    const failed = files.find((file) => file.status === 'rejected');
     // After a failed run, e.g. on a full disk, the run's own error is the one to show.
     if (failed !== undefined && ended === undefined)
       throw await explainFailure(folder, failed.reason);

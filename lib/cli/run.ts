@@ -31,7 +31,7 @@ import { isLoopback } from '../servers/index.ts';
 import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
-import { ensureTools, toolVariable } from '../setup/tools.ts';
+import { ensureTools, toolVariable, type ToolName } from '../setup/tools.ts';
 import { openStore } from '../store/store.ts';
 import type { RunOptions } from './run-options.ts';
 import { checkExports, headingOf, progressEvents, say, shorterLine } from './run-output.ts';
@@ -81,15 +81,12 @@ export async function openRun(
   kinds: readonly string[],
   scenario: Pick<Scenario, 'sharedCores'> = {},
 ): Promise<Run> {
-  if (
-    generatorHosts.length > 0 &&
-    serverHost === undefined &&
-    kinds.some((kind) => kind !== 'address')
-  )
+  const isElsewhere = generatorHosts.length > 0;
+  if (isElsewhere && serverHost === undefined && kinds.some((kind) => kind !== 'address'))
     throw usageError(
       '--generator-host needs --server-host, or addresses to compare: servers started here listen on loopback only',
     );
-  if (generatorHosts.length > 0 && generatorCpus !== undefined)
+  if (isElsewhere && generatorCpus !== undefined)
     throw usageError(
       '--generator-cpus are of this machine, and --generator-host makes the load elsewhere: leave one out',
     );
@@ -171,15 +168,10 @@ export async function getTools(
   const wait = { seconds: options.waitSeconds ?? 0, signal, say: console.error };
   run.onClose(await oneRunAtATime(undefined, undefined, wait));
   const names = serversOf(servers);
-  const { k6, influxd, ...here } = await ensureTools(
-    [
-      'k6',
-      ...(run.host === undefined ? names : []),
-      ...(options.store === 'local' ? ['influxd' as const] : []),
-    ],
-    thisMachine(),
-    signal,
-  );
+  const needed: ToolName[] = ['k6'];
+  if (run.host === undefined) needed.push(...names);
+  if (options.store === 'local') needed.push('influxd');
+  const { k6, influxd, ...here } = await ensureTools(needed, thisMachine(), signal);
   const there = await run.host?.tools(names, options.install === true, signal);
   await Promise.all(run.generators.map((one) => one.have(k6, signal)));
   signal.throwIfAborted();
@@ -370,15 +362,10 @@ const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '
 /** A line for each address that is loaded. */
 export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return byText(
-    variants.flatMap(({ variant: { name, server }, load: { connections } }) =>
-      server.name === 'address'
-        ? [
-            {
-              name,
-              text: `what runs at ${server.origin} is loaded with ${connections} connections, and goes on running`,
-            },
-          ]
-        : [],
-    ),
+    variants.flatMap(({ variant: { name, server }, load: { connections } }) => {
+      if (server.name !== 'address') return [];
+      const text = `what runs at ${server.origin} is loaded with ${connections} connections, and goes on running`;
+      return [{ name, text }];
+    }),
   );
 }

@@ -8,7 +8,7 @@ import { typed } from '../setup/paths.ts';
 import { getTools, openDatabase, openRun, runPlan } from './run.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { report } from './run-output.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { onlyWord, printHelp, readWords, type Flag } from './words.ts';
 
 export const scenarioFlags = {
   ...runFlags,
@@ -19,12 +19,8 @@ export const scenarioFlags = {
 /** Without a name the scenarios are listed. @throws UserError (exit code 2) for words that are wrong or do not go together */
 export function readScenarioOptions(args: readonly string[]) {
   const words = readWords(args, scenarioFlags);
-  const {
-    positionals: [name, extra],
-    flags,
-  } = words;
-  if (extra !== undefined)
-    throw usageError(`one scenario at a time: "${extra}" is one word too many`);
+  const { positionals, flags } = words;
+  const name = onlyWord(positionals, 'scenario');
   if (flags.has('quick') && flags.has('exact'))
     throw usageError(
       '--quick and --exact do not go together: one is for short rounds, the other for those of the article',

@@ -4,7 +4,7 @@ import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError, usageError } from '../errors.ts';
 import { check, givenName } from '../form.ts';
-import { present } from '../present.ts';
+import { present, repeated } from '../present.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { nearest, unknownWord } from '../nearest.ts';
 import type { ServerName, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
@@ -63,7 +63,7 @@ export async function readSides(words: readonly string[], typed: string): Promis
   const sides: Awaited<ReturnType<typeof readSide>>[] = [];
   for (const word of words) sides.push(await readSide(word));
   const names = namesOf(sides);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  const twice = repeated(names);
   if (twice !== undefined)
     throw usageError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`);
   return sides.map((side, index): Given => {
@@ -152,9 +152,8 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
   const long = open.map(({ source }) => longName(source));
   const isFree = (name: string, index: number, names: readonly string[]): boolean =>
     names.indexOf(name) === index && names.lastIndexOf(name) === index && !taken.has(name);
-  const found = [short, long].find((names) => names.every(isFree));
   const names =
-    found ??
+    [short, long].find((some) => some.every(isFree)) ??
     short.map((name, index) =>
       isFree(name, index, short) ? name : `${name}-${String.fromCharCode(97 + index)}`,
     );
@@ -163,15 +162,15 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
 }
 
 function shortName(source: Source): string {
-  if (source.kind === 'config') return nameFrom(source, path.parse(source.config.file).name);
-  if (source.kind === 'command') return nameFrom(source, path.parse(source.program).name);
-  return nameFrom(source, new URL(source.origin).hostname);
+  if (source.kind === 'address') return nameFrom(source, new URL(source.origin).hostname);
+  const file = source.kind === 'config' ? source.config.file : source.program;
+  return nameFrom(source, path.parse(file).name);
 }
 
 function longName(source: Source): string {
   if (source.kind === 'config') {
-    const folder = asName(path.basename(path.dirname(source.config.file)));
-    return `${folder === '' ? '' : `${folder}-`}${shortName(source)}`;
+    const folder = path.basename(path.dirname(source.config.file));
+    return [asName(folder), shortName(source)].filter((part) => part !== '').join('-');
   }
   const text = source.kind === 'command' ? source.command : new URL(source.origin).host;
   return nameFrom(source, asName(text).slice(0, 40));
@@ -316,13 +315,11 @@ export function sidesOf(
   asked: Asked,
   cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>,
 ): Side[] {
-  const paths = new Set(
-    given.flatMap(({ source }) =>
-      source.kind === 'address' && source.url.path !== '/' ? [source.url.path] : [],
-    ),
+  const paths = given.flatMap(({ source }) =>
+    source.kind === 'address' && source.url.path !== '/' ? [source.url.path] : [],
   );
   // The path of the only address that has a path is meant for all.
-  const usualPath = paths.size === 1 ? ([...paths][0] as string) : '/';
+  const usualPath = new Set(paths).size === 1 ? (paths[0] as string) : '/';
   const wished = given.map((side) => {
     const text = asked.load(side.name);
     const line = text === undefined ? undefined : asLoad(() => readLoadLine(text));

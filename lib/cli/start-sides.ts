@@ -14,7 +14,6 @@ import {
   waitUntilReady,
   workersFor,
   type Answer,
-  type ReadyCheck,
   type RunningServer,
 } from '../servers/index.ts';
 import type { Side } from './sides.ts';
@@ -50,11 +49,9 @@ export async function startSides(
       byPort.set(spec.port, variant);
     }
     const roundOne = join(roundFolder(folder, 1), variant);
-    const { tried, server } = await startSide(side, spec, run, roundOne).catch(
-      async (error: unknown) => {
-        throw await explainFailure(folder, error);
-      },
-    );
+    const { tried, server } = await startSide(side, spec, run, roundOne).catch(async (error) => {
+      throw await explainFailure(folder, error);
+    });
     const unguard = isStarted(server) ? run.interrupt.guard(server.pid) : undefined;
     servers.set(variant, {
       server: { ...server, stop: () => server.stop().finally(unguard) },
@@ -116,10 +113,7 @@ async function startSide(
 }
 
 /** The checks of a side's answers. */
-function checkOf({
-  page,
-  load,
-}: Side): Pick<ReadyCheck, 'page' | 'protocol' | 'tls'> & { request: Side['load'] } {
+function checkOf({ page, load }: Side) {
   return { page, protocol: load.protocol, request: load, tls: load.tls };
 }
 

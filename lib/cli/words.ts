@@ -76,6 +76,12 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
   };
 }
 
+/** Returns the only word, undefined if there is none. @throws UserError (exit code 2) for several */
+export function onlyWord([word, extra]: readonly string[], what: string): string | undefined {
+  if (extra === undefined) return word;
+  throw usageError(`one ${what} at a time: "${extra}" is one word too many`);
+}
+
 /** Returns what `read` returns; a UserError of it gets `before` in front and exit code 2. */
 export function asWords<T>(read: () => T, before: string): T {
   try {

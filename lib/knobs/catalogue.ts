@@ -18,6 +18,7 @@ import {
   whole,
 } from '../form.ts';
 import { counts } from '../format.ts';
+import { repeated } from '../present.ts';
 import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { shippedConfigs } from '../servers/config-layers.ts';
@@ -62,8 +63,8 @@ const values = v.pipe(
   v.custom<Record<string, string>>(
     (value) =>
       isObject(value) &&
-      Object.values(value).every((one) => typeof one === 'string') &&
-      Object.keys(value).length > 0,
+      Object.keys(value).length > 0 &&
+      Object.values(value).every((one) => typeof one === 'string'),
     'has to be an object of texts',
   ),
   v.check(
@@ -101,8 +102,7 @@ export function checkKnobs(server: ServerName, found: unknown, file: string): Kn
     throw new Error(
       `${file}: ${placeOf(outcome.at)}${outcome.ofField ? ' ' : ': '}${outcome.problem}`,
     );
-  const names = outcome.value.flatMap(valueNames);
-  const twice = names.find((one, index) => names.indexOf(one) !== index);
+  const twice = repeated(outcome.value.flatMap(valueNames));
   if (twice !== undefined) throw new Error(`${file}: two are named "${twice}"`);
   return outcome.value;
 }
@@ -119,13 +119,10 @@ export interface Candidate {
 
 /** The different values of a knob here. @param cores of the server */
 export function candidatesOf(knob: Knob, cores: number): Candidate[] {
-  const all = Object.entries(knob.values).map(
-    ([value, lines]) =>
-      [
-        value,
-        lines.replaceAll('{cores}', String(cores)).replaceAll('{twice-cores}', String(2 * cores)),
-      ] as const,
-  );
+  const all = Object.entries(knob.values).map(([value, lines]): [string, string] => [
+    value,
+    lines.replaceAll('{cores}', `${cores}`).replaceAll('{twice-cores}', `${2 * cores}`),
+  ]);
   return all
     .filter(([, lines], index) => all.findIndex(([, others]) => others === lines) === index)
     .map(([value, lines]) => ({
@@ -165,6 +162,7 @@ export function whyNot(
 ): string | undefined {
   const { facts, listen, load, build, workers, bodyBytes } = here;
   const http2 = isHttp2(load.protocol);
+  const { workers: leastWorkers = 0, bodyBytes: leastBytes = 0 } = where;
   if (where.never !== undefined) return where.never;
   if (!atLeast(build.version, since)) return `needs version ${since}, and this is ${build.version}`;
   const reasons: [isSo: boolean | undefined, why: string][] = [
@@ -187,11 +185,8 @@ export function whyNot(
       "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'",
     ],
     [where.sendsBody && (load.body ?? '') === '', 'only where requests have a body'],
-    [workers < (where.workers ?? 0), `only with ${counts(where.workers ?? 0, 'worker')} or more`],
-    [
-      bodyBytes < (where.bodyBytes ?? 0),
-      `only with bodies of ${counts(where.bodyBytes ?? 0, 'byte')} or more`,
-    ],
+    [workers < leastWorkers, `only with ${counts(leastWorkers, 'worker')} or more`],
+    [bodyBytes < leastBytes, `only with bodies of ${counts(leastBytes, 'byte')} or more`],
   ];
   const reason = reasons.find(([isSo]) => isSo);
   if (reason !== undefined) return reason[1];

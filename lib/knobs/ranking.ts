@@ -107,14 +107,8 @@ function scenarioOf(
       })),
     ];
   }).flat();
-  return defineScenario({
-    name,
-    title: `${title} ${given}`,
-    knob: 'the usual advice',
-    load,
-    page,
-    variants,
-  });
+  const knob = 'the usual advice';
+  return defineScenario({ name, title: `${title} ${given}`, knob, load, page, variants });
 }
 
 /** The comparison of a candidate. `closer`: from the closer look. */
@@ -130,9 +124,7 @@ export function ranked(candidates: readonly Candidate[], first: Result, closer?:
     .flatMap((candidate): Effect[] => {
       const again = closer && comparisonOf(closer, candidate.name);
       const comparison = again ?? comparisonOf(first, candidate.name);
-      return comparison === undefined
-        ? []
-        : [{ candidate, comparison, closer: again !== undefined }];
+      return comparison ? [{ candidate, comparison, closer: again !== undefined }] : [];
     })
     .sort((a, b) => gain(b.comparison) - gain(a.comparison));
 }
@@ -144,11 +136,9 @@ export function gain({ metric, ratio }: Comparison): number {
 
 /** The first `most` candidates that help, then those that may help. */
 export function worthACloserLook(effects: readonly Effect[], most: number): Candidate[] {
-  const helps = effects.filter(({ comparison }) => comparison.verdict === 'faster');
-  const mayHelp = effects.filter(
-    ({ comparison }) => comparison.verdict === 'inconclusive' && gain(comparison) > 1,
-  );
-  return [...helps, ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
+  const having = (verdict: string) => effects.filter((one) => one.comparison.verdict === verdict);
+  const mayHelp = having('inconclusive').filter(({ comparison }) => gain(comparison) > 1);
+  return [...having('faster'), ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
 }
 
 /**
@@ -189,32 +179,29 @@ function conflictOf(a: Candidate, b: Candidate): string | undefined {
 
 /** Settings by name. Each parameter of a listen line is a setting. */
 function settingsOf({ context, lines }: LaidLines): Map<string, string> {
-  if (context === 'flags')
-    return new Map(
-      composeFlags([{ origin: '', text: lines }]).map(({ name, value = '' }) => [name, value]),
-    );
-  if (context === 'top' || context === 'ssl')
-    return new Map(
-      Object.entries(parseYaml(lines) as object).map(([name, value]) => [
+  const origin = { origin: '', text: lines };
+  const settings = (): [string, string][] => {
+    if (context === 'flags')
+      return composeFlags([origin]).map(({ name, value = '' }) => [name, value]);
+    if (context === 'top' || context === 'ssl')
+      return Object.entries(parseYaml(lines) as object).map(([name, value]) => [
         name,
         JSON.stringify(value),
-      ]),
-    );
-  return new Map(
-    parseConfig({ origin: '', text: lines }).flatMap(({ name, args }): [string, string][] =>
+      ]);
+    return parseConfig(origin).flatMap(({ name, args }): [string, string][] =>
       name === 'listen'
         ? args.slice(1).map((word) => [`listen … ${word.split('=')[0]}`, word])
         : [[name, args.join(' ')]],
-    ),
-  );
+    );
+  };
+  return new Map(settings());
 }
 
-const words: Record<Comparison['verdict'], string> = {
+const words = {
   faster: 'helps',
   slower: 'harms',
   same: 'nothing here',
   inconclusive: 'undecided',
-  none: '',
 };
 
 /** The ranked table. */
@@ -243,15 +230,11 @@ export function rankingTable(
 }
 
 function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: number): Cell {
-  if (verdict === 'none') return { text: why, part: why, verdict };
-  const part = words[verdict];
-  const more =
-    verdict === 'same'
-      ? `, same within ${tolerance(sameWithin)}`
-      : verdict === 'inconclusive'
-        ? ` ±${percent(halfWidth({ ratio, interval: ci95 }))}`
-        : '';
-  return { text: `${part}${more}`, part, verdict };
+  const part = verdict === 'none' ? why : words[verdict];
+  let text = part;
+  if (verdict === 'same') text += `, same within ${tolerance(sameWithin)}`;
+  if (verdict === 'inconclusive') text += ` ±${percent(halfWidth({ ratio, interval: ci95 }))}`;
+  return { text, part, verdict };
 }
 
 /** Candidates that harm, of knobs whose right value the config has. @param had the names of the config's values */

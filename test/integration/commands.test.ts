@@ -47,17 +47,9 @@ async function start(
   spec: CommandServer,
   options: Partial<StartOptions> = {},
 ): Promise<StartedServer> {
-  const started = await startServer(
-    { folder: files, ...spec },
-    {
-      binaries: {},
-      folder: path.join(files, 'round'),
-      cpus: [0],
-      workers: 1,
-      page: { path: '/' },
-      ...options,
-    },
-  );
+  const folder = path.join(files, 'round');
+  const usual = { binaries: {}, folder, cpus: [0], workers: 1, page: { path: '/' } };
+  const started = await startServer({ folder: files, ...spec }, { ...usual, ...options });
   onTestFinished(started.stop);
   return started;
 }
@@ -89,7 +81,6 @@ async function orphan(cwd: string, ...line: readonly string[]): Promise<number> 
 
 describe('a command', () => {
   it.each([
-    ['told its port by PORT', 'node server.cjs'],
     ['told its port in its line', 'node server.cjs 127.0.0.1 {port}'],
     ['told its port as a shell would', 'node "server.cjs" 127.0.0.1 $PORT'],
     ['in a shell of its own', `sh -c 'echo starting | cat; exec node server.cjs'`],
@@ -124,10 +115,8 @@ describe('a command', () => {
       new URL(origin).port,
     ]);
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    expect([
-      /^Cpus_allowed_list:\t(.*)$/m.exec(status)?.[1],
-      /^Uid:\t(\d+)/m.exec(status)?.[1],
-    ]).toEqual(['0', String(process.getuid?.())]);
+    expect(status).toMatch(/^Cpus_allowed_list:\t0$/m);
+    expect(status).toMatch(new RegExp(`^Uid:\t${process.getuid?.()}\t`, 'm'));
     expect(existsSync(env['TMPDIR'] as string)).toBe(true);
     await stop();
     expect(existsSync(env['TMPDIR'] as string)).toBe(false);
@@ -213,14 +202,11 @@ describe('a command', () => {
   }, 60_000);
 
   it('answers with the status that is expected', async () => {
-    expect(
-      (await start(command('node server.cjs'), { page: { path: '/lost', status: 404 } })).answer
-        .status,
-    ).toBe(404);
-    await expect(
-      start(command('node server.cjs'), { page: { path: '/', status: 404 } }),
-    ).rejects.toThrow(
-      /answers with status 200: give a page that it answers with 404 \(--url; in a scenario page\.path\), or expect this one \(--status 200; in a scenario page\.status\)$/,
+    const asked = (path: string) =>
+      start(command('node server.cjs'), { page: { path, status: 404 } });
+    expect((await asked('/lost')).answer.status).toBe(404);
+    await expect(asked('/')).rejects.toThrow(
+      /answers with status 200: give a page that it answers with 404 \(--url; .*, or expect this one \(--status 200; /,
     );
   });
 
@@ -230,16 +216,10 @@ describe('a command', () => {
       'node broken.cjs',
       /^node \(pid N\) ended with code 1; its log ends: (?:.* \| )?Error: the database is not there$/,
     ],
-    ['ends at once, in order', 'true', /^true \(pid N\) ended with code 0$/],
     [
       'listens for all',
       'node server.cjs 0.0.0.0',
       /^node \(pid N\) listens on 0\.0\.0\.0:\d+, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127\.0\.0\.1:\{port\}, /,
-    ],
-    [
-      'listens for all in IPv6',
-      'node server.cjs ::',
-      /^node \(pid N\) listens on \[::\]:\d+, where others/,
     ],
     [
       'listens on another port',

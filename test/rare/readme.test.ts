@@ -22,15 +22,10 @@ async function shorter(line: string): Promise<string> {
           .slice(0, 2)
           .map(({ name }) => name);
   return [
-    ...(two.length === 0 ? [] : ['--variants', two.join(',')]),
-    '--rounds',
-    line.includes('--fail-if') ? '4' : '1',
-    '--duration',
-    '500ms',
-    '--store',
-    'none',
+    ...(two.length === 0 ? [] : [`--variants ${two.join(',')}`]),
+    `--rounds ${line.includes('--fail-if') ? 4 : 1} --duration 500ms --store none`,
     ...(line.includes('--quick') ? [] : ['--quick']),
-    ...(line.startsWith('npm run knobs') ? ['--knobs', 'sendfile'] : []),
+    ...(line.startsWith('npm run knobs') ? ['--knobs sendfile'] : []),
   ].join(' ');
 }
 
@@ -92,17 +87,12 @@ test.each(lines)('%s', async (line) => {
       Number(port),
     );
   const SHORTER = await shorter(line);
+  const PATH = `${folder}/bin:${process.env['PATH']}`;
   const { code, stdout, stderr } = await run({
     command: 'sh',
     args: ['-c', line],
     cwd: folder,
-    env: {
-      ...process.env,
-      ...home.env,
-      HOME: folder,
-      SHORTER,
-      PATH: `${folder}/bin:${process.env['PATH']}`,
-    },
+    env: { ...process.env, ...home.env, HOME: folder, SHORTER, PATH },
   });
   // Runs this short call something slower now and then.
   expect(line.includes('--fail-if') ? [0, 3] : [0], stderr + stdout).toContain(code);

@@ -50,10 +50,9 @@ test.skipIf(!existsSync(packaged))(
     const changed = text.replace('sendfile on;', 'sendfile off;');
     expect(changed).not.toBe(text);
     writeFileSync(join(configs, 'copy.conf'), changed);
-    const before = [packaged, join(configs, 'copy.conf')].map((file) => [
-      readFileSync(file, 'utf8'),
-      statSync(file).mtimeMs,
-    ]);
+    const files = [packaged, join(configs, 'copy.conf')];
+    const states = () => files.map((file) => [readFileSync(file, 'utf8'), statSync(file).mtimeMs]);
+    const before = states();
 
     const out = newOut();
     const run = compare(`${packaged} copy.conf --name one-line --rounds 2 --out ${out}`);
@@ -72,12 +71,7 @@ test.skipIf(!existsSync(packaged))(
     expect(await run.ended, run.stderr()).toBe(0);
 
     expect(stillRunning(started)).toEqual([]);
-    expect(
-      [packaged, join(configs, 'copy.conf')].map((file) => [
-        readFileSync(file, 'utf8'),
-        statSync(file).mtimeMs,
-      ]),
-    ).toEqual(before);
+    expect(states()).toEqual(before);
     const [said, table] = run.stdout().split('one-line ·');
     expect(said).toMatch(/^nginx, copy: listen 80.* → 127\.0\.0\.1, a free port$/m);
     expect(said?.match(/^nginx, copy: pid /gm)).toHaveLength(1);
@@ -98,20 +92,14 @@ test.skipIf(!existsSync(packaged))(
       { variant: 'copy', baseline: 'nginx', verdict: 'none', why: 'needs 4 rounds' },
     ]);
     expect(result.variants).toMatchObject(
-      [packaged, join(configs, 'copy.conf')].map((file) => ({
+      files.map((file) => ({
         server: { name: 'nginx', config: [file] },
+        successRatio: 1,
         rounds: [{}, {}],
       })),
     );
-    for (const { server, rounds } of result.variants) {
+    for (const { server } of result.variants)
       expect(server?.redirections.join('\n')).toMatch(/^listen 80.* → 127\.0\.0\.1:\d+$/m);
-      for (const {
-        phases: [phase],
-      } of rounds) {
-        expect(phase?.requests).toBeGreaterThan(100);
-        expect(phase?.responses['2xx']).toBe(phase?.requests);
-      }
-    }
   },
 );
 
@@ -123,13 +111,7 @@ describe('--fail-if', () => {
     expect(run.stderr()).toContain('--fail-if slower: slow is slower than fast\n');
     const result = JSON.parse(run.stdout()) as ReturnType<typeof readResult>;
     expect(readResult(out)).toEqual(result);
-    expect(result.comparisons).toMatchObject([
-      { variant: 'slow', baseline: 'fast', verdict: 'slower' },
-    ]);
-    expect(result.variants.map(({ load }) => load['headers'])).toEqual([
-      { 'Accept-Encoding': 'gzip' },
-      { 'Accept-Encoding': 'gzip' },
-    ]);
+    expect(result.comparisons).toMatchObject([{ variant: 'slow', verdict: 'slower' }]);
     const [fast, slow] = result.variants.map(({ rounds }) => rounds[0]?.phases[0]);
     const bodyOf = (phase: typeof fast): number =>
       (phase?.bytes.body ?? NaN) / (phase?.requests ?? NaN);
@@ -169,8 +151,7 @@ test('HTTP/1.1 against HTTP/2: each over what it speaks, and the difference is s
   expect(result.footnotes).toEqual([
     expect.stringContaining('fast.conf HTTP/1.1, nghttpd.conf HTTP/2 without TLS'),
   ]);
-  for (const { rounds } of result.variants)
-    expect(rounds[0]?.phases[0]?.responses['2xx']).toBe(rounds[0]?.phases[0]?.requests);
+  expect(result.variants.map(({ successRatio }) => successRatio)).toEqual([1, 1]);
 });
 
 describe('what does not run is refused in one line, before anything is measured', () => {

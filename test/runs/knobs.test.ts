@@ -61,27 +61,13 @@ test('as JSON, of one that nothing helps', async () => {
   const out = newOut();
   const run = knobs(`--knobs multi-accept,etag --rounds 2 --json --out ${out}`);
   expect(await run.ended, run.stderr()).toBe(0);
-  const {
-    knobs: effects,
-    leftOut,
-    together,
-  } = JSON.parse(run.stdout()) as {
-    knobs: { name: string; verdict: string }[];
-    leftOut: unknown[];
-    together: unknown;
-  };
-  expect(effects).toMatchObject([
-    {
-      name: 'multi-accept',
-      lines: 'multi_accept on;',
-      context: 'events',
-      verdict: 'none',
-      why: 'needs 4 rounds',
-      closer: false,
-    },
-  ]);
-  expect(leftOut).toEqual([{ name: 'etag-off', why: 'already so' }]);
-  expect(together).toBeNull();
+  expect(JSON.parse(run.stdout())).toMatchObject({
+    knobs: [
+      { name: 'multi-accept', lines: 'multi_accept on;', why: 'needs 4 rounds', closer: false },
+    ],
+    leftOut: [{ name: 'etag-off', why: 'already so' }],
+    together: null,
+  });
   expect(run.stderr()).toContain('None of the usual advice helps this config here');
 });
 
@@ -101,14 +87,12 @@ test('several pages, the status that is right and another build are given as to 
   expect(await run.ended, run.stderr()).toBe(0);
   const { variants } = readResult(out);
   expect(variants.map(({ name }) => name)).toEqual(['as-it-is', 'multi-accept']);
-  for (const { server, load, successRatio } of variants)
-    expect([server?.version, load.page, load.pages, load.status, successRatio]).toEqual([
-      '1.99.9',
-      '/none',
-      2,
-      404,
-      1,
-    ]);
+  for (const variant of variants)
+    expect(variant).toMatchObject({
+      server: { version: '1.99.9' },
+      load: { page: '/none', pages: 2, status: 404 },
+      successRatio: 1,
+    });
 });
 
 test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {

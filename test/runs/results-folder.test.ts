@@ -70,7 +70,7 @@ describe('a results folder', () => {
   }) => {
     const out = newOut();
     mkdirSync(out);
-    mountTmpfs(out, '4m', skip);
+    mountSmall(out, skip);
     const refused = start(`--rounds 100 --store none --out ${out}`);
     expect(await refused.ended).toBe(1);
     expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
@@ -92,24 +92,13 @@ describe('a results folder', () => {
   });
 });
 
-function mountTmpfs(
-  folder: string,
-  size: string,
-  skip: (condition: boolean, note: string) => void,
-): void {
+function mountSmall(folder: string, skip: (note: string) => void): void {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], {
-      stdio: 'pipe',
-    });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
-    skip(
-      true,
-      `a small file system needs root and the right to mount: ${(error as Error).message.split('\n')[1] ?? ''}`,
-    );
+    skip(`a small file system needs root and the right to mount: ${(error as Error).message}`);
   }
-  onTestFinished(() => {
-    execFileSync('umount', ['--lazy', folder]);
-  });
+  onTestFinished(() => void execFileSync('umount', ['--lazy', folder]));
 }
 
 /** Takes all space that is left on the file system. */
