@@ -15,14 +15,12 @@ export function printable(text: string): string {
   return text.replace(/[^\P{C}\n\t]/gu, ' ');
 }
 
-/** The message of an error, or of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 const closed = 'you may not use it: open it to this user, or start bakeoff as another';
 
-/** What to do about an error of the system, by its code. */
 const remedies: Readonly<Record<string, string>> = {
   ENOENT: 'it is not there any more: put it back, and leave it until the run is over',
   ENOTDIR: 'there is a file where a folder has to be: name another path',

@@ -41,13 +41,13 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** Makes a folder that only its owner may enter, or closes an existing folder to others. */
+/** Makes a folder, or closes an existing one, for its owner alone. */
 export function makePrivateFolder(path: string): void {
   makeFolder(path);
   chmodSync(path, 0o700);
 }
 
-/** Does the work with a new temporary folder, whose path has no links, and removes the folder. @param prefix of its name */
+/** Works with a new temporary folder, whose path has no links, and removes it. */
 export async function inTemporaryFolder<T>(
   prefix: string,
   work: (folder: string) => Promise<T>,
@@ -60,7 +60,7 @@ export async function inTemporaryFolder<T>(
   }
 }
 
-/** Lists the files in a folder and its subfolders, as sorted paths relative to it, without links. Throws the file system's error. */
+/** Sorted paths relative to the folder, without links. Throws the file system's error. */
 export async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
@@ -189,7 +189,6 @@ export function textOf(file: string): string {
   return readIfThere(file, 'utf8') ?? '';
 }
 
-/** The names in a folder; none if it is missing. */
 export function namesIn(folder: string): string[] {
   return ifThere(() => readdirSync(folder)) ?? [];
 }
@@ -204,19 +203,19 @@ export async function writeWhole(file: string, text: string, mode = 0o666): Prom
   await written(file, text, mode, (unfinished) => rename(unfinished, file));
 }
 
-/** Why no file can be written to a path, in words; undefined if a file or nothing is there. */
+/** Why no file can be written to a path, in words. */
 export async function whyNoFile(file: string): Promise<string | undefined> {
   const found = await stat(file).catch(() => undefined);
   if (found === undefined || found.isFile()) return undefined;
   return `it is a ${found.isDirectory() ? 'folder: name a file in it' : 'pipe, socket or device: name a file'}`;
 }
 
-/** Follows links, so that a link stays one and its target is written. */
+/** Follows links, so that a link stays one. */
 export async function whereItLeads(file: string): Promise<string> {
   return realpath(file).catch(() => file);
 }
 
-/** Makes sure that writeWhole could write the file, and changes nothing. Throws the file system's error. */
+/** Throws the file system's error if writeWhole could not write the file. */
 export async function checkWhole(file: string): Promise<void> {
   await written(file, 'probe', 0o600, rm);
 }

@@ -1,4 +1,4 @@
-// Checks of values from outside, by valibot: field types with their messages, and the first problem of a value in one line.
+// Checks of values from outside, by valibot; the first problem in one line.
 import * as v from 'valibot';
 import { enumeration } from './format.ts';
 import { offer } from './nearest.ts';

@@ -64,7 +64,6 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
   }
 }
 
-/** Does the work while it holds the lock. `signal` ends the wait for the lock. */
 export async function withLock<T>(
   file: string,
   signal: AbortSignal,
@@ -82,7 +81,6 @@ export async function withLock<T>(
   }
 }
 
-/** Writes into a locked file which process has it. */
 export function writeHolder(lock: number, pid: number): void {
   ftruncateSync(lock);
   writeFileSync(lock, `${pid}\n`);

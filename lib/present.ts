@@ -7,7 +7,6 @@ export function present<T extends object>(
   ) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-/** Makes an object with a property for each name. */
 export function byName<N extends string, T>(names: readonly N[], of: (name: N) => T): Record<N, T> {
   return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<N, T>;
 }

@@ -78,7 +78,6 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Works on a folder's path. Throws UserError if the file system refuses. */
 async function asOwner<T>(
   { folder, what }: Kept,
   work: (path: string) => T | Promise<T>,
@@ -97,7 +96,6 @@ async function asOwner<T>(
   }
 }
 
-/** Throws the file system's error if the folder is closed to this user. */
 function isThere(path: string, { lock }: Kept): boolean {
   if (lstatSync(join(path, lock), { throwIfNoEntry: false }) === undefined) return false;
   accessSync(path, constants.W_OK);

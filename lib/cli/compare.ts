@@ -93,7 +93,6 @@ const help = [
   'NAME=SIDE names a side: old=a.conf new=b.conf',
 ];
 
-/** The name of a comparison without --name. */
 const usualName = 'compare';
 
 /** Groups equal sides: a difference within a group is noise. Sides without an equal are left out. */
@@ -156,7 +155,6 @@ export function comparisonOf(
   return { scenario, said: redirectionLines(sides) };
 }
 
-/** Files by their names, if these differ. */
 function titlesOf(sides: readonly Tried[]): string[] {
   const short = sides.map(({ given }) => path.basename(given));
   return new Set(short).size === short.length ? short : sides.map(({ given }) => given);
@@ -169,7 +167,6 @@ function sameLine(group: readonly Side[], isControl: boolean): string {
   return `${who} are the same: ${isControl ? 'what differs' : 'what differs between them'} is noise.`;
 }
 
-/** A line for each thing in which the sides' answers or loads differ. */
 function differenceLines(sides: readonly Tried[]): string[] {
   const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] => {
     const found = sides.map(of);

@@ -35,7 +35,7 @@ const verdicts: Record<Gate['verdict'], readonly Verdict[]> = {
 const words = Object.keys(verdicts) as Gate['verdict'][];
 const form = /^(slower|faster|cpu|p50|p90|p99|success)([<>])(\d+(?:\.\d+)?)%$/;
 
-/** "slower>3%,inconclusive". Throws UserError (exit code 2). */
+/** Throws UserError (exit code 2). */
 export function readFailIf(flag: string, text: string): FailIf {
   const gates: Gate[] = [];
   let successRatio = defaultSuccessRatio;
@@ -95,7 +95,6 @@ export function failIfCode(
   return 0;
 }
 
-/** The gate's figure of a comparison; null if it has none. */
 function figureOf(
   { metric }: Gate,
   row: Comparison,
@@ -123,7 +122,6 @@ function holds(gate: Gate, row: Comparison): boolean {
   return figure !== null && endsBeyond(gate, figure)[0] > gate.beyond;
 }
 
-/** Whether the interval contains the limit, or the comparison is inconclusive. */
 function isOpen(gate: Gate, row: Comparison): boolean {
   if (gate.beyond === undefined) return row.verdict === 'inconclusive';
   const figure = figureOf(gate, row);

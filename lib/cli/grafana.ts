@@ -147,7 +147,6 @@ async function newestRun(store: Store): Promise<ShownRun | null> {
   return null;
 }
 
-/** The address of a dashboard, at a run's time if one is given. */
 export function dashboardUrl(
   origin: string,
   name: DashboardName,

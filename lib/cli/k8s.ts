@@ -45,7 +45,6 @@ import { runRounds, type RunOutcome } from '../runner/run.ts';
 import type { Variant } from '../scenario/model.ts';
 import { headingOf, progressEvents, report, say } from './run-output.ts';
 
-/** Flags of --apply. */
 const applyFlags = {
   'influx-here': {
     value: 'URL',
@@ -198,7 +197,7 @@ const cpuNote =
 
 const spaceBytes = 10e6;
 
-/** Runs a scenario in the cluster, prints its table, and removes all that was applied. Returns the exit code. Throws UserError and Interrupted. */
+/** Runs a scenario in the cluster, and removes it again. Returns the exit code. Throws UserError and Interrupted. */
 export async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals(

@@ -168,7 +168,6 @@ interface Verified {
   result?: Result;
 }
 
-/** Measures and prints all knobs that help, together. */
 async function verifyTogether(
   effects: readonly Effect[],
   trial: Trial,
@@ -210,7 +209,6 @@ async function verifyTogether(
   return { chosen, changes, result };
 }
 
-/** The config that the words name. Throws UserError. */
 async function readConfig(
   { positionals }: Words,
   options: RunOptions,
@@ -229,7 +227,6 @@ async function readConfig(
   return { ...source.config, given };
 }
 
-/** The words of the command line, read. `server` has the config as it is. */
 type KnobsAsked = ReturnType<typeof readKnobsAsked>;
 
 function readKnobsAsked(
@@ -274,7 +271,6 @@ function wantedCandidates(
 /** The config as it is and with each knob that can be measured, after each was started once. */
 type Trial = Awaited<ReturnType<typeof tryKnobs>>;
 
-/** Starts the config as it is, and with each wanted knob that may have an effect. */
 async function tryKnobs(
   run: ReadyRun,
   { config: own, side, server, wanted }: KnobsAsked,

@@ -70,13 +70,13 @@ async function help(results: string): Promise<string[]> {
   ];
 }
 
-/** The names of the runs in a folder, oldest first; none if it cannot be read. */
+/** Oldest first; none if the folder cannot be read. */
 async function runsIn(results: string): Promise<string[]> {
   const names = await readdir(results).catch((): string[] => []);
   return names.filter((name) => existsSync(path.join(results, name, 'result.json'))).sort();
 }
 
-/** Finds the result.json of a run's name, folder or file. Throws UserError (exit code 2). */
+/** Throws UserError (exit code 2). */
 async function findResult(word: string, results: string): Promise<string> {
   for (const place of [fromCallersFolder(word), path.join(results, word)]) {
     const found = statSync(place, { throwIfNoEntry: false });

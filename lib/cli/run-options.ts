@@ -1,4 +1,4 @@
-// The flags of every command that runs a comparison. They are read and checked before anything is installed or started.
+// The flags of every command that runs a comparison.
 import { isLatency, metrics } from '../analysis/latency.ts';
 import { usageError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
@@ -92,7 +92,7 @@ const exclusive = [
 /** The options of every run; makePlan takes them as they are. */
 export type RunOptions = ReturnType<typeof readRunOptions>;
 
-/** Absent flags give absent options. Throws UserError (exit code 2) for wrong words, and for flags that exclude each other. */
+/** Absent flags give absent options. Throws UserError (exit code 2). */
 export function readRunOptions({ flags, lists, read }: Words) {
   const isGiven = (flag: keyof typeof runFlags): true | undefined => flags.has(flag) || undefined;
   for (const [one, other, advice] of exclusive)
@@ -146,7 +146,6 @@ const readHost = (flag: string, text: string): string =>
     'write it as ssh takes it, such as web1 or root@10.0.0.2',
   );
 
-/** Each is an ssh connection and a k6. */
 const mostGeneratorHosts = 64;
 
 function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
@@ -213,7 +212,6 @@ function readStore(store = 'influx', influx?: string): 'local' | 'none' | { url:
 /** `file` is absolute. */
 export type Exports = readonly { flag: ExportFlag; file: string }[];
 
-/** Throws UserError (exit code 2) for a value that names no file, and for a file that is named twice. */
 function readExports(flags: ReadonlyMap<string, string>): Exports {
   const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
     const name = flags.get(flag);

@@ -28,7 +28,6 @@ import { typed } from '../setup/paths.ts';
 import { failIfCode } from './fail-if.ts';
 import type { ExportFlag, Exports, RunOptions } from './run-options.ts';
 
-/** Makes the lines above the table, with the estimated time. */
 export function headingOf(plan: Plan, environment: Environment): Heading {
   const { scenario, variants } = plan;
   const { fewest, most } = expectedRounds(plan);
@@ -59,7 +58,6 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
   };
 }
 
-/** A longer run gets advice on how to make it shorter. */
 const longSeconds = 300;
 
 /** Says how to make a long run shorter. @param ownWays of the command: "fewer --variants" */
@@ -87,7 +85,6 @@ export function shorterLine(
   return [`To make it shorter: ${ways.join(', ')}.`];
 }
 
-/** Shows the events of a run to the person. */
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   const roundOf = (round: number): string => {
     const look = plan.looks.find((one) => one >= round) ?? plan.rounds;
@@ -214,7 +211,6 @@ export function say(
     (options.json ? console.error : console.log)(wrapLines(lines, width).join('\n'));
 }
 
-/** How the person's terminal shows text. */
 export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions {
   const stream = json ? process.stderr : process.stdout;
   // Some terminals report 0 columns.
@@ -244,7 +240,7 @@ const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
   'export-csv': csvReport,
 };
 
-/** Makes sure that exports can be written, and changes nothing. Throws UserError (exit code 2). */
+/** Throws UserError (exit code 2) if an export cannot be written. */
 export async function checkExports(exports: Exports): Promise<void> {
   for (const { flag, file } of exports) {
     const why = await whyNoFile(file);
@@ -253,7 +249,6 @@ export async function checkExports(exports: Exports): Promise<void> {
   }
 }
 
-/** Writes each export whole or not at all. The promises reject with UserError. */
 function writeExports(exports: Exports, result: Result): Promise<void>[] {
   return exports.map(async ({ flag, file }) =>
     writeWhole(await whereItLeads(file), textOf[flag](result)).catch(explained(flag, file, 1)),

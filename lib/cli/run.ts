@@ -1,5 +1,4 @@
-// A run, step by step, as scenario, compare and knobs take the steps: openRun (hosts, cores), getTools, openDatabase, runPlan. Each
-// step returns the run with more in it. `close` ends everything that is open.
+// The steps of a run: openRun (hosts, cores), getTools, openDatabase, runPlan. Each returns the run with more in it.
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -51,7 +50,7 @@ export interface Run extends Hosts {
   close(): Promise<void>;
 }
 
-/** A run that has the machine's lock and the tools. Its process runs on the generator's cores. */
+/** A run that has the machine's lock and the tools. */
 export interface ReadyRun extends Run {
   interrupt: Interrupt;
   /** Paths of the servers' binaries, on their host. */
@@ -64,18 +63,13 @@ export interface ReadyRun extends Run {
   processors: Processors;
 }
 
-/** A run that can run plans. */
 export interface StoringRun extends ReadyRun {
   delaylink: string | undefined;
   store: RunContext['store'];
   environment(): Environment;
 }
 
-/**
- * Connects to the hosts that the options name, and divides the cores.
- * @param kinds of the servers, or of the sides
- * @throws UserError for a host that cannot be reached or used, and for cores that are not there
- */
+/** Connects to the hosts and divides the cores. Throws UserError. @param kinds of the servers, or of the sides */
 export async function openRun(
   { serverHost, generatorHosts = [], serverCpus, generatorCpus }: RunOptions,
   kinds: readonly string[],
@@ -146,11 +140,7 @@ function generatorFacts(
 /** A run's files take at least this, whatever its plan. */
 const leastBytes = 1e6;
 
-/**
- * Checks that the servers may be loaded and the results written, takes the machine's lock, gets the tools, and moves this process to
- * the generator's cores. From here on Ctrl-C aborts `interrupt`.
- * @param servers of all sides
- */
+/** Checks permission and results folder, takes the machine's lock, gets the tools, and moves this process to the generator's cores. */
 export async function getTools(
   run: Run,
   servers: readonly ServerSpec[],
@@ -258,7 +248,7 @@ function neededBytes(plan: PlanDraft): number {
   return leastBytes + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
 }
 
-/** A line for hosts that are one machine: nothing divides its cores between them. @param bootId of this machine */
+/** A line for hosts that are one machine. @param bootId of this machine */
 function sameMachineLines(bootId: string, { host, generators }: Hosts): string[] {
   const all = [
     { name: 'this machine', bootId },
@@ -359,7 +349,6 @@ export function requirePermission(servers: readonly ServerSpec[], hosts: readonl
 
 const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '');
 
-/** A line for each address that is loaded. */
 export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return byText(
     variants.flatMap(({ variant: { name, server }, load: { connections } }) => {

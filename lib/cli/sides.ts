@@ -1,4 +1,4 @@
-// The sides of a comparison as a person names them: config files, commands and addresses. And the address, protocol and load of each.
+// The sides of a comparison: config files, commands and addresses, with address, protocol and load of each.
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -52,7 +52,7 @@ const mostSides = 16;
 /** NAME=SIDE. A variable in front of a command is in upper case. */
 const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
-/** Throws UserError: with exit code 2 for a word that names no side and for a repeated name, in one line for an unreadable config. */
+/** Throws UserError; exit code 2 for wrong words. */
 export async function readSides(words: readonly string[], typed: string): Promise<Given[]> {
   if (words.length < 2)
     throw usageError(
@@ -141,10 +141,7 @@ async function isProgram(file: string): Promise<boolean> {
   }
 }
 
-/**
- * Names the sides that have no name: by the file, the program or the host, with the folder, the arguments or the port if that is
- * needed to tell them apart, and else with -a, -b … Names have a-z, 0-9 and -, and never digits alone.
- */
+/** Names sides by file, program or host; if these are alike with folder, arguments or port, and else with -a, -b … */
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const taken = new Set(sides.flatMap(({ name }) => name ?? []));
   const open = sides.filter(({ name }) => name === undefined);
@@ -195,11 +192,7 @@ function asName(text: string): string {
 /** Returns the value for a side's name, or else the value for all sides. */
 export type OfSides = (name: string) => string | undefined;
 
-/**
- * Reads a repeated flag whose values are for one side (NAME=VALUE) or for all.
- * @param only the sides that the flag can be for, and their kind in words
- * @throws UserError (exit code 2) for an unknown side or another kind, and for two values for the same
- */
+/** Reads a repeated flag, for one side (NAME=VALUE) or for all. Throws UserError (exit code 2). @param only the sides that it can be for */
 export function ofSides(
   flag: string,
   values: readonly string[],
@@ -234,7 +227,6 @@ export const askedFlags = {
   bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
 } as const satisfies Record<string, Flag>;
 
-/** The requests that the person asks for: a path or URL, or several pages; the expected status; load generators' command lines. */
 export interface Asked {
   url?: string;
   urls?: PageList;
@@ -254,7 +246,6 @@ export function readAsked({ flags, lists, read }: Words, given: readonly Given[]
   };
 }
 
-/** The port of a command that has its own, or another build of a server. */
 export interface Launch {
   port?: number;
   binary?: string;
@@ -292,7 +283,7 @@ export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf 
   };
 }
 
-/** Selects the values of --bin for a server, as ofSides reads them: `nginx=/a` gives `/a`, and `new:nginx=/a` gives `new=/a`. */
+/** The values of --bin for a server: `nginx=/a` gives `/a`, and `new:nginx=/a` gives `new=/a`. */
 function binariesOf(server: string, values: readonly string[]): string[] {
   return values.flatMap((value) => {
     const [, name, called = '', file = ''] =
@@ -305,11 +296,7 @@ function binariesOf(server: string, values: readonly string[]): string[] {
   });
 }
 
-/**
- * Decides page, address and load of each side. The default load has 100 connections, over HTTP/2 for a side that prefers it, with 10
- * streams if all sides do.
- * @throws UserError (exit code 2) for words that do not fit the sides
- */
+/** Decides page, address and load of each side. Throws UserError (exit code 2) for words that do not fit. */
 export function sidesOf(
   given: readonly Given[],
   asked: Asked,
@@ -342,7 +329,6 @@ export function sidesOf(
 
 type Wish = Partial<UrlParts> & { path: string; weights?: PageWeights; flag: string };
 
-/** The page that is asked of a side: by the URL for all, its own load's URL, or its own address. */
 function wishFor(
   { given, source }: Given,
   { url, urls }: Asked,
@@ -375,7 +361,7 @@ function wishFor(
 
 const asLoad = <T>(read: () => T): T => asWords(read, '--load: ');
 
-/** Chooses the address that is loaded: the only one, or the one that the URL's scheme and port name. */
+/** Chooses the only address, or the one that the URL's scheme and port name. */
 function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Listen {
   // Commands and addresses show when they are started.
   const unknown = { http2: true, hosts: [] };
@@ -428,7 +414,6 @@ function loadFor(
   return load;
 }
 
-/** The server of a side. */
 export function serverOf(
   { source, listen }: Pick<Side, 'source' | 'listen'>,
   { port, binary }: Launch,

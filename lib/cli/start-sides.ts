@@ -28,7 +28,7 @@ export interface Tried extends Side {
   redirections: readonly string[];
 }
 
-/** Starts all sides, each in its folder of round 1, which takes them over. Of commands with the same fixed port only the last stays. */
+/** Starts all sides for round 1. Of commands with the same fixed port only the last stays. */
 export async function startSides(
   sides: readonly Side[],
   specOf: (side: Side) => ServerSpec,
@@ -112,12 +112,11 @@ async function startSide(
   }
 }
 
-/** The checks of a side's answers. */
 function checkOf({ page, load }: Side) {
   return { page, protocol: load.protocol, request: load, tls: load.tls };
 }
 
-/** Asks a side for gzip. undefined if the load sets Accept-Encoding, or if the answer fails the checks. */
+/** Asks for gzip, unless the load sets Accept-Encoding. undefined for a wrong answer. */
 async function encodingOffered(
   { origin }: RunningServer,
   side: Side,

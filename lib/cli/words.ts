@@ -91,14 +91,13 @@ export function asWords<T>(read: () => T, before: string): T {
   }
 }
 
-/** Prints a help and its flags. In a terminal, a long line continues below its text, which stands behind a wide gap. */
+/** In a terminal, a long line continues below its text. */
 export function printHelp(lines: readonly string[], flags?: Readonly<Record<string, Flag>>): void {
   const textAt = (line: string): number => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
   const all = [...lines, ...(flags === undefined ? [] : ['', ...flagLines(flags)])];
   console.log(wrapLines(all, process.stdout.columns || Infinity, textAt).join('\n'));
 }
 
-/** One line per flag. */
 export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
   const heads = Object.entries(known).map(
     ([name, { value }]) => `  --${name}${value === undefined ? '' : ` ${value}`}`,
@@ -115,7 +114,6 @@ export function ofForm(flag: string, text: string, form: RegExp, wanted: string)
   throw usageError(`${flag} ${text}: ${wanted}`);
 }
 
-/** Reads a whole number from 1 to `most`. */
 export function wholeNumber(flag: string, text: string, most: number): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;

@@ -1,4 +1,4 @@
-// The usual advice as data: reads and checks server-configs/knobs/<server>.yaml, and decides which advice applies.
+// The usual advice: reads server-configs/knobs/<server>.yaml, and decides which advice applies.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
@@ -139,12 +139,10 @@ function nameOf({ name, values }: Knob, value: string): string {
     : `${name}-${value}`.replaceAll('.', '-');
 }
 
-/** The names of all values, also of values that are the same on few cores. */
 export function valueNames(knob: Knob): string[] {
   return Object.keys(knob.values).map((value) => nameOf(knob, value));
 }
 
-/** The facts that the conditions are about. `workers`: of the config as it is, on this machine. */
 export interface Surroundings {
   facts: Facts;
   listen: Pick<Listen, 'tls'>;

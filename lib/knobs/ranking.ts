@@ -80,12 +80,10 @@ export function planOf(
   };
 }
 
-/** The config with the knobs laid over it. */
 export function serverWith(server: ConfiguredServer, { workers, laid }: Changed): ConfiguredServer {
   return { ...server, workers, asIs: { ...server.asIs, laid } };
 }
 
-/** Divides the knobs evenly into groups of at most `most`. */
 function scenarioOf(
   name: string,
   title: string,
@@ -141,12 +139,7 @@ export function worthACloserLook(effects: readonly Effect[], most: number): Cand
   return [...having('faster'), ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
 }
 
-/**
- * Chooses the candidates that help and go together, the best first. A candidate that changes the body's length is left out: on
- * loopback bytes cost next to nothing.
- * @param bodyBytes of the config as it is, and of each candidate
- * @returns with a sentence for each candidate that is left out
- */
+/** Chooses the candidates that help, go together and keep the body's length, the best first; a sentence for each other one that helps. */
 export function helpful(
   effects: readonly Effect[],
   bodyBytes: { asItIs: number; of(candidate: Candidate): number },
@@ -171,7 +164,6 @@ export function helpful(
   return { chosen, said };
 }
 
-/** The name of a setting that both give different values; undefined if there is none. */
 function conflictOf(a: Candidate, b: Candidate): string | undefined {
   const [one, other] = [settingsOf(a.laid), settingsOf(b.laid)];
   return [...one].find(([name, value]) => other.has(name) && other.get(name) !== value)?.[0];
@@ -204,7 +196,6 @@ const words = {
   inconclusive: 'undecided',
 };
 
-/** The ranked table. */
 export function rankingTable(
   effects: readonly Effect[],
   { sameWithin }: Pick<Result, 'sameWithin'>,
