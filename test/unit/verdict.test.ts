@@ -129,14 +129,10 @@ describe('comparisons asked for beside the rows', () => {
         ],
       },
     );
-    expect(found.map(({ variant: name, baseline }) => `${name} ${baseline}`)).toEqual([
-      'b a',
-      'c a',
-      'c b',
-      'a c',
-    ]);
     // What a row's step needs, a comparison with another variant does not.
-    expect(found.map(({ verdict }) => verdict)).toEqual(['faster', 'none', 'faster', 'slower']);
+    expect(
+      found.map(({ variant: name, baseline, verdict }) => `${name} ${baseline} ${verdict}`),
+    ).toEqual(['b a faster', 'c a none', 'c b faster', 'a c slower']);
   });
 
   test('are left out while one of the two was not run, and when a row has them', () => {
@@ -217,12 +213,9 @@ describe('what stands beside a verdict', () => {
       })),
     });
     const comparison = one([renumbered(a), renumbered(b)]);
-    expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4))).toEqual([
-      '1.4000',
-      '1.5050',
-      '1.4343',
-      '3.0000',
-    ]);
+    expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
+      '1.4000 1.5050 1.4343 3.0000',
+    );
     expect(comparison.outliers).toEqual([7]);
     // It counts like all others.
     expect(comparison.ratio).toBeCloseTo((((((1.4 * 1520) / 1010) * 1420) / 990) * 3) ** 0.25, 9);
