@@ -1,6 +1,6 @@
 // Runs the `scenario` command, and others like it, as a person does: in a process of its own.
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
@@ -128,6 +128,21 @@ export function runFolder(out: string): string {
 
 export function readResult(out: string): Result {
   return JSON.parse(readFileSync(join(runFolder(out), 'result.json'), 'utf8')) as Result;
+}
+
+/** Writes a scenario file beside the results and returns its path. `properties` are TypeScript. */
+export function writeScenario(out: string, name: string, properties: string): string {
+  const file = join(out, '..', `${name}.mts`);
+  const index = JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'));
+  writeFileSync(
+    file,
+    `import { ab, defineScenario, nginx, wrk } from ${index};
+    export default defineScenario({
+      name: '${name}', title: 'a title', knob: 'a knob', page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+      ${properties}
+    });`,
+  );
+  return file;
 }
 
 /** The numbers of a run's kept rounds. */

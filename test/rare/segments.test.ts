@@ -46,14 +46,15 @@ interface Instances {
 }
 
 /** A k6 that gets these words besides. They come last, and hold where they say something else. */
-async function k6With(words: readonly string[], folder: string): Promise<string> {
-  const file = path.join(folder, 'k6');
+async function startOne(words: readonly string[], loadPlan: LoadPlan): Promise<RunningK6> {
+  const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
+  const binary = path.join(folder, 'k6');
   await writeFile(
-    file,
+    binary,
     `#!/bin/sh\nexec '${k6}' "$@" ${words.map((word) => `'${word}'`).join(' ')}\n`,
     { mode: 0o755 },
   );
-  return file;
+  return startK6({ binary, script, folder, cpus: [1], loadPlan, output: null });
 }
 
 /** @param more of an instance, from 1 */
@@ -66,19 +67,8 @@ async function start(
   const plan = dividedPlan(planOf(load), instances, Date.now() + beginsInMs);
   const all = await Promise.all(
     Array.from({ length: instances }, async (_, index) => {
-      const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
-      const binary = await k6With(
-        [...instanceArguments(index + 1, instances), ...more(index + 1)],
-        folder,
-      );
-      const running = await startK6({
-        binary,
-        script,
-        folder,
-        cpus: [1],
-        loadPlan: plan,
-        output: null,
-      });
+      const words = [...instanceArguments(index + 1, instances), ...more(index + 1)];
+      const running = await startOne(words, plan);
       onTestFinished(() => running.stop(0));
       return running;
     }),
@@ -238,16 +228,7 @@ describe('a load of several k6', () => {
       instances: 3,
     };
     const failureOf = async (more: readonly string[], loadPlan: LoadPlan): Promise<string> => {
-      const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
-      const running = await startK6({
-        binary: await k6With(more, folder),
-        script,
-        folder,
-        cpus: [1],
-        loadPlan,
-        output: null,
-      });
-      return running.results().then(
+      return (await startOne(more, loadPlan)).results().then(
         () => 'none',
         (error: Error) => error.message,
       );
