@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/k6/rate-search.ts';
 import { ifThere, linkOf, namesIn } from '../../lib/files.ts';
-import { projectRoot } from '../../lib/setup/paths.ts';
+
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import {
   loadBegins,
@@ -16,166 +16,146 @@ import {
   storeOf,
   underLoad,
   useHome,
+  writeScenario,
   type ScenarioRun,
 } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
-const testLimitMs = 240_000;
+const soon = { timeout: 30_000, interval: 20 };
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 
 /** @param words arguments, parted by spaces */
-const start = (out: string, words: string, variables = {}): ScenarioRun =>
-  startScenario([...words.split(' '), '--out', out], { ...home.env, ...variables });
+const start = (out: string, words: string): ScenarioRun =>
+  startScenario(`${words} --out ${out}`, home.env);
 
 /** What nginx lets through, in requests/s; what comes beyond it is answered with 503, but for as many at once. */
 const limits = { low: 2000, high: 3000 };
 const burst = 100;
 
 /** A scenario file with a variant for each of the limits. */
-function limited(folder: string): string {
+function limited(out: string): string {
+  const folder = join(out, '..');
   for (const [limit, rate] of Object.entries(limits)) {
     writeFileSync(
       join(folder, `${limit}.conf`),
       `http {\n    limit_req_zone $remote_addr zone=all:1m rate=${rate}r/s;\n    limit_req zone=all burst=${burst} nodelay;\n}\n`,
     );
   }
-  const file = join(folder, 'limited.mts');
-  writeFileSync(
-    file,
-    `
-    import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
-    export default defineScenario({
-      name: 'limited', title: 'limits', knob: 'the limit', load: wrk('-c 20 -t 1 -d 10'), page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-      within: { metric: 'p99', ms: 500 },
-      variants: ${JSON.stringify(Object.keys(limits))}.map((name) => ({ name, server: nginx(['base', ${JSON.stringify(folder)} + '/' + name + '.conf'], { workers: 1 }) })),
-    });`,
+  return writeScenario(
+    out,
+    'limited',
+    `load: wrk('-c 20 -t 1 -d 10'), within: { metric: 'p99', ms: 500 },
+    variants: ['low', 'high'].map((name) => ({ name, server: nginx(['base', '${folder}/' + name + '.conf'], { workers: 1 }) })),`,
   );
-  return file;
 }
 
 describe('a search', () => {
-  test(
-    'ends among rates that each variant keeps and those that it does not, and stores what all steps sent',
-    async () => {
-      const out = newOut();
-      const run = start(out, `${limited(join(out, '..'))} --rounds 1 --duration 1s`);
-      expect(await run.ended, run.stderr()).toBe(0);
-      const result = readResult(out);
-      const { search } = result;
-      expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
-      expect(search?.found.map(({ variant, ci95 }) => [variant, ci95])).toEqual(
-        Object.keys(limits).map((limit) => [limit, null]),
-      );
-      for (const { variant, rate } of search?.found ?? []) {
-        const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
-        const around = steps.slice(-stepsAround);
-        const changes = around
-          .slice(1)
-          .map((step, index) =>
-            Math.abs(Math.log(step.rate / (around[index] as typeof step).rate)),
-          );
-        expect(Math.min(...changes)).toBeGreaterThan(0.029);
-        expect(Math.max(...changes)).toBeLessThan(0.081);
-        expect(new Set(around.map((step) => step.kept))).toEqual(new Set([true, false]));
-        expect(rate).toBeGreaterThan(Math.min(...around.map((step) => step.rate)));
-        expect(rate).toBeLessThan(Math.max(...around.map((step) => step.rate)));
-        const kept = steps
-          .filter((step) => step.kept)
-          .map((step) => step.rate)
-          .reduce((best, one) =>
-            Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best,
-          );
-        // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
-        const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
-        expect(kept).toBeLessThan(most);
-        expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
-        expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
-        // Its figures are those of the step that it kept.
-        const own = result.variants.find((one) => one.name === variant);
-        const [phase] = own?.rounds[0]?.phases ?? [];
-        expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
-        expect(own?.rps?.median).toBe(rate);
-      }
-      expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
-      expect(result.integrity).toMatchObject({ lost: 0 });
-      expect(result.integrity?.requests).toBeGreaterThan(
-        result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0),
-      );
-
-      const rate = Math.round(search?.found[0]?.rate ?? 0).toLocaleString('en-US');
-      for (const text of [
-        run.stdout(),
-        readFileSync(join(runFolder(out), 'table.md'), 'utf8'),
-        readFileSync(join(runFolder(out), 'report.html'), 'utf8'),
-      ]) {
-        expect(text).toContain(
-          `low keeps p99 within 500.00 ms up to ${rate} requests/s in half of its loads`,
+  test('ends among rates that each variant keeps and those that it does not, and stores what all steps sent', async () => {
+    const out = newOut();
+    const run = start(out, `${limited(out)} --rounds 1 --duration 1s`);
+    expect(await run.ended, run.stderr()).toBe(0);
+    const result = readResult(out);
+    const { search } = result;
+    expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
+    expect(search?.found).toMatchObject([
+      { variant: 'low', ci95: null },
+      { variant: 'high', ci95: null },
+    ]);
+    for (const { variant, rate } of search?.found ?? []) {
+      const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
+      const around = steps.slice(-stepsAround);
+      const changes = around
+        .slice(1)
+        .map((step, index) => Math.abs(Math.log(step.rate / (around[index] as typeof step).rate)));
+      expect(Math.min(...changes)).toBeGreaterThan(0.029);
+      expect(Math.max(...changes)).toBeLessThan(0.081);
+      expect(new Set(around.map((step) => step.kept))).toEqual(new Set([true, false]));
+      expect(rate).toBeGreaterThan(Math.min(...around.map((step) => step.rate)));
+      expect(rate).toBeLessThan(Math.max(...around.map((step) => step.rate)));
+      const kept = steps
+        .filter((step) => step.kept)
+        .map((step) => step.rate)
+        .reduce((best, one) =>
+          Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best,
         );
-        expect(text).toContain('Latency by rate');
-      }
-    },
-    testLimitMs,
-  );
+      // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
+      const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
+      expect(kept).toBeLessThan(most);
+      expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
+      expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
+      // Its figures are those of the step that it kept.
+      const own = result.variants.find((one) => one.name === variant);
+      const [phase] = own?.rounds[0]?.phases ?? [];
+      expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
+      expect(own?.rps?.median).toBe(rate);
+    }
+    expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
+    expect(result.integrity).toMatchObject({ lost: 0 });
+    expect(result.integrity?.requests).toBeGreaterThan(
+      result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0),
+    );
 
-  test(
-    'that is ended keeps and stores its finished steps, and leaves nothing running',
-    async () => {
-      const out = newOut();
-      const run = start(out, `${name} --within p99=200ms`);
-      await vi.waitFor(
-        () => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /),
-        { timeout: 30_000, interval: 20 },
+    const rate = Math.round(search?.found[0]?.rate ?? 0).toLocaleString('en-US');
+    for (const text of [
+      run.stdout(),
+      readFileSync(join(runFolder(out), 'table.md'), 'utf8'),
+      readFileSync(join(runFolder(out), 'report.html'), 'utf8'),
+    ]) {
+      expect(text).toContain(
+        `low keeps p99 within 500.00 ms up to ${rate} requests/s in half of its loads`,
       );
-      const running = descendants(run.pid);
-      run.kill('SIGINT');
-      expect(await run.ended).toBe(130);
-      const { run: id, state, search, variants }: Result = readResult(out);
-      expect(state).toBe('partial');
-      expect(search?.found).toEqual([]);
-      expect(search?.steps.length).toBeGreaterThanOrEqual(4);
-      expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
-      expect(run.stdout()).toContain('Latency by rate');
-      const stored = await (
-        await storeOf(home)
-      ).query(
-        `SELECT "rate", "p99_ms", "kept" FROM "bench_curve" WHERE "run" = '${id}' GROUP BY "variant"`,
-      );
-      expect(
-        new Map(
-          stored.map(({ tags, values }) => [tags?.['variant'], values.map((row) => row.slice(1))]),
-        ),
-      ).toEqual(
-        new Map(
-          variants.map((one) => [
-            one.name,
-            search?.steps
-              .filter(({ variant }) => variant === one.name)
-              .sort((a, b) => a.rate - b.rate)
-              .map(({ rate, latencyMs: { p99 }, kept }) => [rate, p99, Number(kept)]),
-          ]),
-        ),
-      );
-      await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), {
-        timeout: 30_000,
-        interval: 20,
-      });
-    },
-    testLimitMs,
-  );
+      expect(text).toContain('Latency by rate');
+    }
+  });
 
-  test(
-    'whose limit no rate keeps ends with what to do',
-    async () => {
-      const out = newOut();
-      const run = start(out, `${name} --within p50=1us --duration 0.1s --store none`);
-      expect(await run.ended).toBe(1);
-      expect(run.stderr().trim().split('\n').at(-1)).toMatch(
-        /^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/,
-      );
-    },
-    testLimitMs,
-  );
+  test('that is ended keeps and stores its finished steps, and leaves nothing running', async () => {
+    const out = newOut();
+    const run = start(out, `${name} --within p99=200ms`);
+    await vi.waitFor(
+      () => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /),
+      soon,
+    );
+    const running = descendants(run.pid);
+    run.kill('SIGINT');
+    expect(await run.ended).toBe(130);
+    const { run: id, state, search, variants }: Result = readResult(out);
+    expect(state).toBe('partial');
+    expect(search?.found).toEqual([]);
+    expect(search?.steps.length).toBeGreaterThanOrEqual(4);
+    expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
+    expect(run.stdout()).toContain('Latency by rate');
+    const stored = await (
+      await storeOf(home)
+    ).query(
+      `SELECT "rate", "p99_ms", "kept" FROM "bench_curve" WHERE "run" = '${id}' GROUP BY "variant"`,
+    );
+    expect(
+      new Map(
+        stored.map(({ tags, values }) => [tags?.['variant'], values.map((row) => row.slice(1))]),
+      ),
+    ).toEqual(
+      new Map(
+        variants.map((one) => [
+          one.name,
+          search?.steps
+            .filter(({ variant }) => variant === one.name)
+            .sort((a, b) => a.rate - b.rate)
+            .map(({ rate, latencyMs: { p99 }, kept }) => [rate, p99, Number(kept)]),
+        ]),
+      ),
+    );
+    await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), soon);
+  });
+
+  test('whose limit no rate keeps ends with what to do', async () => {
+    const out = newOut();
+    const run = start(out, `${name} --within p50=1us --duration 0.1s --store none`);
+    expect(await run.ended).toBe(1);
+    expect(run.stderr().trim().split('\n').at(-1)).toMatch(
+      /^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/,
+    );
+  });
 });
 
 /** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
@@ -236,35 +216,29 @@ test.skipIf(!mayGoFirst).each([
   },
 );
 
-test(
-  'a sweep has each variant at each rate, and a curve',
-  async () => {
-    const out = newOut();
-    const run = start(out, `${name} --rates 600,1.2k --rounds 1 --store none`);
-    expect(await run.ended, run.stderr()).toBe(0);
-    const { variants, comparisons } = readResult(out);
-    expect(
-      variants.map(({ name: own, series, load: { rate }, rounds: [round] }) => [
-        own,
-        series,
-        rate,
-        round?.phases[0]?.requests,
-      ]),
-    ).toEqual([
-      ['workers-at-600', 'workers', 600, 1200],
-      ['open-file-cache-at-600', 'open-file-cache', 600, 1200],
-      ['workers-at-1200', 'workers', 1200, 2400],
-      ['open-file-cache-at-1200', 'open-file-cache', 1200, 2400],
-    ]);
-    expect(comparisons.map(({ variant, baseline, metric }) => [variant, baseline, metric])).toEqual(
-      [
-        ['open-file-cache-at-600', 'workers-at-600', 'p99'],
-        ['open-file-cache-at-1200', 'workers-at-1200', 'p99'],
-      ],
-    );
-    expect(run.stdout()).toMatch(
-      /^Latency by rate; bars are p99:\n.*workers.*open-file-cache\nrequests\/s .*\n +600 .*\n +1,200 /m,
-    );
-  },
-  testLimitMs,
-);
+test('a sweep has each variant at each rate, and a curve', async () => {
+  const out = newOut();
+  const run = start(out, `${name} --rates 600,1.2k --rounds 1 --store none`);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants, comparisons } = readResult(out);
+  expect(
+    variants.map(({ name: own, series, load: { rate }, rounds: [round] }) => [
+      own,
+      series,
+      rate,
+      round?.phases[0]?.requests,
+    ]),
+  ).toEqual([
+    ['workers-at-600', 'workers', 600, 1200],
+    ['open-file-cache-at-600', 'open-file-cache', 600, 1200],
+    ['workers-at-1200', 'workers', 1200, 2400],
+    ['open-file-cache-at-1200', 'open-file-cache', 1200, 2400],
+  ]);
+  expect(comparisons.map(({ variant, baseline, metric }) => [variant, baseline, metric])).toEqual([
+    ['open-file-cache-at-600', 'workers-at-600', 'p99'],
+    ['open-file-cache-at-1200', 'workers-at-1200', 'p99'],
+  ]);
+  expect(run.stdout()).toMatch(
+    /^Latency by rate; bars are p99:\n.*workers.*open-file-cache\nrequests\/s .*\n +600 .*\n +1,200 /m,
+  );
+});
