@@ -129,14 +129,13 @@ func summary(r engine.Result) map[string]any {
 		}
 		buckets = append(buckets, entry)
 	}
-	var negotiated, maxConcurrentStreams any
+	var negotiated, maxConcurrentStreams, turns, serverCPU any
 	if r.TLS != nil {
 		negotiated = map[string]any{"version": r.TLS.Version, "cipher": r.TLS.Cipher, "keyExchange": r.TLS.KeyExchange}
 	}
 	if r.MaxConcurrentStreams > 0 {
 		maxConcurrentStreams = r.MaxConcurrentStreams
 	}
-	var turns, serverCPU any
 	if t := r.Turns; t != nil {
 		turns = map[string]any{"count": t.Count, "responses": t.Responses, "sliceMs": t.SliceMs, "rampMs": t.RampMs, "waits": t.Waits, "stoodStill": t.StoodStill}
 	}

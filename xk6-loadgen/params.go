@@ -32,14 +32,12 @@ type loadOptions struct {
 // sideOptions are the options of a side of alternate.
 type sideOptions struct {
 	loadOptions
-	// CPUOf are the ids of the server's processes.
-	CPUOf []int `js:"cpuOf"`
+	CPUOf []int `js:"cpuOf"` // CPUOf are the ids of the server's processes
 }
 
 // callOptions hold for all loads of a call.
 type callOptions struct {
-	// Segmented: the options describe the load of several k6 together.
-	Segmented bool      `js:"segmented"`
+	Segmented bool      `js:"segmented"` // the options describe the load of several k6 together
 	StartAt   time.Time `js:"startAt"`
 }
 
@@ -302,8 +300,6 @@ func shown(v sobek.Value) string {
 	return v.String()
 }
 
-const mostDivided = 1 << 40
-
 // divide reduces a load to the part of this k6's execution segment: connections and requests as k6 divides VUs, those of a rate as
 // it divides iterations. Every k6 refuses a load that leaves one of them nothing.
 func divide(options lib.Options, o *engine.Options, sides int) error {
@@ -339,7 +335,7 @@ func divide(options lib.Options, o *engine.Options, sides int) error {
 
 // leastDivisible is the least number of which every segment gets at least `each`.
 func leastDivisible(tuple *lib.ExecutionTuple, each int64) int64 {
-	return int64(sort.Search(mostDivided, func(n int) bool {
+	return int64(sort.Search(1<<40, func(n int) bool {
 		for i := range tuple.Sequence.ExecutionSegmentSequence {
 			if tuple.Sequence.ScaleInt64(i, int64(n)) < each {
 				return false

@@ -27,11 +27,7 @@ func newAttempts(p *plan, loop, connections int) attempts {
 
 // share divides whole things evenly: the first parts get one more each.
 func share(of int64, parts, part int) int64 {
-	n := of / int64(parts)
-	if int64(part) < of%int64(parts) {
-		n++
-	}
-	return n
+	return (of + int64(parts-1-part)) / int64(parts)
 }
 
 func (l *loop) startAll() {
@@ -173,8 +169,7 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 	l.lastEnd = l.clock
 	i := l.current
 	i.Requests++
-	// Parsers let only 200 to 599 through.
-	i.Responses[status/100-2]++
+	i.Responses[status/100-2]++ // Parsers let only 200 to 599 through
 	if status >= 300 {
 		i.Statuses[status-300]++
 	}
@@ -249,7 +244,6 @@ func (l *loop) checkTimeoutsBy(at int64) {
 	}
 }
 
-// connRing is a queue of slots in which each stands at most once.
 type connRing struct {
 	slots     []*conn
 	head, len int

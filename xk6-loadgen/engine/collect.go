@@ -99,7 +99,6 @@ func (c *collector) next() {
 	c.middle = c.shared.windowStart + (done.end-c.shared.windowStart+second/2)/second*second + second/2
 }
 
-// finish hands out the rest. The window ends where the result's does.
 func (c *collector) finish(end int64, cpu cpuReading) {
 	last := c.gathering
 	if c.whole != nil {

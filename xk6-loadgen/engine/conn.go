@@ -11,22 +11,16 @@ import (
 // session is one protocol on one connection. It asks loop.take before it starts an attempt, and reports each as exactly one
 // loop.response or loop.failure. Transport, reconnects, clock, phases and counts are the same for all protocols.
 type session interface {
-	// next starts as many attempts as may be under way, and opens a closed connection. It does nothing on a busy slot.
-	next()
-	// connected: the transport is up, or may be: if conn.send finds that it is not, it is called again.
-	connected()
-	received(p []byte) // p is valid during the call only
-	// discardable is how many of the next bytes only need to be counted, by discarded.
-	discardable() int64
+	next()              // next starts as many attempts as may be under way, and opens a closed connection. It does nothing on a busy slot.
+	connected()         // the transport is up, or may be: if conn.send finds that it is not, it is called again
+	received(p []byte)  // p is valid during the call only
+	discardable() int64 // how many of the next bytes only need to be counted, by discarded
 	discarded(n int64)
-	// flush sends what is queued: after everything readable was received, and when the kernel takes bytes again.
-	flush()
-	// closedByPeer: the peer has closed, and everything it sent has been received.
-	closedByPeer()
+	flush()        // flush sends what is queued: after everything readable was received, and when the kernel takes bytes again
+	closedByPeer() // the peer has closed, and everything it sent has been received
 	// abort ends every attempt under way as an error; the connection is closed already.
 	abort(kind ErrorKind, cause ErrorCause, example string)
-	// expire ends attempts that began before this time as timed out; a connect has the same time-out.
-	expire(before int64)
+	expire(before int64)          // expire ends attempts that began before this time as timed out; a connect has the same time-out
 	goodbye(dst []byte) []byte    // appends the bytes that end the connection in order
 	underWay() int64              // the number of attempts without a response
 	eachDue(call func(due int64)) // calls back with the time at which each of them should have started
@@ -39,8 +33,7 @@ const (
 	connecting
 	handshaking // TCP is up, TLS not yet
 	established
-	// lingering: the peer has announced that it will close. Its FIN is awaited, so that the TIME_WAIT is its, as with ab.
-	lingering
+	lingering // the peer has announced that it will close. Its FIN is awaited, so that the TIME_WAIT is its, as with ab.
 )
 
 const (
@@ -107,7 +100,8 @@ func (c *conn) connect() {
 		return
 	}
 	// A TLS handshake can wait for the event: all connections are opened first, as in h2load.
-	if c.secure != nil || !l.connectsAtOnce() {
+	// After many in a row that were not up at once, as over a link with a delay, most tries would be in vain.
+	if l.late++; c.secure != nil || l.late > lateInARow && l.late%lateInARow != 0 {
 		c.watch(true)
 		return
 	}
@@ -119,12 +113,6 @@ func (c *conn) connect() {
 	if c.generation == generation {
 		c.watch(c.state == connecting || c.sending())
 	}
-}
-
-// connectsAtOnce: after many connections in a row that were not up at once, as over a link with a delay, most tries would be in vain.
-func (l *loop) connectsAtOnce() bool {
-	l.late++
-	return l.late <= lateInARow || l.late%lateInARow == 0
 }
 
 // tryTransport begins what follows the TCP handshake, and is called again if that is not over yet.

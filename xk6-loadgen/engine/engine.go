@@ -27,30 +27,27 @@ type Second struct {
 	GeneratorCPU float64 // CPU seconds per second of the process
 }
 
-// Result is what a load phase measured.
 type Result struct {
 	Counts
 	// WarmupRequests ended before the window, or at a turn's edges; InFlight had no response at its end. Neither is in Requests.
 	WarmupRequests, InFlight int64
-	Turns                    *TurnFigures // nil for one side alone, ServerCPU where the server's processes are not known
+	Turns                    *TurnFigures // Turns is nil for one side alone, ServerCPU where the server's processes are not known
 	ServerCPU                *ServerCPU
 	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
 	StartedAt, EndedAt time.Time
 	MonotonicMs        [2]float64 // the same window on CLOCK_MONOTONIC
 	Seconds, RPS       float64    // RPS is responses of any status per second.
 	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency, since they were taken or due.
-	Hung int64
-	// LongestGapMs is the longest time with requests under way and no response on any thread, see sharedGap.
-	LongestGapMs float64
+	Hung         int64
+	LongestGapMs float64 // the longest time with requests under way and no response on any thread, see sharedGap
 	// LatencyMs runs from the request's bytes (a new connection: from the connect) to the response's last byte; at a rate from when it was
 	// due, and requests without a response count with their wait. ConnectMs and FirstByteMs run from the connect, once per connection.
 	// SendDelayMs is how late requests of a rate left.
 	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
-	// Unsent requests of a rate were due in the window and could not leave. They are in no other count.
-	Unsent               int64
-	Buckets              []LatencyBucket // Buckets count the responses by latency, if asked for.
-	TLS                  *TLSState       // nil without TLS, and if no handshake was completed
-	MaxConcurrentStreams int64           // the server's limit per connection (HTTP/2); 0: it named none
+	Unsent                                         int64           // due at a rate in the window, could not leave; in no other count
+	Buckets                                        []LatencyBucket // Buckets count the responses by latency, if asked for.
+	TLS                                            *TLSState       // nil without TLS, and if no handshake was completed
+	MaxConcurrentStreams                           int64           // the server's limit per connection (HTTP/2); 0: it named none
 	// PerConnectionRPS is over slots; with a shared number of requests its time ends with its last response. PerThreadRPS is sampled as in wrk.
 	PerConnectionRPS, PerThreadRPS Distribution
 	CPUSeconds                     float64 // CPUSeconds of the process within the window, without spinning.
@@ -114,10 +111,8 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	}
 	results := make([]Result, len(runs))
 	var collectors sync.WaitGroup
-	for _, r := range runs {
-		r.shared.startClock()
-	}
 	for i, r := range runs {
+		r.shared.startClock()
 		collectors.Go(func() { results[i] = collect(r.shared, r.loops, r.onSecond) })
 	}
 	c := takeTurns(runs, turns)
@@ -205,8 +200,5 @@ func reserveProcessors(loops int) (release func()) {
 
 // SuccessRatio is the share of 2xx and 3xx in all requests that were answered, failed or hung.
 func (r *Result) SuccessRatio() float64 {
-	if r.Requests+r.Hung == 0 {
-		return 0
-	}
-	return float64(r.Responses[0]+r.Responses[1]) / float64(r.Requests+r.Hung)
+	return float64(r.Responses[0]+r.Responses[1]) / float64(max(1, r.Requests+r.Hung))
 }

@@ -9,12 +9,10 @@ import (
 )
 
 const (
-	frameHeaderBytes = 9
-	// Every peer takes frames of maxFrameBytes (RFC 9113, section 6.5.2), and so do we.
-	maxFrameBytes = 1 << 14
-	windowBytes   = 1<<30 - 1 // as large as h2load's, for a connection and for each stream
-	// The window of a new connection (RFC 9113, section 6.9.2).
-	initialWindowBytes = 1<<16 - 1
+	frameHeaderBytes   = 9
+	maxFrameBytes      = 1 << 14   // Every peer takes frames of maxFrameBytes (RFC 9113, section 6.5.2), and so do we
+	windowBytes        = 1<<30 - 1 // as large as h2load's, for a connection and for each stream
+	initialWindowBytes = 1<<16 - 1 // The window of a new connection (RFC 9113, section 6.9.2)
 	maxWindowBytes     = 1<<31 - 1
 	lastStreamID       = 1<<31 - 1
 	assumedStreams     = 100 // assumedStreams may be opened before the server has named its limit; servers take 100 and more
@@ -298,7 +296,6 @@ func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	}
 }
 
-// attempt is an attempt that loop.take allowed.
 type attempt struct {
 	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
 	start      int64 // where its latency begins; 0 before it has a stream

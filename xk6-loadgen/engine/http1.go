@@ -2,7 +2,6 @@ package engine
 
 import "bytes"
 
-// http1 is HTTP/1.0 and HTTP/1.1: one request at a time on a connection.
 type http1 struct {
 	conn    *conn
 	parser  parser
@@ -92,8 +91,7 @@ func (s *http1) complete() {
 	s.parser.reset()
 	switch {
 	case c.sending() || c.writeBroken:
-		// The response came before the whole request was sent: the rest would pass for another request.
-		c.close()
+		c.close() // The response came before the whole request was sent: the rest would pass for another request
 		c.loop.enqueue(c)
 	case closes:
 		c.linger()
@@ -129,7 +127,6 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 	}
 }
 
-// flush does nothing: a request leaves when it starts.
 func (s *http1) flush()                    {}
 func (s *http1) goodbye(dst []byte) []byte { return dst }
 

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// A read takes a server's burst; the rest follows in later iterations.
-	readBufferBytes = 64 << 10
+	readBufferBytes = 64 << 10 // A read takes a server's burst; the rest follows in later iterations
 	eventsPerWait   = 512
 	// A TLS handshake takes up to a millisecond: more of them per iteration would delay a stop, or the window's end.
 	eventsWithHandshakes = 16
@@ -21,17 +20,15 @@ const (
 	longestChunk = 32
 	// startsPerIteration keeps a loop reading while it opens connections, whose queue would add to the latencies.
 	startsPerIteration = 64
-	// The longest wait bounds how late a stop is noticed.
-	longestWait     = int64(20 * time.Millisecond)
-	second          = int64(time.Second)
-	cacheLinesBytes = 128 // two lines of 64 bytes: processors fetch them in pairs
+	longestWait        = int64(20 * time.Millisecond) // The longest wait bounds how late a stop is noticed
+	second             = int64(time.Second)
+	cacheLinesBytes    = 128 // two lines of 64 bytes: processors fetch them in pairs
 	// firstNice puts a loop at a rate before everything else on its core: k6's other threads, the database, the runner.
 	firstNice   = -15
 	never       = int64(1) << 62
 	noSlot      = -1                           // the event of a descriptor that is no connection
 	awakeBefore = int64(60 * time.Microsecond) // At a rate a loop is awake this long before the next request is due.
-	// A poll that took this long did not run all the time: another thread had its core.
-	offCore = int64(50 * time.Microsecond)
+	offCore     = int64(50 * time.Microsecond) // A poll that took this long did not run all the time: another thread had its core
 )
 
 // shared is what the loops of one side have in common.
@@ -62,8 +59,7 @@ func (s *shared) takeQuota(n int64) int64 {
 }
 
 func (s *shared) startClock() {
-	// Two clocks are read one after the other: again, if interrupted between them.
-	const soon, tries = 20_000, 10
+	const soon, tries = 20_000, 10 // Two clocks are read one after the other: again, if interrupted between them
 	for range tries {
 		s.monotonic = linux.Monotonic()
 		s.epoch = time.Now()
@@ -75,10 +71,9 @@ func (s *shared) startClock() {
 
 // loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals at the end.
 type loop struct {
-	plan   *plan
-	shared *shared
-	number int
-
+	plan                 *plan
+	shared               *shared
+	number               int
 	epoll                int
 	events               [eventsPerWait]syscall.EpollEvent
 	buffer               [readBufferBytes]byte
@@ -94,7 +89,6 @@ type loop struct {
 	handshakes           int   // handshakes are under way, or will be once TCP is connected.
 	maxConcurrentStreams int64 // the least that the server has allowed; 0: no limit
 	late                 int   // late counts connections in a row that were not up when connect returned.
-
 	clock, nextTimer     int64 // clock is the time of the last look at it; nextTimer is when timers() has something to do
 	nextTick, nextSample int64
 	// nextTimeoutCheck begins the next pass over the slots; timeoutCheckFrom is where the present one goes on, 0: there is none.
@@ -102,7 +96,6 @@ type loop struct {
 	timeoutCheckFrom int
 	backoffs         []backoff // backoffs are slots that wait before they connect again, looked at next at nextRetry
 	nextRetry        int64
-
 	attempts
 	loopTurn
 	measurement
@@ -307,8 +300,7 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 	}
 	switch {
 	case l.plan.Spin, due <= awakeBefore && due > 0:
-		// A sleeping core takes a while to wake up.
-		return l.spin(events, now, min(wait, due))
+		return l.spin(events, now, min(wait, due)) // A sleeping core takes a while to wake up
 	case l.plan.Rate > 0:
 		if wait = min(wait, due-awakeBefore); wait <= 0 {
 			return 0

@@ -54,8 +54,6 @@ func withoutZone(host string) string {
 	return host
 }
 
-const probeTimeout = time.Second
-
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
 	port, _ := portOf(u)
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
@@ -70,7 +68,7 @@ func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namesp
 	err = within.run(func() (err error) {
 		first := addrs[0]
 		if len(addrs) > 1 {
-			dialer := net.Dialer{Timeout: probeTimeout}
+			dialer := net.Dialer{Timeout: time.Second} // for each address
 			for _, addr := range addrs {
 				if c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String()); err == nil {
 					c.Close()
@@ -199,10 +197,10 @@ func (n *namespace) enter() error {
 	if n == nil {
 		return nil
 	}
-	err := unix.Setns(n.fd, unix.CLONE_NEWNET)
-	if errors.Is(err, syscall.EPERM) {
+	switch err := unix.Setns(n.fd, unix.CLONE_NEWNET); {
+	case errors.Is(err, syscall.EPERM):
 		return fmt.Errorf("netns: %s may not be entered: run as root, or in the user namespace that it belongs to", n.path)
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("netns: %s cannot be entered: %w", n.path, err)
 	}
 	return nil

@@ -17,7 +17,6 @@ import (
 	"bakeoff.invalid/xk6-loadgen/internal/linux"
 )
 
-// Protocol is the HTTP version.
 type Protocol string
 
 // HTTP/1 goes over TCP or TLS, as the URL says. H2C is HTTP/2 without TLS (prior knowledge).
@@ -44,13 +43,11 @@ type Header struct{ Name, Value string }
 // Options describe one load phase, which has either Requests or Duration. The js tags are the names of the options in scripts.
 type Options struct {
 	// URLs have one scheme, host and port. Each is requested in proportion to its weight; each thread keeps every URL within one request of it.
-	URLs    []string `js:"urls"`
-	Weights []int
-
+	URLs        []string `js:"urls"`
+	Weights     []int
 	Protocol    Protocol `js:"protocol"`
 	Connections int      `js:"connections"`
-	// Streams are concurrent requests per connection (HTTP/2), up to the server's limit.
-	Streams int `js:"streams"`
+	Streams     int      `js:"streams"` // Streams are concurrent requests per connection (HTTP/2), up to the server's limit
 	// Requests is an exact number. In the closed model kept connections share them evenly; otherwise whichever is free makes the next.
 	Requests int64         `js:"requests"`
 	Duration time.Duration `js:"duration"`
@@ -59,11 +56,9 @@ type Options struct {
 	Arrivals  Arrivals `js:"arrivals"`
 	KeepAlive bool     `js:"keepAlive"`
 	// Warmup comes before the window, and lasts longer where connections have had no response yet (see awaitsAll).
-	Warmup time.Duration `js:"warmup"`
-	// Timeout bounds an attempt, its connect included.
-	Timeout time.Duration `js:"timeout"`
-	// Threads are event loops that share the connections, each on a thread of its own.
-	Threads int `js:"threads"`
+	Warmup  time.Duration `js:"warmup"`
+	Timeout time.Duration `js:"timeout"` // Timeout bounds an attempt, its connect included
+	Threads int           `js:"threads"` // Threads are event loops that share the connections, each on a thread of its own
 	// Spin: an idle loop polls, so that the server does not pay for waking it. Each thread then needs a core.
 	Spin    bool       `js:"spin"`
 	Method  string     `js:"method"`
@@ -71,13 +66,11 @@ type Options struct {
 	Body    []byte     `js:"body"`
 	TLS     TLSOptions `js:"tls"`
 	// NetNS is the path of the network namespace for all sockets; empty: the process's. Host names are resolved outside.
-	NetNS string `js:"netns,filled"`
-	// Buckets are the ascending upper ends of Result.Buckets.
-	Buckets []time.Duration `js:"buckets"`
-
-	Segment Segment   // this process's part of a rate, where several processes make one load
-	StartAt time.Time // when the load begins, at most a minute ahead; zero: at once
-	seed    uint64    // seed of the arrivals and the order of the URLs.
+	NetNS   string          `js:"netns,filled"`
+	Buckets []time.Duration `js:"buckets"` // Buckets are the ascending upper ends of Result.Buckets
+	Segment Segment         // this process's part of a rate, where several processes make one load
+	StartAt time.Time       // when the load begins, at most a minute ahead; zero: at once
+	seed    uint64          // seed of the arrivals and the order of the URLs.
 }
 
 const (

@@ -18,17 +18,15 @@ const (
 	longestShortDrain = int64(10 * time.Millisecond)
 	// shortestQuiet without a response: a server that waits is not working on the outstanding requests.
 	shortestQuiet             = 50 * int64(time.Millisecond)
-	busyShare                 = 0.8                 // busyShare of a core, or of the generator's threads: with less, the server spends its time waiting.
+	busyShare                 = 0.8                 // of a core, or of the generator's threads: with less, the server waits
 	waitsPerSlice             = 100                 // a turn of a busy server loses about one wait, which must be at most a percent of it
 	answersPerSlice           = 10                  // answersPerSlice keeps the edges of a waiting server's window a small part of it
 	longestQueue, longestRamp = second, 10 * second // longestQueue and longestRamp bound the ramp.
-	// soloRequests are made one after the other before all others, within soloLimit: the latency without a queue.
-	soloRequests = 3
-	soloLimit    = second
+	soloRequests              = 3                   // are made one after the other before all others: the latency without a queue
+	soloLimit                 = second
 
-	// longestSteal is how much of a turn's cores the host may take; with more the generator stood still.
-	longestSteal = int64(20e6)
-	mostLeftOut  = 0.25 // the share of cycles to leave out at most: on a machine that is never quiet all count
+	longestSteal = int64(20e6) // how much of a turn's cores the host may take; with more the generator stood still
+	mostLeftOut  = 0.25        // the share of cycles to leave out at most: on a machine that is never quiet all count
 )
 
 // longestStandstill is how late a request may leave although a connection is free for it; later, the generator stood still.
@@ -52,7 +50,7 @@ type probeReading struct{ at, generator, generatorDelay, server, serverDelay, an
 
 func (l *loop) readProbe() probeReading {
 	s := l.shared
-	r := probeReading{at: s.now(), generator: s.usedCPU(), generatorDelay: linux.ThreadRunDelay(), answered: l.responses}
+	r := probeReading{at: s.now(), generator: s.usedCPU(), generatorDelay: linux.TaskRunDelay("/proc/thread-self"), answered: l.responses}
 	if s.server.processes != nil {
 		r.server, r.serverDelay = s.server.processes.CPU(), s.server.processes.RunDelay()
 	}
@@ -71,8 +69,7 @@ func (r *run) choosePace() {
 		latency.merge(l.interval.latency)
 	}
 	if r.plan.Warmup == 0 && r.plan.Rate == 0 {
-		// Handshakes of all connections keep some servers busy for seconds.
-		p.patience, p.quiet = longestDrain, longestDrain
+		p.patience, p.quiet = longestDrain, longestDrain // Handshakes of all connections keep some servers busy for seconds
 	}
 	if r.plan.Warmup == 0 || latency.count == 0 {
 		return
@@ -156,9 +153,7 @@ func newCycles(runs []*run) *cycles {
 }
 
 func (l *loop) startCycles() {
-	l.cycle = &cycle{
-		interval: interval{latency: newRecorder()}, sendDelays: l.sendDelays, waits: l.waits, buckets: l.bucketCounts,
-	}
+	l.cycle = &cycle{interval: interval{latency: newRecorder()}, sendDelays: l.sendDelays, waits: l.waits, buckets: l.bucketCounts}
 	l.sendDelays, l.waits, l.bucketCounts = newRecorder(), newRecorder(), make([]int64, len(l.bucketCounts))
 	l.current = &l.cycle.interval
 }

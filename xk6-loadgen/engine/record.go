@@ -32,10 +32,9 @@ const (
 )
 
 const (
-	recordHeaderBytes = 5
-	maxPlaintextBytes = 1 << 14
-	// Protection may add so much to a record (RFC 8446, section 5.2; RFC 5246, section 6.2.3).
-	maxGrowth13, maxGrowth12 = 256, 2048
+	recordHeaderBytes        = 5
+	maxPlaintextBytes        = 1 << 14
+	maxGrowth13, maxGrowth12 = 256, 2048 // Protection may add so much to a record (RFC 8446, section 5.2; RFC 5246, section 6.2.3)
 	nonceBytes               = 12
 	// An AEAD of TLS adds a tag of 16 bytes; AES-GCM in TLS 1.2 sends 8 bytes of its nonce too.
 	tagBytes, explicitNonceBytes = 16, 8

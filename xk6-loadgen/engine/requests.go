@@ -63,8 +63,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	order := make([]uint32, min(sum, MaxURLs))
 	steps := int64(len(order))
 
-	// ends are deadlines in steps: a whole number, and a rest in parts of the weight.
-	type end struct{ whole, rest int64 }
+	type end struct{ whole, rest int64 } // ends are deadlines in steps: a whole number, and a rest in parts of the weight
 	ends := make([]end, len(weights))
 	from := make([][]int32, steps) // from[step] are the requests that may come from that step on
 	byRank := rand.New(rand.NewPCG(seed, 0)).Perm(len(weights))
@@ -81,8 +80,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 		if e.rest > 0 {
 			due++
 		}
-		// After the last step the order does not matter.
-		heap.Push(&ready, int(min(due, steps+1)*MaxURLs+ranks[request]))
+		heap.Push(&ready, int(min(due, steps+1)*MaxURLs+ranks[request])) // After the last step the order does not matter
 	}
 	for rank, request := range byRank {
 		ranks[request] = int64(rank)

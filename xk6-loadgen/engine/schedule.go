@@ -76,8 +76,7 @@ func newSchedule(p *plan, loop int) schedule {
 func (s *schedule) begin(now int64) {
 	s.start, s.taken, s.drawn = now, 0, 0
 	if s.poisson {
-		// The seed depends on the phase alone: all sides have the same arrivals.
-		s.phase++
+		s.phase++ // The seed depends on the phase alone: all sides have the same arrivals
 		s.random, s.nextDue = rand.New(rand.NewPCG(s.seed+s.phase<<32, s.stream+1)), now
 	}
 	s.advance()
@@ -133,7 +132,6 @@ func (s *schedule) dueBefore(now int64) int64 {
 // mostMissed requests are reported one by one; of more, several together with the time of the first.
 const mostMissed = 1_000_000
 
-// missed hands out all that was due before this time, at most `most`.
 func (s *schedule) missed(before, most int64, report func(due, count int64)) (n int64) {
 	switch {
 	case s.rate == 0:

@@ -28,7 +28,6 @@ var ErrorKindNames = [errorKinds]string{"connect", "tls", "read", "write", "time
 // ErrorCause is why an attempt ended without a response.
 type ErrorCause int
 
-// The causes of error.
 const (
 	CauseAddressNotAvailable ErrorCause = iota // no local port was free
 	CauseRefused
@@ -41,16 +40,14 @@ const (
 
 var ErrorCauseNames = [errorCauses]string{"addressNotAvailable", "refused", "reset", "timedOut", "short", "other"}
 
+var causes = map[syscall.Errno]ErrorCause{
+	syscall.EADDRNOTAVAIL: CauseAddressNotAvailable, syscall.ECONNREFUSED: CauseRefused, syscall.ECONNRESET: CauseReset,
+	syscall.EPIPE: CauseReset, syscall.ETIMEDOUT: CauseTimedOut,
+}
+
 func causeOf(errno syscall.Errno) ErrorCause {
-	switch errno {
-	case syscall.EADDRNOTAVAIL:
-		return CauseAddressNotAvailable
-	case syscall.ECONNREFUSED:
-		return CauseRefused
-	case syscall.ECONNRESET, syscall.EPIPE:
-		return CauseReset
-	case syscall.ETIMEDOUT:
-		return CauseTimedOut
+	if cause, known := causes[errno]; known {
+		return cause
 	}
 	return CauseOther
 }
@@ -90,7 +87,6 @@ func addEach(to, counts []int64) {
 	}
 }
 
-// ErrorTotal counts the attempts that ended without a response.
 func (c *Counts) ErrorTotal() (total int64) {
 	for _, n := range c.Errors {
 		total += n
@@ -250,13 +246,10 @@ func latencyBuckets(ends []time.Duration, counts []int64) (buckets []LatencyBuck
 
 // bucketEnds, in nanoseconds, are ten per decade from 1 µs: fine enough for a heatmap. The last one has no end.
 var bucketEnds = func() (ends []int64) {
-	for i := 0; ; i++ {
-		end := int64(math.Round(1e3 * math.Pow(10, float64(i)/10)))
-		ends = append(ends, end)
-		if end >= longest {
-			return ends
-		}
+	for end := int64(0); end < longest; ends = append(ends, end) {
+		end = int64(math.Round(1e3 * math.Pow(10, float64(len(ends))/10)))
 	}
+	return ends
 }()
 
 // Bucket of a heatmap: Count responses took at most End, and longer than the bucket before.

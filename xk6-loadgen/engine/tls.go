@@ -15,17 +15,12 @@ import (
 
 // TLSOptions say what the client offers. Sessions are never resumed: each connection pays for a whole handshake.
 type TLSOptions struct {
-	// InsecureSkipVerify accepts any certificate, as load generators do.
-	InsecureSkipVerify bool `js:"insecureSkipVerify"`
-	// MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both.
-	MinVersion string `js:"minVersion"`
-	MaxVersion string `js:"maxVersion"`
-	// Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is Go's own.
-	Ciphers []string `js:"ciphers"`
-	// Curves, also in OpenSSL's names; empty: all four, as in h2load. Their order is Go's own.
-	Curves []string `js:"curves"`
-	// ServerName is for SNI and the certificate; empty: the address's own, none for a number.
-	ServerName string `js:"serverName"`
+	InsecureSkipVerify bool     `js:"insecureSkipVerify"` // InsecureSkipVerify accepts any certificate, as load generators do
+	MinVersion         string   `js:"minVersion"`         // MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both
+	MaxVersion         string   `js:"maxVersion"`
+	Ciphers            []string `js:"ciphers"`    // Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is Go's own.
+	Curves             []string `js:"curves"`     // Curves, also in OpenSSL's names; empty: all four, as in h2load. Their order is Go's own.
+	ServerName         string   `js:"serverName"` // for SNI and the certificate; empty: the address's own, none for a number
 }
 
 func (t TLSOptions) isZero() bool {
@@ -62,11 +57,8 @@ var curves = []named[tls.CurveID]{
 var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
-	if t.ServerName != "" {
-		host = t.ServerName
-	}
 	c := &tls.Config{
-		ServerName: host, InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the person's choice
+		ServerName: cmp.Or(t.ServerName, host), InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the person's choice
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 	}
 	if protocol != HTTP10 {
@@ -206,7 +198,6 @@ func (s *secure) begin() {
 // The random of the ServerHello follows type, length and version (RFC 5246, section 7.4.1.3).
 const randomStart, helloBytes = 1 + 3 + 2, 1 + 3 + 2 + 32
 
-// advance continues the handshake with a record and sends its answer.
 func (s *secure) advance(record []byte) {
 	h, l := s.handshake, s.conn.loop
 	if missing := helloBytes - len(h.hello); missing > 0 && len(record) > 0 && recordType(record[0]) == recordHandshake {

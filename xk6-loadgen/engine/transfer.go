@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	readsPerIteration = 32 // A connection that always has more to read yields to the others after this many reads.
-	// Bytes to send over TLS are encrypted in pieces of this size, so that a long body is not in memory twice.
-	sealBytes = 64 << 10
+	readsPerIteration = 32       // A connection that always has more to read yields to the others after this many reads.
+	sealBytes         = 64 << 10 // Bytes to send over TLS are encrypted in pieces of this size, so that a long body is not in memory twice
 )
 
 // send hands p to the transport; p must not change until the response. While the connection is not up nothing is taken, see connected.

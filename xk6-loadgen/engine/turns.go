@@ -16,8 +16,7 @@ import (
 const (
 	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
 	forEver                     = time.Duration(never)
-	// longestReopening bounds how long a turn waits for connections that the server has closed meanwhile.
-	longestReopening = second
+	longestReopening            = second // longestReopening bounds how long a turn waits for connections that the server has closed meanwhile
 	// longestServerWork bounds the wait for the server's own work; from muchIdleCPU of a core on it is shorter, see awaitIdle.
 	longestServerWork = int64(100 * time.Millisecond)
 	muchIdleCPU       = 0.1
@@ -26,12 +25,10 @@ const (
 // Side is one of several loads that take turns.
 type Side struct {
 	Options
-	CPUOf []int // CPUOf are the server's processes, whose CPU time is read with that of their descendants; empty: not known.
-	// OnSecond, which may be nil, is called for each second under load, from a goroutine of the side's own.
-	OnSecond func(Second)
+	CPUOf    []int        // CPUOf are the server's processes, whose CPU time is read with that of their descendants; empty: not known.
+	OnSecond func(Second) // OnSecond, which may be nil, is called for each second under load, from a goroutine of the side's own
 }
 
-// Turns say how sides take turns.
 type Turns struct {
 	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it. Zero: chosen by choosePace.
 	Slice   time.Duration
@@ -39,7 +36,6 @@ type Turns struct {
 	StartAt time.Time // when the first turn begins; zero: at once
 }
 
-// TurnFigures describe the turns of a side within its window.
 type TurnFigures struct {
 	Count           int64
 	SliceMs, RampMs float64 // SliceMs is the mean length asked for, RampMs the ramp before each turn.
@@ -175,9 +171,14 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.ready.Store(0)
 	s.going.Store(false)
 	for _, l := range r.loops {
-		if !l.through {
-			l.wakeUp()
+		if l.through {
+			continue
 		}
+		if l.readsLate {
+			// Before resume: an event later would disturb the turn.
+			syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
+		}
+		l.resume <- struct{}{}
 	}
 	left := int64(0)
 	for range r.running {
@@ -199,7 +200,6 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.readServer(true)
 }
 
-// usedCPU is the process's CPU time without spinning.
 func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
 // enterCPU begins the CPU time under load, which ends at cpuLeft.
@@ -433,14 +433,6 @@ func (l *loop) setCounting(on bool) {
 	}
 }
 
-func (l *loop) wakeUp() {
-	if l.readsLate {
-		// Before resume: an event later would disturb the turn.
-		syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
-	}
-	l.resume <- struct{}{}
-}
-
 // awaitTurn waits for the next turn; late responses are read meanwhile, and count.
 func (l *loop) awaitTurn() {
 	if !l.readsLate {
@@ -505,7 +497,6 @@ func (l *loop) reopen() {
 	}
 }
 
-// isOpening tells whether a connection without a request is being opened.
 func (l *loop) isOpening() bool {
 	for i := range l.conns {
 		if c := &l.conns[i]; (c.state == connecting || c.state == handshaking) && c.session.underWay() == 0 {

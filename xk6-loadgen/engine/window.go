@@ -20,7 +20,6 @@ const (
 	recheckEvery  = int64(time.Millisecond) // how often a warm-up looks whether it may end
 )
 
-// phase is where a loop is in its load.
 type phase int
 
 const (
@@ -60,7 +59,6 @@ type measurement struct {
 	example                string
 }
 
-// interval is what one loop measured in one second of the window.
 type interval struct {
 	loop        *loop
 	end         int64
@@ -86,7 +84,6 @@ func newMeasurement(l *loop, connections int) measurement {
 	return m
 }
 
-// meeting lets the loops of a side begin something together.
 type meeting struct {
 	come atomic.Int32
 	at   atomic.Int64
@@ -103,7 +100,6 @@ func (m *meeting) arrive(now int64, loops int) {
 
 func (m *meeting) due() int64 { return cmp.Or(m.at.Load(), never) }
 
-// windowOpening is how the loops of a side open the window.
 type windowOpening struct {
 	// reached counts loops whose kept connections have had a response, drained those whose warm-up has drained.
 	reached, drained meeting
@@ -128,7 +124,6 @@ func (s *shared) open(at int64) {
 // cpuReading is CPU time in nanoseconds, without spinning, after `at` of time under load; away is the time so far that was not.
 type cpuReading struct{ at, used, away int64 }
 
-// readCPU takes a reading at this time, which is about now.
 func (s *shared) readCPU(at int64) cpuReading {
 	return cpuReading{at: at - s.away, used: s.usedCPU() - s.cpuAway.Load(), away: s.away}
 }

@@ -44,11 +44,6 @@ func (c *counters) traffic() Traffic {
 	return t
 }
 
-func (c *counters) forgetLateness() {
-	c.lateness.Reset()
-	c.latest = 0
-}
-
 type KindCounts struct {
 	Syn     int64 `json:"syn"`
 	SynAck  int64 `json:"synAck"`

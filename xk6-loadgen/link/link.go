@@ -19,7 +19,6 @@ const (
 	lookAgainAfter = 5 * time.Millisecond
 )
 
-// Link runs until the process ends.
 type Link struct {
 	Failed <-chan error // Failed gets the reason when the link stops carrying packets.
 
@@ -52,10 +51,10 @@ func Start(order Order) (*Link, Ready, error) {
 	}
 	nameGlobals(ready.Settings)
 	ready.Client, ready.Server = l.client.ready(), l.server.ready()
-	if l.toServer, err = newPump(l.client.tun, l.server.tun, order.ToServer, l.roundTrip); err != nil {
-		return nil, ready, err
+	if l.toServer, err = newPump(l.client.tun, l.server.tun, order.ToServer, l.roundTrip); err == nil {
+		l.toClient, err = newPump(l.server.tun, l.client.tun, order.ToClient, l.roundTrip)
 	}
-	if l.toClient, err = newPump(l.server.tun, l.client.tun, order.ToClient, l.roundTrip); err != nil {
+	if err != nil {
 		return nil, ready, err
 	}
 	failed := make(chan error, 2)

@@ -9,10 +9,9 @@ import (
 // lib/network/network.ts explains the messages' fields.
 
 type Order struct {
-	ToServer Direction `json:"toServer"`
-	ToClient Direction `json:"toClient"`
-	// CPUs are the cores that carry each direction's packets; none: those of the process.
-	CPUs     ByDirection[[]int] `json:"cpus"`
+	ToServer Direction          `json:"toServer"`
+	ToClient Direction          `json:"toClient"`
+	CPUs     ByDirection[[]int] `json:"cpus"` // CPUs are the cores that carry each direction's packets; none: those of the process
 	Settings []SettingOrder     `json:"settings"`
 }
 
@@ -21,7 +20,7 @@ type ByDirection[T any] struct {
 	ToClient T `json:"toClient"`
 }
 
-// Direction describes one direction. A limit of 0 is none.
+// Direction has limits of 0 for none.
 type Direction struct {
 	DelayMs        float64 `json:"delayMs"`
 	QueuePackets   int64   `json:"queuePackets,omitempty"`
@@ -37,17 +36,13 @@ type SettingOrder struct {
 
 type Side string
 
-const (
-	Client Side = "client"
-	Server Side = "server"
-)
+const Client, Server Side = "client", "server"
 
 type Ready struct {
-	Server   SideReady        `json:"server"`
-	Client   SideReady        `json:"client"`
-	Settings []SettingOutcome `json:"settings"`
-	// ToServerThread carries the packets to the server.
-	ToServerThread int `json:"toServerThread"`
+	Server         SideReady        `json:"server"`
+	Client         SideReady        `json:"client"`
+	Settings       []SettingOutcome `json:"settings"`
+	ToServerThread int              `json:"toServerThread"` // ToServerThread carries the packets to the server
 }
 
 type SideReady struct {
@@ -81,8 +76,7 @@ type Sides struct {
 }
 
 type Counts struct {
-	// AtMs is the instant on CLOCK_MONOTONIC.
-	AtMs float64 `json:"atMs"`
+	AtMs float64 `json:"atMs"` // the instant on CLOCK_MONOTONIC
 	NetworkUse
 }
 

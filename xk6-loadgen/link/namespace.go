@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -60,10 +61,7 @@ func enterNamespace(side Side) (*namespace, error) {
 	if n.file, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		return nil, fmt.Errorf("/proc/thread-self/ns/net cannot be opened: %w", err)
 	}
-	if err := switchOffIPv6(); err != nil {
-		return nil, err
-	}
-	if err := side.setUp("lo"); err != nil {
+	if err := cmp.Or(switchOffIPv6(), side.setUp("lo")); err != nil {
 		return nil, err
 	}
 	if n.tun, err = openTun(); err != nil {

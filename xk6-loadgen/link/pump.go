@@ -33,14 +33,12 @@ type pump struct {
 	nanosecondsPerByte float64
 	loss               float64
 	limit              int64
-
 	// The pump holds the mutex except while it waits, or while another thread wants it.
-	mutex     sync.Mutex
-	wanted    atomic.Int32
-	counters  *counters
-	queue     *queue
-	lastMoved int64 // when a packet was read or written last
-
+	mutex       sync.Mutex
+	wanted      atomic.Int32
+	counters    *counters
+	queue       *queue
+	lastMoved   int64 // when a packet was read or written last
 	transmitted int64 // when the link is free for the next packet, if bytes/s are limited
 	since       int64 // the earliest time at which an unread packet can have come
 	lastWakeup  int64 // lastWakeup and wakeups tell load from rest
@@ -166,8 +164,7 @@ func (p *pump) deliver(packet []byte, late int64) {
 	switch linux.Write(p.to, packet) {
 	case 0:
 	case syscall.EAGAIN, syscall.ENOBUFS, syscall.EBADFD:
-		// The device counts other errors.
-		p.counters.refused++
+		p.counters.refused++ // The device counts other errors
 	}
 }
 
@@ -189,9 +186,7 @@ func (p *pump) wait() {
 		p.since = max(p.since, t-(stalled-p.stalled))
 		p.stalled = stalled
 	}
-	if t-p.lastWakeup < soon {
-		p.wakeups++
-	} else {
+	if p.wakeups++; t-p.lastWakeup >= soon {
 		p.wakeups = 0
 	}
 	p.lastWakeup = t
@@ -228,8 +223,7 @@ func (p *pump) lock() {
 
 // state tells whether packets are under way, and when one moved last.
 func (p *pump) state() (busy bool, lastMoved int64) {
-	// Unread packets first: once read they are queued, or set lastMoved.
-	unread := linux.AwaitReadable(p.from, 0)
+	unread := linux.AwaitReadable(p.from, 0) // Unread packets first: once read they are queued, or set lastMoved
 	p.lock()
 	defer p.mutex.Unlock()
 	return unread || p.queue.waiting > 0, p.lastMoved
@@ -250,7 +244,8 @@ func (p *pump) counts(mark bool) Traffic {
 	defer p.mutex.Unlock()
 	t := p.counters.traffic()
 	if mark {
-		p.counters.forgetLateness()
+		p.counters.lateness.Reset()
+		p.counters.latest = 0
 	}
 	return t
 }
@@ -258,14 +253,12 @@ func (p *pump) counts(mark bool) Traffic {
 const (
 	mtu        = 1500 // no packet is longer, since none is offloaded
 	chunkBytes = 64 << 10
-	// The kernel gives the memory of a direction as it is used.
-	queueBytes = 128 << 20
+	queueBytes = 128 << 20 // The kernel gives the memory of a direction as it is used
 	chunks     = queueBytes / chunkBytes
 )
 
 type entry struct {
-	// due, on the pumps' clock, is when the packet has to leave; waited is the longest time before it was read.
-	due, waited int64
+	due, waited int64 // due, on the pumps' clock, is when the packet has to leave; waited is the longest time before it was read
 	size        int64
 }
 

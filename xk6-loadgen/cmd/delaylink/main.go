@@ -12,9 +12,6 @@ import (
 	"bakeoff.invalid/xk6-loadgen/link"
 )
 
-// threads that run Go code at a time: one for each direction, one for answers and one for garbage collection.
-const threads = 4
-
 func main() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
@@ -22,18 +19,15 @@ func main() {
 		<-end
 		os.Exit(0)
 	}()
-	runtime.GOMAXPROCS(threads)
-	code := 0
-	if err := serve(os.Args[1:]); err != nil {
+	runtime.GOMAXPROCS(4) // for each direction, for answers and for garbage collection
+	var err error
+	if words := os.Args[1:]; len(words) > 0 {
+		err = fmt.Errorf("unknown argument %q: it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)", words[0])
+	} else {
+		err = link.Serve(os.Stdin, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "delaylink: %s\n", err)
-		code = 1
+		os.Exit(1)
 	}
-	os.Exit(code)
-}
-
-func serve(words []string) error {
-	if len(words) > 0 {
-		return fmt.Errorf("unknown argument %q: it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)", words[0])
-	}
-	return link.Serve(os.Stdin, os.Stdout)
 }

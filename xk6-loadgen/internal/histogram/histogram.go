@@ -7,7 +7,6 @@ import (
 	"math/bits"
 )
 
-// Histogram counts values from 0 on.
 type Histogram struct {
 	// Values below 2^(halfBits+1) have a class each; each power of two above has 2^halfBits classes.
 	halfBits        int
@@ -71,7 +70,6 @@ func (h *Histogram) Merge(other *Histogram) {
 // Class has Count values from From to To.
 type Class struct{ From, To, Count int64 }
 
-// All yields the classes with a count, ascending.
 func (h *Histogram) All(yield func(Class) bool) {
 	for i := h.lowest; i <= h.highest; i++ {
 		if h.counts[i] == 0 {

@@ -59,7 +59,7 @@ func (t *ProcessTree) CPU() int64 {
 // RunDelay is the longest wait of one of their threads for a core, in nanoseconds.
 func (t *ProcessTree) RunDelay() (nanoseconds int64) {
 	for _, task := range t.tasks {
-		nanoseconds = max(nanoseconds, runDelay(task))
+		nanoseconds = max(nanoseconds, TaskRunDelay(task))
 	}
 	return nanoseconds
 }
@@ -72,11 +72,8 @@ func (t *ProcessTree) IsRunning() bool {
 	})
 }
 
-// ThreadRunDelay is how long the calling thread has waited for a core, in nanoseconds.
-func ThreadRunDelay() int64 { return runDelay("/proc/thread-self") }
-
-// runDelay: see Documentation/scheduler/sched-stats.rst of the kernel.
-func runDelay(task string) int64 {
+// TaskRunDelay is how long a thread, by its folder in /proc, has waited for a core, in nanoseconds (sched-stats.rst of the kernel).
+func TaskRunDelay(task string) int64 {
 	text, _ := os.ReadFile(task + "/schedstat")
 	fields := append(strings.Fields(string(text)), "", "")
 	n, _ := strconv.ParseInt(fields[1], 10, 64)

@@ -75,7 +75,6 @@ func Sleep(nanoseconds int64) {
 // Monotonic is CLOCK_MONOTONIC in nanoseconds, the same for all processes of a machine.
 func Monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
 
-// ProcessCPU is the CPU time that the whole process has used, in nanoseconds.
 func ProcessCPU() int64 { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 func ThreadCPU(thread int) int64 {
