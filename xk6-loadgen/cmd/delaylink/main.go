@@ -30,4 +30,5 @@ func main() {
 		fmt.Fprintf(os.Stderr, "delaylink: %s\n", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
