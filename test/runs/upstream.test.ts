@@ -27,19 +27,8 @@ async function startUpstream(folder: string, core: number): Promise<number> {
   mkdirSync(join(folder, 'www'));
   // Its compression takes a millisecond or two, far more than the rest.
   writeFileSync(join(folder, 'www', 'index.html'), randomBytes(20_000).toString('hex'));
-  const child = spawn(
-    'taskset',
-    [
-      '-c',
-      String(core),
-      home.env['NGINX_BIN'] as string,
-      '-e',
-      join(folder, 'error.log'),
-      '-c',
-      join(folder, 'nginx.conf'),
-    ],
-    { stdio: 'ignore' },
-  );
+  const command = `-c ${core} ${home.env['NGINX_BIN']} -e ${folder}/error.log -c ${folder}/nginx.conf`;
+  const child = spawn('taskset', command.split(' '), { stdio: 'ignore' });
   onTestFinished(async () => {
     child.kill('SIGTERM');
     if (child.exitCode === null) await once(child, 'exit');
@@ -48,8 +37,7 @@ async function startUpstream(folder: string, core: number): Promise<number> {
     async () => expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200),
     { timeout: 10_000, interval: 50 },
   );
-  const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
-  expect(isRunning(pid)).toBe(true);
+  expect(isRunning(Number(readFileSync(join(folder, 'pid'), 'utf8')))).toBe(true);
   return port;
 }
 
@@ -65,19 +53,10 @@ test("a backend's CPU time is reported apart from other programs'", async () => 
         server { listen 8080; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; } } }`,
     );
   const out = newOut();
+  const cores = `--server-cpus ${serverCpu} --generator-cpus ${generatorCpu}`;
+  const options = `--rounds 1 --duration 2s --store none ${cores} --out ${out} --load`.split(' ');
   const run = startCommand(
-    [
-      'compare',
-      ...configs,
-      ...'--rounds 1 --duration 2s --store none --server-cpus'.split(' '),
-      String(serverCpu),
-      '--generator-cpus',
-      String(generatorCpu),
-      '--load',
-      "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'",
-      '--out',
-      out,
-    ],
+    ['compare', ...configs, ...options, "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'"],
     { ...home.env, INIT_CWD: home.folder },
   );
   expect(await run.ended, run.stderr()).toBe(0);
@@ -90,19 +69,12 @@ test("a backend's CPU time is reported apart from other programs'", async () => 
     expect(noise?.upstreamShare).toBeGreaterThan(0.05);
     expect((noise?.upstreamShare ?? 0) + (noise?.serverOthersShare ?? 0)).toBeLessThanOrEqual(1.05);
   }
+  const about = (pattern: RegExp): string[] => warnings.filter((line) => pattern.test(line));
   expect(
-    warnings.filter((line) =>
-      /^the backend used up to \d+ % of the server's core .*: it is not in the server's CPU time; run it on other cores \(taskset\)/.test(
-        line,
-      ),
-    ),
+    about(/^the backend used up to \d+ % of the server's core .*run it on other cores \(taskset\)/),
   ).toHaveLength(1);
   // A warning about other programs, such as other tests, does not count the backend.
   expect(
-    warnings.filter((line) =>
-      /of the server's core .*: end what else runs on this machine(?!, but not the backend)/.test(
-        line,
-      ),
-    ),
+    about(/of the server's core .*: end what else runs on this machine(?!, but not the b)/),
   ).toEqual([]);
 });

@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { composeConfig, parseConfig, printConfig } from '../../lib/servers/nginx-config.ts';
-import { nginxKind } from '../../lib/servers/nginx.ts';
-import type { Build, Place } from '../../lib/servers/server.ts';
-import { ownConfig, ownFiles } from '../fixtures/own-files.ts';
 
 const compose = (...texts: string[]): string =>
   printConfig(
@@ -75,73 +72,5 @@ describe('composing', () => {
     [';', 'nginx config base:1: ";" without a directive'],
   ])('refuses %j', (text, message) => {
     expect(() => compose(text)).toThrow(message);
-  });
-});
-
-const place: Place = {
-  address: '127.0.0.1',
-  port: 8099,
-  workers: 3,
-  fileLimit: 4096,
-  docroot: '/d "x"',
-  temp: '/t',
-  certificateFile: async () => '/c.pem',
-};
-const build: Build = {
-  version: '1.22.1',
-  answer: '--without-http_fastcgi_module --without-http_uwsgi_module --without-http_scgi_module',
-};
-const composeNginx = async (...names: string[]): Promise<string> =>
-  (await nginxKind.compose(names, place, build)).text;
-
-describe('the config of a variant', () => {
-  it('has its paths quoted, and temporary ones of the modules that the build has', async () => {
-    const config = await composeNginx('base', 'workers');
-    for (const line of [
-      'root "/d \\"x\\"";',
-      'client_body_temp_path "/t/client_body";',
-      'proxy_temp_path "/t/proxy";',
-    ])
-      expect(config.split('\n').map((text) => text.replace(/ {2}# .*/, '').trim())).toContain(line);
-    expect(config).not.toMatch(/^\s*(user|fastcgi_temp_path|listen 80|include)\b/m);
-  });
-
-  it('has what its files include, by names that begin at their own folders', async () => {
-    const [one, other] = [
-      await ownFiles({
-        'nginx.conf': 'events { }\nhttp { include sub/*.conf; server { listen "443" "ssl"; } }',
-        'sub/a.conf': 'types { text/x x; }\nsendfile on;',
-      }),
-      await ownFiles({ 'knob.conf': 'http { include lines; }', lines: 'sendfile off;' }),
-    ];
-    const text = await composeNginx(`${one}/nginx.conf`, `${other}/knob.conf`);
-    expect(text.split('\n').map((line) => line.trim())).toEqual(
-      expect.arrayContaining([
-        `text/x x;  # from ${one}/sub/a.conf:1`,
-        'server {',
-        `sendfile off;  # from ${other}/lines:1`,
-        'ssl_certificate "/c.pem";  # this machine',
-      ]),
-    );
-    expect(text).not.toMatch(/include|sendfile on/);
-  });
-
-  it('offers the nearest file for one that is not there', async () => {
-    await expect(composeNginx('base', 'open-file-cash')).rejects.toThrow(
-      'there is no nginx config "open-file-cash": did you mean open-file-cache?',
-    );
-    await expect(composeNginx('base', '/nowhere/own.conf')).rejects.toThrow(
-      'cannot read the nginx config /nowhere/own.conf',
-    );
-  });
-
-  it.each([
-    ['a second server', 'http { map $a $b { x y; } server { listen 81; } server { listen 82; } }'],
-    ['a stream', 'stream { server { listen 9000; } }'],
-  ])('refuses %s, also in an include: it would not listen on loopback', async (_, text) => {
-    const including = 'events { } include inc; http { server { listen 80; } }';
-    const folder = await ownFiles({ 'own.conf': including, inc: text });
-    for (const file of [await ownConfig(`events { } ${text}`), `${folder}/own.conf`])
-      await expect(composeNginx(file)).rejects.toThrow('keep one server block');
   });
 });

@@ -66,28 +66,22 @@ describe('a config of nginx', () => {
   });
 
   it.each([
-    ['server { listen 443; ssl on; }', [[true, false]]],
-    ['server { listen 443 "ssl" "http2"; }', [[true, true]]],
+    ['server { listen 443; ssl on; }', 'tls'],
+    ['server { listen 443 "ssl" "http2"; }', 'tls http2'],
     [
       'http2 on; server { listen 443 ssl; } server { listen 444 ssl; http2 off; }',
-      [
-        [true, true],
-        [true, false],
-      ],
+      'tls http2, tls',
     ],
     [
       'server { listen 80 http2; } server { listen 81; http2 on; } server { listen 443 ssl http2; }',
-      [
-        [false, true, true],
-        [false, true],
-        [true, true],
-      ],
+      'http2 http2Only, http2, tls http2',
     ],
-  ])('with %s has these of TLS, HTTP/2 and HTTP/2 only', async (http, expected) => {
+  ])('with %s has ports with %s', async (http, expected) => {
     const { listens } = await read(`http { ${http} }`);
-    expect(
-      listens.map(({ tls, http2, http2Only }) => [tls, http2, ...(http2Only ? [true] : [])]),
-    ).toEqual(expected);
+    const said = listens.map((listen) =>
+      (['tls', 'http2', 'http2Only'] as const).filter((name) => listen[name]).join(' '),
+    );
+    expect(said.join(', ')).toBe(expected);
   });
 
   it('finds files that included files name from its own folder', async () => {
@@ -112,22 +106,16 @@ describe('a config of nginx', () => {
   });
 
   it('stays as it was first read', async () => {
-    const folder = await ownFiles({
-      'own.conf': 'http { include c/*; }',
-      'c/a': 'server { listen 80; }',
-    });
-    const ports = async (): Promise<number[]> =>
-      portsOf(await readOwnConfig(path.join(folder, 'own.conf')));
-    expect(await ports()).toEqual([80]);
+    const folder = await ownFiles({ 'own.conf': 'http { include c/*; }', 'c/a': 'server { }' });
+    const file = path.join(folder, 'own.conf');
+    const first = await readOwnConfig(file);
     await writeFile(path.join(folder, 'c/a'), 'server { listen 81; }');
     await writeFile(path.join(folder, 'c/b'), 'server { listen 82; }');
-    expect(await ports()).toEqual([80]);
+    expect(await readOwnConfig(file)).toEqual(first);
   });
 
   it('may have data that looks like directives, also much of it', async () => {
-    const lines = Array.from({ length: 30_000 }, (_, index) => `/a/${index} /b; # moved\n`).join(
-      '',
-    );
+    const lines = '/a/1 /b; # moved\n'.repeat(30_000);
     const config = await read(
       `http { map $uri $x { listen 1; server 2; include 3x; default 4;\n${lines}}\nserver { listen 80; } }`,
       { '3x': '/a 5;' },
@@ -138,11 +126,11 @@ describe('a config of nginx', () => {
   it.each([
     [
       'http { include gone.conf; }',
-      'cannot read /gone.conf, which /own.conf:1 includes: it is not there (relative names begin at the folder of the config: keep a copy beside the original)',
+      /^cannot read \/gone.conf, which \/own.conf:1 includes: .*keep a copy/,
     ],
     [
-      'http { include /nowhere/gone.conf; }',
-      'cannot read /nowhere/gone.conf, which /own.conf:1 includes: it is not there',
+      'http { include /nowhere/x; }',
+      /^cannot read \/nowhere\/x, which .* includes: it is not there$/,
     ],
     ['http {\n include sub; }', /^cannot read \/sub, which \/own.conf:2 includes: it is a folder/],
     ['http {\n server { listen 80;\n', 'nginx config /own.conf:2: "{" without its "}"'],
@@ -151,19 +139,14 @@ describe('a config of nginx', () => {
     ['http { }', '/own.conf has no server { } in http { }: there is nothing to load'],
     ['http { server { listen 99999; } }', '/own.conf:1: listen 99999 is not a host and a port'],
     ['http { server { listen a:b; } }', '/own.conf:1: listen a:b is not a host and a port'],
-    [
-      '\nworker_processes many;\nhttp { server {} }',
-      '/own.conf:2: worker_processes many is not a number of processes',
-    ],
+    ['\nworker_processes many;\nhttp { server {} }', /^\/own.conf:2: worker_processes many is not/],
     [
       'http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }',
       'nginx config /own.conf:3: "{" without its "}"',
     ],
   ])('refuses %j', async (text, message) => {
     const others = { 'sub/x': '', broken: 'a 1;\n}', loop: 'include own.conf;' };
-    const said = await refusal(text, others);
-    if (typeof message === 'string') expect(said).toBe(message);
-    else expect(said).toMatch(message);
+    await expect(refusal(text, others)).resolves.toMatch(message);
   });
 
   it('refuses a file that includes itself under another name', async () => {
@@ -210,14 +193,8 @@ describe('a config of h2o', () => {
   });
 
   it.each([
-    [
-      'hosts: !file gone.yaml',
-      'cannot read /gone.yaml, which /own.conf:1 includes: it is not there',
-    ],
-    [
-      'listen: 80\nhosts:\n  a: !file loop.yaml',
-      '/loop.yaml:2: includes /own.conf, which includes',
-    ],
+    ['hosts: !file gone.yaml', 'cannot read /gone.yaml, which /own.conf:1 includes: it is not'],
+    ['listen: 80\nhosts:\n  a: !file loop.yaml', '/loop.yaml:2: includes /own.conf, which'],
     ['listen: 80\nhosts: {a: [}', 'h2o config /own.conf:2: '],
     ['listen: http\nhosts: {}', '/own.conf:1: listen: "http" is no port'],
     ['num-threads: 0\nhosts: {}', '/own.conf:1: num-threads is not a number of threads'],

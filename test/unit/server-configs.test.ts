@@ -8,7 +8,7 @@ import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from '../../lib/servers/server.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { ownConfig } from '../fixtures/own-files.ts';
+import { ownConfig, ownFiles } from '../fixtures/own-files.ts';
 
 const place: Place = {
   address: '127.0.0.1',
@@ -183,6 +183,61 @@ describe('nginx', () => {
   });
 });
 
+describe('files for nginx', () => {
+  const textOf = async (...names: string[]): Promise<string> =>
+    (await composing(nginxKind)(...names)).text;
+
+  it('have their paths quoted, and temporary ones of the modules that the build has', async () => {
+    const lacking = '--without-http_fastcgi_module --without-http_uwsgi_module';
+    const { text } = await nginxKind.compose(
+      ['base', 'workers'],
+      { ...place, docroot: '/d "x"' },
+      { ...build, answer: lacking },
+    );
+    expect(codeLines(text)).toEqual(
+      expect.arrayContaining([
+        'root "/d \\"x\\"";',
+        'client_body_temp_path "/t/client_body";',
+        'scgi_temp_path "/t/scgi";',
+      ]),
+    );
+    expect(text).not.toMatch(/^\s*(user|fastcgi_temp_path|listen 80|include)\b/m);
+  });
+
+  it('have what they include, by names that begin at their own folders', async () => {
+    const one = await ownFiles({
+      'nginx.conf': 'events { }\nhttp { include sub/*.conf; server { listen "443" "ssl"; } }',
+      'sub/a.conf': 'types { text/x x; }\nsendfile on;',
+    });
+    const other = await ownFiles({ 'k.conf': 'http { include lines; }', lines: 'sendfile off;' });
+    const text = await textOf(`${one}/nginx.conf`, `${other}/k.conf`);
+    expect(text).toContain(` text/x x;  # from ${one}/sub/a.conf:1\n`);
+    expect(text).toContain(` sendfile off;  # from ${other}/lines:1\n`);
+    expect(text).not.toMatch(/include|sendfile on/);
+  });
+
+  it.each([
+    ['open-file-cash', 'there is no nginx config "open-file-cash": did you mean open-file-cache?'],
+    ['/nowhere/own.conf', 'cannot read the nginx config /nowhere/own.conf'],
+    ['./mine.conf', 'named by its absolute path'],
+  ])('are refused if they are not there: %s', async (name, message) => {
+    await expect(textOf('base', name)).rejects.toThrow(message);
+  });
+
+  it.each([
+    ['a second server', 'http { map $a $b { x y; } server { listen 81; } server { listen 82; } }'],
+    ['a stream', 'stream { server { listen 9000; } }'],
+  ])(
+    'are refused with %s, also in an include: it would not listen on loopback',
+    async (_, text) => {
+      const including = 'events { } include inc; http { server { listen 80; } }';
+      const folder = await ownFiles({ 'own.conf': including, inc: text });
+      for (const file of [await ownConfig(`events { } ${text}`), `${folder}/own.conf`])
+        await expect(textOf(file)).rejects.toThrow('keep one server block');
+    },
+  );
+});
+
 describe('h2o', () => {
   const compose = composing(h2oKind);
   const yaml = async (...names: string[]): Promise<unknown> =>
@@ -269,11 +324,6 @@ describe('h2o', () => {
   ])('refuses %j', async (text, message) => {
     await expect(compose(await ownConfig(text))).rejects.toThrow(message);
   });
-
-  it('offers the nearest file for one that is not there', async () => {
-    await expect(compose('h2-tunned')).rejects.toThrow(/"h2-tunned": did you mean h2-tuned\?/);
-    await expect(compose('./mine.conf')).rejects.toThrow(/named by its absolute path/);
-  });
 });
 
 describe('nghttpd', () => {
@@ -293,20 +343,12 @@ describe('nghttpd', () => {
 
   it('knows a flag by its short and its long name', async () => {
     const config = await compose(
-      await ownConfig('-m 10\n-w15\n--trailer foo: bar # why\n-e'),
-      await ownConfig('--max-concurrent-streams=20\n--error-gzip'),
+      await ownConfig('-m 10\n-w15\n--trailer foo: bar # why\n-e\n-p /=/a'),
+      await ownConfig('--max-concurrent-streams=20\n--error-gzip\n-p /=/b\n--push=/=/c'),
     );
-    expect(config.args('').slice(0, 4).join(' ')).toBe(
-      '--window-bits=15 --trailer=foo: bar --max-concurrent-streams=20 --error-gzip',
+    expect(config.args('').slice(0, 6).join(' ')).toBe(
+      '--window-bits=15 --trailer=foo: bar --max-concurrent-streams=20 --error-gzip --push=/=/b --push=/=/c',
     );
-  });
-
-  it('replaces all values of a flag that may be given more than once', async () => {
-    const config = await compose(
-      await ownConfig('-p /=/a\n'),
-      await ownConfig('-p /=/b\n--push=/=/c'),
-    );
-    expect(config.args('').slice(0, 2)).toEqual(['--push=/=/b', '--push=/=/c']);
   });
 
   it.each(['8080 key cert', '-Z 1', 'm 5'])('refuses the line "%s"', async (text) => {
