@@ -116,9 +116,7 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
   const { port, tls } = chooseListen(file, [listen], place.listen);
   const folder = path.dirname(file);
   const address = flags.find(({ name }) => name === 'address')?.value;
-  const was = [address, words === undefined ? '(none there)' : String(port)]
-    .filter((part) => part !== undefined)
-    .join(':');
+  const was = `${address === undefined ? '' : `${address}:`}${words === undefined ? '(none there)' : port}`;
   const said = [`port ${was} → ${place.address}:${place.port}`];
   const kept: Flag[] = [];
   for (const flag of flags) {

@@ -121,12 +121,9 @@ export function logArgs({ version }: Build): string[] {
 
 /** The modules of a build that have a directive NAME_temp_path. */
 export function tempModules({ answer }: Build): string[] {
-  return [
-    'client_body',
-    ...['proxy', 'fastcgi', 'uwsgi', 'scgi'].filter(
-      (module) => !answer.includes(`--without-http_${module}_module`),
-    ),
-  ];
+  return ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].filter(
+    (module) => !answer.includes(`--without-http_${module}_module`),
+  );
 }
 
 /**

@@ -54,12 +54,8 @@ const pem = async (): Promise<string> =>
 /** The machine's certificate, its key with a password. */
 async function lockedPem(): Promise<string> {
   const text = await pem();
-  const key = createPrivateKey(text).export({
-    type: 'pkcs8',
-    format: 'pem',
-    cipher: 'aes-128-cbc',
-    passphrase: 'secret',
-  });
+  const password = { cipher: 'aes-128-cbc', passphrase: 'secret' };
+  const key = createPrivateKey(text).export({ type: 'pkcs8', format: 'pem', ...password });
   return `${String(key)}${new X509Certificate(text).toString()}`;
 }
 
@@ -71,14 +67,9 @@ describe('nginx', () => {
       const packaged = '/etc/nginx/nginx.conf';
       const text = await readFile(packaged, 'utf8');
       const copy = await written(text.replace('tcp_nopush on;', 'tcp_nopush off;'));
-      const folders = [
-        '/etc/nginx',
-        '/var/log/nginx',
-        '/var/lib/nginx',
-        '/var/www',
-        path.dirname(copy),
-      ];
-      const before = listingOf(...folders);
+      const theirs = '/etc/nginx /var/log/nginx /var/lib/nginx /var/www'.split(' ');
+      const listing = (): string => listingOf(...theirs, path.dirname(copy));
+      const before = listing();
       const pidFile = existsSync('/run/nginx.pid');
       for (const [file, nopush] of [
         [packaged, 'on'],
@@ -99,7 +90,7 @@ describe('nginx', () => {
         );
         await endsClean(server);
       }
-      expect(listingOf(...folders)).toBe(before);
+      expect(listing()).toBe(before);
       expect(existsSync('/run/nginx.pid')).toBe(pidFile);
     },
   );
@@ -140,7 +131,7 @@ describe('nginx', () => {
   it.each([
     [
       inServer('brotli on;'),
-      /^FILE:5: nginx \S+ does not know "brotli": this build lacks its module, or it is misspelt; NGINX_BIN names another build$/,
+      /^FILE:5: nginx \S+ does not know "brotli": .*; NGINX_BIN names another/,
     ],
     [
       `load_module modules/ngx_gone.so;\n${inServer('')}`,
@@ -148,7 +139,7 @@ describe('nginx', () => {
     ],
     [
       inServer('sendfile maybe;'),
-      /^FILE:5: nginx \S+ does not accept it: invalid value "maybe" in "sendfile" directive, it must be "on" or "off"$/,
+      /^FILE:5: nginx \S+ does not accept it: invalid value "maybe" in "sendfile" directive/,
     ],
     [inHttp('include inc;'), /^\/\S+\/inc:2: .*: invalid number of arguments in "root" directive$/],
     [
@@ -277,15 +268,15 @@ describe('h2o', () => {
 
   it.each([
     [
-      'listen: 80\nhosts:\n  a:\n    paths:\n      /:\n        file.dirr: /srv\n',
-      /^FILE:6: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
+      'listen: 80\nhosts: {a: {paths: {/:\n {file.dirr: /srv}}}}',
+      /^FILE:3: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
     ],
     [
-      'listen: 80\nhosts:\n  a:\n    paths: {}\nmax-connections: many\n',
-      /^FILE:5: h2o \S+ does not accept it: in command max-connections, /,
+      'listen: 80\nhosts: {a: {paths: {}}}\nmax-connections: many\n',
+      /^FILE:3: h2o \S+ does not accept it: in command max-connections, /,
     ],
     [
-      'listen:\n  port: 443\n  ssl:\n    certificate-file: gone\n    key-file: gone\nhosts: {a: {paths: {}}}\n',
+      'listen:\n  port: 443\n  ssl: {certificate-file: gone, key-file: gone}\nhosts: {a: {paths: {}}}',
       /^FILE:\d: h2o \S+ does not accept it: .*certificate/,
     ],
     ['listen: 80\nhosts: !file inc\n', /^\/\S+\/inc:4: h2o \S+ does not know "gone"/],

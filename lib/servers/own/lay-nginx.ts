@@ -61,7 +61,7 @@ function layLine(
   line: Directive,
   page: PageAt,
 ): Directive[] {
-  const inBlocks = (name: string, change: (block: Directive[]) => Directive[]): Directive[] =>
+  const inBlocks = (change: (block: Directive[]) => Directive[], name = context): Directive[] =>
     tree.map((one) =>
       one.name === name && one.block !== undefined ? { ...one, block: change(one.block) } : one,
     );
@@ -69,11 +69,11 @@ function layLine(
     case 'main':
       return setIn(tree, line, page, true);
     case 'events':
-      return inBlocks('events', (block) => setIn(block, line, page, true));
+      return inBlocks((block) => setIn(block, line, page, true));
     case 'http':
-      return inBlocks('http', (block) => setInHttp(block, line, page));
+      return inBlocks((block) => setInHttp(block, line, page));
     case 'server':
-      return inBlocks('http', (block) => setListens(block, line.args.slice(1), page));
+      return inBlocks((block) => setListens(block, line.args.slice(1), page), 'http');
     default:
       throw new UserError(
         `nginx configs have no context "${context}" that lines can be laid over: it is main, events, http or server`,

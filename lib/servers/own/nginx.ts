@@ -195,31 +195,29 @@ function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>
 function withDefaults(config: readonly Directive[], here: NginxHere, build: Build): Directive[] {
   const temp = (name: string): string => quoted(path.join(here.place.temp, name));
   const added: string[] = [];
-  const lacking = (
-    block: readonly Directive[],
-    lines: Readonly<Record<string, readonly string[]>>,
-  ): Directive[] =>
-    Object.entries(lines)
+  const lacking = (block: readonly Directive[], lines: [string, ...string[]][]): Directive[] =>
+    lines
       .filter(([wanted]) => !block.some(({ name }) => name === wanted))
-      .map(([name, args]) => {
+      .map(([name, ...args]) => {
         if (name !== 'daemon') added.push(name);
         return { name, args, comments: [], origin: ours, line: 0 };
       });
-  const main = lacking(config, {
-    daemon: ['off'],
-    error_log: ['stderr'],
-    pid: [temp('pid')],
-    lock_file: [temp('lock_file')],
-  });
+  const main = lacking(config, [
+    ['daemon', 'off'],
+    ['error_log', 'stderr'],
+    ['pid', temp('pid')],
+    ['lock_file', temp('lock_file')],
+  ]);
   const all = config.map((directive): Directive => {
     const { name, block } = directive;
     if (name !== 'http' || block === undefined) return directive;
-    const lines = lacking(block, {
-      ...Object.fromEntries(
-        tempModules(build).map((module) => [`${module}_temp_path`, [temp(module)]]),
-      ),
-      access_log: [quoted(temporaryFile('', 'access.log', here)), 'combined'],
-    });
+    const lines = lacking(block, [
+      ...tempModules(build).map((module): [string, string] => [
+        `${module}_temp_path`,
+        temp(module),
+      ]),
+      ['access_log', quoted(temporaryFile('', 'access.log', here)), 'combined'],
+    ]);
     return { ...directive, block: [...lines, ...block] };
   });
   if (added.length > 0)
