@@ -17,7 +17,7 @@ type Part = (typeof parts)[number];
 
 /** A project of vitest.config.ts, or a part of one. */
 interface Shard {
-  project: 'unit' | 'integration' | 'runs' | 'rare' | 'alone';
+  project: 'unit' | 'integration' | 'runs' | 'rare' | 'alone' | 'rare-alone';
   part?: string;
 }
 
@@ -81,11 +81,12 @@ class TestRun {
    * themselves come last.
    */
   async run(chosen: ReadonlySet<Part>): Promise<Counts> {
+    const rare = chosen.has('rare');
     const tools = this.#tools(chosen);
     const go = tools.then(() => this.#go(chosen));
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
     const waiting = [
-      ...(chosen.has('rare') ? shards('rare', 9) : []),
+      ...(rare ? shards('rare', 7) : []),
       ...(chosen.has('integration') ? [...shards('runs', 14), ...shards('integration', 8)] : []),
     ];
     const lanes = [go, unit, tools, tools, tools].map(async (before) => {
@@ -96,7 +97,9 @@ class TestRun {
     });
     for (const lane of await Promise.allSettled(lanes))
       if (lane.status === 'rejected') throw lane.reason;
-    if (chosen.has('integration') && (await tools)) await this.#vitest({ project: 'alone' });
+    if (!(await tools)) return this.#total;
+    if (chosen.has('integration')) await this.#vitest({ project: 'alone' });
+    if (rare) await this.#vitest({ project: 'rare-alone' });
     return this.#total;
   }
 
@@ -243,6 +246,7 @@ class TestRun {
       runs: 'whole runs',
       rare: 'rare tests',
       alone: 'tests that need the machine to themselves',
+      'rare-alone': 'rare tests that need the machine to themselves',
     }[project];
     return this.#check(part === undefined ? title : `${title} ${part}`, () =>
       inTemporaryFolder('bakeoff-test-', async (folder) => {
