@@ -13,9 +13,9 @@ import {
   type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
-import { benchRun } from '../lib/store/schema.ts';
+import { benchComparison, benchRun } from '../lib/store/schema.ts';
 import { datasource } from './frame.ts';
-import { pickedRun, select, type VariableName, type Where } from './influxql.ts';
+import { pickedRun, select, tagValuesByTime, type VariableName, type Where } from './influxql.ts';
 import { dashboardNames, type DashboardName } from './names.ts';
 import { colours, tablePanel } from './tables.ts';
 
@@ -104,6 +104,20 @@ interface VariableOptions {
   /** It changes with another variable only. */
   follows?: boolean;
 }
+
+/** Picks a scenario of those with a table. The newest run's comes first, and is picked if an address names none. */
+export const scenarioVariable = (): QueryVariableBuilder =>
+  variable({
+    name: 'scenario',
+    label: 'Scenario',
+    query: tagValuesByTime({
+      from: benchComparison,
+      tag: 'scenario',
+      beside: 'position',
+      newestFirst: true,
+    }),
+    byTime: true,
+  });
 
 /** A variable whose choices are in the database. It is asked anew with each change of the time range, and each refresh, unless it follows from another alone. */
 export function variable({

@@ -1,7 +1,7 @@
 // The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison } from '../lib/store/schema.ts';
-import { board, closedRow, runsPanel, unpublished, variable } from './board.ts';
+import { board, closedRow, runsPanel, scenarioVariable, unpublished, variable } from './board.ts';
 import {
   effectPanel,
   roundsPanel,
@@ -93,18 +93,7 @@ const behindTheFigures = tablePanel({
 
 // Both lists come from bench_comparison: a run without a table is not offered.
 const variables = [
-  // The one of the newest run comes first, and is picked where an address names none.
-  variable({
-    name: 'scenario',
-    label: 'Scenario',
-    query: tagValuesByTime({
-      from: benchComparison,
-      tag: 'scenario',
-      beside: 'position',
-      newestFirst: true,
-    }),
-    byTime: true,
-  }),
+  scenarioVariable(),
   variable({
     name: 'run',
     label: 'Run',

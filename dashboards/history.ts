@@ -1,17 +1,10 @@
 // The History dashboard: one scenario over its runs and over the servers' versions.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison, benchRun } from '../lib/store/schema.ts';
-import { board, closedRow, runsPanel, variable } from './board.ts';
+import { board, closedRow, runsPanel, scenarioVariable, variable } from './board.ts';
 import { verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
-import {
-  select,
-  selectEvery,
-  tagValues,
-  tagValuesByTime,
-  type FieldName,
-  type Where,
-} from './influxql.ts';
+import { select, selectEvery, tagValues, type FieldName, type Where } from './influxql.ts';
 import { tablePanel, variantColumn } from './tables.ts';
 import type { Lines } from './frame.ts';
 
@@ -159,18 +152,7 @@ const everyRow = tablePanel({
 });
 
 const variables = [
-  // The one of the newest run comes first, and is picked where an address names none.
-  variable({
-    name: 'scenario',
-    label: 'Scenario',
-    query: tagValuesByTime({
-      from: benchComparison,
-      tag: 'scenario',
-      beside: 'position',
-      newestFirst: true,
-    }),
-    byTime: true,
-  }),
+  scenarioVariable(),
   variable({
     name: 'variants',
     label: 'Variants',

@@ -5,7 +5,6 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/k6/rate-search.ts';
 import { ifThere, linkOf, namesIn } from '../../lib/files.ts';
-
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import {
   loadBegins,
