@@ -1,4 +1,4 @@
-// Every dashboard for every scenario that it offers, in a real Grafana and a browser. Only with GRAFANA_HOME.
+// Every dashboard in a real Grafana and a browser. Only with GRAFANA_HOME.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,9 +13,9 @@ import { bakeoffFolder } from '../../lib/setup/paths.ts';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { findChromium, startChromium } from '../browser.ts';
 import { DashboardDatabase, dashboardOf } from '../dashboard-database.ts';
-import { expectedPanels, heightOf, openRows, problemsOn } from '../dashboard-page.ts';
-import { shippedScenarios } from '../fixtures/h2-result.ts';
-import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
+import { shippedScenario } from '../fixtures/h2-result.ts';
+import { searchRun, type Written } from '../fixtures/rates.ts';
+import { isRow, panelsOf } from '../grafana.ts';
 import { madeUpRun, storeResult } from '../made-up-runs.ts';
 
 const chromium = await findChromium();
@@ -41,26 +41,13 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     folder = mkdtempSync(join(tmpdir(), 'bakeoff-grafana-'));
     mkdirSync(screenshots, { recursive: true });
     database = await DashboardDatabase.open();
-    for (const [index, scenario] of (await shippedScenarios()).entries()) {
-      results.push(
-        await storeResult(
-          database.store,
-          await madeUpRun(scenario, Date.now() - 3_600_000 - 600_000 * index),
-        ),
-      );
-    }
-    // Latency by rate is what other runs have none of.
-    for (const [index, { written }] of [
-      await searchRun(Date.now() - 400_000, 4),
-      await sweepRun(Date.now() - 200_000, [1000, 2000, 5000]),
-    ].entries()) {
-      results.push(
-        await storeResult(database.store, {
-          ...(written.at(-1) as Written).result,
-          scenario: index === 0 ? 'a-search' : 'a-sweep',
-        }),
-      );
-    }
+    const delayed = await shippedScenario('nginx-tuning-under-delay');
+    const { written } = await searchRun(Date.now() - 400_000, 4);
+    for (const one of [
+      await madeUpRun(delayed, Date.now() - 3_600_000),
+      { ...(written.at(-1) as Written).result, scenario: 'a-search' },
+    ])
+      results.push(await storeResult(database.store, one));
     // The live dashboard has what was measured second by second, and of these the Comparison has a line over time.
     results.push(
       await database.run(['nginx-open-file-cache', '--rounds', '2', '--duration', '3s']),
@@ -85,52 +72,22 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it.each(Object.keys(dashboardNames) as DashboardName[])(
-    'shows %s for every scenario that it offers: each panel what the database holds for it, or why that is nothing',
+  const names = Object.keys(dashboardNames) as DashboardName[];
+  it.each(names)(
+    'shows %s of every run that it offers',
     async (name) => {
       const page = await loggedIn(grafana);
-      const isOffered = await Promise.all(
-        results.map(async (one) => (await database.choices(name, 'run', one)).includes(one.run)),
-      );
-      // The newest of each scenario: of one that was really run it is that run.
-      const offered = [
-        ...new Map(
-          results.filter((_, index) => isOffered[index]).map((one) => [one.scenario, one]),
-        ).values(),
-      ];
-      expect(offered).not.toEqual([]);
-      for (const result of offered) {
-        await showsAll(page, grafana, name, result, `${name}-${result.scenario}`);
-      }
-      const result = offered.at(-1) as Result;
-      await page.emulateMedia({ colorScheme: 'dark' });
-      await page.reload();
-      await openRows(page, name);
-      await hasNoProblems(page, await expectedPanels(database, name, result), `${name}-dark`);
+      let shown = 0;
+      for (const result of results)
+        if ((await database.choices(name, 'run', result)).includes(result.run)) {
+          shown++;
+          await showsAll(page, grafana, name, result, `${name}-${result.scenario}`);
+        }
+      expect(shown).toBeGreaterThan(0);
       await page.close();
     },
     600_000,
   );
-
-  it('says of Live run that nothing is there, and no error of its own, where nothing was measured', async () => {
-    const page = await loggedIn(grafana);
-    const { run, scenario } = results.at(-1) as Result;
-    await page.goto(
-      dashboardUrl(grafana.origin, 'live', { run, scenario, startedMs: 0, endedMs: 600_000 }),
-    );
-    // Of a heatmap Grafana says it in words of its own.
-    await expect
-      .poll(
-        async () => [
-          await page.getByText('No data', { exact: true }).count(),
-          (await page.getByText(/^Nothing was measured/).count()) > 1,
-        ],
-        { timeout: 30_000 },
-      )
-      .toEqual([1, true]);
-    expect(await page.getByText(/TypeError/).count()).toBe(0);
-    await page.close();
-  }, 120_000);
 
   it('imports all four where the InfluxDB has another name, and shows the same', async () => {
     const own = join(folder, 'own');
@@ -169,7 +126,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
           }),
         }),
       ).toBe(200);
-      for (const name of Object.keys(dashboardNames) as DashboardName[]) {
+      for (const name of names) {
         expect([
           name,
           await post('dashboards/import', {
@@ -196,6 +153,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     return page;
   }
 
+  /** Waits until all panels are there, and takes the picture in any case. */
   async function showsAll(
     page: Page,
     { origin }: RunningGrafana,
@@ -204,27 +162,33 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     picture: string,
   ): Promise<void> {
     const { run, scenario, startedAt, endedAt } = result;
-    const expected = await expectedPanels(database, name, result);
-    // Tables have all columns in sight beside Grafana's menu: some versions draw no others.
-    await page.setViewportSize({ width: 1680, height: heightOf(name, expected) });
+    const { panels } = dashboardOf(name);
+    const empty = await database.emptyPanels(name, result);
+    // Grafana loads only panels in sight. A line of its grid takes 38 pixels.
+    const lines = panels
+      .flatMap((panel) => (isRow(panel) ? [panel, ...panel.panels] : [panel]))
+      .reduce((sum, { gridPos }) => sum + gridPos.h, 12);
+    await page.setViewportSize({ width: 1680, height: 38 * lines });
     const [startedMs, endedMs] = [Date.parse(startedAt), Date.parse(endedAt)];
     await page.goto(dashboardUrl(origin, name, { run, scenario, startedMs, endedMs }));
-    await openRows(page, name);
-    await hasNoProblems(page, expected, picture);
-  }
-
-  /** Waits until all is there, and takes the picture in any case. */
-  async function hasNoProblems(
-    page: Page,
-    expected: Awaited<ReturnType<typeof expectedPanels>>,
-    picture: string,
-  ): Promise<void> {
+    for (const row of panels.filter(isRow).filter(({ collapsed }) => collapsed))
+      await page.getByText(row.title, { exact: true }).click();
+    const countOf = (id: string): Promise<number> =>
+      page.locator(`[data-testid="data-testid ${id}"], [aria-label="${id}"]`).count();
+    const headers = page.locator('section[data-testid^="data-testid Panel header "]');
     try {
       await expect
-        .poll(() => problemsOn(page, expected), { timeout: 30_000, message: picture })
-        .toEqual([]);
+        .poll(
+          async () => ({
+            errors: (await countOf('Panel status error')) + (await countOf('Alert error')),
+            allThere: (await headers.count()) >= panelsOf(dashboardOf(name)).length,
+            wronglyEmpty: (await countOf('Panel data error message')) > empty.length,
+          }),
+          { timeout: 30_000, message: picture },
+        )
+        .toEqual({ errors: 0, allThere: true, wronglyEmpty: false });
     } finally {
-      // Not the full page, which would be drawn anew for it: all of it is in sight. What fades in is there at once.
+      // Not the full page, which would be drawn anew for it. Without animations, all is drawn at once.
       await page.screenshot({ path: join(screenshots, `${picture}.png`), animations: 'disabled' });
     }
   }

@@ -4,7 +4,7 @@ import { type DashboardName, dashboardNames } from '../../dashboards/names.ts';
 import { valuesIn } from '../../lib/analysis/latency.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { DashboardDatabase, columnsOf, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import { expectedPhaseRows, expectedRoundRows, total } from '../dashboard-figures.ts';
+import { expectedPhaseRows, total } from '../dashboard-figures.ts';
 import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 
 const names = Object.keys(dashboardNames) as DashboardName[];
@@ -81,29 +81,24 @@ describe('Comparison', () => {
 
   it('has every round by itself, in the order of time', async () => {
     const rows = await database.rows('comparison', 21, wrk);
-    expect(rows).toEqual(expectedRoundRows(columnsOf('comparison', 21), wrk));
-    expect(rows).toHaveLength(4);
-  });
-
-  it('has the effect of each variant round by round, which ends at that of result.json', async () => {
-    const variants = await database.choices('comparison', 'compared', wrk);
-    expect(variants).toEqual(['open-file-cache']);
-    const [comparison] = wrk.comparisons;
-    const [ratios = [], intervals] = await database.panel('comparison', 23, {
-      ...wrk,
-      variant: 'open-file-cache',
-    });
-    const rows = ratios.flatMap((answer) => answer.rows);
-    expect(rows.map(({ ratio }) => ratio)).toEqual(
-      comparison?.roundRatios.map((ratio) => expect.closeTo(ratio, 9)),
+    const rounds = wrk.variants.flatMap(({ name, rounds }) =>
+      rounds.map(({ round, phases: [phase] }) => ({ name, round, phase })),
     );
-    expect(rows[0]).toMatchObject({
-      ratio_so_far: expect.closeTo(rows[0]?.['ratio'] as number, 9),
-    });
-    expect(rows[1]).toMatchObject({ ratio_so_far: comparison?.ratio });
-    // The interval of two rounds is there, and would take the whole scale.
-    expect(comparison?.ci95).toEqual([expect.any(Number), expect.any(Number)]);
-    expect(intervals).toEqual([]);
+    expect(
+      rows.map((row) =>
+        ['variant', 'round', 'measured_rps', 'load_average'].map((name) => row[name]),
+      ),
+    ).toEqual(
+      rounds
+        .toSorted((a, b) => (a.phase?.startedAt ?? '').localeCompare(b.phase?.startedAt ?? ''))
+        .map(({ name, round, phase }) => [
+          name,
+          String(round),
+          phase?.rps,
+          phase?.noise?.loadAverage,
+        ]),
+    );
+    expect(rows).toHaveLength(4);
   });
 
   it('has a line per variant, of responses that add up to those of result.json', async () => {
@@ -113,19 +108,10 @@ describe('Comparison', () => {
     );
   });
 
-  it('lists the run with its state, counts and times', async () => {
-    const { run, scenario, title, integrity } = wrk;
+  it('lists the run with its state and counts', async () => {
+    const { run, title, integrity } = wrk;
     expect(await database.rows('comparison', 5, wrk)).toEqual([
-      {
-        run,
-        scenario,
-        title,
-        state: 'complete',
-        started: Date.parse(wrk.startedAt),
-        rounds: 2,
-        ...integrity,
-        shown_to: String(Date.parse(wrk.endedAt)),
-      },
+      expect.objectContaining({ run, title, state: 'complete', rounds: 2, ...integrity }),
     ]);
   });
 });
@@ -184,9 +170,10 @@ describe('Live run', () => {
     ).toBe(true);
     expect(servers.map(({ tags }) => tags?.['variant'])).toEqual(['h2o', 'nginx']);
     const [connections = []] = await database.panel('live', 6, wrk);
-    expect(Math.max(...connections.flatMap(({ rows }) => rows.map(({ sum }) => Number(sum))))).toBe(
-      100,
-    );
+    const open = Math.max(...connections.flatMap(({ rows }) => rows.map(({ sum }) => Number(sum))));
+    // nginx closes each after some requests, to be opened anew.
+    expect(open).toBeGreaterThan(80);
+    expect(open).toBeLessThanOrEqual(100);
     const [bytes = []] = await database.dividends('live', 7, wrk);
     const sent = (key: 'headers' | 'body' | 'sent'): number =>
       wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
@@ -213,10 +200,15 @@ describe('Live run', () => {
 });
 
 describe('History', () => {
-  it('has the figures of a run at its time, a line per variant and version of its server', async () => {
-    const figures = { 1: 'ratio', 2: 'rps', 3: 'cpu', 4: 'p99' } as const;
-    for (const [id, figure] of Object.entries(figures)) {
-      const [answers = []] = await database.panel('history', Number(id), wrk);
+  it.each([
+    [1, 'ratio'],
+    [2, 'rps'],
+    [3, 'cpu'],
+    [4, 'p99'],
+  ] as const)(
+    'has in panel %i the %s of a run at its time, a line per variant and version of its server',
+    async (id, figure) => {
+      const [answers = []] = await database.panel('history', id, wrk);
       const shown = answers.flatMap(({ tags, rows }) =>
         rows.map(({ time, ...row }) => [
           tags?.['variant'],
@@ -225,7 +217,7 @@ describe('History', () => {
           Object.values(row)[0],
         ]),
       );
-      const expected = wrk.variants.flatMap(
+      const expected = wrk.variants.map(
         ({ name, server, rps, serverCpuMicrosPerRequest, latencyMs }) => {
           const value = {
             ratio: wrk.comparisons.find(({ variant }) => variant === name)?.ratio,
@@ -233,16 +225,12 @@ describe('History', () => {
             cpu: serverCpuMicrosPerRequest?.median,
             p99: latencyMs?.p99,
           }[figure];
-          return value === undefined
-            ? []
-            : [[name, server?.version, Date.parse(wrk.startedAt), value]];
+          return [name, server?.version, Date.parse(wrk.startedAt), value];
         },
       );
-      expect(shown, figure).toEqual(
-        expected.toSorted((a, b) => String(a[0]).localeCompare(String(b[0]))),
-      );
-    }
-  });
+      expect(shown).toEqual(expected.filter(([, , , value]) => value !== undefined).toSorted());
+    },
+  );
 });
 
 function answered({ responses }: Phase): number {
