@@ -1,7 +1,7 @@
 // The engine and h2load make the same requests of the same running servers, over HTTP/2 with the same TLS: what both counted.
 import { execFileSync } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { readH2load } from '../../bench/printed.ts';
 import { startK6, compileScript } from '../../lib/runner/k6.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
@@ -16,7 +16,6 @@ interface Load {
   requests: number;
   connections: number;
   streams: number;
-  curves?: string[];
 }
 
 /** What a generator counted of a load: bytes of HTTP/2, status codes, TLS as negotiated, and when it ran. */
@@ -67,20 +66,10 @@ it.each(titled(servers))('%s: bodies of many frames', async (_, spec) => {
   ]);
 });
 
-describe('the only curve that is offered', () => {
-  it.each(titled(servers.slice(0, 2)))('is negotiated by both with %s', async (_, spec) => {
-    const { origin } = await test.start(spec);
-    const [engine] = await compare(spec, [
-      { url: `${origin}/`, requests: 100, connections: 10, streams: 1, curves: ['P-384'] },
-    ]);
-    expect(engine?.tls).toContain(' P-384 ');
-  });
-});
-
-/** Has both make the loads, one after another, and compares all that they counted. Returns the engine's counts. */
-async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<Counted[]> {
+/** Has both make the loads, one after another, and compares all that they counted. */
+async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<void> {
   const results = await engineResults(loads);
-  return results.map((result, index) => {
+  for (const [index, result] of results.entries()) {
     const load = loads[index] as Load;
     const engine = countedByEngine(result);
     const { savings, ...h2load } = countedByH2load(load);
@@ -97,8 +86,7 @@ async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<
     const savedOf = (headers: number): string =>
       (100 * (1 - headers / result.bytes.headersDecoded)).toFixed(2);
     expect.soft(savedOf(h2load.headers), `${what}: header savings`).toBe(savings);
-    return engine;
-  });
+  }
 }
 
 /**
@@ -159,8 +147,8 @@ async function engineResults(loads: readonly Load[]): Promise<LoadResult[]> {
   const folder = await mkdtemp(path.join(test.folder, 'k6-'));
   const script = path.join(folder, 'script.js');
   await compileScript(script);
-  const phases = loads.map(({ curves = [], ...load }) => ({
-    sides: [{ ...load, protocol: 'h2' as const, tls: { insecureSkipVerify: true, curves } }],
+  const phases = loads.map((load) => ({
+    sides: [{ ...load, protocol: 'h2' as const, tls: { insecureSkipVerify: true } }],
   }));
   const k6 = await startK6({
     binary: tools.k6,
@@ -190,14 +178,12 @@ function countedByH2load({
   requests,
   connections,
   streams,
-  curves = [],
 }: Load): Counted & { savings: string } {
   const startedMs = Date.now();
   const output = execFileSync(
     tools.h2load,
     [
       ...`-t 1 -n ${requests} -c ${connections} -m ${streams}`.split(' '),
-      ...curves.map((curve) => `--groups=${curve}`),
       url,
     ],
     { encoding: 'utf8', timeout: 60_000 },
