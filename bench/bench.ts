@@ -11,14 +11,13 @@ import {
   wholeNumber,
   type Flag,
 } from '../lib/cli/words.ts';
-import { UserError } from '../lib/errors.ts';
+import { UserError, unknownWord } from '../lib/errors.ts';
 import { duration, scaledTime, whole } from '../lib/format.ts';
 import { divideCores, readEnvironment, type Cores } from '../lib/machine/cores.ts';
 import { formatCpuList, readProcessors } from '../lib/machine/processors.ts';
 import { underSignals } from '../lib/process.ts';
-import { oneRunAtATime } from '../lib/machine/one-run.ts';
+import { oneRunAtATime } from '../lib/machine/locks.ts';
 import { writeWhole } from '../lib/files.ts';
-import { unknownWord } from '../lib/nearest.ts';
 import { fileLimitFor, hardFilesLimit } from '../lib/servers/rights.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';

@@ -1,6 +1,42 @@
-// How TypeScript becomes what Node runs: the commands, and scenarios.
+// How TypeScript becomes what Node runs: the commands, scenarios, and processes here and on other hosts.
 import { readFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** @satisfies {import('esbuild').BuildOptions} */
+const forNode = {
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  logLevel: 'silent',
+  // What is CommonJS asks for other modules by this name.
+  banner: {
+    js: "import { createRequire as requireOf } from 'node:module'; import { fileURLToPath as pathOf } from 'node:url'; const bundleUrl = import.meta.url, require = requireOf(bundleUrl);",
+  },
+};
+
+/**
+ * Bundles TypeScript into a text that needs only Node.
+ * @param {URL} source
+ * @param {Readonly<Record<string, unknown>>} values definitions of names that the source declares
+ * @returns {Promise<string>}
+ */
+export async function bundledForNode(source, values) {
+  // Imported only here, because the bundled agent has no packages.
+  const { build } = await import('esbuild');
+  const { outputFiles } = await build({
+    ...forNode,
+    entryPoints: [fileURLToPath(source)],
+    write: false,
+    minify: true,
+    external: ['esbuild'],
+    define: Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
+    ),
+  });
+  return outputFiles[0].text;
+}
 
 /**
  * Options for esbuild.
@@ -9,18 +45,10 @@ import { dirname, relative } from 'node:path';
  */
 export function nodeModules(outdir) {
   return {
+    ...forNode,
     outdir,
     outExtension: { '.js': '.mjs' },
-    bundle: true,
     splitting: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'silent',
-    // What is CommonJS asks for other modules by this name.
-    banner: {
-      js: "import { createRequire as requireOf } from 'node:module'; import { fileURLToPath as pathOf } from 'node:url'; const bundleUrl = import.meta.url, require = requireOf(bundleUrl);",
-    },
     // Files are found from where the source is, and that from here, since the whole may be moved.
     define: {
       'import.meta.url': 'sourceUrl',

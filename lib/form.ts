@@ -1,7 +1,7 @@
 // Checks of values from outside, by valibot; the first problem in one line.
 import * as v from 'valibot';
 import { enumeration } from './format.ts';
-import { offer } from './nearest.ts';
+import { offer } from './errors.ts';
 import { byName } from './present.ts';
 
 /** A schema that outputs a T. */

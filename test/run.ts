@@ -1,10 +1,9 @@
 // npm test and npm run test:all: the checks of the project, on a machine that may have none of the tools yet.
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { UserError } from '../lib/errors.ts';
+import { UserError, unknownWord } from '../lib/errors.ts';
 import { inTemporaryFolder } from '../lib/files.ts';
 import { underSignals } from '../lib/process.ts';
-import { unknownWord } from '../lib/nearest.ts';
 import { findGo, goEnvironment } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';

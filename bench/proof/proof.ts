@@ -5,7 +5,7 @@ import { pin, underSignals, type Interrupt } from '../../lib/process.ts';
 import { duration } from '../../lib/format.ts';
 import { terminalTable } from '../../lib/report/table.ts';
 import { readEnvironment, type Cores } from '../../lib/machine/cores.ts';
-import { oneRunAtATime } from '../../lib/machine/one-run.ts';
+import { oneRunAtATime } from '../../lib/machine/locks.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
 import { compileScript } from '../../lib/runner/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';

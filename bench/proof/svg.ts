@@ -1,6 +1,6 @@
 // Plots as SVG files, for pages that run no script: intervals side by side, and lines over time.
 import { extent } from '../../lib/analysis/statistics.ts';
-import { html, Html } from '../../lib/report/html/markup.ts';
+import { html, Html } from '../../lib/report/html/page.ts';
 
 /** What a mark stands for; the n-th has the n-th colour and shape. */
 export type Series = readonly string[];

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
 import { whole } from '../format.ts';
-import { holder, lockFile } from '../lock-file.ts';
-import { oneRunAtATime } from '../machine/one-run.ts';
+import { holder, lockFile, oneRunAtATime } from '../machine/locks.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 

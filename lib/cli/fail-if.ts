@@ -1,9 +1,8 @@
 // --fail-if: the conditions under which a run in CI fails.
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { isLatency, lessIsBetter, metricNames } from '../analysis/latency.ts';
-import { usageError, UserError } from '../errors.ts';
+import { usageError, UserError, unknownWord } from '../errors.ts';
 import { enumeration, success, times } from '../format.ts';
-import { unknownWord } from '../nearest.ts';
 import { verdictWord } from '../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 

@@ -1,5 +1,5 @@
 // npm run knobs: finds out which of the usual advice does anything for a config, on this machine.
-import { usageError, UserError } from '../errors.ts';
+import { usageError, UserError, unknownWord } from '../errors.ts';
 import { change, enumeration } from '../format.ts';
 import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
 import {
@@ -17,7 +17,6 @@ import {
   type Effect,
 } from '../knobs/ranking.ts';
 import type { Cores } from '../machine/cores.ts';
-import { unknownWord } from '../nearest.ts';
 import {
   limitLines,
   measuredChange,

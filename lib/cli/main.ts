@@ -1,7 +1,6 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
-import { usageError, messageOf, remedyFor, UserError } from '../errors.ts';
+import { usageError, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
 import { Interrupted, underSignals } from '../process.ts';
-import { unknownWord } from '../nearest.ts';
 import { installVariable, thisMachine } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './words.ts';

@@ -1,7 +1,7 @@
 // npm run report: makes the page of a run again, or puts several runs side by side.
 import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { usageError, UserError } from '../errors.ts';
+import { usageError, UserError, unknownWord } from '../errors.ts';
 import {
   makeFolder,
   Unreadable,
@@ -14,7 +14,6 @@ import { runPage } from '../report/html/run-page.ts';
 import { checkResult, type Result } from '../result/result.ts';
 import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
-import { unknownWord } from '../nearest.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 import path from 'node:path';

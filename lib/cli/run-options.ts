@@ -1,11 +1,10 @@
 // The flags of every command that runs a comparison.
 import { isLatency, metrics } from '../analysis/latency.ts';
-import { usageError } from '../errors.ts';
+import { usageError, unknownWord } from '../errors.ts';
 import { present, repeated } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/processors.ts';
-import { unknownWord } from '../nearest.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';

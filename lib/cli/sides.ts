@@ -2,11 +2,10 @@
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { UserError, usageError } from '../errors.ts';
+import { UserError, usageError, nearest, unknownWord } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { present, repeated } from '../present.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
-import { nearest, unknownWord } from '../nearest.ts';
 import type { ServerName, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
 import {
   readPageList,

@@ -1,7 +1,6 @@
 // Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
-import { usageError, UserError } from '../errors.ts';
-import { unknownWord } from '../nearest.ts';
+import { usageError, UserError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
 
 export interface Flag {

@@ -10,7 +10,7 @@ import { parse, stringify } from 'yaml';
 import { generatedFile } from '../../dashboards/names.ts';
 import { UserError } from '../errors.ts';
 import { makeFolder, makePrivateFolder } from '../files.ts';
-import { holder, lockFile, writeHolder } from '../lock-file.ts';
+import { holder, lockFile, writeHolder } from '../machine/locks.ts';
 import {
   type Child,
   type ChildOptions,

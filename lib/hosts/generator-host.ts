@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { runHere } from '../machine/one-run.ts';
+import { runHere } from '../machine/locks.ts';
 import { cpusOf } from '../machine/processors.ts';
 import {
   type ClocksAhead,

@@ -1,6 +1,6 @@
 // The messages between bakeoff and its agent on another host: a JSON object per line, on the agent's standard streams.
 import type { PhysicalCore } from '../machine/processors.ts';
-import type { Run } from '../machine/one-run.ts';
+import type { Run } from '../machine/locks.ts';
 import type { MachineReading } from '../machine/usage.ts';
 import type { Environment } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';

@@ -6,7 +6,7 @@ import { connect as connectTo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { runHere } from '../machine/one-run.ts';
+import { runHere } from '../machine/locks.ts';
 import type { Processors } from '../machine/processors.ts';
 import { ifThere, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';

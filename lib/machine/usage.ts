@@ -1,10 +1,10 @@
-// Use and clock of the machine's cores, and throttling by CPU quotas.
-import { readFileSync } from 'node:fs';
+// The machine while it is measured: its clocks, the use of its cores, throttling by CPU quotas, and cores that stay awake.
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { coreCount } from '../format.ts';
 import { ifThere, readIfThere, textOf } from '../files.ts';
+import { coreCount } from '../format.ts';
 
 /** Sums over some cores since the machine started, in seconds. */
 export interface CoreSeconds {
@@ -176,4 +176,28 @@ function groupsOf(root: string): string[] {
         join(root, mount, ...parts.slice(0, parts.length - above)),
       );
     });
+}
+
+export interface Clock {
+  /** CLOCK_MONOTONIC, as `monotonicMs` of the engine. It ignores steps of the wall clock, and stops while the machine is suspended. */
+  monotonicMs(): number;
+  /** Since 1970: the time of samples in the database. */
+  wallMs(): number;
+}
+
+export const machineClock: Clock = {
+  monotonicMs: () => Number(process.hrtime.bigint()) / 1e6,
+  wallMs: () => Date.now(),
+};
+
+/**
+ * Keeps idle cores awake until the returned function is called, since waking a core takes microseconds, on a virtual machine
+ * milliseconds. The latency limit of 0 µs (cpu_latency_qos) applies while the device is open. Does nothing without root.
+ */
+export function keepCoresAwake(device = '/dev/cpu_dma_latency'): () => void {
+  const file = ifThere(() => openSync(device, 'r+'));
+  if (file === undefined) return () => undefined;
+  // The limit in microseconds, as a 32-bit number.
+  ifThere(() => writeSync(file, Buffer.alloc(4)));
+  return () => closeSync(file);
 }

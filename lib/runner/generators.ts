@@ -9,7 +9,7 @@ import type { ClocksAhead } from '../hosts/agent-connection.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { K6Ended, SentFile } from '../hosts/messages.ts';
 import { k6Files, type LoadPlan, type Meeting, type PhaseOutcome } from '../k6/load-plan.ts';
-import { machineClock } from '../machine/clock.ts';
+import { machineClock } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import type { Distribution, LoadResult } from '../result/result.ts';
 import {

@@ -2,8 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
-import { machineClock } from '../machine/clock.ts';
-import type { CoreSeconds, MachineReading, Throttling } from '../machine/usage.ts';
+import {
+  machineClock,
+  type CoreSeconds,
+  type MachineReading,
+  type Throttling,
+} from '../machine/usage.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { byName } from '../present.ts';
 import type { LinkTraffic, LoadResult, NetworkUse, Noise, PacketKind } from '../result/result.ts';

@@ -3,14 +3,14 @@ import { responsesOf } from '../analysis/phases.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { k6Files, type LoadPlan } from '../k6/load-plan.ts';
-import { keepCoresAwake } from '../machine/clock.ts';
-import { sharesCores } from '../machine/cores.ts';
 import {
+  keepCoresAwake,
   interruptsApart,
   watchMachine,
   watchThrottling,
   type ThrottlingWatch,
 } from '../machine/usage.ts';
+import { sharesCores } from '../machine/cores.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import type { LoadResult, Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/variants.ts';

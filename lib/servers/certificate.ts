@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
-import { withLock } from '../lock-file.ts';
+import { withLock } from '../machine/locks.ts';
 import { makeFolder } from '../files.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../setup/run.ts';

@@ -16,8 +16,9 @@ import {
   watchLifecycle,
   whileItRuns,
 } from './lifecycle.ts';
-import { AddressInUse, onPort } from './on-port.ts';
 import {
+  AddressInUse,
+  onPort,
   holdersOf,
   hostAndPort,
   isAt,

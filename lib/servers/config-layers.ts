@@ -2,10 +2,9 @@
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { UserError } from '../errors.ts';
+import { UserError, unknownWord } from '../errors.ts';
 import { readBytes, requirePlainPath } from '../files.ts';
 import type { ServerName } from '../scenario/model.ts';
-import { unknownWord } from '../nearest.ts';
 
 export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
 

@@ -12,8 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { UserError } from '../errors.ts';
-import { unknownWord } from '../nearest.ts';
+import { UserError, unknownWord } from '../errors.ts';
 import { shippedConfigs } from './config-layers.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');

@@ -22,8 +22,9 @@ import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
 import { ownComplaint } from './own/files.ts';
-import { AddressInUse, onPort } from './on-port.ts';
 import {
+  AddressInUse,
+  onPort,
   freePort,
   listeningOf,
   portProblem,
@@ -61,7 +62,7 @@ export {
   type StartedServer,
   type StartOptions,
 } from './server.ts';
-export { watchUpstreams } from './upstreams.ts';
+export { watchUpstreams } from './usage.ts';
 
 const kinds: Record<ServerName, ServerKind> = {
   nginx: nginxKind,

@@ -16,7 +16,7 @@ import { present } from '../present.ts';
 import type { TlsOffer } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { serverNameOf } from '../scenario/pages.ts';
-import { bundledForNode } from '../setup/bundle.ts';
+import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../setup/run.ts';
 import type { Answer, Protocol, RunningServer, ServerSide, StartOptions } from './server.ts';
 

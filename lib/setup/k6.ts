@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import { filesBelow, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
-import { withLock } from '../lock-file.ts';
+import { withLock } from '../machine/locks.ts';
 import { causeLine } from '../process.ts';
 import { type Machine, atLeast, findAll, isExecutableFile } from './machine.ts';
 import { run } from './run.ts';

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { enumeration } from '../format.ts';
-import { withLock } from '../lock-file.ts';
+import { withLock } from '../machine/locks.ts';
 import { toItsEnd } from '../process.ts';
 import { lookForK6 } from './k6.ts';
 import { type Machine, find, isExecutableFile, thisMachine } from './machine.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../errors.ts';
 import { makeFolder, makePrivateFolder, textOf } from '../files.ts';
-import { holder, lockFile, writeHolder } from '../lock-file.ts';
+import { holder, lockFile, writeHolder } from '../machine/locks.ts';
 import {
   lastLines,
   pin,

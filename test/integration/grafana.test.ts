@@ -6,7 +6,7 @@ import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
-import { lockFile } from '../../lib/lock-file.ts';
+import { lockFile } from '../../lib/machine/locks.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { runPoint, tablePoints } from '../../lib/store/points.ts';

@@ -16,7 +16,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { lockFile } from '../../lib/lock-file.ts';
+import { lockFile } from '../../lib/machine/locks.ts';
 import { startChild } from '../../lib/process.ts';
 import { line } from '../../lib/store/line-protocol.ts';
 import { type Store, openStore } from '../../lib/store/store.ts';

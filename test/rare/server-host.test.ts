@@ -19,7 +19,7 @@ import { scenarioCommand } from '../../lib/cli/scenario.ts';
 import { openGeneratorHosts } from '../../lib/hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../../lib/hosts/server-host.ts';
 import { phaseLinePrefix, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
-import { machineName } from '../../lib/machine/one-run.ts';
+import { machineName } from '../../lib/machine/locks.ts';
 import { address, command, nginx } from '../../lib/scenario/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';

@@ -11,8 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { lockFile } from '../../lib/lock-file.ts';
-import { oneRunAtATime } from '../../lib/machine/one-run.ts';
+import { lockFile, oneRunAtATime } from '../../lib/machine/locks.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { startCommand } from '../scenario-run.ts';
 

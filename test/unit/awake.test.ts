@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { keepCoresAwake } from '../../lib/machine/clock.ts';
+import { keepCoresAwake } from '../../lib/machine/usage.ts';
 import { linkOf, namesIn } from '../../lib/files.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

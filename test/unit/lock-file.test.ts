@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from '
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { holder, lockFile, writeHolder } from '../../lib/lock-file.ts';
+import { holder, lockFile, writeHolder } from '../../lib/machine/locks.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 test('a lock is held by one at a time, who is named', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest, offer } from '../../lib/nearest.ts';
+import { nearest, offer } from '../../lib/errors.ts';
 
 test('a choice is offered as what was meant only where it is near', () => {
   expect(nearest('server.mjs', ['README.md', 'package.json'])).toBeUndefined();

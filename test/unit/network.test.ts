@@ -2,8 +2,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openNetwork, readSettings, settingsOf, type Network } from '../../lib/network/network.ts';
-import { requireNetworks } from '../../lib/network/namespaces.ts';
+import {
+  openNetwork,
+  readSettings,
+  settingsOf,
+  requireNetworks,
+  type Network,
+} from '../../lib/network/network.ts';
 import { Interrupted } from '../../lib/process.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { script, testMachine } from '../fixtures/machine.ts';

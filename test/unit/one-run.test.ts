@@ -5,7 +5,7 @@ import { createConnection, createServer } from 'node:net';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { oneRunAtATime, runHere } from '../../lib/machine/one-run.ts';
+import { oneRunAtATime, runHere } from '../../lib/machine/locks.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
 import { halt } from '../fixtures/processes.ts';

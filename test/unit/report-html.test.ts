@@ -8,7 +8,7 @@ import { figuresOf } from '../../lib/report/charts.ts';
 import { configsHtml, differencesHtml } from '../../lib/report/html/differences.ts';
 import type { PlotData } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
-import { Html, html, nothing, scriptJson, tableHtml } from '../../lib/report/html/markup.ts';
+import { Html, html, nothing, scriptJson, tableHtml } from '../../lib/report/html/page.ts';
 import { htmlReport, writeHtmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { leftColumn, tableOf, textOf } from '../../lib/report/table.ts';

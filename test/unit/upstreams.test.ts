@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { UpstreamAddress } from '../../lib/servers/server.ts';
-import { watchUpstreams } from '../../lib/servers/upstreams.ts';
+import { watchUpstreams } from '../../lib/servers/usage.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

@@ -6,7 +6,7 @@ import { counts, success, whole } from '../../format.ts';
 import type { Phase, Result, VariantResult } from '../../result/result.ts';
 import { variantLoadText } from '../heading.ts';
 import { leftColumn, rightColumn, tableOf } from '../table.ts';
-import { html, nothing, tableHtml, type Html } from './markup.ts';
+import { html, nothing, tableHtml, type Html } from './page.ts';
 import { protocolNames } from '../../scenario/load.ts';
 
 /** A variant's config as it was composed for its first round. */

@@ -5,7 +5,7 @@ import { enumeration } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
 import { amount, effectText, verdictCell, verdictWord } from '../verdict-words.ts';
-import { html, nothing, paragraphs, unbroken, type Html } from './markup.ts';
+import { html, nothing, paragraphs, unbroken, type Html } from './page.ts';
 import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 
 /** A comparison of a run. */

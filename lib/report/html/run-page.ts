@@ -10,8 +10,7 @@ import { circumstanceLines, noteLines, redirectedLines, storedLine } from '../se
 import type { Part } from '../table.ts';
 import { configsHtml, differencesHtml, hasOwnConfigs, type ComposedConfig } from './differences.ts';
 import { headlineHtml } from './headline.ts';
-import { html, list, nothing, paragraphs, tableHtml, type Html } from './markup.ts';
-import { figureHtml, page } from './page.ts';
+import { html, list, nothing, paragraphs, tableHtml, figureHtml, page, type Html } from './page.ts';
 
 /** Writes report.html into the run's folder and returns its path. Throws the file system's error. */
 export async function writeHtmlReport(folder: string, result: Result): Promise<string> {

@@ -7,8 +7,7 @@ import { minimumRounds } from '../../analysis/verdict.ts';
 import { times } from '../../format.ts';
 import { differingFacts, environmentTable } from '../environment.ts';
 import { effectsHtml, headline, shownOf } from './headline.ts';
-import { type Html, html, list, nothing, paragraphs, tableHtml } from './markup.ts';
-import { page } from './page.ts';
+import { html, list, nothing, paragraphs, tableHtml, page, type Html } from './page.ts';
 import { here, variantTable } from '../run-tables.ts';
 import { findingLines, footnoteLines } from '../sentences.ts';
 import {

@@ -1,7 +1,6 @@
 // The load generators whose command lines are read: wrk, ab, weighttp, h2load and vegeta.
 import path from 'node:path';
-import { UserError } from '../../errors.ts';
-import { offer } from '../../nearest.ts';
+import { UserError, offer } from '../../errors.ts';
 import { present } from '../../present.ts';
 import { problemOfLoadForm, type LoadProfile, type TlsOffer } from '../model.ts';
 import { urlParts, type UrlParts } from '../pages.ts';
