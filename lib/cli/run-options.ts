@@ -54,6 +54,8 @@ export const runFlags = {
     value: 'slower>3%',
     help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas',
   },
+  why: { help: 'after the verdict look at its cause with perf, with --quick too (4 s per side)' },
+  'no-why': { help: 'leave that out' },
   wait: { value: '10m', help: 'wait this long for another run on this machine (not at all)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
   'generator-cpus': {
@@ -85,6 +87,8 @@ export const runFlags = {
 const exclusive = [
   ['rounds', 'precision', 'leave one out'],
   ['quick', 'precision', 'one ends after 4 rounds, the other goes on until it is known'],
+  ['why', 'no-why', 'leave one out'],
+  ['why', 'within', 'a search has no load of its own to look at'],
   ['rates', 'within', 'one is for given rates, the other finds one'],
 ] as const;
 
@@ -127,6 +131,9 @@ export function readRunOptions({ flags, lists, read }: Words) {
     }),
     help: flags.has('help'),
     quick: flags.has('quick'),
+    why:
+      flags.has('why') ||
+      (['no-why', 'quick', 'within'] as const).every((flag) => !flags.has(flag)),
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),

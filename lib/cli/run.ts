@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { usageError, UserError } from '../errors.ts';
-import { requireSpace } from '../files.ts';
+import { requireSpace, writeWhole } from '../files.ts';
 import { enumeration } from '../format.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
@@ -15,7 +15,7 @@ import { pin, takeSignals, type Interrupt } from '../process.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
 import { createRunProgress } from '../report/terminal.ts';
-import type { Environment } from '../result/result.ts';
+import { resultJson, type Environment, type Result } from '../result/result.ts';
 import { writePageFiles } from '../runner/k6-plan.ts';
 import { compileScript } from '../runner/k6.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
@@ -23,6 +23,7 @@ import { estimatedSeconds, type Plan, type PlanDraft } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import type { BegunServer, RunContext } from '../runner/round-types.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
+import { lookWhy, secondsOfWhy } from '../runner/why.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { networkOf } from '../scenario/variants.ts';
 import { versionsOf } from '../servers/build.ts';
@@ -314,16 +315,61 @@ export async function runPlan(
     const progress = createRunProgress(process.stderr);
     const { store, interrupt, host, generators, k6, delaylink, binaries } = run;
     const tools = { k6, delaylink, servers: binaries };
+    const context = {
+      plan,
+      tools,
+      folder,
+      script,
+      host,
+      generators,
+      store,
+      interrupt,
+      begun: named.servers,
+    };
     const outcome = await runRounds(
-      { plan, tools, folder, script, host, generators, store, interrupt, begun: named.servers },
+      context,
       environment,
       progressEvents(plan, progress),
       startedAt,
     );
+    const names =
+      options.why && outcome.ended === undefined ? judged(outcome.result) : new Set<string>();
+    if (names.size > 0) {
+      progress.running({
+        what: 'looking why',
+        seen: [...names].join(', '),
+        secondsLeft: secondsOfWhy(names.size),
+      });
+      try {
+        const perf = await perfOrWhyNot(interrupt.signal);
+        outcome.result = { ...outcome.result, why: await lookWhy(context, names, perf) };
+        await writeWhole(join(folder, 'result.json'), resultJson(outcome.result));
+      } catch (error) {
+        outcome.ended = error;
+      }
+    }
     progress.clear();
     return { ...outcome, folder };
   } catch (error) {
     throw await explainFailure(folder, error);
+  }
+}
+
+/** The sides of the comparisons that have a verdict. */
+function judged({ comparisons }: Result): Set<string> {
+  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  return new Set(judged.flatMap(({ baseline, variant }) => [baseline, variant]));
+}
+
+/** perf's path, or the reason why it cannot be used. */
+async function perfOrWhyNot(signal: AbortSignal): Promise<string | UserError> {
+  if (process.getuid?.() !== 0)
+    return new UserError('perf needs root: run as root, or leave it out with --no-why');
+  try {
+    return (await ensureTools(['perf'], thisMachine(), signal)).perf;
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
   }
 }
 

@@ -507,6 +507,38 @@ export type KernelSetting = v.InferOutput<typeof kernelSetting>;
 const integrity = open(each(['requests', 'stored', 'backfilled', 'lost'], count));
 export type Integrity = v.InferOutput<typeof integrity>;
 
+const perRequest = { name: text, us: figure };
+/** A side while perf looked on; all figures are per request. */
+const whySide = open({
+  variant: name,
+  /** That ended in the pass that samples CPU time. */
+  requests: count,
+  /** CPU time in this pass, as the kernel accounts it. */
+  cpuUs: figure,
+  /** System calls, the most frequent first. */
+  calls: list(open({ name: text, perRequest: figure })),
+  /** `calls`: all system calls. The others are absent if the machine does not count them. */
+  counts: open({
+    calls: figure,
+    ...optionalCounts([
+      'contextSwitches',
+      'pageFaults',
+      'instructions',
+      'cycles',
+      'cacheMisses',
+      'branchMisses',
+    ]),
+  }),
+  /** Parts of the CPU time, the largest first: a system call, other work of the kernel, an object in user space. */
+  cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: figure })),
+  /** The largest functions in user space with a symbol. */
+  functions: list(open(perRequest)),
+});
+export type WhySide = v.InferOutput<typeof whySide>;
+/** What the CPU time is made of. `missing`: what could not be looked at, a line each. */
+const why = open({ missing: texts, sides: list(whySide) });
+export type Why = v.InferOutput<typeof why>;
+
 const result = open({
   schema: v.literal(schema),
   run: runName,
@@ -535,6 +567,8 @@ const result = open({
   kernelSettings: list(kernelSetting),
   /** null with `--store none`. */
   integrity: orNull(integrity),
+  /** Absent if it was not asked for. */
+  why: optional(why),
   warnings: texts,
   footnotes: texts,
 });

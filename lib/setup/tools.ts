@@ -160,6 +160,7 @@ const packaged = {
     apk: 'nghttp2',
   },
   gcc: { page: 'https://gcc.gnu.org', all: 'gcc', 'apt-get': 'gcc libc6-dev', apk: 'gcc musl-dev' },
+  perf: { page: 'https://perfwiki.github.io', all: 'perf', 'apt-get': 'linux-perf' },
   chromium: { page: 'https://www.chromium.org', all: 'chromium' },
   caddy: { page: 'https://caddyserver.com/docs/install', all: 'caddy' },
   lighttpd: { page: 'https://www.lighttpd.net', all: 'lighttpd' },

@@ -141,6 +141,7 @@ describe('a load without a successful request', () => {
   const options = {
     help: false,
     quick: false,
+    why: false,
     store: 'none',
     out: '/',
     json: false,
