@@ -30,6 +30,7 @@ import { whyNothing } from '../analysis/warnings.ts';
 import { metricNames } from '../analysis/latency.ts';
 import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/curve.ts';
 import { isAtRate } from '../scenario/load.ts';
+import { whyLines } from './why.ts';
 
 /** The verdicts, and the circumstances that they depend on. */
 export function findingLines(result: Result): string[] {
@@ -80,6 +81,7 @@ export function generalLines(result: Result): string[] {
 /** Rates that were not reached, the limit, and for what the verdicts hold. */
 export function circumstanceLines(result: Result): string[] {
   return [
+    ...whyLines(result),
     ...missedRateLines(result.variants),
     ...lateLines(result.variants),
     ...headerLines(result),

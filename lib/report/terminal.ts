@@ -2,6 +2,7 @@
 import type { Result } from '../result/result.ts';
 import { loadPart, tableParts } from './run-tables.ts';
 import { circumstanceLines, footnoteLines, verdictLines, warningLines } from './sentences.ts';
+import { whyPart } from './why.ts';
 import { terminalTable, wrapLines, type Part, type TerminalOptions } from './table.ts';
 
 export interface TerminalReportOptions extends TerminalOptions {
@@ -26,10 +27,10 @@ export function terminalReport(
     ...ends,
   ];
   return [
-    ...[...(verbose ? loadPart(result) : []), ...tableParts(result)].flatMap((part) => [
-      ...partLines(part, options),
-      '',
-    ]),
+    ...[
+      ...(verbose ? [...loadPart(result), ...whyPart(result)] : []),
+      ...tableParts(result),
+    ].flatMap((part) => [...partLines(part, options), '']),
     ...wrapLines(lines, width),
   ];
 }

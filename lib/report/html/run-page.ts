@@ -1,6 +1,7 @@
 // report.html: a run in one page.
 import { join } from 'node:path';
 import { readBytes, writeWhole } from '../../files.ts';
+import { short } from '../../format.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { figuresOf } from '../charts.ts';
 import { environmentTable, noiseTable } from '../environment.ts';
@@ -8,6 +9,7 @@ import { headingLines, resultHeading } from '../heading.ts';
 import { articleParts, loadPart } from '../run-tables.ts';
 import { circumstanceLines, noteLines, redirectedLines, storedLine } from '../sentences.ts';
 import type { Part } from '../table.ts';
+import { cpuBars, whyPart, type CpuBar } from '../why.ts';
 import { configsHtml, differencesHtml, hasOwnConfigs, type ComposedConfig } from './differences.ts';
 import { headlineHtml } from './headline.ts';
 import { html, list, nothing, paragraphs, tableHtml, figureHtml, page, type Html } from './page.ts';
@@ -63,7 +65,7 @@ ${differencesHtml(result, configs, isOwn ? notes : nothing)}${
       ? nothing
       : html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`
   }
-<section><h2>The table</h2>
+${whyPart(result).map((part) => whyHtml(part, cpuBars(result)))}<section><h2>The table</h2>
 ${articleParts(result).map(partHtml)}${isOwn ? nothing : notes}</section>
 ${
   figures.length === 0
@@ -80,6 +82,23 @@ ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: tr
     `${storedLine(result.integrity)}.`,
   ])}</section>`;
   return page(`${result.title} · ${result.run}`, body, figures);
+}
+
+/** Stacked bars on one scale, and the tables. */
+function whyHtml({ tables, below }: Part, { names, bars }: ReturnType<typeof cpuBars>): Html {
+  const most = Math.max(...bars.map(({ us }) => us));
+  const colourOf = (name: string): string => `background:var(--series-${names.indexOf(name)})`;
+  const parts = ({ parts: all }: CpuBar): Html[] =>
+    all.map(({ name, us }) => {
+      const text = `${name}: ${short(us)} µs`;
+      return html`<i style="width:${((100 * us) / most).toFixed(2)}%;${colourOf(name)}" title="${text}"></i>`;
+    });
+  return html`<section><h2>Why</h2>
+<p>CPU time of a request, by system call, other work of the kernel, and object in user space.</p>
+<div class="stacks">${bars.map((one) => html`<b>${one.variant}</b><span class="stack">${parts(one)}</span><b>${short(one.us)} µs</b>`)}</div>
+<p class="legend">${names.map((name) => html`<span><i style="${colourOf(name)}"></i>${name}</span> `)}</p>
+<div class="side-by-side">${tables.map((table) => tableHtml(table, table.columns[0]?.title ?? ''))}</div>${paragraphs(below)}</section>
+`;
 }
 
 /** Many small tables. */

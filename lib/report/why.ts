@@ -1,0 +1,322 @@
+// What a verdict is made of, from the look of perf at its sides: sentences, tables and bars. docs/why.md says how to read them.
+import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { total } from '../analysis/statistics.ts';
+import { change, enumeration, hundredths, short } from '../format.ts';
+import type { Comparison, Result, VariantResult, WhySide } from '../result/result.ts';
+import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
+
+/** In standard deviations: of 40 parts that are the same, one is named in 4 % of runs. */
+const surely = 3.3;
+/** Of the CPU time of a request; less explains nothing. */
+const leastShare = 0.02;
+/** Per request. How often a server waits for its next request depends on the load. */
+const leastCalls = { usual: 0.05, waiting: 0.3 };
+const waitingCalls =
+  /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
+const leastSwitches = 0.25;
+/** What is named in a sentence. */
+const most = { calls: 4, parts: 2 };
+/** A side whose cores are used less than this waits for something else. */
+const isBusy = 0.8;
+
+interface Pair {
+  comparison: Comparison;
+  variant: WhySide;
+  baseline: WhySide;
+}
+
+function pairsOf(result: Result): Pair[] {
+  const sideOf = (name: string) => result.why?.sides.find(({ variant }) => variant === name);
+  return measuredComparisons(result).flatMap((comparison) => {
+    const [variant, baseline] = [sideOf(comparison.variant), sideOf(comparison.baseline)];
+    return variant === undefined || baseline === undefined || comparison.verdict === 'none'
+      ? []
+      : [{ comparison, variant, baseline }];
+  });
+}
+
+/** A sentence for each comparison that was looked at, and what could not be. */
+export function whyLines(result: Result): string[] {
+  const { why } = result;
+  if (why === undefined) return [];
+  return [
+    ...pairsOf(result).map((pair) => `Why: ${reasonOf(pair, result)}.`),
+    ...[...new Set(why.missing)].map((line) => `Causes were not looked at: ${line}.`),
+  ];
+}
+
+const cpuOf = ({ cpu }: WhySide): number => total(cpu, ({ us }) => us);
+
+/** A difference of a part's CPU time, in µs per request. */
+interface PartChange {
+  name: string;
+  isCall: boolean;
+  us: number;
+  sdUs: number;
+}
+
+function partChanges({ variant, baseline }: Pair): PartChange[] {
+  const keyOf = ({ kind, name }: WhySide['cpu'][number]): string => `${kind} ${name}`;
+  const all = new Map([...variant.cpu, ...baseline.cpu].map((one) => [keyOf(one), one]));
+  const partOf = (side: WhySide, key: string) =>
+    side.cpu.find((one) => keyOf(one) === key) ?? { us: 0, sdUs: 0 };
+  return [...all]
+    .map(([key, { kind, name }]) => {
+      const [now, before] = [partOf(variant, key), partOf(baseline, key)];
+      const sdUs = Math.hypot(now.sdUs, before.sdUs);
+      return { name, isCall: kind === 'call', us: now.us - before.us, sdUs };
+    })
+    .sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
+}
+
+const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>, wholeUs: number): boolean =>
+  Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
+
+interface CallChange {
+  name: string;
+  now: number;
+  before: number;
+}
+
+/** System calls of which a side makes more per request, the largest difference first. */
+function callChanges({ variant, baseline }: Pair): CallChange[] {
+  const countOf = ({ calls }: WhySide, name: string): number =>
+    calls.find((one) => one.name === name)?.perRequest ?? 0;
+  const names = new Set([...variant.calls, ...baseline.calls].map(({ name }) => name));
+  const sizeOf = ({ now, before }: CallChange): number => Math.abs(now - before);
+  return [...names]
+    .map((name) => ({ name, now: countOf(variant, name), before: countOf(baseline, name) }))
+    .filter((one) => {
+      const least = waitingCalls.test(one.name) ? leastCalls.waiting : leastCalls.usual;
+      return sizeOf(one) >= Math.max(least, leastShare * Math.max(one.now, one.before));
+    })
+    .sort((a, b) => sizeOf(b) - sizeOf(a));
+}
+
+/** 2.003 is "2", 0.497 is "0.5". */
+const perRequest = (count: number): string => String(Number(count.toPrecision(2)));
+
+function callText({ name, now, before }: CallChange): string {
+  if (now < leastCalls.usual) return `no ${name}${before < 1.5 ? '' : ` (${perRequest(before)})`}`;
+  return `${perRequest(now)} ${name}${before < leastCalls.usual ? '' : ` instead of ${perRequest(before)}`}`;
+}
+
+/** Why the sides of a pair differ, without a full stop. */
+function reasonOf(pair: Pair, result: Result): string {
+  const { comparison, variant, baseline } = pair;
+  const [one, other] = [comparison.variant, comparison.baseline];
+  const calls = callChanges(pair);
+  const parts = partChanges(pair);
+  const wholeUs = Math.max(cpuOf(variant), cpuOf(baseline));
+  const differing = new Set(calls.map(({ name }) => name));
+  const isOfCalls = ({ name, isCall }: PartChange): boolean =>
+    isCall ? differing.has(name) : differing.size > 0 && name.startsWith('entering');
+  const others = parts.filter((part) => !isOfCalls(part) && isClear(part, wholeUs));
+  const said = [
+    ...bytesText(variantOf(result, one), variantOf(result, other)),
+    ...(calls.length === 0
+      ? []
+      : [
+          `${one} makes ${perRequest(variant.counts.calls)} system calls per request, ${other} ${perRequest(baseline.counts.calls)}: ` +
+            enumeration([
+              ...calls.slice(0, most.calls).map(callText),
+              ...(calls.length > most.calls ? ['others'] : []),
+            ]),
+          ...savedText(parts.filter(isOfCalls), parts, one, wholeUs),
+        ]),
+    ...switchesText(pair),
+    ...(others.length === 0 ? [] : [othersText(others.slice(0, most.parts), pair)]),
+  ];
+  const waits = waitText(pair, result);
+  if (said.length === 0 && waits.length === 0)
+    return `nothing that perf sees differs between ${one} and ${other}`;
+  return [...said, ...waits].join('; ');
+}
+
+/** How much of the difference in CPU time the calls are. */
+function savedText(
+  calls: readonly PartChange[],
+  all: readonly PartChange[],
+  name: string,
+  wholeUs: number,
+): string[] {
+  const sum = (parts: readonly PartChange[]) => ({
+    us: total(parts, ({ us }) => us),
+    sdUs: Math.hypot(...parts.map(({ sdUs }) => sdUs)),
+  });
+  const [part, whole] = [sum(calls), sum(all)];
+  if (!isClear(whole, wholeUs) || !isClear(part, wholeUs) || part.us * whole.us < 0) return [];
+  const does = whole.us < 0 ? 'saves' : 'uses more';
+  return [
+    `that is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${name} ${does}`,
+  ];
+}
+
+function othersText(parts: readonly PartChange[], { variant, comparison }: Pair): string {
+  const texts = parts.map(
+    ({ name, us }) => `${name} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`,
+  );
+  return `of ${short(cpuOf(variant))} µs of CPU time per request ${enumeration(texts)} than ${comparison.baseline}`;
+}
+
+function switchesText({ variant, baseline }: Pair): string[] {
+  const [now = 0, before = 0] = [variant, baseline].map(({ counts }) => counts.contextSwitches);
+  return Math.abs(now - before) < leastSwitches
+    ? []
+    : [`${perRequest(now)} context switches per request instead of ${perRequest(before)}`];
+}
+
+function bytesText(variant: VariantResult | undefined, baseline: VariantResult | undefined) {
+  const [now, before] = [variant, baseline].map((one) => {
+    const { traffic } = one ?? {};
+    return traffic ? traffic.bytes.body / traffic.requests : 0;
+  }) as [number, number];
+  const isSame = Math.abs(now - before) <= leastShare * Math.max(now, before);
+  return isSame || before === 0 || now === 0
+    ? []
+    : [
+        `${variant?.name} answers with ${now >= 2 * before ? `${hundredths(now / before)} times` : `${Math.round((100 * now) / before)} % of`} the bytes`,
+      ];
+}
+
+/** A side that waits answers later without more CPU time. */
+function waitText({ comparison }: Pair, result: Result): string[] {
+  const { metric, ratio, cpu, variant, baseline } = comparison;
+  if (
+    metric === 'cpu' ||
+    cpu === null ||
+    Math.abs(Math.log(ratio)) < 3 * Math.abs(Math.log(cpu.ratio))
+  )
+    return [];
+  const idle = [variant, baseline].filter(
+    (name) => (variantOf(result, name)?.serverShare ?? 1) < isBusy,
+  );
+  return idle.length === 0 || comparison.verdict === 'same' || comparison.verdict === 'inconclusive'
+    ? []
+    : [
+        `CPU time does not explain it, since ${enumeration(idle)} ${idle.length === 1 ? 'waits' : 'wait'} for something else`,
+      ];
+}
+
+/** The counts and the parts of CPU time of all sides, in tables. Empty if nothing was looked at. */
+export function whyPart(result: Result): Part[] {
+  const sides = result.why?.sides ?? [];
+  if (sides.length === 0) return [];
+  const pairs = pairsOf(result);
+  const counted = [
+    { name: 'system calls', of: ({ counts }: WhySide) => counts.calls },
+    ...namesOf(sides.flatMap(({ calls }) => calls)).map((name) => ({
+      name: `  ${name}`,
+      of: ({ calls }: WhySide) => calls.find((one) => one.name === name)?.perRequest,
+    })),
+    ...otherCounts.map(([name, key]) => ({ name, of: ({ counts }: WhySide) => counts[key] })),
+  ].filter(({ of }) => sides.some((side) => (of(side) ?? 0) >= 0.005));
+  const parts = namesOf(sides.flatMap(({ cpu }) => cpu));
+  const partOf = ({ cpu }: WhySide, name: string) => cpu.find((one) => one.name === name);
+  const all = 'all';
+  const cpuText = (side: WhySide, name: string): string =>
+    name === all ? short(cpuOf(side)) : figure(partOf(side, name)?.us, short);
+  const changeText = (pair: Pair, name: string): string => {
+    const changes = partChanges(pair).filter((one) => name === all || one.name === name);
+    const us = total(changes, (one) => one.us);
+    const half = 1.96 * Math.hypot(...changes.map(({ sdUs }) => sdUs));
+    return changes.length === 0
+      ? ''
+      : `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(half)}`;
+  };
+  return [
+    {
+      title: 'Per request, while perf looked on:',
+      tables: [
+        tableOf(counted, [
+          leftColumn('count', ({ name }) => name),
+          ...sides.map((side) =>
+            rightColumn(side.variant, ({ of }: (typeof counted)[number]) =>
+              figure(of(side), hundredths),
+            ),
+          ),
+        ]),
+        tableOf(
+          [...parts, all],
+          [
+            leftColumn('CPU µs', (name) => name),
+            ...sides.map((side) =>
+              rightColumn(side.variant, (name: string) => cpuText(side, name)),
+            ),
+            ...pairs.map((pair) =>
+              rightColumn(
+                `${pair.comparison.variant} − ${pair.comparison.baseline}`,
+                (name: string) => changeText(pair, name),
+                { joined: true },
+              ),
+            ),
+          ],
+        ),
+        tableOf(
+          sides.flatMap(({ variant, functions }) => functions.map((one) => ({ variant, ...one }))),
+          [
+            leftColumn('largest functions', ({ name }) => name),
+            leftColumn('of', ({ variant }) => variant),
+            rightColumn('CPU µs', ({ us }) => short(us)),
+          ],
+        ),
+      ],
+      below: [overheadLine(result, sides)],
+    },
+  ];
+}
+
+const otherCounts = [
+  ['context switches', 'contextSwitches'],
+  ['page faults', 'pageFaults'],
+  ['instructions', 'instructions'],
+  ['cycles', 'cycles'],
+  ['cache misses', 'cacheMisses'],
+  ['branch misses', 'branchMisses'],
+] as const;
+
+const namesOf = (all: readonly { name: string }[]): string[] => [
+  ...new Set(all.map(({ name }) => name)),
+];
+
+function overheadLine(result: Result, sides: readonly WhySide[]): string {
+  const added = sides.flatMap((side) => {
+    const usual = variantOf(result, side.variant)?.serverCpuMicrosPerRequest?.median ?? 0;
+    return usual === 0 ? [] : `${side.variant} ${change(side.cpuUs / usual)}`;
+  });
+  return `CPU time per request while looked at, against the rounds: ${enumeration(added)}.`;
+}
+
+/** A bar of CPU time per request: its parts in the order of all sides, the largest first. */
+export interface CpuBar {
+  variant: string;
+  us: number;
+  parts: { name: string; us: number }[];
+}
+
+/** Parts that have a colour of their own; what is left is `rest`. */
+const colours = 7;
+export const rest = 'the rest';
+
+/** A bar for each side. */
+export function cpuBars(result: Result): { names: string[]; bars: CpuBar[] } {
+  const sides = result.why?.sides ?? [];
+  const all = namesOf(sides.flatMap(({ cpu }) => cpu));
+  const usOf = ({ cpu }: WhySide, name: string): number =>
+    total(
+      cpu.filter((one) => one.name === name),
+      ({ us }) => us,
+    );
+  const largest = (name: string): number => Math.max(...sides.map((side) => usOf(side, name)));
+  const names = all.sort((a, b) => largest(b) - largest(a)).slice(0, colours);
+  const bars = sides.map((side) => {
+    const parts = names.map((name) => ({ name, us: usOf(side, name) }));
+    const us = cpuOf(side);
+    return {
+      variant: side.variant,
+      us,
+      parts: [...parts, { name: rest, us: us - total(parts, (part) => part.us) }],
+    };
+  });
+  return { names: [...names, rest], bars };
+}
