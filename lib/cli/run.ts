@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { minimumRounds } from '../analysis/verdict.ts';
 import { usageError, UserError } from '../errors.ts';
 import { requireSpace, writeWhole } from '../files.ts';
 import { enumeration } from '../format.ts';
@@ -355,10 +356,10 @@ export async function runPlan(
   }
 }
 
-/** The sides of the comparisons that have a verdict. */
+/** The sides of the comparisons with rounds enough for a verdict. */
 function judged({ comparisons }: Result): Set<string> {
-  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
-  return new Set(judged.flatMap(({ baseline, variant }) => [baseline, variant]));
+  const some = comparisons.filter(({ roundRatios }) => roundRatios.length >= minimumRounds);
+  return new Set(some.flatMap(({ baseline, variant }) => [baseline, variant]));
 }
 
 /** perf's path, or the reason why it cannot be used. */

@@ -5,7 +5,7 @@ import { change, enumeration, hundredths, short } from '../format.ts';
 import type { Comparison, Result, VariantResult, WhySide } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
-/** In standard deviations: of 40 parts that are the same, one is named in 4 % of runs. */
+/** In standard deviations: of 20 equal parts, one is named in 2 % of runs. */
 const surely = 3.3;
 /** Of the CPU time of a request; less explains nothing. */
 const leastShare = 0.02;
@@ -13,7 +13,10 @@ const leastShare = 0.02;
 const leastCalls = { usual: 0.05, waiting: 0.3 };
 const waitingCalls =
   /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
-const leastSwitches = 0.25;
+/** Per request, and as a multiple: others on the machine cause some. */
+const leastSwitches = { more: 0.003, times: 2.5 };
+/** A server that is started again spends up to this share more or less on the same part: its memory lies elsewhere. */
+const restartShare = 0.04;
 /** What is named in a sentence. */
 const most = { calls: 4, parts: 2 };
 /** A side whose cores are used less than this waits for something else. */
@@ -29,7 +32,7 @@ function pairsOf(result: Result): Pair[] {
   const sideOf = (name: string) => result.why?.sides.find(({ variant }) => variant === name);
   return measuredComparisons(result).flatMap((comparison) => {
     const [variant, baseline] = [sideOf(comparison.variant), sideOf(comparison.baseline)];
-    return variant === undefined || baseline === undefined || comparison.verdict === 'none'
+    return variant === undefined || baseline === undefined
       ? []
       : [{ comparison, variant, baseline }];
   });
@@ -63,7 +66,7 @@ function partChanges({ variant, baseline }: Pair): PartChange[] {
   return [...all]
     .map(([key, { kind, name }]) => {
       const [now, before] = [partOf(variant, key), partOf(baseline, key)];
-      const sdUs = Math.hypot(now.sdUs, before.sdUs);
+      const sdUs = Math.hypot(now.sdUs, before.sdUs, restartShare * Math.min(now.us, before.us));
       return { name, isCall: kind === 'call', us: now.us - before.us, sdUs };
     })
     .sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
@@ -152,18 +155,21 @@ function savedText(
   ];
 }
 
-function othersText(parts: readonly PartChange[], { variant, comparison }: Pair): string {
+function othersText(parts: readonly PartChange[], { comparison }: Pair): string {
   const texts = parts.map(
-    ({ name, us }) => `${name} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`,
+    ({ name, us }) => `${name} takes ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`,
   );
-  return `of ${short(cpuOf(variant))} µs of CPU time per request ${enumeration(texts)} than ${comparison.baseline}`;
+  return `${enumeration(texts)} CPU time per request than in ${comparison.baseline}`;
 }
 
-function switchesText({ variant, baseline }: Pair): string[] {
+function switchesText({ comparison, variant, baseline }: Pair): string[] {
   const [now = 0, before = 0] = [variant, baseline].map(({ counts }) => counts.contextSwitches);
-  return Math.abs(now - before) < leastSwitches
+  const [few, many] = now < before ? [now, before] : [before, now];
+  return many - few < leastSwitches.more || many < leastSwitches.times * few
     ? []
-    : [`${perRequest(now)} context switches per request instead of ${perRequest(before)}`];
+    : [
+        `${comparison.variant} makes ${perRequest(1000 * now)} context switches per 1,000 requests, ${comparison.baseline} ${perRequest(1000 * before)}`,
+      ];
 }
 
 function bytesText(variant: VariantResult | undefined, baseline: VariantResult | undefined) {
