@@ -10,7 +10,7 @@ const surely = 3.3;
 /** Of the CPU time of a request; less explains nothing. */
 const leastShare = 0.02;
 /** Per request. How often a server waits for its next request depends on the load. */
-const leastCalls = { usual: 0.05, waiting: 0.3 };
+const leastCalls = { usual: 0.05, waiting: 0.3, share: 0.1 };
 const waitingCalls =
   /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
 /** Per request, and as a multiple: others on the machine cause some. */
@@ -18,7 +18,7 @@ const leastSwitches = { more: 0.003, times: 2.5 };
 /** A server that is started again spends up to this share more or less on the same part: its memory lies elsewhere. */
 const restartShare = 0.04;
 /** What is named in a sentence. */
-const most = { calls: 4, parts: 2 };
+const most = { calls: 4, parts: 2, clauses: 3 };
 /** A side whose cores are used less than this waits for something else. */
 const isBusy = 0.8;
 
@@ -81,19 +81,23 @@ interface CallChange {
   before: number;
 }
 
-/** System calls of which a side makes more per request, the largest difference first. */
+/** System calls of which a side makes more per request: the largest difference first, those that wait last. */
 function callChanges({ variant, baseline }: Pair): CallChange[] {
   const countOf = ({ calls }: WhySide, name: string): number =>
     calls.find((one) => one.name === name)?.perRequest ?? 0;
   const names = new Set([...variant.calls, ...baseline.calls].map(({ name }) => name));
-  const sizeOf = ({ now, before }: CallChange): number => Math.abs(now - before);
+  const weightOf = ({ name, now, before }: CallChange): number =>
+    Math.abs(now - before) - (waitingCalls.test(name) ? Infinity : 0);
   return [...names]
     .map((name) => ({ name, now: countOf(variant, name), before: countOf(baseline, name) }))
     .filter((one) => {
       const least = waitingCalls.test(one.name) ? leastCalls.waiting : leastCalls.usual;
-      return sizeOf(one) >= Math.max(least, leastShare * Math.max(one.now, one.before));
+      return (
+        Math.abs(one.now - one.before) >=
+        Math.max(least, leastCalls.share * Math.max(one.now, one.before))
+      );
     })
-    .sort((a, b) => sizeOf(b) - sizeOf(a));
+    .sort((a, b) => (weightOf(b) > weightOf(a) ? 1 : -1));
 }
 
 /** 2.003 is "2", 0.497 is "0.5". */
@@ -104,19 +108,21 @@ function callText({ name, now, before }: CallChange): string {
   return `${perRequest(now)} ${name}${before < leastCalls.usual ? '' : ` instead of ${perRequest(before)}`}`;
 }
 
-/** Why the sides of a pair differ, without a full stop. */
+/** Why the sides of a pair differ, without a full stop: the largest cause first. */
 function reasonOf(pair: Pair, result: Result): string {
   const { comparison, variant, baseline } = pair;
   const [one, other] = [comparison.variant, comparison.baseline];
-  const calls = callChanges(pair);
+  const all = callChanges(pair);
   const parts = partChanges(pair);
   const wholeUs = Math.max(cpuOf(variant), cpuOf(baseline));
-  const differing = new Set(calls.map(({ name }) => name));
+  const differing = new Set(all.map(({ name }) => name));
   const isOfCalls = ({ name, isCall }: PartChange): boolean =>
     isCall ? differing.has(name) : differing.size > 0 && name.startsWith('entering');
+  const ofCalls = parts.filter(isOfCalls);
   const others = parts.filter((part) => !isOfCalls(part) && isClear(part, wholeUs));
+  // A server that is slower for another reason waits for its next request at other times.
+  const calls = all.every(({ name }) => waitingCalls.test(name)) && others.length > 0 ? [] : all;
   const said = [
-    ...bytesText(variantOf(result, one), variantOf(result, other)),
     ...(calls.length === 0
       ? []
       : [
@@ -124,17 +130,20 @@ function reasonOf(pair: Pair, result: Result): string {
             enumeration([
               ...calls.slice(0, most.calls).map(callText),
               ...(calls.length > most.calls ? ['others'] : []),
-            ]),
-          ...savedText(parts.filter(isOfCalls), parts, one, wholeUs),
+            ]) +
+            savedText(ofCalls, parts, one, wholeUs),
         ]),
-    ...switchesText(pair),
     ...(others.length === 0 ? [] : [othersText(others.slice(0, most.parts), pair)]),
   ];
-  const waits = waitText(pair, result);
-  if (said.length === 0 && waits.length === 0)
-    return `nothing that perf sees differs between ${one} and ${other}`;
-  return [...said, ...waits].join('; ');
+  if (sizeOf(others) > sizeOf(ofCalls)) said.reverse();
+  said.unshift(...bytesText(variantOf(result, one), variantOf(result, other)));
+  said.push(...switchesText(pair), ...waitText(pair, result));
+  return said.length === 0
+    ? `nothing that perf sees differs between ${one} and ${other}`
+    : said.slice(0, most.clauses).join('; ');
 }
+
+const sizeOf = (parts: readonly PartChange[]): number => total(parts, ({ us }) => Math.abs(us));
 
 /** How much of the difference in CPU time the calls are. */
 function savedText(
@@ -142,23 +151,26 @@ function savedText(
   all: readonly PartChange[],
   name: string,
   wholeUs: number,
-): string[] {
+): string {
   const sum = (parts: readonly PartChange[]) => ({
     us: total(parts, ({ us }) => us),
     sdUs: Math.hypot(...parts.map(({ sdUs }) => sdUs)),
   });
   const [part, whole] = [sum(calls), sum(all)];
-  if (!isClear(whole, wholeUs) || !isClear(part, wholeUs) || part.us * whole.us < 0) return [];
+  if (!isClear(whole, wholeUs) || !isClear(part, wholeUs) || part.us * whole.us < 0) return '';
   const does = whole.us < 0 ? 'saves' : 'uses more';
-  return [
-    `that is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${name} ${does}`,
-  ];
+  return `, which is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${name} ${does}`;
 }
 
-function othersText(parts: readonly PartChange[], { comparison }: Pair): string {
-  const texts = parts.map(
-    ({ name, us }) => `${name} takes ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`,
-  );
+function othersText(parts: readonly PartChange[], { comparison, variant, baseline }: Pair): string {
+  const texts = parts.map(({ name, us }) => {
+    const [largest] = us > 0 ? variant.functions : baseline.functions;
+    const mostly =
+      !name.startsWith('own') || largest === undefined || largest.us < Math.abs(us) / 2
+        ? ''
+        : ` (most in ${largest.name})`;
+    return `${name}${mostly} takes ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
+  });
   return `${enumeration(texts)} CPU time per request than in ${comparison.baseline}`;
 }
 

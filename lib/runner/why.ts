@@ -77,11 +77,14 @@ async function sidesOf(context: RunContext, group: Group, perf: string): Promise
   const unguards = stages.flatMap(({ server }) =>
     isStarted(server) ? [interrupt.guard(server.pid)] : [],
   );
+  const servers = stages.map(({ server }) => server as StartedServer);
   const look = { context, group, stages, perf, calls: namesOfCalls() };
   try {
+    const begunSeconds = servers.map((server) => server.usage().cpuSeconds);
     const sampled = await whileLookedAt(look, whySeconds.sampled, samplerArgs);
+    const usedSeconds = servers.map((server) => server.usage().cpuSeconds);
     const parts = await Promise.all(
-      stages.map(({ server }, side) => partsOf(look, server as StartedServer, fileOf(look, side))),
+      servers.map((server, side) => partsOf(look, server, fileOf(look, side))),
     );
     const counted = await whileLookedAt(look, whySeconds.counted, (file, side) =>
       counterArgs(file, parts[side]?.callsSeen ?? []),
@@ -89,11 +92,10 @@ async function sidesOf(context: RunContext, group: Group, perf: string): Promise
     return stages.map(({ planned }, side) => {
       const measurement = sampled[side] as Measurement;
       const requests = requestsOf(measurement);
-      const { turns = null, serverCpu } = measurement.results[0] ?? {};
       return {
         variant: planned.variant.name,
         requests,
-        cpuUs: (1e6 * (serverCpu?.seconds ?? 0)) / (turns?.responses || requests),
+        cpuUs: (1e6 * ((usedSeconds[side] ?? 0) - (begunSeconds[side] ?? 0))) / requests,
         ...countsIn(textOf(fileOf(look, side)), requestsOf(counted[side] as Measurement)),
         ...(parts[side] as Parts).perRequest(requests),
       };
