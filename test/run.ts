@@ -27,6 +27,7 @@ const niceToHave: readonly (readonly [tools: readonly ToolName[], what: string])
   [['chromium'], 'the tests in a browser'],
   [['caddy', 'lighttpd', 'apache2', 'haproxy'], 'some of examples/any-server'],
   [['sshd'], 'the tests with other hosts'],
+  [['perf'], 'the causes of verdicts'],
 ];
 
 /** Programs of node_modules that read the sources alone. The plots run in a browser and have other types. */

@@ -54,7 +54,7 @@ export const runFlags = {
     value: 'slower>3%',
     help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas',
   },
-  why: { help: 'after the verdict look at its cause with perf, with --quick too (4 s per side)' },
+  why: { help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)' },
   'no-why': { help: 'leave that out' },
   wait: { value: '10m', help: 'wait this long for another run on this machine (not at all)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },

@@ -1,7 +1,7 @@
 // What a verdict is made of, from the look of perf at its sides: sentences, tables and bars. docs/why.md says how to read them.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { total } from '../analysis/statistics.ts';
-import { change, enumeration, hundredths, short } from '../format.ts';
+import { change, counts, enumeration, hundredths, short } from '../format.ts';
 import type { Comparison, Result, VariantResult, WhySide } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
@@ -136,7 +136,7 @@ function reasonOf(pair: Pair, result: Result): string {
     ...(others.length === 0 ? [] : [othersText(others.slice(0, most.parts), pair)]),
   ];
   if (sizeOf(others) > sizeOf(ofCalls)) said.reverse();
-  said.unshift(...bytesText(variantOf(result, one), variantOf(result, other)));
+  said.unshift(...factsText(variantOf(result, one), variantOf(result, other)));
   said.push(...switchesText(pair), ...waitText(pair, result));
   return said.length === 0
     ? `nothing that perf sees differs between ${one} and ${other}`
@@ -184,17 +184,28 @@ function switchesText({ comparison, variant, baseline }: Pair): string[] {
       ];
 }
 
-function bytesText(variant: VariantResult | undefined, baseline: VariantResult | undefined) {
-  const [now, before] = [variant, baseline].map((one) => {
-    const { traffic } = one ?? {};
-    return traffic ? traffic.bytes.body / traffic.requests : 0;
-  }) as [number, number];
-  const isSame = Math.abs(now - before) <= leastShare * Math.max(now, before);
-  return isSame || before === 0 || now === 0
-    ? []
-    : [
-        `${variant?.name} answers with ${now >= 2 * before ? `${hundredths(now / before)} times` : `${Math.round((100 * now) / before)} % of`} the bytes`,
-      ];
+/** What is known without perf. */
+function factsText(
+  variant: VariantResult | undefined,
+  baseline: VariantResult | undefined,
+): string[] {
+  const both = [variant, baseline];
+  const [nowBytes, bytesBefore] = both.map((one) =>
+    one?.traffic ? one.traffic.bytes.body / one.traffic.requests : 0,
+  ) as [number, number];
+  const [workers = 0, workersBefore = 0] = both.map((one) => one?.server?.workers);
+  const isSame = Math.abs(nowBytes - bytesBefore) <= leastShare * Math.max(nowBytes, bytesBefore);
+  const share = nowBytes / bytesBefore;
+  return [
+    ...(workers === workersBefore || variant?.server?.name !== baseline?.server?.name
+      ? []
+      : [`${variant?.name} has ${counts(workers, 'worker')}, ${baseline?.name} ${workersBefore}`]),
+    ...(isSame || bytesBefore === 0 || nowBytes === 0
+      ? []
+      : [
+          `${variant?.name} answers with ${share >= 2 ? `${hundredths(share)} times` : `${Math.round(100 * share)} % of`} the bytes`,
+        ]),
+  ];
 }
 
 /** A side that waits answers later without more CPU time. */

@@ -17,13 +17,13 @@ import type { RunContext, Stage } from './round-types.ts';
 import { underLoad, type Measurement } from './under-load.ts';
 
 /** Load of a side, in seconds, while CPU time is sampled and while calls are counted. */
-const whySeconds = { sampled: 1.5, counted: 0.5 };
+const whySeconds = { sampled: 2, counted: 0.5 };
 
 /** About how long it takes with perf's own begin and end. */
 export const secondsOfWhy = (sides: number): number => 3 + 3 * sides;
 
 /** Samples a second of CPU time. */
-const samplesPerSecond = 3999;
+const samplesPerSecond = 1999;
 /** perf opens a file for each thread on each core. */
 const mostOpened = 20_000;
 

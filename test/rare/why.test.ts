@@ -1,0 +1,168 @@
+// Known causes, each between real servers that differ in it alone: the run names it.
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findGo } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+
+const home = useHome(['k6', 'nginx', 'perf', 'openssl']);
+
+/** A folder with pages, keys and the configs that `configIn` writes there. */
+function newPlace(): string {
+  const folder = newFolder();
+  chmodSync(folder, 0o755);
+  mkdirSync(join(folder, 'www'));
+  writeFileSync(join(folder, 'www/index.html'), 'x'.repeat(612));
+  const words = Array.from({ length: 3000 }, (_, index) => `word${(index * 7919) % 101}`);
+  writeFileSync(join(folder, 'www/text.html'), words.join(' '));
+  return folder;
+}
+
+/** Writes an nginx config with these lines in `http`, and returns it as a side of that name. */
+function config(folder: string, name: string, lines: string, workers = 1, listen = '8080'): string {
+  const file = join(folder, `${name}.conf`);
+  writeFileSync(
+    file,
+    `worker_processes ${workers};
+events { worker_connections 1024; }
+http { types { text/html html; } ${lines}
+server { listen ${listen}; root ${join(folder, 'www')}; } }\n`,
+  );
+  return file;
+}
+
+/** Compares the sides, and returns the sentences on causes. */
+async function causes(sides: readonly string[], ...flags: string[]): Promise<string[]> {
+  const out = newOut();
+  const words =
+    '--quick --why --duration 400ms --server-cpus 1 --generator-cpus 0 --store none --out';
+  const run = startCommand(['compare', ...sides, ...flags, ...words.split(' '), out], home.env);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const { why } = readResult(out);
+  expect(why?.missing).toEqual([]);
+  for (const { variant, cpuUs, cpu } of why?.sides ?? []) {
+    const sumUs = cpu.reduce((sum, { us }) => sum + us, 0);
+    expect.soft(Math.abs(sumUs / cpuUs - 1), `parts of ${variant}`).toBeLessThan(0.05);
+  }
+  return run.stdout().match(/^Why: .*$/gm) ?? [];
+}
+
+test('lines of an nginx config, and none where there is none', async () => {
+  const folder = newPlace();
+  const off = 'access_log off;';
+  const sentences = await causes([
+    config(folder, 'base', off),
+    config(folder, 'again', off),
+    config(folder, 'cache', `${off} open_file_cache max=100;`),
+    config(folder, 'log', `access_log ${join(folder, 'log')};`),
+    config(folder, 'sendfile', `${off} sendfile on;`),
+    config(folder, 'closes', `${off} keepalive_timeout 0;`),
+    config(folder, 'two', off, 2),
+  ]);
+  expect.soft(sentences[0]).toBe('Why: nothing that perf sees differs between again and base.');
+  expect.soft(sentences[1]).toMatch(/cache makes .*: no newfstatat \(2\), no (close|openat)/);
+  expect.soft(sentences[2]).toMatch(/log makes .*: 1 write/);
+  expect
+    .soft(sentences[3])
+    .toMatch(/sendfile makes .*: (1 sendfile64 and no pread64|no pread64 and 1 sendfile64)/);
+  expect.soft(sentences[4]).toMatch(/closes makes .*: (?=.*1 accept4)(?=.*2 close instead of 1)/);
+  expect.soft(sentences[5]).toMatch(/^Why: two has 2 workers, base 1/);
+});
+
+test('a log that is buffered', async () => {
+  const folder = newPlace();
+  const log = `access_log ${join(folder, 'log')} combined`;
+  const [sentence] = await causes([
+    config(folder, 'log', `${log};`),
+    config(folder, 'buffered', `${log} buffer=64k;`),
+  ]);
+  expect(sentence).toMatch(/buffered makes .*: no write/);
+});
+
+test('tcp_nopush', async () => {
+  const folder = newPlace();
+  const lines = 'access_log off; sendfile on;';
+  const [sentence] = await causes([
+    config(folder, 'plain', lines),
+    config(folder, 'nopush', `${lines} tcp_nopush on;`),
+  ]);
+  expect(sentence).toMatch(/nopush makes .*: 2 setsockopt/);
+});
+
+test('compression', async () => {
+  const folder = newPlace();
+  const [sentence] = await causes(
+    [
+      config(folder, 'plain', 'access_log off;'),
+      config(folder, 'packed', 'access_log off; gzip on;'),
+    ],
+    ...['--url', '/text.html', '--load', 'wrk -t 1 -c 20 -d 5 -H "Accept-Encoding: gzip"'],
+  );
+  expect(sentence).toMatch(
+    /^Why: packed answers with \d+ % of the bytes; libz takes [\d.]+ µs more /,
+  );
+});
+
+test('the kind of key, by new connections with TLS', async () => {
+  const folder = newPlace();
+  const side = (name: string, kind: string): string => {
+    const [key, certificate] = [join(folder, `${name}.key`), join(folder, `${name}.crt`)];
+    execFileSync(
+      home.env['OPENSSL_BIN'] as string,
+      `req -x509 ${kind} -nodes -keyout ${key} -out ${certificate} -days 1 -subj /CN=x`.split(' '),
+      { stdio: 'ignore' },
+    );
+    chmodSync(key, 0o644);
+    const tls = `ssl_protocols TLSv1.2; ssl_certificate ${certificate}; ssl_certificate_key ${key};`;
+    return config(folder, name, `access_log off; ${tls}`, 1, '8080 ssl');
+  };
+  const [sentence] = await causes(
+    [
+      side('rsa', '-newkey rsa:2048'),
+      side('ecdsa', '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1'),
+    ],
+    ...['--load', 'wrk -t 1 -c 20 -d 5 -H "Connection: close"'],
+  );
+  expect(sentence).toMatch(/^Why: libcrypto takes \d+ µs less CPU time per request than in rsa/);
+});
+
+test('a Go server that its compiler has not optimised', async () => {
+  const folder = newPlace();
+  writeFileSync(join(folder, 'go.mod'), 'module server\n\ngo 1.21\n');
+  writeFileSync(
+    join(folder, 'main.go'),
+    `package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+)
+
+func mixed(sum int) int {
+	for i := 0; i < 20000; i++ {
+		sum += i ^ sum>>3
+	}
+	return sum
+}
+
+func main() {
+	answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, mixed(len(r.URL.Path))) }
+	http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(answer))
+}
+`,
+  );
+  const { binary } = await findGo(thisMachine());
+  const side = (name: string, ...flags: string[]): string => {
+    execFileSync(binary, ['build', ...flags, '-o', name, '.'], {
+      cwd: folder,
+      env: { ...process.env, PATH: `${dirname(binary)}:${process.env['PATH']}` },
+    });
+    return `${name}=${join(folder, name)}`;
+  };
+  const [sentence] = await causes([side('fast'), side('slow', '-gcflags=-N')]);
+  expect(sentence).toMatch(/^Why: own code \(most in main\.(mixed|main\.func1)\) takes [\d.]+ µs more /);
+}, 300_000);

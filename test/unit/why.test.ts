@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import type { Result, WhySide } from '../../lib/result/result.ts';
+import { cpuBars, whyLines, whyPart } from '../../lib/report/why.ts';
+import { textOf } from '../../lib/report/table.ts';
+import { countsIn, placeOf } from '../../lib/runner/why.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);
+const programs = new Set(['/usr/sbin/nginx']);
+const kernel = '[kernel.kallsyms]';
+const place = (...frames: [string, string?][]): string => {
+  const { kind, name } = placeOf(
+    frames.map(([symbol, object = kernel]) => ({ symbol, object })),
+    calls,
+    programs,
+  );
+  return `${kind}: ${name}`;
+};
+
+it.each<[string, [string, string?][]]>([
+  [
+    'call: writev',
+    [
+      ['tcp_v4_rcv'],
+      ['vfs_writev'],
+      ['do_writev'],
+      ['do_syscall_64'],
+      ['entry_SYSCALL_64'],
+      ['writev', '/lib/libc.so.6'],
+    ],
+  ],
+  ['call: openat', [['do_sys_openat2'], ['do_syscall_64'], ['entry_SYSCALL_64']]],
+  ['call: sendfile64', [['do_sendfile'], ['__x64_sys_sendfile64'], ['do_syscall_64']]],
+  ['call: accept4', [['kmalloc'], ['__sys_accept4'], ['invoke_syscall.constprop.0'], ['el0_svc']]],
+  // An interrupt within a call belongs to the call.
+  [
+    'call: read',
+    [
+      ['handle_irq'],
+      ['asm_sysvec_apic_timer_interrupt'],
+      ['vfs_read'],
+      ['ksys_read'],
+      ['do_syscall_64'],
+    ],
+  ],
+  [
+    'kernel: entering and leaving system calls',
+    [['schedule'], ['exit_to_user_mode_loop'], ['do_syscall_64'], ['entry_SYSCALL_64']],
+  ],
+  ['kernel: entering and leaving system calls', [['entry_SYSRETQ_unsafe_stack']]],
+  ['kernel: page faults', [['do_user_addr_fault'], ['exc_page_fault'], ['asm_exc_page_fault']]],
+  [
+    'kernel: interrupts',
+    [['handle_softirqs'], ['asm_sysvec_apic_timer_interrupt'], ['main', '/usr/sbin/nginx']],
+  ],
+  ['kernel: the rest of the kernel', [['ret_from_fork']]],
+  ['user: own code', [['ngx_http_send', '/usr/sbin/nginx']]],
+  ['user: libcrypto', [['[unknown]', '/usr/lib/x86_64-linux-gnu/libcrypto.so.3']]],
+  ['user: libc', [['memcpy', '/usr/lib/libc-2.31.so']]],
+  ['user: code made at run time', [['Builtin', '/tmp/perf-123.map']]],
+  ['user: [vdso]', [['clock_gettime', '[vdso]']]],
+])('a sample belongs to %s', (expected, frames) => {
+  expect(place(...frames)).toBe(expected);
+});
+
+it('counts are per request, and what the machine cannot count is absent', () => {
+  const text = `# started on …
+
+2000;;raw_syscalls:sys_enter;1;100.00;;
+3;;context-switches;1;100.00;;
+<not supported>;;instructions;0;100.00;;
+500;;syscalls:sys_enter_writev;1;100.00;;
+1500;;syscalls:sys_enter_newfstatat;1;100.00;;
+`;
+  expect(countsIn(text, 500)).toEqual({
+    calls: [
+      { name: 'newfstatat', perRequest: 3 },
+      { name: 'writev', perRequest: 1 },
+    ],
+    counts: { calls: 4, contextSwitches: 0.006 },
+  });
+});
+
+interface Made {
+  calls?: Record<string, number>;
+  cpu?: Record<string, number>;
+  switches?: number;
+}
+
+function side(variant: string, { calls: counted = {}, cpu = {}, switches = 0.001 }: Made): WhySide {
+  return {
+    variant,
+    requests: 100_000,
+    cpuUs: 20,
+    calls: Object.entries(counted).map(([name, perRequest]) => ({ name, perRequest })),
+    counts: {
+      calls: Object.values(counted).reduce((sum, count) => sum + count, 0),
+      contextSwitches: switches,
+    },
+    cpu: Object.entries(cpu).map(([name, us]) => ({
+      kind: name in counted ? 'call' : name.startsWith('lib') ? 'user' : 'kernel',
+      name,
+      us,
+      sdUs: 0.05,
+    })),
+    functions: [],
+  };
+}
+
+const looked = (baseline: Made, variant: Made, changes: Partial<Result> = {}): Result =>
+  result([workers, openFileCache], {
+    ...changes,
+    why: { missing: [], sides: [side('workers', baseline), side('open-file-cache', variant)] },
+  });
+
+const plain = {
+  calls: { writev: 1, openat: 1, epoll_wait: 0.5 },
+  cpu: { writev: 6, openat: 2, libc: 12 },
+};
+
+describe('the sentence', () => {
+  it.each<[string, Made, string]>([
+    [
+      'calls that are gone, with their CPU time',
+      { calls: { writev: 1, epoll_wait: 0.7 }, cpu: { writev: 6, libc: 12 } },
+      'open-file-cache makes 1.7 system calls per request, workers 2.5: no openat, which is 2.0 µs of the 2.0 µs of CPU time that open-file-cache saves',
+    ],
+    [
+      'the largest cause first',
+      { calls: { ...plain.calls, write: 1 }, cpu: { ...plain.cpu, libz: 30, write: 1 } },
+      'libz takes 30.0 µs more CPU time per request than in workers; open-file-cache makes 3.5 system calls per request, workers 2.5: 1 write',
+    ],
+    [
+      'context switches',
+      { ...plain, switches: 0.01 },
+      'open-file-cache makes 10 context switches per 1,000 requests, workers 1',
+    ],
+    [
+      'nothing for what a new start can make',
+      { ...plain, cpu: { writev: 6.3, openat: 1.95, libc: 12.5 } },
+      'nothing that perf sees differs between open-file-cache and workers',
+    ],
+  ])('names %s', (_, variant, text) => {
+    expect(whyLines(looked(plain, variant))).toEqual([`Why: ${text}.`]);
+  });
+
+  it('says that a side waits, if CPU time does not explain the difference', () => {
+    const made = looked(plain, plain);
+    made.comparisons = made.comparisons.map((one) => ({
+      ...one,
+      ratio: 0.5,
+      verdict: 'slower',
+      cpu: { ratio: 1.01, ci95: [1, 1.02] },
+    }));
+    made.variants = made.variants.map((one) =>
+      one.name === 'workers' ? one : { ...one, serverShare: 0.2 },
+    );
+    expect(whyLines(made)).toEqual([
+      'Why: CPU time does not explain it, since open-file-cache waits for something else.',
+    ]);
+  });
+
+  it('says once what could not be looked at', () => {
+    const missing = ['perf is missing: get it', 'perf is missing: get it'];
+    expect(whyLines(result([workers, openFileCache], { why: { missing, sides: [] } }))).toEqual([
+      'Causes were not looked at: perf is missing: get it.',
+    ]);
+    expect(whyLines(result([workers, openFileCache]))).toEqual([]);
+  });
+});
+
+it('the tables have each part, its difference and the sum', () => {
+  const [part] = whyPart(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5, libc: 12 } }));
+  const rows = part?.tables[1]?.rows.map((cells) => cells.map(textOf));
+  expect(rows).toEqual([
+    ['writev', '6.0', '5.0', expect.stringMatching(/^−1\.00 ± 0\.4/)],
+    ['openat', '2.0', '', '−2.00 ± 0.10'],
+    ['libc', '12.0', '12.0', expect.stringMatching(/^\+0\.00/)],
+    ['all', '20.0', '17.0', expect.stringMatching(/^−3\.00/)],
+  ]);
+  expect(whyPart(result([workers, openFileCache]))).toEqual([]);
+});
+
+it('the bars have seven parts and the rest', () => {
+  const cpu = Object.fromEntries(
+    Array.from({ length: 10 }, (_, index) => [`part ${index}`, 10 - index]),
+  );
+  const { names, bars } = cpuBars(looked({ cpu }, { cpu }));
+  expect(names).toEqual([...Object.keys(cpu).slice(0, 7), 'the rest']);
+  expect(bars[0]).toMatchObject({ variant: 'workers', us: 55 });
+  expect(bars[0]?.parts.at(-1)).toEqual({ name: 'the rest', us: 6 });
+});
