@@ -164,5 +164,7 @@ func main() {
     return `${name}=${join(folder, name)}`;
   };
   const [sentence] = await causes([side('fast'), side('slow', '-gcflags=-N')]);
-  expect(sentence).toMatch(/^Why: own code \(most in main\.(mixed|main\.func1)\) takes [\d.]+ µs more /);
+  expect(sentence).toMatch(
+    /^Why: own code \(most in main\.(mixed|main\.func1)\) takes [\d.]+ µs more /,
+  );
 }, 300_000);

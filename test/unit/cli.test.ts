@@ -132,6 +132,7 @@ describe('options', () => {
   test('have defaults', () => {
     expect(readScenarioOptions(['nginx-open-file-cache'])).toMatchObject({
       quick: false,
+      why: true,
       exact: false,
       store: 'local',
       out: '/home/anna/results',
@@ -155,6 +156,7 @@ describe('options', () => {
       durationSeconds: 1.5,
       variants: ['b', 'a'],
       quick: false,
+      why: true,
       exact: true,
       serverCpus: [2, 3],
       generatorCpus: [0, 1],
