@@ -14,6 +14,9 @@ export interface Address {
   port: number;
 }
 
+/** Where a backend listens. */
+export type UpstreamAddress = { port: number } | { socket: string };
+
 export const loopbackAddress = '127.0.0.1';
 
 const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';

@@ -1,7 +1,7 @@
 // The types of servers: options of a start, a running server, a config that is ready to run, a kind of server.
 import type { RunAs } from '../process.ts';
 import type { LaidLines, LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.ts';
-import type { Address } from './ports.ts';
+import type { Address, UpstreamAddress } from './ports.ts';
 import type { TreeUsage } from './usage.ts';
 
 export type Protocol = LoadProfile['protocol'];
@@ -105,8 +105,6 @@ export interface ComposedConfig {
   protocol: Protocol;
   args(configFile: string): string[];
 }
-
-export type UpstreamAddress = { port: number } | { socket: string };
 
 /** A user's own config, changed to run here. */
 export interface AdoptedConfig

@@ -1,8 +1,7 @@
 // CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
 import { namesIn, readIfThere } from '../files.ts';
 import { listeningAt, processIds, socketsOf } from '../process.ts';
-import { listeningSockets } from './ports.ts';
-import type { UpstreamAddress } from './server.ts';
+import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
 export interface TreeUsage {
   /** CPU seconds of all tasks seen so far; ended tasks count with their last value. */

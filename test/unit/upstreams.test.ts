@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { UpstreamAddress } from '../../lib/servers/server.ts';
+import type { UpstreamAddress } from '../../lib/servers/ports.ts';
 import { watchUpstreams } from '../../lib/servers/usage.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

@@ -1,8 +1,8 @@
 // Where the addresses, files and backends of a user's own config are while a copy of it runs here.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { isLoopback, loopbackAddress } from '../ports.ts';
-import type { AdoptedConfig, AdoptPlace, UpstreamAddress } from '../server.ts';
+import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
+import type { AdoptedConfig, AdoptPlace } from '../server.ts';
 
 /** A port that a config listens on. */
 export interface Listen {
