@@ -99,7 +99,10 @@ test('compression', async () => {
       config(folder, 'plain', 'access_log off;'),
       config(folder, 'packed', 'access_log off; gzip on;'),
     ],
-    ...['--url', '/text.html', '--load', 'wrk -t 1 -c 20 -d 5 -H "Accept-Encoding: gzip"'],
+    '--url',
+    '/text.html',
+    '--load',
+    'wrk -t 1 -c 20 -d 5 -H "Accept-Encoding: gzip"',
   );
   expect(sentence).toMatch(
     /^Why: packed answers with \d+ % of the bytes; libz takes [\d.]+ µs more /,
@@ -124,7 +127,8 @@ test('the kind of key, by new connections with TLS', async () => {
       side('rsa', '-newkey rsa:2048'),
       side('ecdsa', '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1'),
     ],
-    ...['--load', 'wrk -t 1 -c 20 -d 5 -H "Connection: close"'],
+    '--load',
+    'wrk -t 1 -c 20 -d 5 -H "Connection: close"',
   );
   expect(sentence).toMatch(/^Why: libcrypto takes \d+ µs less CPU time per request than in rsa/);
 });
