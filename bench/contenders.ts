@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { total } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
-import { withoutVariables } from '../lib/process.ts';
+import { withoutVariables, lastLine, run } from '../lib/process.ts';
 import { textOf } from '../lib/files.ts';
 import { instanceArguments } from '../lib/runner/generators.ts';
 import { processTree } from '../lib/servers/usage.ts';
-import { lastLine, run } from '../lib/setup/run.ts';
 import type { Store } from '../lib/store/store.ts';
 import { readAb, readH2load, readK6, readWrk, type Printed } from './printed.ts';
 

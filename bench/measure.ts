@@ -9,7 +9,7 @@ import { startServer, type StartedServer } from '../lib/servers/index.ts';
 import { findGo, goEnvironment } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
-import { lastLine, run } from '../lib/setup/run.ts';
+import { lastLine, run } from '../lib/process.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 import type { Store } from '../lib/store/store.ts';
 import { loadgen, runContender, type BenchLoad, type Contender } from './contenders.ts';

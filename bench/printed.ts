@@ -1,6 +1,6 @@
 // What the generators print of a run, read into one form.
 import { UserError } from '../lib/errors.ts';
-import { lastLine } from '../lib/setup/run.ts';
+import { lastLine } from '../lib/process.ts';
 
 export interface Printed {
   requests: number;

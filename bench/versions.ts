@@ -1,6 +1,6 @@
 // Versions of the tools that the bench uses, as they say themselves.
 import { serverBuild } from '../lib/servers/build.ts';
-import { run } from '../lib/setup/run.ts';
+import { run } from '../lib/process.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 
 /** How the peers say theirs. */

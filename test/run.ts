@@ -3,11 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UserError, unknownWord } from '../lib/errors.ts';
 import { inTemporaryFolder } from '../lib/files.ts';
-import { underSignals } from '../lib/process.ts';
+import { underSignals, run, type RunOptions } from '../lib/process.ts';
 import { findGo, goEnvironment } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
-import { run, type RunOptions } from '../lib/setup/run.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 
 /** `npm test` leaves out `rare`: slow checks of code that seldom changes. */

@@ -6,8 +6,7 @@ import { usageError, UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
-import { csvReport } from '../report/csv.ts';
-import { markdownReport } from '../report/markdown.ts';
+import { csvReport, markdownReport } from '../report/exports.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
 import {

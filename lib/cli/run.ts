@@ -20,9 +20,14 @@ import { resultJson, type Environment, type Result } from '../result/result.ts';
 import { writePageFiles } from '../runner/k6-plan.ts';
 import { compileScript } from '../runner/k6.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
-import { estimatedSeconds, type Plan, type PlanDraft } from '../runner/plan.ts';
+import {
+  estimatedSeconds,
+  type Plan,
+  type PlanDraft,
+  type BegunServer,
+  type RunContext,
+} from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
-import type { BegunServer, RunContext } from '../runner/round-types.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { lookWhy, secondsOfWhy } from '../runner/why.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';

@@ -12,17 +12,18 @@ import { UserError } from '../errors.ts';
 import { makeFolder, makePrivateFolder } from '../files.ts';
 import { holder, lockFile, writeHolder } from '../machine/locks.ts';
 import {
-  type Child,
-  type ChildOptions,
   lastLines,
   startLogged,
   weighSession,
   withoutVariables,
+  lastLine,
+  run,
+  type Child,
+  type ChildOptions,
 } from '../process.ts';
 import { loopbackAddress, portProblem } from '../servers/ports.ts';
 import { type Machine, find, findAll, isExecutableFile } from '../setup/machine.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
-import { lastLine, run } from '../setup/run.ts';
 import type { Influx } from '../store/client.ts';
 
 /** `args` come before Grafana's own flags. `home` is the folder with its pages and defaults. */

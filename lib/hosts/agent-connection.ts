@@ -11,14 +11,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, messageOf } from '../errors.ts';
 import { filesBelow } from '../files.ts';
 import { machineClock } from '../machine/usage.ts';
-import { type Child, startChild } from '../process.ts';
+import { startChild, run, type Child } from '../process.ts';
 import type { LinkFigures } from '../result/result.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
-import { shippedConfigs } from '../servers/config-layers.ts';
+import { shippedConfigs } from '../servers/config-files.ts';
 import type { Address } from '../servers/ports.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { findAll, thisMachine } from '../setup/machine.ts';
-import { run } from '../setup/run.ts';
 import {
   type Calls,
   type HostFacts,

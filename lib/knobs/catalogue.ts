@@ -21,7 +21,7 @@ import { counts } from '../format.ts';
 import { repeated } from '../present.ts';
 import type { LaidLines, LoadProfile, ServerName } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/load.ts';
-import { shippedConfigs } from '../servers/config-layers.ts';
+import { shippedConfigs } from '../servers/config-files.ts';
 import type { Build, Listen } from '../servers/index.ts';
 import type { Change, Facts } from '../servers/own/changes.ts';
 import { atLeast } from '../setup/machine.ts';

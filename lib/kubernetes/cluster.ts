@@ -14,10 +14,10 @@ import {
   type Attempt,
   type RunElsewhere,
   type VariantRound,
-} from '../runner/round-types.ts';
+  type PlannedVariant,
+} from '../runner/plan.ts';
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../runner/generators.ts';
 import { expectedOf } from '../runner/k6-plan.ts';
-import type { PlannedVariant } from '../runner/plan.ts';
 import { configOf, pageOf } from '../scenario/variants.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';

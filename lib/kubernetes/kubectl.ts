@@ -1,10 +1,9 @@
 // The cluster, by the user's own kubectl, and problems of its pods in plain words.
 import { UserError } from '../errors.ts';
-import { causeLine } from '../process.ts';
+import { causeLine, run } from '../process.ts';
 import { shellWord } from '../scenario/load/shell-words.ts';
 import { find, thisMachine } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
-import { run } from '../setup/run.ts';
 import type { Manifest } from './manifests.ts';
 
 /** The fields of cluster objects that are read here. */

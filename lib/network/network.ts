@@ -7,13 +7,12 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import type { Cores } from '../machine/cores.ts';
-import { startChild, weighSession, type Interrupt } from '../process.ts';
+import { startChild, weighSession, lastLine, run, type Interrupt } from '../process.ts';
 import type { KernelSetting, NetworkUse } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
-import { readLayers, type ConfigLayer } from '../servers/config-layers.ts';
+import { readLayers, type ConfigLayer } from '../servers/config-files.ts';
 import type { ServerSide } from '../servers/server.ts';
 import { find, type Machine } from '../setup/machine.ts';
-import { lastLine, run } from '../setup/run.ts';
 
 /**
  * delaylink (xk6-loadgen/cmd/delaylink) reads and writes lines of JSON: LinkReady answers LinkOrder, LinkCounts answers the

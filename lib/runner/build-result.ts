@@ -20,7 +20,7 @@ import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './k6-plan.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, RunBase, Tried, VariantRound } from './plan.ts';
 import type {
   KernelSetting,
   Environment,
@@ -29,7 +29,6 @@ import type {
   Round,
   SearchStep,
 } from '../result/result.ts';
-import type { RunBase, Tried, VariantRound } from './round-types.ts';
 
 /** A round that counts, with an outcome for every variant. */
 export interface KeptRound {

@@ -5,8 +5,7 @@ import type { Phase } from '../result/result.ts';
 import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
-import type { PlannedVariant } from './plan.ts';
-import { Disturbance, RoundFailure } from './round-types.ts';
+import { Disturbance, RoundFailure, type PlannedVariant } from './plan.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
 

@@ -20,7 +20,7 @@ import {
   type K6Options,
   type RunningK6,
 } from './k6.ts';
-import { Disturbance, RoundFailure } from './round-types.ts';
+import { Disturbance, RoundFailure } from './plan.ts';
 
 /** Generators that begin further apart load alone for too long. */
 const mostApartMs = 100;

@@ -25,7 +25,7 @@ import {
 import { ifThere, textOf } from '../files.ts';
 import { shownHeaders } from '../scenario/load/flags.ts';
 import { isFull } from './results-folder.ts';
-import { RoundFailure } from './round-types.ts';
+import { RoundFailure } from './plan.ts';
 
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 

@@ -18,17 +18,18 @@ import {
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { bodiesDiffer, requireSound, withCrash } from './disturbance.ts';
-import type { Group, PlannedVariant } from './plan.ts';
-import { roundFolder } from './results-folder.ts';
 import {
   asRoundFailure,
   RoundFailure,
+  type Group,
+  type PlannedVariant,
   type Attempt,
   type BegunServer,
   type RunContext,
   type Stage,
   type VariantRound,
-} from './round-types.ts';
+} from './plan.ts';
+import { roundFolder } from './results-folder.ts';
 import { foundIn, stepsIn } from './search.ts';
 import { storeSamples } from './store-result.ts';
 import { phasesOf, underLoad, type Measurement } from './under-load.ts';

@@ -9,19 +9,17 @@ import { buildResult, type KeptRound } from './build-result.ts';
 import {
   Disturbance,
   RoundFailure,
-  type Attempt,
-  type RunContext,
-  type RunElsewhere,
-  type Tried,
-  type VariantRound,
-} from './round-types.ts';
-import {
   roundsToLook,
   secondsPerGroup,
   secondsPerRound,
   apart,
   portsTaken,
   orderOfRound,
+  type Attempt,
+  type RunContext,
+  type RunElsewhere,
+  type Tried,
+  type VariantRound,
 } from './plan.ts';
 import { Interrupted } from '../process.ts';
 import {

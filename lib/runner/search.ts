@@ -1,5 +1,11 @@
 // A search for the highest rate within a limit: its begin, and the result of a round.
-import { type FoundInRound, type SearchRound, Disturbance } from './round-types.ts';
+import {
+  Disturbance,
+  randomNumbers,
+  type FoundInRound,
+  type SearchRound,
+  type PlannedVariant,
+} from './plan.ts';
 import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
@@ -10,7 +16,6 @@ import type { PhaseOutcome, SearchStart } from '../k6/load-plan.ts';
 import { highestRate, LimitSearch, lowestRate, stepsAround } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
-import { randomNumbers, type PlannedVariant } from './plan.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 
 /** Returns the search's steps in a phase: of each side that was not done yet. @param names of the sides */

@@ -21,9 +21,8 @@ import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/variants.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
-import type { Plan, PlannedVariant } from './plan.ts';
+import type { Plan, PlannedVariant, RunBase } from './plan.ts';
 import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
-import type { RunBase } from './round-types.ts';
 import type { Measurement } from './under-load.ts';
 
 /** Checks that the database has k6's samples of a variant's round, and writes its server's samples. */

@@ -27,14 +27,16 @@ import {
   type K6Outcome,
   type RunningK6,
 } from './k6.ts';
-import type { Group, Plan, PlannedVariant } from './plan.ts';
 import {
   asRoundFailure,
   RoundFailure,
+  type Group,
+  type Plan,
+  type PlannedVariant,
   type Attempt,
   type RunContext,
   type Stage,
-} from './round-types.ts';
+} from './plan.ts';
 import {
   networkUseBetween,
   noiseBetween,

@@ -11,9 +11,8 @@ import { causeLine, lastLines, startChild, type Child } from '../process.ts';
 import type { Why, WhySide } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import { isStarted, type StartedServer } from '../servers/index.ts';
-import type { Group } from './plan.ts';
+import type { Group, RunContext, Stage } from './plan.ts';
 import { openStages } from './round.ts';
-import type { RunContext, Stage } from './round-types.ts';
 import { underLoad, type Measurement } from './under-load.ts';
 
 /** Load of a side, in seconds, while CPU time is sampled and while calls are counted. */

@@ -2,7 +2,7 @@
 import { UserError } from '../errors.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { atLeast } from '../setup/machine.ts';
-import { lastLine, run } from '../setup/run.ts';
+import { lastLine, run } from '../process.ts';
 import { toolVariable } from '../setup/tools.ts';
 import type { Build } from './server.ts';
 

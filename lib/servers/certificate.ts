@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { makeFolder } from '../files.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
-import { lastLine, run } from '../setup/run.ts';
+import { lastLine, run } from '../process.ts';
 import { ensureTools } from '../setup/tools.ts';
 
 /** As in article 002. */

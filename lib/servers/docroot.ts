@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { UserError, unknownWord } from '../errors.ts';
-import { shippedConfigs } from './config-layers.ts';
+import { shippedConfigs } from './config-files.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');
 

@@ -1,7 +1,7 @@
 // h2o: its YAML as it runs is the scenario's config files, then the lines that depend on the machine.
 import { Document, isMap, isScalar, isSeq, stringify, visit, type Pair, type YAMLMap } from 'yaml';
 import { UserError } from '../errors.ts';
-import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
+import { composedOf, readLayers, type ConfigLayer } from './config-files.ts';
 import { adoptH2o } from './own/h2o.ts';
 import { parseYaml } from './own/yaml.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';

@@ -2,7 +2,15 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { lastLines, startLogged, type Child, type ChildOptions, type RunAs } from '../process.ts';
+import {
+  lastLines,
+  startLogged,
+  lastLine,
+  run,
+  type Child,
+  type ChildOptions,
+  type RunAs,
+} from '../process.ts';
 import type {
   AddressServer,
   CommandServer,
@@ -12,7 +20,6 @@ import type {
 } from '../scenario/model.ts';
 import { pagePaths } from '../scenario/pages.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
-import { lastLine, run } from '../setup/run.ts';
 import { serverBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
 import { startCommand } from './command.ts';
@@ -21,7 +28,7 @@ import { h2oKind } from './h2o.ts';
 import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
-import { ownComplaint } from './own/files.ts';
+import { ownComplaint } from './config-files.ts';
 import {
   AddressInUse,
   onPort,

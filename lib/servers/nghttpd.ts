@@ -4,9 +4,15 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import type { LaidLines } from '../scenario/model.ts';
-import { composedOf, readLayers, type ConfigLayer } from './config-layers.ts';
+import {
+  composedOf,
+  readLayers,
+  fromLine,
+  ours,
+  readText,
+  type ConfigLayer,
+} from './config-files.ts';
 import { laidOrigin, type ReadConfig, type View } from './own/changes.ts';
-import { fromLine, ours, readText } from './own/files.ts';
 import { chooseListen, type Listen } from './own/redirect.ts';
 import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
 

@@ -4,8 +4,7 @@ import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/machine.ts';
-import type { ConfigLayer } from './config-layers.ts';
-import { fromLine, readIncluded } from './own/files.ts';
+import { fromLine, readIncluded, type ConfigLayer } from './config-files.ts';
 import type { Build } from './server.ts';
 
 /** A directive with its origin: a name for its file, or FILE:LINE. */

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/machine.ts';
-import { composedOf, readLayers } from './config-layers.ts';
+import { composedOf, readLayers } from './config-files.ts';
 import {
   bareWord,
   composeConfig,

@@ -17,7 +17,7 @@ import type { TlsOffer } from '../scenario/model.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { serverNameOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
-import { lastLine, run } from '../setup/run.ts';
+import { lastLine, run } from '../process.ts';
 import type { Answer, Protocol, RunningServer, ServerSide, StartOptions } from './server.ts';
 
 /** A request as the load sends it: a GET unless `request` says otherwise. */

@@ -1,8 +1,7 @@
 // The user that a server runs as, and its limit of open files.
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
-import type { RunAs } from '../process.ts';
-import { lastLine, run } from '../setup/run.ts';
+import { lastLine, run, type RunAs } from '../process.ts';
 
 /** Returns nobody, as which a server runs if root starts it; undefined if bakeoff does not run as root. Throws UserError without that user. */
 export async function unprivilegedUser(server: string): Promise<RunAs | undefined> {

@@ -15,9 +15,8 @@ import { dirname, join } from 'node:path';
 import { filesBelow, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
-import { causeLine } from '../process.ts';
+import { causeLine, run } from '../process.ts';
 import { type Machine, atLeast, findAll, isExecutableFile } from './machine.ts';
-import { run } from './run.ts';
 
 const buildsKept = 2;
 

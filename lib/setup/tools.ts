@@ -8,11 +8,10 @@ import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { enumeration } from '../format.ts';
 import { withLock } from '../machine/locks.ts';
-import { toItsEnd } from '../process.ts';
+import { toItsEnd, lastLine, run, type Finished } from '../process.ts';
 import { lookForK6 } from './k6.ts';
 import { type Machine, find, isExecutableFile, thisMachine } from './machine.ts';
 import { fromCallersFolder } from './paths.ts';
-import { type Finished, lastLine, run } from './run.ts';
 
 export type ToolName = 'k6' | PackagedTool;
 

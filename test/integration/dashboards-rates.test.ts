@@ -1,7 +1,7 @@
 // Latency by rate in the dashboards: made-up searches and sweeps, written to a real influxd by the runner, round by round.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import type { RunContext } from '../../lib/runner/round-types.ts';
+import type { RunContext } from '../../lib/runner/plan.ts';
 import { storeResult as storeRound } from '../../lib/runner/store-result.ts';
 import { columnsOf, DashboardDatabase } from '../dashboard-database.ts';
 import { expectedRows, type Cell } from '../dashboard-figures.ts';

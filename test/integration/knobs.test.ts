@@ -7,7 +7,7 @@ import type { ServerName } from '../../lib/scenario/model.ts';
 import { readOwnConfig } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { run } from '../../lib/setup/run.ts';
+import { run } from '../../lib/process.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { useServers } from '../fixtures/servers.ts';
 

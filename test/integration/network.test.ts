@@ -8,7 +8,7 @@ import type { LinkDirection, NetworkSpec, ConfiguredServer } from '../../lib/sce
 import type { StartOptions } from '../../lib/servers/index.ts';
 import { listensOn } from '../../lib/servers/ports.ts';
 import { delaylinkBeside } from '../../lib/setup/k6.ts';
-import { run } from '../../lib/setup/run.ts';
+import { run } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import {
   atClient,

@@ -7,7 +7,7 @@ import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { isRunnable } from '../../lib/scenario/variants.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { run } from '../../lib/setup/run.ts';
+import { run } from '../../lib/process.ts';
 import { listening } from '../fixtures/listening.ts';
 import { useHome } from '../scenario-run.ts';
 

@@ -8,7 +8,7 @@ import {
   mergeInstances,
   type InstanceEnd,
 } from '../../lib/runner/generators.ts';
-import { Disturbance } from '../../lib/runner/round-types.ts';
+import { Disturbance } from '../../lib/runner/plan.ts';
 import { startK6, type RunningK6, compileScript } from '../../lib/runner/k6.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { nginx } from '../../lib/scenario/index.ts';

@@ -23,7 +23,7 @@ import { machineName } from '../../lib/machine/locks.ts';
 import { address, command, nginx } from '../../lib/scenario/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
-import { run as runCommand } from '../../lib/setup/run.ts';
+import { run as runCommand } from '../../lib/process.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { run } from '../../lib/setup/run.ts';
+import { run } from '../../lib/process.ts';
 import { runAction } from '../fixtures/composite-action.ts';
 import { useHome } from '../scenario-run.ts';
 

@@ -8,7 +8,7 @@ import type { Result } from '../../lib/result/result.ts';
 import { findGo, k6Path } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import type { Finished } from '../../lib/setup/run.ts';
+import type { Finished } from '../../lib/process.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
 import { listening } from '../fixtures/listening.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';

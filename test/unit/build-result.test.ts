@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
-import type { VariantRound } from '../../lib/runner/round-types.ts';
+import type { VariantRound } from '../../lib/runner/plan.ts';
 import { configOf } from '../../lib/scenario/variants.ts';
 import { address, command, defineScenario, nginx, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { baselineName } from '../../lib/scenario/variants.ts';
 import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { run } from '../../lib/setup/run.ts';
+import { run } from '../../lib/process.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 

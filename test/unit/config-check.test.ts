@@ -7,7 +7,7 @@ import { UserError } from '../../lib/errors.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { startServer } from '../../lib/servers/index.ts';
 import { unprivilegedUser } from '../../lib/servers/rights.ts';
-import { run } from '../../lib/setup/run.ts';
+import { run } from '../../lib/process.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 

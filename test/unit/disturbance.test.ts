@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
 import { bodiesDiffer, requireSound, withCrash } from '../../lib/runner/disturbance.ts';
-import { Disturbance, RoundFailure } from '../../lib/runner/round-types.ts';
+import { Disturbance, RoundFailure } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { address, nginx } from '../../lib/scenario/index.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';

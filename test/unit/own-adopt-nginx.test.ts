@@ -1,7 +1,7 @@
 // The copy of a user's nginx config: what is redirected, and that the rest stays as it is.
 import { describe, expect, it } from 'vitest';
 import { nginxKind } from '../../lib/servers/nginx.ts';
-import { originOfLine } from '../../lib/servers/own/files.ts';
+import { originOfLine } from '../../lib/servers/config-files.ts';
 import type { AdoptPlace } from '../../lib/servers/server.ts';
 import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { h2oKind } from '../../lib/servers/h2o.ts';
 import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
-import { originOfLine } from '../../lib/servers/own/files.ts';
+import { originOfLine } from '../../lib/servers/config-files.ts';
 import type { AdoptPlace } from '../../lib/servers/server.ts';
 import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';
 

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilReady, type ReadyCheck } from '../../lib/servers/ready.ts';
 import type { Answer, Protocol } from '../../lib/servers/server.ts';
-import { run } from '../../lib/setup/run.ts';
+import { run } from '../../lib/process.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 

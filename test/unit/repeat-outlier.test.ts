@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { roundToRepeat } from '../../lib/analysis/rounds.ts';
 import { underSignals } from '../../lib/process.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
-import { RoundFailure, type Attempt, type VariantRound } from '../../lib/runner/round-types.ts';
+import { RoundFailure, type Attempt, type VariantRound } from '../../lib/runner/plan.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
 import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';

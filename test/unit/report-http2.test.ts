@@ -1,7 +1,7 @@
 // The tables of the shipped HTTP/2 scenarios, beside their articles: loads in detail, latencies at a rate, phases, protocols.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { markdownReport, markdownTable } from '../../lib/report/markdown.ts';
+import { markdownReport, markdownTable } from '../../lib/report/exports.ts';
 import { loadPart, tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, textOf } from '../../lib/report/table.ts';

@@ -5,7 +5,7 @@ import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
-import { markdownReport } from '../../lib/report/markdown.ts';
+import { markdownReport } from '../../lib/report/exports.ts';
 import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
 import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable } from '../../lib/report/table.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText } from '../../lib/report/heading.ts';
-import { markdownReport } from '../../lib/report/markdown.ts';
+import { markdownReport } from '../../lib/report/exports.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
 import { leftColumn, tableOf, terminalTable, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress, terminalReport } from '../../lib/report/terminal.ts';

@@ -16,7 +16,7 @@ import {
 } from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
 import { foundLines } from '../../lib/report/sentences.ts';
-import { Disturbance } from '../../lib/runner/round-types.ts';
+import { Disturbance } from '../../lib/runner/plan.ts';
 import type { Phase, SearchStep } from '../../lib/result/result.ts';
 import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';
 import type { Within } from '../../lib/scenario/model.ts';

@@ -6,7 +6,7 @@ import { ensureTools } from '../../lib/setup/tools.ts';
 import { delaylinkBeside, findGo } from '../../lib/setup/k6.ts';
 import { Progress, atLeast, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { run, type Finished } from '../../lib/setup/run.ts';
+import { run, type Finished } from '../../lib/process.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
 import { main } from '../commands.ts';
 

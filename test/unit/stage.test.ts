@@ -6,9 +6,9 @@ import {
   type BegunServer,
   type RunContext,
   type Tried,
-} from '../../lib/runner/round-types.ts';
+  type Group,
+} from '../../lib/runner/plan.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
-import type { Group } from '../../lib/runner/plan.ts';
 import { openStages } from '../../lib/runner/round.ts';
 import { command, defineScenario, wrk } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';

@@ -4,7 +4,7 @@ import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { laidOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
-import { ours, placeOf, readText } from './files.ts';
+import { ours, placeOf, readText } from '../config-files.ts';
 import {
   adoptedHere,
   beginHere,

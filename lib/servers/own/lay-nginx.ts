@@ -17,7 +17,7 @@ import {
   type Setting,
   type View,
 } from './changes.ts';
-import { placeOf, readText } from './files.ts';
+import { placeOf, readText } from '../config-files.ts';
 import {
   hostOf,
   insideOf,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
-import { placeOf } from './files.ts';
+import { placeOf } from '../config-files.ts';
 import {
   listensByPort,
   movedTo,

@@ -13,7 +13,7 @@ import {
   type Directive,
 } from '../nginx-config.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
-import { ours, placeOf, readText } from './files.ts';
+import { ours, placeOf, readText } from '../config-files.ts';
 import { layNginx } from './lay-nginx.ts';
 import {
   blocksIn,

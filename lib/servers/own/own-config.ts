@@ -4,7 +4,7 @@ import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { readNghttpd } from '../nghttpd.ts';
 import { changesBetween, type Change, type Facts, type PageAt } from './changes.ts';
-import { readText } from './files.ts';
+import { readText } from '../config-files.ts';
 import { readH2o } from './h2o.ts';
 import { readNginx } from './lay-nginx.ts';
 import type { OwnConfig } from './redirect.ts';

@@ -12,7 +12,7 @@ import {
   type Node,
 } from 'yaml';
 import { UserError } from '../../errors.ts';
-import { fromLine, readIncluded } from './files.ts';
+import { fromLine, readIncluded } from '../config-files.ts';
 
 /** Parses YAML. In the schema 'failsafe' all scalars are text. Throws UserError with file and line. */
 export function parseYaml(
