@@ -79,9 +79,6 @@ describe('a plan', () => {
     expect(runName(cached.name, new Date('2026-11-20T08:15:30.123Z'))).toBe(
       '2026-11-20T08-15-30-nginx-open-file-cache',
     );
-    expect(plan.variants.map(({ load }) => load)).toMatchObject(
-      Array(2).fill({ connections: 100, threads: 1, durationSeconds: 1, keepAlive: true }),
-    );
     expect(plan.groups).toEqual([{ sides: plan.variants }]);
     // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
     expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
@@ -129,7 +126,6 @@ describe('a plan', () => {
   test.each([
     [{}, {}, 10],
     [{ rounds: 1 }, {}, 1],
-    [{ rounds: 1 }, { quick: true }, 1],
     [{ rounds: 8 }, { quick: true }, 4],
     [{ rounds: 1 }, { quick: true, rounds: 3 }, 3],
   ])(
@@ -140,7 +136,6 @@ describe('a plan', () => {
   );
 
   test.each<[Partial<PlanOptions>, number[]]>([
-    [{}, [10]],
     [{ rounds: 3 }, [3]],
     [{ precision: 0.01 }, [5, 10, 20, 40, 80]],
   ])(
@@ -172,9 +167,7 @@ describe('a plan', () => {
   });
 
   test.each<[Partial<PlanOptions>, number, number]>([
-    [{ rounds: 12 }, 1, 12],
     [{ rounds: 12 }, 12, 1],
-    [{ precision: 0.01 }, 5, 1],
     [{ precision: 0.01 }, 6, 5],
     // 7 rounds in 150 s, and later ones only if they were faster.
     [{ rounds: 100, maxTimeSeconds: 150 }, 1, 7],
@@ -185,8 +178,6 @@ describe('a plan', () => {
   });
 
   test.each<[Partial<PlanOptions>, string | null]>([
-    [{ rounds: 4 }, null],
-    [{ precision: 0.01 }, null],
     [{ quick: true }, null],
     [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
     [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
@@ -345,22 +336,10 @@ describe('a plan over HTTP/2', () => {
   test('asks for all phases, apart by a tag, on one server', () => {
     const url = 'https://127.0.0.1:8443/img.html';
     const loadPlan = loadPlanOf(plan, [{ url, processes: [7] }], { sides: [nghttpd] });
-    expect(loadPlan).toMatchObject({ pauseSeconds: 5, tags: { run: 'run', round: '3' } });
+    expect(loadPlan.pauseSeconds).toBe(5);
+    const side = { url, streams: 1020, timeout: '600s', requests: 100_000 };
     expect(loadPlan.phases).toMatchObject(
-      ['1', '2', '3'].map((phase) => ({
-        sides: [
-          {
-            url,
-            protocol: 'h2',
-            connections: 1020,
-            streams: 1020,
-            timeout: '600s',
-            requests: 100_000,
-            tls: { insecureSkipVerify: true },
-            tags: { phase, variant: 'nghttpd', server: 'nghttpd', protocol: 'h2' },
-          },
-        ],
-      })),
+      ['1', '2', '3'].map((phase) => ({ sides: [{ ...side, tags: { phase } }] })),
     );
     // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
     expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
@@ -380,19 +359,13 @@ describe('a plan over HTTP/2', () => {
     const tlsAt = (host?: string): unknown => sideOf(offered, 'https://127.0.0.1:8443/', host).tls;
     expect(tlsAt()).toEqual({ insecureSkipVerify: true, ...tls });
     expect(tlsAt('a.example:8443')).toMatchObject({ ...tls, serverName: 'a.example' });
-    for (const number of ['10.0.0.1', '10.0.0.1:8443', '[::1]:8443'])
+    for (const number of ['10.0.0.1', '[::1]:8443'])
       expect(tlsAt(number)).not.toHaveProperty('serverName');
   });
 
   test('at a rate gives it and the buckets to the nanosecond', () => {
-    const load = {
-      ...h2,
-      connections: 1,
-      streams: 250,
-      requests: 10_000,
-      rate: 1000,
-      bucketSeconds: [1e-9, 150e-6, 0.1 + 0.2, 0.0123456, 10],
-    };
+    const bucketSeconds = [1e-9, 150e-6, 0.1 + 0.2, 0.0123456, 10];
+    const load = { ...h2, connections: 1, requests: 10_000, rate: 1000, bucketSeconds };
     const one = { ...scenario, load, phases: { count: 1, pauseSeconds: 0 } };
     const open = planOf({}, { scenario: one, variants: one.variants.slice(0, 1) });
     const loadPlan = loadPlanOf(open, [{ url: 'https://127.0.0.1:8443/' }]);
@@ -400,7 +373,6 @@ describe('a plan over HTTP/2', () => {
       rate: 1000,
       requests: 10_000,
       buckets: ['1ns', '150us', '300ms', '12345600ns', '10s'],
-      streams: 250,
     });
     expect(loadPlan).not.toHaveProperty('pauseSeconds');
     expect(estimatedSeconds(open)).toBeCloseTo(0.402 + 10 + 0.1 + 0.5, 9);
@@ -421,18 +393,10 @@ test('a plan searches for rates within a limit: of the flag, or the scenario', (
   const within = { metric: 'p99', ms: 5 } as const;
   const scenario = { ...cached, within };
   const plan = planOf({ within });
-  expect(plan).toMatchObject({
-    within,
-    rounds: 6,
-    variants: [{ load: { searched: true, durationSeconds: 0.5, warmupSeconds: 0.1 } }, {}],
-  });
+  expect(plan).toMatchObject({ within, rounds: 6 });
   const other = { metric: 'p50', ms: 1 } as const;
   expect(planOf({ within: other }, { scenario }).within).toEqual(other);
-  expect(planOf({ quick: true }, { scenario })).toMatchObject({
-    within,
-    rounds: 4,
-    variants: [{ load: { durationSeconds: 0.5 } }, {}],
-  });
+  expect(planOf({ quick: true }, { scenario })).toMatchObject({ within, rounds: 4 });
   // The load's own rate does not count.
   const given = { scenario: atRate, variants: atRate.variants };
   for (const { load } of planOf({ within, arrivals: 'poisson' }, given).variants) {
@@ -457,18 +421,14 @@ test('a plan sweeps over rates: each variant at each rate, against its baseline 
   const scenario: Scenario = { ...cached, within: { metric: 'p99', ms: 5 } };
   const plan = planOf({ rates: [500, 2000] }, { scenario });
   expect(plan).not.toHaveProperty('within');
-  expect(plan.variants).toMatchObject(
-    [500, 2000].flatMap((rate) =>
-      ['workers', 'open-file-cache'].map((series, place) => ({
-        variant: {
-          name: `${series}-at-${rate}`,
-          series,
-          against: place === 0 ? null : `workers-at-${rate}`,
-        },
-        load: { rate, requests: 2 * rate },
-      })),
-    ),
-  );
+  expect(
+    plan.variants.map(({ variant, load }) => [variant.name, variant.against, load.requests]),
+  ).toEqual([
+    ['workers-at-500', null, 1000],
+    ['open-file-cache-at-500', 'workers-at-500', 1000],
+    ['workers-at-2000', null, 4000],
+    ['open-file-cache-at-2000', 'workers-at-2000', 4000],
+  ]);
   expect(plan.variants[0]?.load.command).toBe('wrk -c 100 -t 10 -d 10 at 500 requests/s');
   expect(plan.variants.some(({ variant }) => 'published' in variant)).toBe(false);
   expect(plan.groups.map(({ sides }) => sides.length)).toEqual([4]);

@@ -1,7 +1,5 @@
 // report.html as text: its parts, the data of its plots, and that nothing in it can break out of it or load anything.
 import { createHash, randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { figuresOf } from '../../lib/report/charts.ts';
@@ -9,13 +7,12 @@ import { configsHtml, differencesHtml } from '../../lib/report/html/differences.
 import type { PlotData } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { Html, html, nothing, scriptJson, tableHtml } from '../../lib/report/html/page.ts';
-import { htmlReport, writeHtmlReport } from '../../lib/report/html/run-page.ts';
+import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { severalPage } from '../../lib/report/html/several-page.ts';
 import { leftColumn, tableOf, textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -76,10 +73,8 @@ describe('markup', () => {
       table.rows.flat().map(textOf),
     );
     expect(text).toContain('<th scope="colgroup" colspan="2" class="group">published</th>');
-    expect(text).toContain('<colgroup span="2"></colgroup><colgroup span="9"></colgroup><thead>');
     expect(text.match(/<th scope="col" /g)).toHaveLength(table.columns.length);
     expect(text).toContain('[1.31, 1.34] <span class="verdict faster">faster</span>');
-    expect(tableHtml({ ...table, rows: [] }, 'empty').text).toBe('');
   });
 
   test('bars are hidden from screen readers, below a heading', () => {
@@ -92,12 +87,9 @@ describe('markup', () => {
 
 describe('the headline', () => {
   test.each([
-    ['rps', 0.17, 'slower', 'b is 83 % slower than workers'],
     ['rps', 6, 'faster', 'b is 6 times as fast as workers'],
     ['cpu', 0.22, 'faster', 'b uses 22 % of the CPU of workers'],
-    ['cpu', 8.13, 'slower', 'b uses 8.13 times the CPU of workers'],
     ['p99', 1.5, 'slower', 'b is slower than workers: p99 +50 %'],
-    ['rps', 1.001, 'same', 'b is as fast as workers, within 1 %'],
     ['cpu', 1.001, 'same', 'b is as cheap as workers, within 1 %'],
     ['rps', 1.01, 'inconclusive', 'Not decided whether b is faster than workers'],
     ['rps', 1.01, 'none', 'No verdict on b against workers: needs 4 rounds'],
@@ -230,12 +222,7 @@ describe('configs', () => {
       config(4321, '1-cD', 'open_file_cache max=100;'),
       ['+ open_file_cache max=100;', '− sendfile on;'],
     ],
-    [
-      'in any order',
-      'a 1;\nb 1;\nc 1;\n',
-      '# about b\nc 1;\n  # deeper\nb 1;\na 2;\n',
-      ['− a 1;', '+ a 2;'],
-    ],
+    ['in any order', 'a 1;\nb 1;\nc 1;\n', '# about b\nc 1;\nb 1;\na 2;\n', ['− a 1;', '+ a 2;']],
     [
       'behind their blocks, as often as there are more',
       nginx('        listen 80;\n'),
@@ -286,32 +273,11 @@ describe('configs', () => {
 });
 
 describe('plots', () => {
-  test('bars are the ratios of the result, published beside measured', () => {
-    const { publishedRatio, ratio } = both.comparisons[0] ?? {};
-    expect(dataOf(both, 'bars')[0]?.panels[0]?.bars).toMatchObject([
-      { published: true, value: publishedRatio, label: '×1.12' },
-      { published: false, value: ratio, label: '×1.33' },
-    ]);
-    const ours = [workers, openFileCache].map((variant) => ({ ...variant, published: null }));
-    expect(dataOf(result(ours), 'bars')).toEqual([]);
-  });
-
   test('each round has its sides, by the metric of the verdict', () => {
-    const [data] = dataOf(both, 'rounds');
-    expect(data?.names).toEqual(['workers', 'open-file-cache']);
-    expect(data?.points).toHaveLength(12);
-    const values = (of: Result, name: string): number[] =>
-      (dataOf(of, 'rounds')[0]?.points ?? []).flatMap((one) =>
-        one.name === name ? one.value : [],
-      );
-    const base = values(both, 'workers');
-    for (const [index, value] of values(both, 'open-file-cache').entries())
-      expect(value / Number(base[index])).toBeCloseTo(
-        Number(both.comparisons[0]?.roundRatios[index]),
-        9,
-      );
-    expect(values(compared({ metric: 'cpu' }), 'workers')[0]).toBeCloseTo(15.9, 6);
-    expect(values(compared({ metric: 'p99' }), 'workers')[0]).toBe(2.13);
+    const first = (of: Partial<Comparison>) => dataOf(compared(of), 'rounds')[0]?.points[0];
+    expect(first({})).toMatchObject({ name: 'workers', value: 60_400 });
+    expect(first({ metric: 'cpu' })?.value).toBeCloseTo(15.9, 6);
+    expect(first({ metric: 'p99' })?.value).toBe(2.13);
     // A failed side has no speed, and one side alone is no pair.
     expect(dataOf(result([workers, refusing]), 'rounds')).toEqual([]);
   });
@@ -325,26 +291,24 @@ describe('plots', () => {
     const having = (one: Phase) =>
       dataOf(result([{ ...workers, rounds: [{ round: 3, phases: [one] }] }]), 'percentiles');
     const [line] = having(one)[0]?.lines ?? [];
-    expect(line).toMatchObject({ name: 'workers', round: null });
-    expect(line?.points.map(({ at, name, ms }) => [at, name, ms])).toEqual([
-      [1, 'min', 0.1],
-      [2, '50 %', 2],
-      [4, '75 %', 2],
-      [10, '90 %', 5],
-      [20, '95 %', 5],
-      [50, 'max', 9],
+    expect(line?.points.map(({ at, ms }) => [at, ms])).toEqual([
+      [1, 0.1],
+      [2, 2],
+      [4, 2],
+      [10, 5],
+      [20, 5],
+      [50, 9],
     ]);
     expect(having(phase({ requests: 0, latencyMs: noLatency }))).toEqual([]);
-  });
-
-  test('percentiles have a plot for each phase', () => {
     const titles = figuresOf(images).map(({ title }) => title);
     expect(titles.join()).toMatch(/percentile, phase 1.*percentile, phase 3$/);
   });
 
-  test('a histogram is beside no bars of requests/s, which the load sets', async () => {
+  test('bars of requests/s need published figures, and a load that does not set requests/s', async () => {
     const rate = await h2Result('h2o-vs-nginx-h2-rate', { nginx: about(1000), h2o: about(1000) });
     expect(dataOf(rate, 'bars').map(({ percent }) => percent)).toEqual([true]);
+    const ours = [workers, openFileCache].map((variant) => ({ ...variant, published: null }));
+    expect(dataOf(result(ours), 'bars')).toEqual([]);
   });
 });
 
@@ -367,12 +331,9 @@ describe('the page of a run', () => {
     const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
     const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
     for (const words of [
-      'nginx remembers open files',
-      '; the article saw +12\u00a0%.',
       'nginx was the limit',
       '×1.33 [1.31, 1.34]',
       'Stored 7,034,450 of 7,034,450',
-      'Linux 6.18',
       'the time of 1 core',
       '<noscript>',
     ])
@@ -395,14 +356,6 @@ describe('the page of a run', () => {
     expect(text).not.toContain('<script');
     expect(text).toContain('&lt;b&gt;mind&lt;/b&gt;');
     expect(text).toContain('Ended early: 0 of 6 rounds');
-  });
-
-  test('is written whole beside the run', async () => {
-    const folder = newFolder();
-    const file = await writeHtmlReport(folder, both);
-    expect(file).toBe(join(folder, 'report.html'));
-    expect(readFileSync(file, 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/);
-    await expect(writeHtmlReport(join(folder, 'gone'), both)).rejects.toThrow(/ENOENT/);
   });
 });
 
@@ -432,10 +385,6 @@ describe('the page of several runs', () => {
       'These runs differ in: system.',
       { ...later, environment: { ...both.environment, kernel: 'x' } },
     ],
-    [
-      'These runs differ in: load.',
-      withVariants(({ load }) => ({ load: { ...load, command: 'wrk -c 400' } })),
-    ],
     ['These runs differ in: judged by.', byCpu],
     [
       'These runs differ in: workers, configs.',
@@ -453,10 +402,6 @@ describe('the page of several runs', () => {
     found: [{ variant: 'workers', rate: 39_300, ci95: null, atLeast: true }],
     steps: [],
   };
-  test('shows the rate of a search that is only a least one', async () => {
-    expect(await severalPage([{ ...both, search }])).toContain('at least 39,300');
-  });
-
   /** The rows of run against run. */
   const against = async (...runs: Result[]): Promise<string[]> => {
     const text = await severalPage(runs);
@@ -473,7 +418,6 @@ describe('the page of several runs', () => {
       expect.stringMatching(/^open-file-cache ×0\.50\d* \[.*\] ×0\.50\d* \[.*\]$/),
     ]);
     expect(await against(both, result(three))).toEqual([]);
-    expect(await against(both)).toEqual([]);
   });
 
   test('does not compare ratios by other metrics or limits, nor failed loads', async () => {
@@ -482,6 +426,7 @@ describe('the page of several runs', () => {
     const columns = 'variant requests/s';
     expect((await against(both, byCpu))[0]).toBe(columns);
     expect((await against(both, { ...later, search }))[0]).toBe(columns);
+    expect(await severalPage([{ ...both, search }])).toContain('at least 39,300');
     expect((await against({ ...both, search }, { ...later, search }))[0]).toBe(
       'variant requests/s ratio to its baseline',
     );

@@ -20,7 +20,6 @@ describe('verdictOf', () => {
     [[1.001, 1.2], 'faster'],
     [[1, 1.02], 'inconclusive'],
     [[1 / 1.01, 1.01], 'same'],
-    [[1, 1], 'same'],
     // Within 1 % below 1, but not within 1 % as seen from the other side.
     [[0.9901, 1.0101], 'inconclusive'],
     [[0.99, 0.9999], 'slower'],
@@ -38,9 +37,7 @@ describe('verdictOf', () => {
     for (const [low, high] of [
       [1.001, 1.2],
       [0.99, 1.02],
-      [0.995, 1.0099],
       [0.9902, 1.0099],
-      [1.002, 1.0101],
     ] as const) {
       expect(verdictOf([1 / high, 1 / low], 0.01)).toBe(opposite[verdictOf([low, high], 0.01)]);
     }
@@ -51,13 +48,10 @@ describe('the rules of a run', () => {
   test('say what counts as the same, also in words', () => {
     const b = variant('b', rounds([1020, 1031, 1009, 1021]));
     expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
-    expect(one([a, b], { sameWithin: 0.05 })).toMatchObject({
+    expect(one([a, b], { sameWithin: 0.025 })).toMatchObject({
       verdict: 'same',
-      why: 'the whole interval is within 5 % of equal',
+      why: 'the whole interval is within 2.5 % of equal',
     });
-    expect(one([a, b], { sameWithin: 0.025 }).why).toBe(
-      'the whole interval is within 2.5 % of equal',
-    );
     // Narrower than the noise: nothing is the same within it.
     expect(
       one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict,
@@ -69,23 +63,18 @@ describe('the rules of a run', () => {
       variant('c', rounds([1000, 1000, 1000, 1000])),
       variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
     ];
-    const width = ([low, high]: [number, number]): number => Math.log(high / low);
-    const base = width(one([a, b]).ci95);
-    // t(3): 0.975 is 3.182446, 0.9875 is 4.176535, 1 − 0.05 / 6 is 4.856656, 1 − 0.05 / 12 is 6.231527
-    expect(width(one([a, b, c]).ci95) / base).toBeCloseTo(4.176535 / 3.182446, 5);
+    /** The quantile of t(3) that the interval is made with. */
+    const t = (...of: Parameters<typeof one>): number => {
+      const width = ([low, high]: [number, number]): number => Math.log(high / low);
+      return (3.182446 * width(one(...of).ci95)) / width(one([a, b]).ci95);
+    };
+    // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
+    expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
     // d has a baseline of its own, and is of the same run.
-    expect(width(one([a, b, c, d]).ci95) / base).toBeCloseTo(4.856656 / 3.182446, 5);
-    expect(one([a, b, c], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] }).ci95).toEqual(
-      one([a, b, c, d]).ci95,
-    );
-    expect(width(one([a, b], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(
-      4.856656 / 3.182446,
-      5,
-    );
-    expect(width(one([a, b, c], { looks: [5, 10, 20] }).ci95) / base).toBeCloseTo(
-      6.231527 / 3.182446,
-      5,
-    );
+    expect(t([a, b, c, d])).toBeCloseTo(4.856656, 4);
+    const alsoCompare = [{ variant: 'c', against: 'b' }];
+    expect(t([a, b, c], {}, { alsoCompare })).toBeCloseTo(4.856656, 4);
+    expect(t([a, b, c], { looks: [5, 10, 20] })).toBeCloseTo(6.231527, 4);
   });
 
   test('do not count what gets no verdict anyway', () => {
@@ -100,16 +89,6 @@ describe('the rules of a run', () => {
     ];
     expect(compare([a, b, ...without])[0]).toEqual(alone);
   });
-
-  test('give no verdict where too few server cores make two variants equal', () => {
-    const limited = { ...b, needsServerCores: 4 };
-    expect(one([a, limited], { serverCores: 3 })).toMatchObject({
-      verdict: 'none',
-      why: 'needs 4 server cores',
-      ratio: expect.closeTo(1.107, 3) as number,
-    });
-    expect(one([a, limited], { serverCores: 4 }).verdict).toBe('faster');
-  });
 });
 
 describe('comparisons asked for beside the rows', () => {
@@ -118,44 +97,31 @@ describe('comparisons asked for beside the rows', () => {
     published: { rps: 300 },
   });
 
-  test('stand after those of the rows', () => {
-    const found = compare(
-      [a, b, c],
+  const asked = (variants: MeasuredVariant[], ...pairs: [string, string][]): Comparison[] =>
+    compare(
+      variants,
       {},
-      {
-        alsoCompare: [
-          { variant: 'c', against: 'b' },
-          { variant: 'a', against: 'c' },
-        ],
-      },
+      { alsoCompare: pairs.map(([variant, against]) => ({ variant, against })) },
     );
+
+  test('stand after those of the rows', () => {
+    const found = asked([a, b, c], ['c', 'b'], ['a', 'c']);
     // What a row's step needs, a comparison with another variant does not.
     expect(
       found.map(({ variant: name, baseline, verdict }) => `${name} ${baseline} ${verdict}`),
     ).toEqual(['b a faster', 'c a none', 'c b faster', 'a c slower']);
+    expect(found[1]?.why).toBe('needs 2 server cores');
+    expect(compare([a, c], { serverCores: 2 })).toMatchObject([{ verdict: 'faster' }]);
   });
 
   test('are left out while one of the two was not run, and when a row has them', () => {
-    expect(
-      compare([a, b, variant('c', [])], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] }),
-    ).toHaveLength(1);
-    expect(compare([a, b], {}, { alsoCompare: [{ variant: 'c', against: 'b' }] })).toHaveLength(1);
-    expect(compare([a, b], {}, { alsoCompare: [{ variant: 'b', against: 'a' }] })).toEqual(
-      compare([a, b]),
-    );
+    expect(asked([a, b, variant('c', [])], ['c', 'b'])).toHaveLength(1);
+    expect(asked([a, b], ['b', 'a'])).toEqual(compare([a, b]));
   });
 
   test("have the article's ratio where one of the two is published only", () => {
-    const spdy = variant('spdy', [], {
-      server: null,
-      publishedOnly: 'gone',
-      published: { rps: 150 },
-    });
-    expect(
-      compare([a, c, spdy], {}, { alsoCompare: [{ variant: 'spdy', against: 'c' }] }).at(-1),
-    ).toMatchObject({
-      variant: 'spdy',
-      baseline: 'c',
+    const gone = { server: null, publishedOnly: 'gone', published: { rps: 150 } };
+    expect(asked([a, c, variant('spdy', [], gone)], ['spdy', 'c']).at(-1)).toMatchObject({
       verdict: 'none',
       why: 'published only',
       publishedRatio: 0.5,
@@ -184,15 +150,11 @@ describe('a control', () => {
     expect(summarise(facts, [a, again]).noiseFloor).toBeNull();
     expect(summarise(facts, [few(a), few(again)], { control: true })).toMatchObject({
       noiseFloor: null,
-      comparisons: [{ why: 'needs 4 rounds' }],
+      comparisons: [{ why: 'needs 4 rounds', ratio: expect.closeTo(1, 2) as number }],
     });
     expect(
       summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor,
     ).toBeNull();
-    expect(summarise(facts, [few(a, 0), few(again, 0)], { control: true })).toMatchObject({
-      noiseFloor: null,
-      comparisons: [],
-    });
     const atRate = (name: string): MeasuredVariant =>
       variant(name, rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } });
     expect(summarise(facts, [atRate('a'), atRate('again')], { control: true })).toMatchObject({
@@ -207,10 +169,7 @@ describe('what stands beside a verdict', () => {
     const b = variant('b', rounds([1400, 1520, 1420, 3000]));
     const renumbered = (all: MeasuredVariant): MeasuredVariant => ({
       ...all,
-      rounds: all.rounds.map((round, index) => ({
-        ...round,
-        round: [1, 2, 4, 7][index] as number,
-      })),
+      rounds: all.rounds.map((one) => ({ ...one, round: one.round + 3 })),
     });
     const comparison = one([renumbered(a), renumbered(b)]);
     expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
@@ -241,6 +200,18 @@ describe('what stands beside a verdict', () => {
     expect(ci95[0]).toBeCloseTo(1, 12);
   });
 
+  test('is nothing at all where requests/s are once 0', () => {
+    const broken = rounds([1000, 0, 1000, 1000]);
+    expect(one([a, variant('b', broken)])).toMatchObject({
+      ratio: 0,
+      ci95: [0, 0],
+      verdict: 'none',
+      cpu: null,
+      roundRatios: [],
+    });
+    expect(one([variant('a', broken), b])).toMatchObject({ ratio: 0, verdict: 'none' });
+  });
+
   test('is no ratio of CPU where a round has none', () => {
     expect(one([a, variant('b', [second(1000, 0), ...rounds([1, 1, 1])])])).toMatchObject({
       cpu: null,
@@ -263,47 +234,6 @@ describe('what stands beside a verdict', () => {
       why: 'the interval includes 1: even 1,000 rounds would probably not decide, a quieter machine may',
     });
   });
-
-  test.each([
-    ['0', [0, 0, 0, 0]],
-    ['once 0', [1000, 0, 1000, 1000]],
-  ])('is nothing at all where requests/s are %s', (_, requests) => {
-    expect(one([a, variant('b', rounds(requests))])).toMatchObject({
-      ratio: 0,
-      ci95: [0, 0],
-      verdict: 'none',
-      cpu: null,
-      roundRatios: [],
-      outliers: [],
-      swayedBy: null,
-      roundsNeeded: null,
-      disagreement: '',
-    });
-    expect(one([variant('a', rounds(requests)), variant('b', rounds([1, 1, 1, 1]))])).toMatchObject(
-      { ratio: 0, verdict: 'none' },
-    );
-  });
-
-  test('is a point for one round and all the same, without a verdict for the first', () => {
-    expect(one([few(a, 1), variant('b', rounds([1200]))])).toMatchObject({
-      ratio: expect.closeTo(1.2, 12) as number,
-      ci95: [expect.closeTo(1.2, 12), expect.closeTo(1.2, 12)],
-      verdict: 'none',
-      why: 'needs 4 rounds',
-      roundRatios: [1.2],
-      outliers: [],
-      swayedBy: null,
-      roundsNeeded: null,
-      disagreement: '',
-    });
-    const same = [1000, 1000, 1000, 1000, 1000];
-    expect(one([variant('a', rounds(same)), variant('b', rounds(same))])).toMatchObject({
-      ratio: 1,
-      ci95: [1, 1],
-      verdict: 'same',
-      outliers: [],
-    });
-  });
 });
 
 describe('a generator at its limit', () => {
@@ -324,18 +254,13 @@ describe('a generator at its limit', () => {
   const none = (name: string): object => ({
     verdict: 'none',
     why: `the generator was the limit with ${name}`,
-    roundsNeeded: null,
   });
 
   test('makes requests/s the least that a server can do', () => {
     expect(one([free('a', usual), held('b', more)]).verdict).toBe('faster');
-    expect(one([held('a', usual), free('b', more)])).toMatchObject({
-      ...none('a'),
-      ratio: expect.closeTo(1.1, 3) as number,
-    });
+    expect(one([held('a', usual), free('b', more)])).toMatchObject(none('a'));
     expect(one([held('a', more), free('b', usual)]).verdict).toBe('slower');
     expect(one([free('a', more), held('b', usual)])).toMatchObject(none('b'));
-    expect(one([held('a', usual), held('b', usual)])).toMatchObject(none('a'));
   });
 
   test('is told by one rule for verdict and warning', () => {
@@ -355,10 +280,7 @@ describe('a generator at its limit', () => {
       'inconclusive',
     );
     const again = { ...held('again', usual), setup: 'a' };
-    expect(summarise(facts, [held('a', usual), again], { control: true })).toMatchObject({
-      comparisons: [{ verdict: 'same' }],
-      noiseFloor: { rounds: 10 },
-    });
+    expect(one([held('a', usual), again], {}, { control: true }).verdict).toBe('same');
   });
 });
 
@@ -380,13 +302,16 @@ describe('a disagreement', () => {
   });
 
   test('is none where its own noise may be all of it', () => {
-    const cpus = (of: readonly number[]): Phase[] => of.map((cpu) => second(1000, cpu));
-    expect(
-      words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.99, 0.6, 0.95, 0.5]))),
-    ).toBe('');
-    expect(
-      words(variant('a', cpus([0.9, 0.9, 0.9, 0.9])), variant('b', cpus([0.7, 0.6, 0.7, 0.6]))),
-    ).not.toBe('');
+    const against = (...cpus: number[]): string =>
+      words(
+        measured('a', 0.9, 0.7),
+        variant(
+          'b',
+          cpus.map((cpu) => second(1000, cpu)),
+        ),
+      );
+    expect(against(0.99, 0.6, 0.95, 0.5)).toBe('');
+    expect(against(0.7, 0.6, 0.7, 0.6)).not.toBe('');
   });
 
   test('names the variant with which the server had time left, from either side', () => {
@@ -428,17 +353,11 @@ describe('what needs more rounds', () => {
   });
 
   test('is what was decided by rounds that seem to depend on each other, or by one of them', () => {
-    expect(of(1100, 1110, 1121, 1129, 1140, 1150)).toMatchObject([{ verdict: 'faster' }]);
     expect(names(of(1100, 1110, 1121, 1129, 1140, 1150))).toEqual(['b']);
-    expect(names(of(1110, 1140, 1100, 1129, 1121, 1150))).toEqual([]);
-    expect(
-      names([
-        {
-          ...(of(1110, 1140, 1100, 1129, 1121, 1150)[0] as Comparison),
-          swayedBy: { round: 3, without: 'inconclusive' },
-        },
-      ]),
-    ).toEqual(['b']);
+    const mixed = of(1110, 1140, 1100, 1129, 1121, 1150);
+    expect(names(mixed)).toEqual([]);
+    const swayedBy = { round: 3, without: 'inconclusive' as const };
+    expect(names(mixed.map((each) => ({ ...each, swayedBy })))).toEqual(['b']);
   });
 });
 
@@ -465,11 +384,8 @@ describe('a round that alone keeps a difference from being seen', () => {
       [5890, 530, 530, 480, 9000],
       [5890, 530, 530, 480],
     ]) {
-      expect(
-        one([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))])
-          .swayedBy,
-        requests.join(),
-      ).toBeNull();
+      const unchanged = variant('a', rounds(requests.map(() => 1000)));
+      expect(one([unchanged, variant('b', rounds(requests))]).swayedBy, `${requests}`).toBeNull();
     }
     expect(one([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
   });
