@@ -104,6 +104,14 @@ async function runNpm(stamp) {
   const flags =
     '--include=dev --include=optional --ignore-scripts --no-audit --no-fund --loglevel=error --no-progress ' +
     '--fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000';
+  // Before the start: npm may run before this process does again.
+  const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  const forward = (name) => {
+    process.kill(-child.pid, 'SIGTERM');
+    for (const interrupt of interrupts) process.off(interrupt, forward);
+    process.kill(process.pid, name);
+  };
+  for (const interrupt of interrupts) process.on(interrupt, forward);
   const child = spawn(
     'flock',
     [
@@ -126,13 +134,6 @@ async function runNpm(stamp) {
       detached: true,
     },
   );
-  const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-  const forward = (name) => {
-    process.kill(-child.pid, 'SIGTERM');
-    for (const interrupt of interrupts) process.off(interrupt, forward);
-    process.kill(process.pid, name);
-  };
-  for (const interrupt of interrupts) process.on(interrupt, forward);
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
     errors += text;
