@@ -31,7 +31,7 @@ export function hasRatio({ ratio }: Pick<Comparison, 'ratio'>): boolean {
 }
 
 /** The ratio of a round. `apart`: it is an outlier. */
-export interface RoundRatio {
+interface RoundRatio {
   round: number;
   ratio: number;
   apart: boolean;

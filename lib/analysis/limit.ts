@@ -52,10 +52,10 @@ function clockOf(seen: readonly Noise[]): RoundNoise['mhz'] {
 /** A side that uses this share of its available cores is at its limit; the kernel, the runner and InfluxDB use the rest. */
 const limit = 0.9;
 
-export type Limit = 'server' | 'generator' | 'both' | 'neither';
+type Limit = 'server' | 'generator' | 'both' | 'neither';
 
 /** Shares of the available cores, 0 to 1, as in VariantResult. */
-export type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
+type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
 /** null if unknown, as for a variant that was not measured. */
 export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {

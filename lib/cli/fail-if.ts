@@ -17,7 +17,7 @@ interface Gate {
   metric?: Metric;
 }
 
-export interface FailIf {
+interface FailIf {
   gates: readonly Gate[];
   /** The share of requests, 0 to 1, that must succeed on each side. */
   successRatio: number;

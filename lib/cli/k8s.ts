@@ -178,7 +178,7 @@ function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl>
   return influx;
 }
 
-export interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
+interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
   /** The rows of the table. */
   shown: readonly Variant[];
   /** --influx-here. */
@@ -198,7 +198,7 @@ const cpuNote =
 const spaceBytes = 10e6;
 
 /** Runs a scenario in the cluster, and removes it again. Returns the exit code. Throws UserError and Interrupted. */
-export async function applied(what: Applied, options: RunOptions): Promise<number> {
+async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals(
     'removing what was applied; again to end at once, which leaves it there',

@@ -49,7 +49,7 @@ interface Hosts {
   generators: readonly GeneratorHost[];
 }
 
-export interface Run extends Hosts {
+interface Run extends Hosts {
   cores: Cores;
   /** Adds work for `close`. */
   onClose(work: () => unknown): void;
@@ -70,7 +70,7 @@ export interface ReadyRun extends Run {
   processors: Processors;
 }
 
-export interface StoringRun extends ReadyRun {
+interface StoringRun extends ReadyRun {
   delaylink: string | undefined;
   store: RunContext['store'];
   environment(): Environment;

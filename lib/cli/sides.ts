@@ -189,7 +189,7 @@ function asName(text: string): string {
 }
 
 /** Returns the value for a side's name, or else the value for all sides. */
-export type OfSides = (name: string) => string | undefined;
+type OfSides = (name: string) => string | undefined;
 
 /** Reads a repeated flag, for one side (NAME=VALUE) or for all. Throws UserError (exit code 2). @param only the sides that it can be for */
 export function ofSides(
@@ -226,7 +226,7 @@ export const askedFlags = {
   bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
 } as const satisfies Record<string, Flag>;
 
-export interface Asked {
+interface Asked {
   url?: string;
   urls?: PageList;
   status?: number;

@@ -27,7 +27,7 @@ import {
   wanted,
 } from './messages.ts';
 
-export interface Agent {
+interface Agent {
   facts: HostFacts;
   /**
    * Throws UserError with the agent's message, with the end of the connection, or after `limitMs` (default 30 s), which ends the
@@ -273,7 +273,7 @@ const options = [
   ].flatMap((option) => ['-o', option]),
 ];
 
-export interface Connection {
+interface Connection {
   /** Lines that the remote command prints. */
   onLine(listen: (line: string) => void): void;
   write(data: string | Buffer): void;

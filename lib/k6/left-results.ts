@@ -15,7 +15,7 @@ export interface LoadName {
 }
 
 /** An instance's outcomes by phase, and how far its clock is ahead of the database's. */
-export interface Left {
+interface Left {
   phases: PhaseOutcome[];
   aheadMs: number;
 }

@@ -74,7 +74,7 @@ const values = v.pipe(
 );
 
 /** A piece of advice; the top of each file explains the fields. */
-export type Knob = v.InferOutput<ReturnType<typeof knobForm>>;
+type Knob = v.InferOutput<ReturnType<typeof knobForm>>;
 
 function knobForm(server: ServerName) {
   return closed({

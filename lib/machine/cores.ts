@@ -20,7 +20,7 @@ export interface Cores {
   generatorFiles?: FilesThere;
 }
 
-export interface FilesThere {
+interface FilesThere {
   host: string;
   most: number;
 }

@@ -26,7 +26,7 @@ const patienceMs = 1000;
 const askAgainMs = 500;
 
 /** `seconds`: how long to wait for another run; `say` gets the line that names it. */
-export interface WaitForRun {
+interface WaitForRun {
   seconds: number;
   signal: AbortSignal;
   say(line: string): void;

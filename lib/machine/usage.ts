@@ -178,7 +178,7 @@ function groupsOf(root: string): string[] {
     });
 }
 
-export interface Clock {
+interface Clock {
   /** CLOCK_MONOTONIC, as `monotonicMs` of the engine. It ignores steps of the wall clock, and stops while the machine is suspended. */
   monotonicMs(): number;
   /** Since 1970: the time of samples in the database. */

@@ -228,7 +228,7 @@ function dotted(name: string): string {
   return name.replaceAll(/[./]/g, (separator) => (separator === '/' ? '.' : '/'));
 }
 
-export interface Caller {
+interface Caller {
   uid: number;
   gid: number;
 }
@@ -238,7 +238,7 @@ export function thisCaller(): Caller {
 }
 
 /** Goes before the program that makes network namespaces; keeps its process id. */
-export function makeNamespaces({ uid }: Caller): readonly string[] {
+function makeNamespaces({ uid }: Caller): readonly string[] {
   return uid === 0 ? [] : ['unshare', '--user', '--map-root-user', '--'];
 }
 
@@ -255,7 +255,7 @@ export function enterNetwork(
 }
 
 /** Goes before a command that stays in the machine's network and opens sockets in the maker's namespaces; empty for root. */
-export function enterAsMaker({ uid }: Caller, maker: number): readonly string[] {
+function enterAsMaker({ uid }: Caller, maker: number): readonly string[] {
   return uid === 0 ? [] : ['nsenter', ...userNamespaceOf(maker), '--'];
 }
 

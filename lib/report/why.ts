@@ -325,7 +325,7 @@ export interface CpuBar {
 
 /** Parts that have a colour of their own; what is left is `rest`. */
 const colours = 7;
-export const rest = 'the rest';
+const rest = 'the rest';
 
 /** A bar for each side. */
 export function cpuBars(result: Result): { names: string[]; bars: CpuBar[] } {

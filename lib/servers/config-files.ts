@@ -22,7 +22,7 @@ interface FileLayer extends ConfigLayer {
 }
 
 /** The most that a config may have: the longest are lists of addresses. */
-export const mostMegabytes = 32;
+const mostMegabytes = 32;
 
 /**
  * Reads files of `server-configs/<of>/`, named without `.conf`, or at absolute paths. Throws UserError if one cannot be read.

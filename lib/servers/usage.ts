@@ -41,7 +41,7 @@ export function watchUsage(
 }
 
 /** Returns a function that gives the CPU seconds of each task since the previous call; for a new task, since it began. */
-export function watchTasks(lookUp: () => string[], proc: string): () => Map<string, number> {
+function watchTasks(lookUp: () => string[], proc: string): () => Map<string, number> {
   const lastSeen = new Map<string, number>();
   let refreshedAtMs = -Infinity;
   return () => {

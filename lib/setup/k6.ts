@@ -23,7 +23,7 @@ const buildsKept = 2;
 /** Both programs twice, and the linker's temporary files. */
 const buildBytes = 300e6;
 
-export interface Go {
+interface Go {
   binary: string;
   version: string;
   architecture: string;

@@ -84,7 +84,7 @@ function numbers(version: string): number[] {
 // Progress of steps that run side by side: on a terminal a live line per running step, in a pipe a plain line at each
 // step's start and end.
 
-export interface Step {
+interface Step {
   /** Changes the description of the step. */
   doing(what: string): void;
   /** Replaces "done" in the step's last line. */

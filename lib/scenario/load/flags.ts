@@ -122,7 +122,7 @@ export function readCommand(
 }
 
 /** Stands in the place of credentials, which are sent but neither shown nor kept. */
-export const hidden = '***';
+const hidden = '***';
 
 const secretName =
   /^cookie$|auth|token|secret|passw|credential|session|signature|api-?key|access-?key|-key$/i;

@@ -48,7 +48,7 @@ function wordsOf(listen: Directive): string[] {
   return listen.args.slice(1).map(bareWord);
 }
 
-export function isQuic(listen: Directive): boolean {
+function isQuic(listen: Directive): boolean {
   return wordsOf(listen).includes('quic');
 }
 
