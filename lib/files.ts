@@ -171,11 +171,16 @@ export function requirePlainPath(file: string, begin: string): void {
     );
 }
 
-/** Returns what `look` returns; undefined if it throws. For files that may be missing or closed to this user. */
+/**
+ * Returns what `look` returns; undefined if the system refuses. For files that may be missing or closed to this user. Throws what says
+ * nothing about the file: a mistake in `look`, or too many open files.
+ */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
-  } catch {
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined || code === 'EMFILE' || code === 'ENFILE') throw error;
     return undefined;
   }
 }

@@ -329,7 +329,6 @@ const mostOutput = 128e6;
 
 export interface Finished {
   code: number | null;
-  signal: NodeJS.Signals | null;
   stdout: string;
   stderr: string;
 }

@@ -1,7 +1,7 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { makeFolder } from '../../lib/files.ts';
+import { ifThere, makeFolder } from '../../lib/files.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 
 const folder = sharedFolder();
@@ -20,4 +20,14 @@ test('says why not', () => {
   expect(() => makeFolder('/proc/none/below')).toThrow(
     /ENOENT|no folder can be made at \/proc\/none/,
   );
+});
+
+test('what the system refuses is not there; a mistake or too many open files is not taken for that', () => {
+  expect(ifThere(() => readFileSync('/proc/self/missing'))).toBe(undefined);
+  expect(() =>
+    ifThere(() => {
+      throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    }),
+  ).toThrow('too many open files');
+  expect(() => ifThere(() => JSON.parse('{') as unknown)).toThrow(SyntaxError);
 });
