@@ -1,12 +1,13 @@
 // Known causes, each between real servers that differ in it alone: the run names it.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { findGo } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
+import { newOut, readResult, runFolder, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'perf', 'openssl']);
 
@@ -34,12 +35,15 @@ server { listen ${listen}; root ${join(folder, 'www')}; } }\n`,
   return file;
 }
 
+const words = (out: string): string[] =>
+  `--quick --why --duration 400ms --server-cpus 1 --generator-cpus 0 --store none --out ${out}`.split(
+    ' ',
+  );
+
 /** Compares the sides, and returns the sentences on causes. */
 async function causes(sides: readonly string[], ...flags: string[]): Promise<string[]> {
   const out = newOut();
-  const words =
-    '--quick --why --duration 400ms --server-cpus 1 --generator-cpus 0 --store none --out';
-  const run = startCommand(['compare', ...sides, ...flags, ...words.split(' '), out], home.env);
+  const run = startCommand(['compare', ...sides, ...flags, ...words(out)], home.env);
   expect(await run.ended, run.stderr()).toBe(0);
   const { why } = readResult(out);
   expect(why?.missing).toEqual([]);
@@ -70,6 +74,42 @@ test('lines of an nginx config, and none where there is none', async () => {
     .toMatch(/sendfile makes .*: (1 sendfile64 and no pread64|no pread64 and 1 sendfile64)/);
   expect.soft(sentences[4]).toMatch(/closes makes .*: (?=.*1 accept4)(?=.*2 close instead of 1)/);
   expect.soft(sentences[5]).toMatch(/^Why: two has 2 workers, base 1/);
+});
+
+test('interrupted while perf looks on, the run ends in order with its verdict', async () => {
+  const folder = newPlace();
+  const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
+  const out = newOut();
+  const run = startCommand(['compare', ...sides, ...words(out)], home.env);
+  const started = await vi.waitFor(
+    (): Seen[] => {
+      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+      const found = descendants(run.pid);
+      expect(found.filter(({ command }) => command === 'perf')).toHaveLength(2);
+      return found;
+    },
+    { timeout: 120_000, interval: 20 },
+  );
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  expect(stillRunning(started)).toEqual([]);
+  expect(readResult(out).why).toBeUndefined();
+  expect(readdirSync(runFolder(out))).not.toContain('why');
+});
+
+test('a perf that cannot look costs the cause alone', async () => {
+  const folder = newPlace();
+  const out = newOut();
+  const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
+  const run = startCommand(['compare', ...sides, ...words(out)], {
+    ...home.env,
+    PERF_BIN: '/bin/false',
+  });
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(run.stdout()).toMatch(
+    /^Causes were not looked at: perf does not look at these servers: .*\.$/m,
+  );
+  expect(readResult(out).comparisons[0]?.ratio).toBeGreaterThan(0);
 });
 
 test('a log that is buffered', async () => {
