@@ -171,8 +171,14 @@ export function rateCause(variant: Shares): string {
     : causes[limit];
 }
 
-/** p99 of the lateness of requests and of the latency, in milliseconds, if the first distorts the second; else null. */
-export function lateSends(variant: VariantResult): { p99Ms: number; latencyMs: number } | null {
+/** p99 of the lateness of requests and of the latency. */
+export interface LateSends {
+  p99Ms: number;
+  latencyMs: number;
+}
+
+/** null if the lateness does not distort the latency. */
+export function lateSends(variant: VariantResult): LateSends | null {
   if (rateOf(variant)?.reached !== true) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
     const [narrowest] = extent(buckets.map(({ fromMs, toMs }) => (toMs ?? Infinity) - fromMs));

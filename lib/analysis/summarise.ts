@@ -25,7 +25,7 @@ import {
   type Pair,
   type RunFacts,
 } from './verdict.ts';
-import { warningsOf, type Warning } from './warnings.ts';
+import { warningsOf } from './warnings.ts';
 
 export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;
 
@@ -33,7 +33,7 @@ export interface Summary {
   variants: VariantResult[];
   comparisons: Comparison[];
   noiseFloor: NoiseFloor | null;
-  warnings: Warning[];
+  warnings: string[];
 }
 
 /** Computes all figures of the table, with variants in the given order and the rows' comparisons before further ones. */

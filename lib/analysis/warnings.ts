@@ -1,4 +1,4 @@
-// Warnings below the table: the facts of each kind, a sentence with the next step, and how to find them.
+// Warnings below the table: a sentence of each kind with the next step, and how to find them.
 import { change, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
 import type {
   Comparison,
@@ -7,7 +7,6 @@ import type {
   Phase,
   StatusClass,
   VariantResult,
-  Verdict,
 } from '../result/result.ts';
 import {
   lateSends,
@@ -18,6 +17,7 @@ import {
   serverShareOf,
   stealMatters,
   stoodStill,
+  type LateSends,
   type RoundNoise,
 } from './limit.ts';
 import { succeeded, summed, wholeRounds } from './phases.ts';
@@ -39,118 +39,73 @@ interface HighShare {
 /** Whether a backend's CPU time is known; 'among-others': it cannot be told from that of other programs. */
 type Upstreams = 'none' | 'apart' | 'among-others';
 
-/** The facts of each kind of warning. */
-interface Facts {
-  steal: HighShare & { side: Side };
-  'generator-others': HighShare;
-  others: HighShare & { upstreams: Upstreams; host: string };
-  upstream: HighShare;
-  'generator-limit': { variant: string; share: number | null };
-  failures: { variant: string; requests: number; failures: readonly string[] };
-  hung: { variant: string; hung: string };
-  unsent: { variant: string; requests: number; unsent: number; cause: string };
-  'late-sends': { variant: string; p99Ms: number; latencyMs: number; cause: string };
-  'stood-still': { variant: string; share: number };
-  'idle-cpu': { variant: string; share: number };
-  'delay-not-held': { variants: readonly string[] };
-  'one-turn': { variants: readonly string[] };
-  'stream-limit': { variants: readonly string[]; asked: number; allowed: number };
-  'tls-differs': {
-    part: keyof Tls;
-    variantsBy: ReadonlyMap<string, readonly { name: string }[]>;
-  };
-  quick: object;
-  'few-rounds': { rounds: number };
-  'no-baseline': { variant: string; baseline: string };
-  swayed: { variant: string; baseline: string; round: number; verdict: Verdict };
-  dependent: { variant: string; baseline: string; seen: Dependence };
-  repeated: { round: number; as?: number; why: string };
-  'not-repeated': { round: number; why: string };
-  dropped: { round: number; why: string };
-  'time-over': { rounds: number; most: number };
-  alone: { variant: string; why: string };
-  'link-not-at-rest': { variant: string; round: number };
-  'server-alarm': { variant: string; line: string };
-  'log-of-failures': { variant: string; line: string };
-  'other-bodies': { variant: string };
-  'not-stored': { problem: string };
-  cores: { note: string };
-}
-
-export type Warning = { [Kind in keyof Facts]: { kind: Kind } & Facts[Kind] }[keyof Facts];
-
 const tlsParts: Record<keyof Tls, string> = {
   version: 'TLS version',
   cipher: 'TLS cipher',
   keyExchange: 'TLS key exchange',
 };
 
-const texts: { [Kind in keyof Facts]: (facts: Facts[Kind]) => string } = {
-  steal: ({ side, ...high }) =>
+/** The sentence of each kind of warning: what was seen, what it means for the figures, and what to do. */
+export const warning = {
+  steal: (side: Side, high: HighShare) =>
     `steal time: the host gave others up to ${shareText(side, high)}: run again when it is quieter, or on a machine of your own`,
-  'generator-others': (high) =>
+  generatorOthers: (high: HighShare) =>
     `others used up to ${shareText('generator', high)}, and the server had time left: ` +
     'requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again',
-  others: ({ upstreams, host, ...high }) =>
+  others: (high: HighShare, upstreams: Upstreams, host: string) =>
     upstreams === 'among-others'
       ? `the backend and other programs used up to ${shareText('server', high)}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`
       : `others used up to ${shareText('server', high)}: end what else runs on ${host}${upstreams === 'apart' ? ', but not the backend,' : ''} and run again`,
-  upstream: (high) =>
+  upstream: (high: HighShare) =>
     `the backend used up to ${shareText('server', high)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
-  'generator-limit': ({ variant, share }) =>
+  generatorLimit: (variant: string, share: number | null) =>
     `${variant}: the generator was at its limit (${percent(share ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
-  failures: ({ variant, requests, failures }) =>
+  failures: (variant: string, requests: number, failures: readonly string[]) =>
     `${variant}: ${enumeration(failures)} among ${whole(requests)} requests: requests/s alone do not compare`,
-  hung: ({ variant, hung }) =>
+  hung: (variant: string, hung: string) =>
     `${variant}: ${hung}: the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c); they count as failed`,
-  unsent: ({ variant, requests, unsent, cause }) =>
+  unsent: (variant: string, requests: number, unsent: number, cause: string) =>
     `${variant}: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${cause}`,
-  'late-sends': ({ variant, p99Ms, latencyMs, cause }) =>
+  lateSends: (variant: string, { p99Ms, latencyMs }: LateSends, cause: string) =>
     `${variant}: one request in a hundred left ${scaledTime(p99Ms)} late or more, which its latency includes (p99 ${scaledTime(latencyMs)}): ${cause}`,
-  'stood-still': ({ variant, share }) =>
+  stoodStill: (variant: string, share: number) =>
     `${variant}: the generator stood still in ${percent(share)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
-  'idle-cpu': ({ variant, share }) =>
+  idleCpu: (variant: string, share: number) =>
     `${variant} uses ${percent(share)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
-  'delay-not-held': ({ variants }) =>
+  delayNotHeld: (variants: readonly string[]) =>
     `${enumeration(variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`,
-  'one-turn': ({ variants }) =>
+  oneTurn: (variants: readonly string[]) =>
     `${enumeration(variants)}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
-  'stream-limit': ({ variants, asked, allowed }) =>
+  streamLimit: (variants: readonly string[], asked: number, allowed: number) =>
     `${variants.join(', ')}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`,
-  'tls-differs': ({ part, variantsBy }) =>
+  tlsDiffers: (part: keyof Tls, variantsBy: ReadonlyMap<string, readonly { name: string }[]>) =>
     `${tlsParts[part]} differs: ${[...variantsBy].map(([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`).join(', ')}`,
   quick: () => 'quick run with short rounds: a first look, not a measurement',
-  'few-rounds': ({ rounds }) => `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
-  'no-baseline': ({ variant, baseline }) =>
+  fewRounds: (rounds: number) => `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
+  noBaseline: (variant: string, baseline: string) =>
     `${variant} is compared with ${baseline}, which was not run: name both with --variants for a ratio`,
-  swayed: ({ variant, baseline, round, verdict }) =>
+  swayed: ({ variant, baseline, verdict }: Comparison, round: number) =>
     `${variant} against ${baseline}: round ${round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`,
-  dependent: ({ variant, baseline, seen }) =>
+  dependent: ({ variant, baseline }: Comparison, seen: Dependence) =>
     `${variant} against ${baseline}: ${seen.kind === 'drift' ? `from the first round to the last the ratio moved by ${change(seen.ratio)}` : `rounds resemble the one before (correlation ${seen.correlation.toFixed(2)})`}, ` +
     'so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again',
-  repeated: ({ round, as = round + 1, why }) =>
+  repeated: (round: number, why: string, as = round + 1) =>
     `round ${round} was dropped and repeated as round ${as}: ${why}`,
-  'not-repeated': ({ round, why }) => `round ${round} could not be measured again: ${why}`,
-  dropped: ({ round, why }) =>
+  notRepeated: (round: number, why: string) => `round ${round} could not be measured again: ${why}`,
+  dropped: (round: number, why: string) =>
     `round ${round} was dropped, and there was no time to repeat it: ${why}`,
-  'time-over': ({ rounds, most }) =>
+  timeOver: (rounds: number, most: number) =>
     `--max-time ended the run after ${rounds} of at most ${most} rounds`,
-  alone: ({ variant, why }) =>
+  alone: (variant: string, why: string) =>
     `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
-  'link-not-at-rest': ({ variant, round }) =>
+  linkNotAtRest: (variant: string, round: number) =>
     `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not counted`,
-  'server-alarm': ({ variant, line }) => `${variant}: the server's log says: ${line}`,
-  'log-of-failures': ({ variant, line }) =>
+  serverAlarm: (variant: string, line: string) => `${variant}: the server's log says: ${line}`,
+  logOfFailures: (variant: string, line: string) =>
     `${variant}: the last line of its log after requests had failed: ${line}`,
-  'other-bodies': ({ variant }) =>
+  otherBodies: (variant: string) =>
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
-  'not-stored': ({ problem }) => problem,
-  cores: ({ note }) => note,
-};
-
-export function warningText({ kind, ...facts }: Warning): string {
-  return texts[kind](facts as never);
-}
+} as const;
 
 /** Such as "12 % of the server's cores in every round". */
 function shareText(side: Side, { share, cores, rounds, ofRounds }: HighShare): string {
@@ -168,18 +123,18 @@ export function warningsOf(
   measured: readonly MeasuredVariant[],
   variants: readonly VariantResult[],
   comparisons: readonly Comparison[],
-): Warning[] {
+): string[] {
   const rounds = wholeRounds(variants);
   return [
-    ...(facts.quick ? [{ kind: 'quick' } as const] : []),
-    ...(rounds > 0 && rounds < minimumRounds ? [{ kind: 'few-rounds', rounds } as const] : []),
+    ...(facts.quick ? [warning.quick()] : []),
+    ...(rounds > 0 && rounds < minimumRounds ? [warning.fewRounds(rounds)] : []),
     ...intervalWarnings(comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap(variantWarnings),
-    ...oneForAll('one-turn', variants, ({ rounds }) =>
+    ...oneForAll(warning.oneTurn, variants, ({ rounds }) =>
       rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
     ),
-    ...oneForAll('delay-not-held', variants, ({ network }) => network?.delayHeld === false),
+    ...oneForAll(warning.delayNotHeld, variants, ({ network }) => network?.delayHeld === false),
     ...streamWarnings(variants),
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, comparisons, variant)),
@@ -187,16 +142,14 @@ export function warningsOf(
 }
 
 /** Outliers that decide, and dependent rounds: both make an interval less sure. */
-function intervalWarnings(comparisons: readonly Comparison[]): Warning[] {
+function intervalWarnings(comparisons: readonly Comparison[]): string[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
-  return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }): Warning[] => {
-    const pair = { variant, baseline };
+  return judged.flatMap((one) => {
+    const { swayedBy, roundRatios } = one;
     const seen = dependenceOf(roundRatios.map(Math.log), falseNotes / judged.length);
     return [
-      ...(swayedBy === null
-        ? []
-        : [{ kind: 'swayed', ...pair, round: swayedBy.round, verdict } as const]),
-      ...(seen === null ? [] : [{ kind: 'dependent', ...pair, seen } as const]),
+      ...(swayedBy === null ? [] : [warning.swayed(one, swayedBy.round)]),
+      ...(seen === null ? [] : [warning.dependent(one, seen)]),
     ];
   });
 }
@@ -218,7 +171,7 @@ function noiseWarnings(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
   comparisons: readonly Comparison[],
-): Warning[] {
+): string[] {
   const { sharedCores, serverHost: host = 'this machine' } = facts;
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const all = measured.flatMap((variant) =>
@@ -250,19 +203,19 @@ function noiseWarnings(
   };
   return [
     ...(['server', 'generator'] as const).flatMap((side) =>
-      high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]).map(
-        (seen): Warning => ({ kind: 'steal', side, ...seen }),
+      high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]).map((seen) =>
+        warning.steal(side, seen),
       ),
     ),
     ...high(apart(all), 'generator', othersMatter, ({ noise, isBusy }) =>
       isBusy ? 0 : noise.generatorOthersShare,
-    ).map((seen): Warning => ({ kind: 'generator-others', ...seen })),
+    ).map(warning.generatorOthers),
     // The backend is part of the measurement, even if it shares the server's cores.
     ...high(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0).map(
-      (seen): Warning => ({ kind: 'upstream', ...seen }),
+      warning.upstream,
     ),
     ...high(apart(unsettled), 'server', othersMatter, ({ noise }) => noise.serverOthersShare).map(
-      (seen): Warning => ({ kind: 'others', upstreams: upstreamsOf(all), host, ...seen }),
+      (seen) => warning.others(seen, upstreamsOf(all), host),
     ),
   ];
 }
@@ -276,7 +229,7 @@ function upstreamsOf(all: readonly VariantRound[]): Upstreams {
 /** From this share of a core on, a server's CPU time without load shows in the ratios. */
 const idleMatters = 0.01;
 
-function variantWarnings(variant: VariantResult): Warning[] {
+function variantWarnings(variant: VariantResult): string[] {
   const { name, generatorShare, rounds } = variant;
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
@@ -284,35 +237,31 @@ function variantWarnings(variant: VariantResult): Warning[] {
   const hung = hungText(phases);
   const unsent = total(phases, (phase) => phase.unsent);
   const idle = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
+  const still = stoodStill(variant);
   const late = lateSends(variant);
-  const warnings: Warning[] = [];
-  if (limitOf(variant) === 'generator')
-    warnings.push({ kind: 'generator-limit', variant: name, share: generatorShare });
-  if (failures.length > 0) warnings.push({ kind: 'failures', variant: name, requests, failures });
-  if (hung !== '') warnings.push({ kind: 'hung', variant: name, hung });
-  if (unsent > 0)
-    warnings.push({ kind: 'unsent', variant: name, requests, unsent, cause: rateCause(variant) });
-  if (idle.length > 0 && median(idle) > idleMatters)
-    warnings.push({ kind: 'idle-cpu', variant: name, share: median(idle) });
-  if (stoodStill(variant) > 0)
-    warnings.push({ kind: 'stood-still', variant: name, share: stoodStill(variant) });
-  if (late !== null)
-    warnings.push({ kind: 'late-sends', variant: name, ...late, cause: rateCause(variant) });
-  return warnings;
+  return [
+    limitOf(variant) === 'generator' && warning.generatorLimit(name, generatorShare),
+    failures.length > 0 && warning.failures(name, requests, failures),
+    hung !== '' && warning.hung(name, hung),
+    unsent > 0 && warning.unsent(name, requests, unsent, rateCause(variant)),
+    idle.length > 0 && median(idle) > idleMatters && warning.idleCpu(name, median(idle)),
+    still > 0 && warning.stoodStill(name, still),
+    late !== null && warning.lateSends(name, late, rateCause(variant)),
+  ].filter((text) => text !== false);
 }
 
 /** A common warning for all variants with the same cause. */
 function oneForAll(
-  kind: 'one-turn' | 'delay-not-held',
+  text: (variants: readonly string[]) => string,
   variants: readonly VariantResult[],
   is: (variant: VariantResult) => boolean,
-): Warning[] {
+): string[] {
   const names = variants.filter(is).map(({ name }) => name);
-  return names.length === 0 ? [] : [{ kind, variants: names }];
+  return names.length === 0 ? [] : [text(names)];
 }
 
 /** A common warning for all variants whose server allows the same, too low number of streams. */
-function streamWarnings(variants: readonly VariantResult[]): Warning[] {
+function streamWarnings(variants: readonly VariantResult[]): string[] {
   const limited = variants.flatMap(({ name, load: { streams: asked = 1 }, rounds }) => {
     const [allowed] = extent(
       rounds.flatMap(({ phases }) => phases.map((phase) => phase.maxConcurrentStreams ?? Infinity)),
@@ -320,21 +269,25 @@ function streamWarnings(variants: readonly VariantResult[]): Warning[] {
     return allowed < asked ? [{ name, asked, allowed }] : [];
   });
   const groups = groupedBy(limited, ({ asked, allowed }) => `${asked} ${allowed}`);
-  return [...groups.values()].map((same): Warning => {
+  return [...groups.values()].map((same) => {
     const { asked, allowed } = same[0] as (typeof limited)[number];
-    return { kind: 'stream-limit', variants: same.map(({ name }) => name), asked, allowed };
+    return warning.streamLimit(
+      same.map(({ name }) => name),
+      asked,
+      allowed,
+    );
   });
 }
 
 /** A warning per part of TLS in which variants with TLS differ. */
-function tlsWarnings(variants: readonly VariantResult[]): Warning[] {
+function tlsWarnings(variants: readonly VariantResult[]): string[] {
   return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
     const seen = variants.flatMap(({ name, phases }) => {
       const values = new Set(phases.flatMap(({ tls }) => tls?.[part] ?? []));
       return [...values].map((value) => ({ name, value }));
     });
     const variantsBy = groupedBy(seen, ({ value }) => value);
-    return variantsBy.size > 1 ? [{ kind: 'tls-differs', part, variantsBy }] : [];
+    return variantsBy.size > 1 ? [warning.tlsDiffers(part, variantsBy)] : [];
   });
 }
 
@@ -343,13 +296,11 @@ function baselineWarning(
   measured: readonly MeasuredVariant[],
   comparisons: readonly Comparison[],
   { name, against }: MeasuredVariant,
-): Warning[] {
+): string[] {
   const isCompared =
     measured.some((one) => one.against === name || one.name === against) ||
     comparisons.some(({ variant, baseline }) => variant === name || baseline === name);
-  return against === undefined || isCompared
-    ? []
-    : [{ kind: 'no-baseline', variant: name, baseline: against }];
+  return against === undefined || isCompared ? [] : [warning.noBaseline(name, against)];
 }
 
 const causeNames: Readonly<Record<ErrorCause, string>> = {

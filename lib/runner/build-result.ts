@@ -2,7 +2,6 @@
 import { foundRates, summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
-import { warningText, type Warning } from '../analysis/warnings.ts';
 import {
   baselineName,
   configOf,
@@ -38,7 +37,7 @@ export interface KeptRound {
 
 interface Known {
   kept: readonly KeptRound[];
-  notes: readonly Warning[];
+  notes: readonly string[];
   /** Variants that were started. */
   tried: ReadonlyMap<string, Tried>;
   /** Steps of a search in the present round. */
@@ -96,7 +95,7 @@ export function buildResult(
     noiseFloor,
     kernelSettings: kernelSettings(plan, known.tried),
     integrity: store === null ? null : totalIntegrity(known.kept),
-    warnings: [...warnings, ...known.notes].map(warningText),
+    warnings: [...warnings, ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...addressNotes(plan)],
   };
 }

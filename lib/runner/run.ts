@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { roundToRepeat } from '../analysis/rounds.ts';
 import { unsettled } from '../analysis/verdict.ts';
-import { warningText, type Warning } from '../analysis/warnings.ts';
+import { warning } from '../analysis/warnings.ts';
 import { messageOf, UserError } from '../errors.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
 import {
@@ -85,9 +85,9 @@ export async function runRounds(
   const plan = { ...context.plan, groups: apart(context.plan.groups, new Set(alone.keys())) };
   const beganAtMs = performance.now();
   const kept: KeptRound[] = [];
-  const notes: Warning[] = [
-    ...(environment.coreNotes ?? []).map((line) => ({ kind: 'cores', note: line }) as const),
-    ...[...alone].map(([variant, why]) => ({ kind: 'alone', variant, why }) as const),
+  const notes: string[] = [
+    ...(environment.coreNotes ?? []),
+    ...[...alone].map(([variant, why]) => warning.alone(variant, why)),
   ];
   const tried = new Map<string, Tried>();
   let attempts = 0;
@@ -109,8 +109,8 @@ export async function runRounds(
       const pauseMs =
         failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
       if (timeIsOver(pauseMs)) {
-        if (failure !== undefined) note({ kind: 'dropped', round: attempts, why: failure.message });
-        note({ kind: 'time-over', rounds: kept.length, most: plan.rounds });
+        if (failure !== undefined) note(warning.dropped(attempts, failure.message));
+        note(warning.timeOver(kept.length, plan.rounds));
         events.timeOver({ rounds: kept.length });
         break;
       }
@@ -118,7 +118,7 @@ export async function runRounds(
         comparisonsSoFar = (await save('partial', false)).comparisons;
         continue;
       }
-      note({ kind: 'repeated', round: attempts, why: failure.message });
+      note(warning.repeated(attempts, failure.message));
       events.repeated({ round: kept.length + 1, why: failure.message });
       await delay(pauseMs, undefined, { signal: interrupt.signal });
     }
@@ -139,17 +139,16 @@ export async function runRounds(
   }
 
   /** Adds a warning, unless it is known: a database that is down fails in every round. */
-  function note(warning: Warning): boolean {
-    const isNew = notes.every((one) => warningText(one) !== warningText(warning));
-    if (isNew) notes.push(warning);
+  function note(text: string): boolean {
+    const isNew = !notes.includes(text);
+    if (isNew) notes.push(text);
     return isNew;
   }
 
   /** Writes result.json, then the database, which may hang. */
   async function save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(context.folder, 'result.json');
-    if (ended)
-      for (const problem of await countAgain(context, kept)) note({ kind: 'not-stored', problem });
+    if (ended) for (const problem of await countAgain(context, kept)) note(problem);
     const result = resultNow(state);
     let problem: string | null = null;
     try {
@@ -157,7 +156,7 @@ export async function runRounds(
     } finally {
       problem = await storeResult(context, result, kept.at(-1), ended);
     }
-    if (problem === null || !note({ kind: 'not-stored', problem })) return result;
+    if (problem === null || !note(problem)) return result;
     const noted = { ...result, warnings: [...result.warnings, problem] };
     await writeWhole(file, resultJson(noted));
     return noted;
@@ -236,15 +235,15 @@ export async function runRounds(
     variant: string,
     { integrity, restless, alarm, lastWords, otherBodies }: VariantRound,
   ): void {
-    if (alarm !== undefined) note({ kind: 'server-alarm', variant, line: alarm });
+    if (alarm !== undefined) note(warning.serverAlarm(variant, alarm));
     if (
       lastWords !== undefined &&
-      !notes.some((one) => one.kind === 'log-of-failures' && one.variant === variant)
+      !notes.some((one) => one.startsWith(warning.logOfFailures(variant, '')))
     )
-      note({ kind: 'log-of-failures', variant, line: lastWords });
-    if (otherBodies) note({ kind: 'other-bodies', variant });
-    if (restless) note({ kind: 'link-not-at-rest', variant, round: attempts });
-    for (const problem of integrity?.problems ?? []) note({ kind: 'not-stored', problem });
+      note(warning.logOfFailures(variant, lastWords));
+    if (otherBodies) note(warning.otherBodies(variant));
+    if (restless) note(warning.linkNotAtRest(variant, attempts));
+    for (const problem of integrity?.problems ?? []) note(problem);
   }
 
   /** Rates found in the kept rounds, by variant. */
@@ -291,11 +290,11 @@ export async function runRounds(
     if (failure !== undefined) {
       kept.splice(index, 0, ...replaced);
       steps = [];
-      note({ kind: 'not-repeated', round: outlier.round, why: messageOf(failure) });
+      note(warning.notRepeated(outlier.round, messageOf(failure)));
       return;
     }
-    note({ kind: 'repeated', ...outlier, as: attempts });
+    note(warning.repeated(outlier.round, outlier.why, attempts));
     const problem = await forgetRound(context, outlier.round);
-    if (problem !== null) note({ kind: 'not-stored', problem });
+    if (problem !== null) note(problem);
   }
 }

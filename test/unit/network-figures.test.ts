@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { delayText, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
 import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
-import { warningText } from '../../lib/analysis/warnings.ts';
 import type { NetworkResult, NetworkUse, Phase } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { roundsOf } from '../fixtures/comparison.ts';
@@ -229,9 +228,7 @@ describe("the link on the sides' cores", () => {
       verdict: 'none',
       why: 'the generator was the limit with nopush',
     });
-    expect(warnings.map(warningText).join('\n')).toMatch(
-      /^untuned: the generator was at its limit \(98 % /m,
-    );
+    expect(warnings.join('\n')).toMatch(/^untuned: the generator was at its limit \(98 % /m);
   });
 });
 
@@ -239,7 +236,7 @@ test('a warning names all variants whose link was late', () => {
   const texts = (...lateness: number[]): string[] => {
     const names = ['untuned', 'nopush', 'log-off'];
     const variants = lateness.map((ms, place) => variant(names[place] as string, 10_000, late(ms)));
-    return summary(variants).warnings.map(warningText);
+    return summary(variants).warnings;
   };
   expect(texts(138, 0.1, 90)).toEqual([
     expect.stringMatching(/^untuned and log-off: the link was later than the delay /),
@@ -261,7 +258,7 @@ test.each([
   const errors = { connect: 0, tls: 0, read: total, write: 0, timeout: 0, protocol: 0, total };
   const failed = { errors, errorCauses, ...(errorExample === '' ? {} : { errorExample }) };
   const { warnings } = summary([variant('untuned', 1_000_000, {}, { phase: failed })]);
-  expect(warnings.map(warningText)).toEqual([
+  expect(warnings).toEqual([
     expect.stringContaining(`untuned: ${4 * total} errors (${text}) among 4,003,000 requests: `),
   ]);
 });

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { noiseOf } from '../../lib/analysis/limit.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
-import { warningText } from '../../lib/analysis/warnings.ts';
 import type { Noise, Phase } from '../../lib/result/result.ts';
 import { measured } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
@@ -39,7 +38,7 @@ function variant(
 }
 
 const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): string[] =>
-  summarise({ ...facts, ...run }, variants).warnings.map(warningText);
+  summarise({ ...facts, ...run }, variants).warnings;
 const four = (noise: Partial<Noise> | null): (Partial<Noise> | null)[] =>
   Array.from({ length: 4 }, () => noise);
 
