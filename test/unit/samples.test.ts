@@ -49,24 +49,20 @@ describe('watchMachine', () => {
     const { server, generator } = watch([1, 10], [0])();
     expect(generator).toEqual({ processes: 6, interrupts: 13, steal: 8, idle: 9 });
     expect(server?.processes).toBeCloseTo(10.06, 9);
-    expect(server).toMatchObject({ interrupts: 0.13, steal: 0.08, idle: 0.09 });
+    // Old kernels do not count steal.
+    write('proc/stat', 'cpu0 1 1 1 1 1 1 1\n');
+    expect(watch([0], [0])().server?.steal).toBe(0);
   });
 
   test.each([
-    ['no file', undefined, [0]],
-    ['a core that is not there', 'cpu0 1 1 1 1 1 1 1 1\n', [0, 1]],
-    ['fields that are missing', 'cpu0 1 1 1\n', [0]],
-    ['an empty file', '', [0]],
-  ])('tells nothing with %s', (_, stat, cpus) => {
+    ['no file', undefined],
+    ['a core that is not there', 'cpu0 1 1 1 1 1 1 1 1\n'],
+    ['fields that are missing', 'cpu0 1 1 1\ncpu1 1 1 1\n'],
+  ])('tells nothing with %s', (_, stat) => {
     if (stat !== undefined) write('proc/stat', stat);
-    const reading = watch(cpus, cpus)();
+    const reading = watch([0, 1], [0, 1])();
     expect(reading).toMatchObject({ server: null, generator: null, serverMhz: null });
     expect(reading.loadAverage).toBeGreaterThanOrEqual(0);
-  });
-
-  test('counts no steal where the kernel is too old to tell any', () => {
-    write('proc/stat', 'cpu0 1 1 1 1 1 1 1\n');
-    expect(watch([0], [0])().server?.steal).toBe(0);
   });
 
   test("looks the clock up at most twice a second: cpufreq's, or else /proc/cpuinfo's", () => {
@@ -90,13 +86,6 @@ describe('watchMachine', () => {
     write('proc/cpuinfo', 'processor : 0\n\nprocessor : 1\n\n');
     now.mockReturnValue(2000);
     expect(read().serverMhz).toBeNull();
-  });
-
-  test('reads the real machine, whose cores go on', () => {
-    const read = watchMachine([0], [0]);
-    const { server } = read();
-    expect(server?.processes).toBeGreaterThan(0);
-    expect(read().server?.processes).toBeGreaterThanOrEqual(server?.processes as number);
   });
 });
 
@@ -197,22 +186,22 @@ describe('noise', () => {
       { serverOthersShare: near(0.1), generatorOthersShare: near(0.1) },
     ],
     [
-      'the generator on cores of its own as our own there',
-      { server: { processes: 1.2 }, generator: { processes: 0.9 }, ours: 0.5, generatorCpu: 0.6 },
-      {},
-      { serverOthersShare: near(0.7), generatorOthersShare: near(0.3) },
-    ],
-    [
       'nothing of generators on other hosts',
       { generator: { processes: 0.9, steal: 0.2 } },
       { generator: 0 },
       { generatorOthersShare: 0, generatorStealShare: 0 },
     ],
     [
-      "the link on the server's cores as our own",
-      { server: { processes: 0.9 }, ours: 0.5, link: 0.3 },
+      "the link as our own on the server's cores, the generator on its own",
+      {
+        server: { processes: 0.9 },
+        generator: { processes: 0.9 },
+        ours: 0.5,
+        link: 0.3,
+        generatorCpu: 0.6,
+      },
       {},
-      { serverOthersShare: near(0.1) },
+      { serverOthersShare: near(0.1), generatorOthersShare: near(0.3) },
     ],
     [
       'a backend apart from others',
@@ -271,28 +260,19 @@ describe('noise', () => {
     const alone = noiseBetween(withServer(here, [there], 0), window, apart);
     expect(alone?.serverOthersShare).toBeCloseTo(0.4, 9);
     expect(withServer(here, [undefined, there], 0)).toEqual(here);
-    const silent = there.map(({ machine, ...sample }): SampleThere => ({
-      ...sample,
-      ...(machine === undefined ? {} : { machine: { ...machine, server: null } }),
-    }));
-    expect(noiseBetween(withServer(here, [silent], 0), window, apart)).toBeNull();
   });
 
-  test.each([
-    [1500, 2500, 0.4],
-    [1250, 1750, 0.8],
-  ])('lies on a straight line between samples: %i to %i ms', (fromMs, toMs, share) => {
+  test('lies on a straight line between samples', () => {
     const uneven = samples({});
     for (const [second, sample] of uneven.entries())
       sample.machine.server = { ...nothing, idle: 1, processes: second < 2 ? 0 : 0.8 };
-    const noise = noiseBetween(uneven, { fromMs, toMs }, apart);
-    expect(noise?.serverOthersShare).toBeCloseTo(share, 9);
+    const noise = noiseBetween(uneven, { fromMs: 1500, toMs: 2500 }, apart);
+    expect(noise?.serverOthersShare).toBeCloseTo(0.4, 9);
   });
 
   test.each([
     ['counted apart', true, 0.9, 0.6, 0.3],
     ['in ours', false, 0.7, 0.6, 0.3],
-    ['in ours, and others none', false, 0.4, 0.6, 0],
     ['unknown, so the least that it can be', undefined, 0.9, 0.6, 0.3],
     ['unknown, and seen to be in ours', undefined, 0.55, 0.6, 0.15],
     ['unknown, ours more by what ticks are wrong by', undefined, 0.59, 0.6, 0],
@@ -333,13 +313,10 @@ describe('usageBetween', () => {
     [false, 1100, 1250, 0.1],
     [false, 0, 1050, 0.05],
     [false, 1250, 9999, 0],
-    [false, 5, 6, 0],
-    [true, 1000, 1300, 0.15],
     [true, 1050, 1060, 0.05],
     [true, 1110, 1190, 0.1],
     [true, 1050, 1250, 0.15],
     [true, 0, 50, 0],
-    [true, 1250, 9999, 0],
   ])('idle before: %s, from %i to %i ms: %f s', (idleBefore, fromMs, toMs, expected) => {
     const { cpuSeconds } = usageBetween(samples, { fromMs, toMs, idleBefore });
     expect(cpuSeconds).toBeCloseTo(expected, 12);
@@ -349,13 +326,8 @@ describe('usageBetween', () => {
     const most = (fromMs: number, toMs: number): number =>
       usageBetween(samples, { fromMs, toMs, idleBefore: false }).rssBytes;
     expect([most(1000, 1200), most(1110, 1120)]).toEqual([30, 90]);
-    const many = Array.from({ length: 200_000 }, (_, atMs) => ({
-      atMs,
-      cpuSeconds: 0,
-      rssBytes: atMs,
-    }));
-    const all = { fromMs: 0, toMs: 199_999, idleBefore: true };
-    expect(usageBetween(many, all).rssBytes).toBe(199_999);
+    const many = Array.from({ length: 200_000 }, () => samples[3] as (typeof samples)[number]);
+    expect(usageBetween(many, { fromMs: 0, toMs: 2000, idleBefore: true }).rssBytes).toBe(90);
   });
 });
 
@@ -383,21 +355,18 @@ describe('the sampler', () => {
   };
   const halfACore = () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 });
 
-  test.each([3_600_000, -3_600_000])(
-    'keeps the CPU time right while the wall clock is set by %i ms, and records the step',
-    (stepMs) => {
-      const sampler = start(halfACore);
-      vi.advanceTimersByTime(5000);
-      vi.setSystemTime(Date.now() + stepMs);
-      vi.advanceTimersByTime(7000);
-      sampler.stop();
-      const samples = sampler.samplesOf(0);
-      const [first, last] = [samples[0] as UsageSample, samples.at(-1) as UsageSample];
-      expect(last.wallAheadMs - first.wallAheadMs).toBeCloseTo(stepMs, -1);
-      const window = { fromMs: first.atMs + 1050, toMs: first.atMs + 11_050, idleBefore: false };
-      expect(usageBetween(samples, window).cpuSeconds).toBeCloseTo(5, 1);
-    },
-  );
+  test('keeps the CPU time right while the wall clock is set back, and records the step', () => {
+    const sampler = start(halfACore);
+    vi.advanceTimersByTime(5000);
+    vi.setSystemTime(Date.now() - 3_600_000);
+    vi.advanceTimersByTime(7000);
+    sampler.stop();
+    const samples = sampler.samplesOf(0);
+    const [first, last] = [samples[0] as UsageSample, samples.at(-1) as UsageSample];
+    expect(last.wallAheadMs - first.wallAheadMs).toBeCloseTo(-3_600_000, -1);
+    const window = { fromMs: first.atMs + 1050, toMs: first.atMs + 11_050, idleBefore: false };
+    expect(usageBetween(samples, window).cpuSeconds).toBeCloseTo(5, 1);
+  });
 
   test('takes a last sample when it is stopped', () => {
     const sampler = start(halfACore);

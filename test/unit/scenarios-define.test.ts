@@ -54,18 +54,15 @@ test('a good one comes back as it is', () => {
   expect(defineScenario(more)).toBe(more);
   const { article: _, ...own } = good;
   expect(defineScenario(own)).toBe(own);
-  expect(() =>
-    defineScenario({
-      ...good,
-      variants: [
-        { ...first, load: wrk('-c 2') },
-        {
-          ...second,
-          load: vegeta('-duration=1s', { bucketsMs: [1], tls: { minVersion: 'TLSv1.3' } }),
-        },
-      ],
-    }),
-  ).not.toThrow();
+  const load = vegeta('-duration=1s', { bucketsMs: [1], tls: { minVersion: 'TLSv1.3' } });
+  const loads = {
+    ...good,
+    variants: [
+      { ...first, load: wrk('-c 2') },
+      { ...second, load },
+    ],
+  };
+  expect(defineScenario(loads)).toBe(loads);
 });
 
 test("configs of a person's own, a page per variant, controls and further comparisons are taken", () => {
@@ -95,16 +92,8 @@ test("configs of a person's own, a page per variant, controls and further compar
   expect(
     defineScenario(baselines).variants.map((variant) => baselineName(baselines, variant)),
   ).toEqual([undefined, undefined, 'second']);
-  const alone = {
-    ...good,
-    page: { path: '/', bodyBytes: 0 },
-    variants: [{ ...own, server: nghttpd(['/a'], { workers: 1, asIs: {} }) }],
-  };
-  expect(defineScenario(alone)).toBe(alone);
-  const asked = {
-    ...good,
-    load: { ...load, method: 'POST', headers: { 'Accept-Encoding': 'gzip' }, body: 'x' },
-  };
+  const post = { method: 'POST', headers: { 'Accept-Encoding': 'gzip' }, body: 'x' };
+  const asked = { ...good, load: { ...load, ...post } };
   expect(defineScenario(asked)).toBe(asked);
   const anything: Scenario = {
     ...good,
@@ -129,25 +118,9 @@ test("a network of the scenario's, and a variant's own, with the widest values",
     serverSettings: ['./a.conf', '/b.conf'],
     clientSettings: ['generator'],
   };
-  const scenario: Scenario = {
-    ...good,
-    network,
-    phases: { count: 1, pauseSeconds: 0 },
-    variants: [first, { ...second, network: wide }],
-  };
+  const scenario = { ...good, network, variants: [first, { ...second, network: wide }] };
   expect(defineScenario(scenario)).toBe(scenario);
   expect(scenario.variants.map((variant) => networkOf(scenario, variant))).toEqual([network, wide]);
-  expect(networkOf(good, first)).toBeUndefined();
-  const shorter = { ...good, load: { ...load, secondsHere: 0.5, expectedRps: 0.1 } };
-  expect(defineScenario(shorter)).toBe(shorter);
-});
-
-test('servers are what their names say', () => {
-  const options = { workers: 'server-cores', articleWorkers: 2, fileLimit: 1024 } as const;
-  const config = ['h2', 'streams-1024'];
-  expect(nghttpd(config, options)).toEqual({ name: 'nghttpd', config, ...options });
-  expect(h2o(['h2'], workers)).toEqual({ name: 'h2o', config: ['h2'], workers: 1 });
-  expect(nginx(['h2'], workers)).toEqual({ name: 'nginx', config: ['h2'], workers: 1 });
 });
 
 /** A scenario with other values at these paths, such as { 'variants.1.against': 'x' }; undefined removes the field. */
@@ -173,6 +146,8 @@ const withServer = (server: ServerSpec): Scenario => ({
 const asIs = withServer(nginx(['/a.conf'], { workers: 1, asIs: {} }));
 const inNetwork = { ...good, network };
 
+const tooMany = Object.fromEntries(Array.from({ length: 100_001 }, (_, i) => [`/${i}`, 1]));
+
 describe('is refused, with the field named:', () => {
   test.each<[Record<string, unknown>, RegExp | string]>([
     [{ page: ownPage }, 'variant "first" has a page without docroot'],
@@ -182,21 +157,8 @@ describe('is refused, with the field named:', () => {
     [{ 'page.docroot': '' }, 'page: docroot is empty'],
     [{ 'page.weights': { '/a': 1 } }, /page: path "\/" has to be one of weights$/],
     [{ 'page.weights': { '/': 1, 'a.html': 1 } }, 'page: path "a.html" has to begin with /'],
-    [
-      { 'page.weights': { '/': 0 } },
-      /page: weights: \/ 0 has to be a whole number from 1 to 1000000000$/,
-    ],
-    [
-      {
-        'page.weights': Object.fromEntries(Array.from({ length: 100_001 }, (_, i) => [`/${i}`, 1])),
-      },
-      /page: weights has to have at most 100000 paths$/,
-    ],
+    [{ 'page.weights': tooMany }, /page: weights has to have at most 100000 paths$/],
     [{ 'page.status': 99 }, /page: status 99 has to be a whole number from 200 to 599$/],
-    [
-      { 'variants.1.needsServerCores': 1.5 },
-      /variant "second": needsServerCores 1\.5 has to be a whole/,
-    ],
     [
       { alsoCompare: [{ variant: 'third', against: 'nobody' }] },
       'alsoCompare names "nobody", which is not there',
@@ -211,11 +173,9 @@ describe('is refused, with the field named:', () => {
     ],
     [{ name: 'Good one' }, /^scenario "Good one": name "Good one" may have a-z, 0-9 and - only/],
     [{ name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it/],
-    [{ name: undefined }, 'scenario undefined: name is missing'],
     [{ variants: [] }, /^scenario good: has no variants$/],
     [{ variants: [first, null] }, /: variant 2: has to be an object$/],
     [{ variants: [first, { server: second.server }] }, /: variant 2: name is missing$/],
-    [{ variants: [{ name: 'first' }] }, /: variant "first": server is missing$/],
     [{ variants: [first, first] }, 'two variants are named "first"'],
     [{ variants: [gone] }, 'has published figures only'],
     [
@@ -229,7 +189,6 @@ describe('is refused, with the field named:', () => {
       'variant "second" is against "gone", which is published only',
     ],
     [{ 'variants.1.against': 'second' }, 'variant "second" is against itself'],
-    [{ phases: { count: 1.5, pauseSeconds: 5 } }, 'phases: count 1.5'],
     [
       { phases: { count: 3, pauseSeconds: 0 }, 'variants.0.published.phases': [{}, {}] },
       'variant "first" has published figures of 2 phases, not of 3',
@@ -240,7 +199,6 @@ describe('is refused, with the field named:', () => {
       'variant "second" has a network',
     ],
     [{ 'variants.0.published.rps': NaN }, /variant "first": published: rps NaN has to be /],
-    [{ within: { metric: 'p99', ms: 0 } }, 'within: ms 0 has to be'],
     [
       { within: { metric: 'p99', ms: 5 }, phases: { count: 2, pauseSeconds: 0 } },
       /: has within, and phases\.count: a search has load phases of its own$/,
@@ -252,7 +210,6 @@ describe('is refused, with the field named:', () => {
       { 'variants.0.server.workers': 'many' },
       /workers "many" has to be a whole number above 0 or 'server-cores'$/,
     ],
-    [{ 'variants.0.server.asIs': true }, /: server: asIs has to be an object$/],
     [
       { load: wrk('-c 2'), variants: [third] },
       'variant "third" asks nghttpd for http/1.1, and it speaks HTTP/2 only',
@@ -263,7 +220,6 @@ describe('is refused, with the field named:', () => {
 
   test.each<[Record<string, unknown>, RegExp | string]>([
     [{ protocol: 'h3' }, 'load: protocol "h3" has to be'],
-    [{ connections: 0.5 }, 'load: connections 0.5'],
     [{ protocol: 'http/1.1', streams: 2 }, 'load: streams 2 need h2 or h2c, not http/1.1'],
     [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 keeps its connections'],
     [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
@@ -288,10 +244,6 @@ describe('is refused, with the field named:', () => {
     [{ headers: { Upgrade: 'x' } }, 'load: headers: Upgrade is not allowed in HTTP/2'],
     [{ protocol: 'h2c', tls: {} }, 'load: h2c is HTTP/2 without TLS'],
     [
-      { tls: { minVersion: 'TLSv1.1' } },
-      /load: tls: minVersion "TLSv1\.1" has to be TLSv1\.2 or TLSv1\.3$/,
-    ],
-    [
       { tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } },
       'load: tls: minVersion is above maxVersion',
     ],
@@ -306,16 +258,8 @@ describe('is refused, with the field named:', () => {
       'variant "side" is asIs: its config has to be one file',
     ],
     [
-      changed({ 'variants.0.server.config': ['/a', '/b'] }, asIs),
-      'is asIs: its config has to be one file',
-    ],
-    [
       changed({ 'variants.0.page': page }, asIs),
       'variant "side" is asIs: what it serves is in its config',
-    ],
-    [
-      changed({ 'variants.0.server.asIs.port': 65_536 }, asIs),
-      'server: asIs: port 65536 has to be a whole number',
     ],
     [changed({ network }, asIs), 'variant "side" is your own (asIs, a command or an address)'],
     [
@@ -350,15 +294,7 @@ describe('is refused, with the field named:', () => {
       /: network: toServer: delayMs -1 has to be from 0 to 60000$/,
     ],
     [{ 'network.toClient.delayMs': '100ms' }, /: network: toClient: delayMs has to be a number$/],
-    [
-      { 'network.toServer.queuePackets': 0.5 },
-      'network: toServer: queuePackets 0.5 has to be a whole number from 1',
-    ],
     [{ 'network.toServer.lossShare': 1 }, /: lossShare 1 has to be below 1: 0\.01 is 1 %$/],
-    [
-      { 'network.toServer.queuPackets': 1000 },
-      /: there is no field "queuPackets": did you mean queuePackets\?$/,
-    ],
     [
       { 'network.serverSettings': ['a.conf'] },
       'network: serverSettings "a.conf": write ./a.conf for a file',
@@ -391,13 +327,10 @@ describe('a variant', () => {
     const timed = { ...third, name: 'timed', load: h2load('-D 10 -c 10') };
     const rated = { ...third, name: 'rated', load: vegeta('-rate=100 -duration=10s') };
     const scenario = { ...good, variants: [first, many, one, other, timed, rated] };
-    const counts = (options: object): unknown[] =>
+    const counts = (more: object): unknown[] =>
       scenario.variants.map((variant) => {
-        const fitted = fitVariantLoad(scenario, variant, {
-          generatorCores: 1,
-          exact: false,
-          ...options,
-        });
+        const options = { generatorCores: 1, exact: false, ...more };
+        const fitted = fitVariantLoad(scenario, variant, options);
         return fitted.requests ?? `${fitted.durationSeconds} s`;
       });
     expect(counts({})).toEqual([100, 1000, 1000, 3000, '10 s', 1000]);
@@ -407,22 +340,14 @@ describe('a variant', () => {
   });
 });
 
-describe('a field that is misspelt is refused, with the nearest right one:', () => {
-  test.each<[object, string]>([
-    [
-      { ...good, variants: [first, { ...second, againts: 'first' }] },
-      'scenario good: variant "second": there is no field "againts": did you mean against?',
-    ],
-    [{ ...good, round: 1 }, 'scenario good: there is no field "round": did you mean rounds?'],
-    [
-      { ...good, constructor: 1 },
-      'scenario good: there is no field "constructor": the nearest is control',
-    ],
-  ])('%#', (scenario, message) => {
-    expect(() => defineScenario(scenario as Scenario)).toThrow(
-      expect.objectContaining({ message }) as Error,
-    );
-  });
+test.each([
+  [
+    { 'variants.1.againts': 'first' },
+    'variant "second": there is no field "againts": did you mean against?',
+  ],
+  [{ constructor: 1 }, 'scenario good: there is no field "constructor": the nearest is control'],
+])('a field that is misspelt is refused, with the nearest right one: %j', (changes, message) => {
+  expect(() => defineScenario(changed(changes))).toThrow(message);
 });
 
 test.each([null, 5, 'x', []])('%j is no scenario', (value) => {
