@@ -42,23 +42,16 @@ describe('the table', () => {
       ['カーネルチューニング', 'kernel-settings'],
     ]);
     const packetsIn = (dump: string): number => printedText(dump).match(/^\S+ IP /gm)?.length ?? 0;
-    const packets = [
-      { packetsPerRequest: packetsIn('Packets without tcp_nopush') },
-      {},
-      { packetsPerRequest: packetsIn('Packets with tcp_nopush') },
-      {},
-      {},
-    ];
+    const [untuned, , nopush] = printed;
+    Object.assign(untuned?.published ?? {}, {
+      packetsPerRequest: packetsIn('Packets without tcp_nopush'),
+    });
+    Object.assign(nopush?.published ?? {}, {
+      packetsPerRequest: packetsIn('Packets with tcp_nopush'),
+    });
     expect(table.variants.map(({ published }) => published)).toEqual(
-      printed.map(({ published }, index) => ({ ...published, ...packets[index] })),
+      printed.map(({ published }) => published),
     );
-  });
-
-  test('tells what else the article saw of one setting, and whose reading the queue is', () => {
-    const text = table.footnotes?.join('\n') ?? '';
-    for (const figure of printedText('The same setting at other times').match(/\d,\d{3}/g) ?? [])
-      expect(text).toContain(figure);
-    expect(text).toMatch(/1000 packets in the queue is our reading/);
   });
 
   test("delays the way that the article's packet dumps, taken on the server, say", () => {
@@ -89,30 +82,22 @@ describe('direction, limit and connections', () => {
   test('each pair differs in tcp_nopush alone, and is compared', () => {
     expect(pairs).toHaveLength(runnable.length / 2);
     for (const [off, on] of pairs) {
-      expect([baselineName(crossed, off), baselineName(crossed, on)]).toEqual([
-        undefined,
-        off.name,
-      ]);
+      expect(baselineName(crossed, off)).toBeUndefined();
+      expect(baselineName(crossed, on)).toBe(off.name);
       expect(on.server).toEqual({ ...off.server, config: [...configOf(off.server), 'tcp-nopush'] });
-      expect({ load: on.load, network: on.network, onRequest: on.onRequest }).toEqual({
-        load: off.load,
-        network: off.network,
-        onRequest: off.onRequest,
-      });
+      const other = ({ load, network, onRequest }: RunnableVariant) => [load, network, onRequest];
+      expect(other(on)).toEqual(other(off));
     }
   });
 
   test("begin with the article's own condition, whose figures are the table's", () => {
-    const [off, on] = runnable as [RunnableVariant, RunnableVariant];
-    const rows = table.variants.filter(isRunnable);
-    for (const [variant, row] of [
-      [off, rows[0]],
-      [on, rows[2]],
-    ] as [RunnableVariant, RunnableVariant][]) {
-      expect(variant.server).toEqual(row.server);
-      expect(variant.published).toEqual(row.published);
-      expect(networkOf(crossed, variant)).toEqual(networkOf(table, row));
-    }
+    const condition = (scenario: Scenario, at: number): object => {
+      const variant = scenario.variants[at] as RunnableVariant;
+      const { server, published } = variant;
+      return { server, published, network: networkOf(scenario, variant) };
+    };
+    expect(condition(crossed, 0)).toEqual(condition(table, 0));
+    expect(condition(crossed, 1)).toEqual(condition(table, 2));
     const errors = Number(
       /(\d+,\d+)回/
         .exec(printedText('20,000 connections, with tcp_nopush on'))?.[1]
@@ -142,17 +127,8 @@ describe.each([
   test("runs the article's command, all of it with --exact", () => {
     const [command] = /^ab .*(?= http:)/m.exec(printedText('The table', /`(.*)`/)) ?? [];
     expect(table.load.command).toBe(command);
-    for (const variant of scenario.variants) {
-      expect(loadOf(scenario, variant)).toMatchObject({
-        protocol: 'http/1.0',
-        keepAlive: false,
-        requests: 1_000_000,
-        threads: 1,
-      });
-    }
-    expect(new Set(planned({ exact: true }).variants.map(({ load }) => load.requests))).toEqual(
-      new Set([1_000_000]),
-    );
+    for (const { load } of planned({ exact: true }).variants)
+      expect(load).toMatchObject({ protocol: 'http/1.0', keepAlive: false, requests: 1_000_000 });
     for (const { load, variant } of planned({}).variants)
       expect(load.durationSeconds, variant.name).toBe(loadOf(scenario, variant).secondsHere);
   });
@@ -169,24 +145,14 @@ describe.each([
 test('what a network makes of a count is known before: the delays, and how fast it lets pages through', () => {
   const seconds = (changes: Partial<LoadProfile>, network: Partial<NetworkSpec> = {}): number => {
     const load = { ...ab('-c 10 -n 10000'), ...changes };
-    const spec: NetworkSpec = {
-      toServer: { delayMs: 150 },
-      toClient: { delayMs: 50 },
-      serverSettings: [],
-      clientSettings: [],
-      ...network,
-    };
-    const plan = makePlan(
-      { ...table, load, network: spec, variants: table.variants.slice(0, 1) },
-      table.variants.slice(0, 1),
-      cores,
-      { quick: false, exact: false, rounds: 1 },
-    );
-    return (
-      loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, [
-        { url: 'http://198.19.0.1:8080/' },
-      ]).maxDurationSeconds / 20
-    );
+    const delays = { toServer: { delayMs: 150 }, toClient: { delayMs: 50 } };
+    const spec: NetworkSpec = { ...delays, serverSettings: [], clientSettings: [], ...network };
+    const variants = table.variants.slice(0, 1);
+    const scenario = { ...table, load, network: spec, variants };
+    const options = { quick: false, exact: false, rounds: 1 };
+    const plan = { ...makePlan(scenario, variants, cores, options), run: 'run' };
+    const targets = [{ url: 'http://198.19.0.1:8080/' }];
+    return loadPlanFor(plan, plan.groups[0] as Group, 1, targets).maxDurationSeconds / 20;
   };
   // 10 at a time, two round trips of 0.2 s each.
   expect(seconds({})).toBeGreaterThan(400);
@@ -197,16 +163,9 @@ test('what a network makes of a count is known before: the delays, and how fast 
 });
 
 describe('kernel settings', () => {
+  const folder = path.join(projectRoot, 'server-configs/sysctl');
   const shipped = async (name: string): Promise<Map<string, string>> =>
-    new Map(
-      readSettings({
-        origin: name,
-        text: await readFile(
-          path.join(projectRoot, 'server-configs/sysctl', `${name}.conf`),
-          'utf8',
-        ),
-      }),
-    );
+    new Map(readSettings({ origin: name, text: await readFile(`${folder}/${name}.conf`, 'utf8') }));
 
   test("article is the article's list, word by word", async () => {
     const printed = [...printedText('Kernel settings').matchAll(/^(\S+?) *= *(.*)$/gm)].map(
@@ -228,12 +187,6 @@ describe('kernel settings', () => {
       if (elsewhere.includes(name)) expect(base.has(name), name).toBe(false);
       else expect(base.get(name), name).toMatch(new RegExp(`^(?!${value}$).+`));
     }
-    expect(Object.fromEntries(base)).toMatchObject({
-      'net.core.somaxconn': '128',
-      'net.ipv4.tcp_fin_timeout': '60',
-      'net.ipv4.tcp_tw_reuse': '0',
-      'net.ipv4.tcp_timestamps': '1',
-    });
   });
 
   test('every file that is shipped is used', async () => {
@@ -242,11 +195,8 @@ describe('kernel settings', () => {
         scenario.variants.map((variant) => networkOf(scenario, variant) as NetworkSpec),
       )
       .flatMap(({ serverSettings, clientSettings }) => [...serverSettings, ...clientSettings]);
-    expect([...new Set(used)].toSorted()).toEqual(
-      (await readdir(path.join(projectRoot, 'server-configs/sysctl')))
-        .map((file) => path.basename(file, '.conf'))
-        .toSorted(),
-    );
+    const there = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
+    expect([...new Set(used)].toSorted()).toEqual(there.toSorted());
   });
 });
 

@@ -1,9 +1,9 @@
 // The figures of articles 001, 002 and 003 against the lines that h2load, weighttp and vegeta printed.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { isRunnable, loadOf } from '../../lib/scenario/variants.ts';
-import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
+import { expect, test } from 'vitest';
+import { loadOf } from '../../lib/scenario/variants.ts';
+import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type {
   Published,
   PublishedDistribution,
@@ -56,42 +56,19 @@ test("every printed run's load is the article's command line", () => {
     expect.soft(loadOf(scenarioNamed(run.scenario), variantOf(run)).command).toBe(run.command);
 });
 
-test('printed figures agree with each other: bodies are pages, a histogram holds every request', () => {
-  for (const { published, scenario } of scenarios.flatMap((one) =>
-    one.variants.map(({ published }) => ({ published, scenario: one })),
-  )) {
-    if (published === undefined) continue;
-    if (published.bodyBytes !== undefined)
-      expect(published.bodyBytes).toBe((published.requests ?? 0) * scenario.page.bodyBytes);
-    if (published.buckets !== undefined)
-      expect(published.buckets.reduce((sum, bucket) => sum + bucket.count, 0)).toBe(
-        published.requests,
-      );
-  }
-});
-
-describe('loads', () => {
-  test('HTTP/2 offers TLS 1.2, one cipher and the curve that the article saw; HTTP/1.1 is without TLS', () => {
-    for (const scenario of scenarios) {
-      for (const variant of scenario.variants) {
-        const { protocol, tls } = loadOf(scenario, variant);
-        const ciphers = ['ECDHE-RSA-AES128-GCM-SHA256'];
-        if (protocol === 'h2') expect(tls).toMatchObject({ maxVersion: 'TLSv1.2', ciphers });
-        else expect(tls).toBeUndefined();
-        const seen = variant.published?.tls;
-        if (seen === undefined) continue;
-        expect(ciphers).toContain(seen.cipher);
-        expect(tls?.curves).toContain(seen.keyExchange);
-      }
+test('HTTP/2 offers TLS 1.2, one cipher and the curve that the article saw; HTTP/1.1 is without TLS', () => {
+  for (const scenario of scenarios) {
+    for (const variant of scenario.variants) {
+      const { protocol, tls } = loadOf(scenario, variant);
+      const ciphers = ['ECDHE-RSA-AES128-GCM-SHA256'];
+      if (protocol === 'h2') expect(tls).toMatchObject({ maxVersion: 'TLSv1.2', ciphers });
+      else expect(tls).toBeUndefined();
+      const seen = variant.published?.tls;
+      if (seen === undefined) continue;
+      expect(ciphers).toContain(seen.cipher);
+      expect(tls?.curves).toContain(seen.keyExchange);
     }
-  });
-});
-
-test('SPDY is shown and never run', () => {
-  const shown = findVariants(scenarioNamed('http1-vs-h2-small-file'));
-  expect(
-    shown.filter((variant) => !isRunnable(variant)).map(({ name, server }) => [name, server]),
-  ).toEqual([['nginx-spdy', expect.stringMatching(/nginx in 1\.9\.5/)]]);
+  }
 });
 
 function scenarioNamed(name: string): Scenario {
