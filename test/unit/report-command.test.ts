@@ -59,42 +59,26 @@ async function refused(args: string[], code: number): Promise<string> {
   return complained[0] ?? '';
 }
 
-describe('one run', () => {
-  test.each(['one', 'results/one', './results/one/result.json'])(
-    'by %s: its page is made again',
-    async (word) => {
-      const folder = aRun('one');
-      writeFileSync(join(folder, 'report.html'), 'old');
-      expect(await made(word)).toContain(headline);
-      expect(printed).toEqual([join(folder, 'report.html')]);
-      expect(fs.readdirSync(folder).sort()).toEqual(['report.html', 'result.json']);
-    },
-  );
+test.each([
+  ['one', 'results/one/report.html'],
+  ['./results/one/result.json', 'results/one/report.html'],
+  ['mine.json', 'mine.html'],
+  ['one --out new/page.html', 'new/page.html'],
+  ['two --results elsewhere', 'elsewhere/two/report.html'],
+])('the page of %s is %s', async (words, page) => {
+  const folder = aRun('one');
+  aRun('two', text, 'elsewhere');
+  writeFileSync(join(home, 'mine.json'), text);
+  writeFileSync(join(folder, 'report.html'), 'old');
+  expect(await made(...words.split(' '))).toContain(headline);
+  expect(printed).toEqual([join(home, page)]);
+  expect(fs.readdirSync(folder).sort()).toEqual(['report.html', 'result.json']);
+});
 
-  test('by a file that --json gave: the page has its name', async () => {
-    writeFileSync(join(home, 'mine.json'), JSON.stringify(both));
-    await made('mine.json');
-    expect(printed).toEqual([join(home, 'mine.html')]);
-  });
-
-  test('goes to --out, whose folder is made', async () => {
-    aRun('one');
-    await made('one', '--out', 'new/page.html');
-    expect(printed).toEqual([join(home, 'new', 'page.html')]);
-    expect(fs.existsSync(join(home, 'results', 'one', 'report.html'))).toBe(false);
-  });
-
-  test('is found below --results', async () => {
-    const folder = aRun('two', JSON.stringify(both), 'elsewhere');
-    await made('two', '--results', 'elsewhere');
-    expect(printed).toEqual([join(folder, 'report.html')]);
-  });
-
-  test('with an interval of two rounds far apart is read as it was written', async () => {
-    const comparisons = both.comparisons.map((one) => ({ ...one, ci95: [0, Number.MAX_VALUE] }));
-    aRun('wide', JSON.stringify({ ...both, comparisons }));
-    await made('wide');
-  });
+test('an interval of two rounds far apart is read as it was written', async () => {
+  const comparisons = both.comparisons.map((one) => ({ ...one, ci95: [0, Number.MAX_VALUE] }));
+  aRun('wide', JSON.stringify({ ...both, comparisons }));
+  await made('wide');
 });
 
 test('a page replaces what a link leads to, and no pipe', async () => {
@@ -112,10 +96,7 @@ test('a page replaces what a link leads to, and no pipe', async () => {
 });
 
 test('several runs are one page in the results, with a name that a file may have', async () => {
-  const names = Array.from(
-    { length: 12 },
-    (_, index) => `2026-11-20T08-15-${10 + index}-some-scenario`,
-  );
+  const names = Array.from({ length: 12 }, (_, index) => `2026-11-20T08-15-${10 + index}-some`);
   for (const name of names) aRun(name);
   const [one = '', two = ''] = names;
   expect(await made(one, two)).toContain('2 runs side by side');
@@ -152,7 +133,6 @@ describe('says in one line', () => {
   test.each<[string, string, string]>([
     ['half a file', text.slice(0, 1000), 'is not whole JSON: name a run that ended'],
     ['a foreign file', '{"name":"server-bakeoff"}', 'is no result of bakeoff'],
-    ['a list', '[1,2]', 'is no result of bakeoff'],
     [
       'a newer schema',
       text.replace('"schema":1', '"schema":2'),
@@ -179,7 +159,6 @@ describe('says in one line', () => {
   const [names, digits] = ['may have a-z, 0-9 and - only', 'may have letters, digits and - only'];
   test.each([
     ['"rps":{"median":', '"rps":{"median":1e999,"was":', `rps.median Infinity ${number} from 0 to`],
-    ['"requests":604000', '"requests":1e300', `requests 1e+300 ${number} a whole number from 0 to`],
     ['"inFlight":0', '"inFlight":-1', `inFlight -1 ${number} a whole number from 0 to`],
     ['"seconds":10', '"seconds":"NaN"', `seconds ${number} a number`],
     ['"round":1,', '"round":1e300,', `round 1e+300 ${number} a whole number from 1 to 10000`],
@@ -187,7 +166,6 @@ describe('says in one line', () => {
     ['"name":"nginx"', '"name":"../x"', 'variants[0].server.name "../x" may have no / in it'],
     ['"run":"odd"', '"run":"../odd"', `run "../odd" ${digits}`],
     ['"scenario":"', '"scenario":"<b>', `scenario "<b>nginx-open-file-cache" ${names}`],
-    ['"baseline":"workers"', '"baseline":"<b>"', `comparisons[0].baseline "<b>" ${names}`],
   ])('which field is wrong: %s as %s', async (was, is, words) => {
     aRun('odd', text.replace(both.run, 'odd').replace(was, is));
     expect(await refused(['odd'], 1)).toContain(words);
@@ -279,7 +257,6 @@ test('unknown fields of other versions are left out, and missing ones were not m
   const one = result([workers]);
   const newer = structuredClone(one) as unknown as Record<string, unknown>;
   newer['ofTomorrow'] = { deep: [1] };
-  newer['ceilings'] = [{ rps: 110_000 }];
   const at = ['variants', 0, 'rounds', 0, 'phases', 0, 'latencyMs'].reduce<Record<string, unknown>>(
     (inner, key) => inner[key] as Record<string, unknown>,
     newer,
@@ -307,7 +284,7 @@ test('unknown fields of other versions are left out, and missing ones were not m
 test('a result has its histograms in a line each, and any text is read as it was', () => {
   expect(resultJson(both)).toMatch(/^ +"histogram": \[\[.*\]\],?$/m);
   expect(resultJson(both)).not.toMatch(/"histogram": \[$/m);
-  for (const title of ['\u{e000}', '\n  "histogram": "[1]",\n', '"histogram": "x"', '\u2028"']) {
+  for (const title of ['\u{e000}', '\n  "histogram": "[1]",\n']) {
     const of = { ...both, title, warnings: [title] };
     expect(JSON.parse(resultJson(of))).toEqual(of);
   }
