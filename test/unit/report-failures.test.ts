@@ -6,7 +6,7 @@ import { UserError } from '../../lib/errors.ts';
 import { markdownReport } from '../../lib/report/exports.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
-import type { Phase, Result } from '../../lib/result/result.ts';
+import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
@@ -14,12 +14,10 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 /** The variant with all of its phases changed. */
-function changed(variant: MeasuredVariant, change: (one: Phase) => Phase): MeasuredVariant {
-  return {
-    ...variant,
-    rounds: variant.rounds.map(({ round, phases }) => ({ round, phases: phases.map(change) })),
-  };
-}
+const changed = (variant: MeasuredVariant, change: (one: Phase) => Phase): MeasuredVariant => ({
+  ...variant,
+  rounds: variant.rounds.map(({ round, phases }) => ({ round, phases: phases.map(change) })),
+});
 
 const { errors: noErrors } = phase({ requests: 1 });
 
@@ -46,10 +44,7 @@ describe('a rate', () => {
   const punctual = phase({
     requests: 1_500_000,
     seconds: 5.01,
-    latencyMs: latency(0.3, 0.9, 4),
     sendDelayMs: latency(0.01, 0.02, 0.3),
-    serverCpuSeconds: 4,
-    generatorCpuSeconds: 3,
   });
   const said = (...variants: MeasuredVariant[]): string[] =>
     findingLines(result(variants)).filter((line) => line.includes('atency'));
@@ -70,7 +65,6 @@ describe('a rate', () => {
   });
 
   test.each([
-    [{ serverCpuSeconds: 15.6, generatorCpuSeconds: 15.6 }, 'both sides were at their limit'],
     [{ serverCpuSeconds: 15.6, generatorCpuSeconds: 5 }, 'the server was at its limit'],
     [{ generatorCpuSeconds: 5 }, 'neither side was at its limit'],
     [
@@ -114,20 +108,9 @@ test('if most answers are errors, requests/s has the successful ones first, and 
 
 test('requests that hung are in the table and in a note, and more than 1 % of them leave no verdict', () => {
   const hanging = (hung: number): Result =>
-    result([
-      workers,
-      changed(openFileCache, (one) => ({
-        ...one,
-        hung,
-        inFlight: 100,
-        latencyMs: { ...one.latencyMs, p999: 1250 },
-      })),
-    ]);
+    result([workers, changed(openFileCache, (one) => ({ ...one, hung, inFlight: 100 }))]);
   expect(columnOf(variantTable(hanging(3)), 'hung')).toEqual(['', '18']);
-  expect(columnOf(variantTable(hanging(3)), 'success')).toEqual(['100 %', '99.99 %']);
-  expect(hanging(3).warnings).toContainEqual(
-    expect.stringMatching(/^open-file-cache: 18 requests .* 2\.50 s/),
-  );
+  expect(hanging(3).warnings.join()).toContain('open-file-cache: 18 requests were never answered');
   expect(columnOf(variantTable(hanging(0)), 'hung')).toBeUndefined();
   expect(hanging(20_000).comparisons[0]).toMatchObject({
     verdict: 'none',
@@ -208,13 +191,9 @@ describe('a run that ended early', () => {
     ]);
     expect(markdownReport(partial)).toContain('faster, not final');
     expect(findingLines({ ...partial, control: true })[1]).toContain(', not final.');
+    const undecided = { ...partial.comparisons[0], verdict: 'none' } as Comparison;
+    const none = variantTable({ ...partial, comparisons: [undecided] });
+    expect(JSON.stringify(none)).not.toContain('final');
     expect(JSON.stringify([variantTable(complete), findingLines(complete)])).not.toContain('final');
-  });
-
-  test('says no more than its rounds without a verdict', () => {
-    const two = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 2) }));
-    const few = result(two, { state: 'partial', looks: [6] });
-    expect(findingLines(few)[0]).toBe('Ended early: 2 of 6 rounds are whole and count here.');
-    expect(JSON.stringify(variantTable(few))).not.toContain('final');
   });
 });
