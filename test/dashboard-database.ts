@@ -10,6 +10,7 @@ import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
 import { type Store, openStore } from '../lib/store/store.ts';
+import { database } from '../lib/store/schema.ts';
 import type { Cell } from './dashboard-figures.ts';
 import { accessUrl, authorization } from './fixtures/influx-access.ts';
 import { keptRounds } from './scenario-run.ts';
@@ -112,7 +113,7 @@ export class DashboardDatabase {
   /** One query, over GET with epoch=ms, as Grafana asks. */
   async ask(query: string): Promise<Answer[]> {
     const parameters = new URLSearchParams({
-      db: this.store.influx.database,
+      db: database,
       epoch: 'ms',
       q: query,
     });

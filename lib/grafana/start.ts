@@ -25,6 +25,7 @@ import { loopbackAddress, portProblem } from '../servers/ports.ts';
 import { type Machine, find, findAll, isExecutableFile } from '../setup/machine.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import type { Influx } from '../store/client.ts';
+import { database } from '../store/schema.ts';
 
 /** `args` come before Grafana's own flags. `home` is the folder with its pages and defaults. */
 type GrafanaProgram =
@@ -318,7 +319,7 @@ function writePrivate(file: string, text: string): void {
 }
 
 /** The data source of dashboards/provisioning, with this InfluxDB's address, user and password. */
-function datasourceFile({ url, database, credentials }: Influx): string {
+function datasourceFile({ url, credentials }: Influx): string {
   const file = provisioned('datasources') as { datasources: [{ jsonData: object }] };
   const [{ jsonData, ...shipped }] = file.datasources;
   return stringify({

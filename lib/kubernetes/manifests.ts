@@ -26,6 +26,7 @@ import { copyDocroot } from '../servers/docroot.ts';
 import { type Build, composeFor, workersFor } from '../servers/index.ts';
 import { filesNeeded } from '../servers/rights.ts';
 import { type Influx, ownOutput } from '../store/client.ts';
+import { database } from '../store/schema.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {
@@ -429,7 +430,7 @@ export function loadManifests(
   );
   const plan = dividedPlan(one, generators, {
     url: influx.url,
-    database: influx.database,
+    database,
     withinSeconds,
   });
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));

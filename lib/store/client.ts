@@ -5,7 +5,6 @@ import { database } from './schema.ts';
 export interface Influx {
   /** Without credentials and without a slash at the end. */
   url: string;
-  database: string;
   /** Null when none were given. For 2.x the password is the token, and the user name any text. */
   credentials: { user: string; password: string } | null;
 }
@@ -56,7 +55,7 @@ export function parseInfluxUrl(text: string, token?: string): Influx {
   if (path !== '' && path !== `/${database}`) {
     throw new UserError(`--influx takes no path: the database is always ${database}`, 2);
   }
-  return { url: url.origin, database, credentials };
+  return { url: url.origin, credentials };
 }
 
 function credentialsOf(url: URL, token: string | undefined): Influx['credentials'] {
@@ -96,7 +95,7 @@ export function answers(influx: Influx): Promise<boolean> {
 
 /** Runs an InfluxQL statement. Times come back as RFC 3339 with nanoseconds. Throws an InfluxError. */
 export async function query(influx: Influx, influxql: string): Promise<Series[]> {
-  const form = new URLSearchParams({ db: influx.database, q: influxql });
+  const form = new URLSearchParams({ db: database, q: influxql });
   const { response, text } = await request(influx, 'POST', '/query', { body: form });
   if (!response.ok) throw failure(influx, response, text);
   const answer = parsed(influx, response, text) as {
@@ -124,7 +123,7 @@ async function organizationId(influx: Influx): Promise<string> {
   const { response, text } = await request(
     influx,
     'GET',
-    `/api/v2/buckets?${new URLSearchParams({ name: influx.database })}`,
+    `/api/v2/buckets?${new URLSearchParams({ name: database })}`,
     { authorization: token },
   );
   if (!response.ok) throw failure(influx, response, text);
@@ -132,7 +131,7 @@ async function organizationId(influx: Influx): Promise<string> {
   const [first, second] = buckets;
   if (first !== undefined && second === undefined) return first.orgID;
   throw new InfluxError(
-    `InfluxDB at ${influx.url} shows this token ${buckets.length === 0 ? 'no bucket' : `${buckets.length} buckets`} ${influx.database}: give the token of one organization that has it`,
+    `InfluxDB at ${influx.url} shows this token ${buckets.length === 0 ? 'no bucket' : `${buckets.length} buckets`} ${database}: give the token of one organization that has it`,
     response.status,
   );
 }
@@ -145,7 +144,7 @@ export async function writeLines(influx: Influx, lines: readonly string[]): Prom
 }
 
 async function writeBatch(influx: Influx, lines: readonly string[]): Promise<void> {
-  const path = `/write?${new URLSearchParams({ db: influx.database, precision: 'ns' })}`;
+  const path = `/write?${new URLSearchParams({ db: database, precision: 'ns' })}`;
   const { response, text } = await request(influx, 'POST', path, { body: lines.join('\n') });
   if (response.ok) return;
   if (response.status !== 413 || lines.length === 1) throw failure(influx, response, text);
@@ -272,7 +271,7 @@ export async function chooseK6Output(influx: Influx, version: string): Promise<(
   if (wanted === 'influxdb' || version.startsWith('1.')) return () => ownOutput(influx);
   const organization = await organizationId(influx);
   return () => ({
-    out: [`xk6-influxdb=${influx.url}/${influx.database}`],
+    out: [`xk6-influxdb=${influx.url}/${database}`],
     env: {
       K6_INFLUXDB_ORGANIZATION: organization,
       K6_INFLUXDB_TOKEN: influx.credentials?.password ?? '',
@@ -286,7 +285,7 @@ export async function chooseK6Output(influx: Influx, version: string): Promise<(
 /** k6's own output. Its settings are in the environment, because every user of the machine may read a command line. */
 export function ownOutput(influx: Influx): K6Output {
   return {
-    out: [`influxdb=${influx.url}/${influx.database}`],
+    out: [`influxdb=${influx.url}/${database}`],
     env: {
       ...outputEnv,
       K6_INFLUXDB_USERNAME: influx.credentials?.user ?? '',

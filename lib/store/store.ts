@@ -208,7 +208,7 @@ const pidIn = (folder: string): number => Number(textOf(lockIn(folder)));
 /** Starts influxd, or joins the one that runs on the folder already. Throws a UserError when neither works. */
 async function startLocalInfluxd(options: StoreOptions) {
   const { folder, purpose = 'run', cpus } = options;
-  const influx: Influx = { url: '', database, credentials: null };
+  const influx: Influx = { url: '', credentials: null };
   /** Null when another process has started it. */
   let child: Child | null = null;
   let pid = 0;
@@ -292,7 +292,6 @@ async function startLocalInfluxd(options: StoreOptions) {
 function reachedIn(folder: string): Influx {
   return {
     url: `http://${addressIn(textOf(logIn(folder)))}`,
-    database,
     credentials: { user, password: textOf(passwordIn(folder)) },
   };
 }
@@ -402,7 +401,7 @@ async function launch(
       const log = readFileSync(logFile).subarray(logStart).toString();
       // influxd picks a free port itself, so that no other program can take the port in between.
       const at = addressIn(log);
-      if (at !== undefined && (await answers({ url: `http://${at}`, database, credentials: null })))
+      if (at !== undefined && (await answers({ url: `http://${at}`, credentials: null })))
         return { child, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(log)?.[1] };
       if (performance.now() > deadline)
         throw new UserError(

@@ -111,14 +111,14 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     try {
       const post = async (path: string, data: object): Promise<number> =>
         (await page.request.post(`${other.origin}/api/${path}`, { data })).status();
-      const { url, database: dbName, credentials } = database.store.influx;
+      const { url, credentials } = database.store.influx;
       expect(
         await post('datasources', {
           name: 'Measurements',
           type: 'influxdb',
           access: 'proxy',
           url,
-          jsonData: { dbName, httpMode: 'POST', version: 'InfluxQL' },
+          jsonData: { dbName: 'bakeoff', httpMode: 'POST', version: 'InfluxQL' },
           ...(credentials && {
             basicAuth: true,
             basicAuthUser: credentials.user,

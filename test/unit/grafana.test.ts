@@ -89,7 +89,7 @@ it('names three ways when there is none', async () => {
   );
 });
 
-const influx = { url: 'http://127.0.0.1:8086', database: 'bakeoff', credentials: null };
+const influx = { url: 'http://127.0.0.1:8086', credentials: null };
 
 it('provisions the InfluxDB and the dashboards', () => {
   const folder = newFolder();

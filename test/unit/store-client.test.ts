@@ -99,7 +99,7 @@ describe('--influx', () => {
       { url: 'http://[::1]:1', credentials: { user: 'token', password: 'a' } },
     ],
   ])('reads %s', (text, token, expected) => {
-    expect(parseInfluxUrl(text, token)).toEqual({ ...expected, database: 'bakeoff' });
+    expect(parseInfluxUrl(text, token)).toEqual(expected);
   });
 
   it.each([
