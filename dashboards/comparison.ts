@@ -1,6 +1,6 @@
 // The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchComparison } from '../lib/store/schema.ts';
+import { benchComparison, benchWhy } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, scenarioVariable, unpublished, variable } from './board.ts';
 import {
   effectPanel,
@@ -91,6 +91,25 @@ const behindTheFigures = tablePanel({
   ],
 });
 
+const causes = tablePanel({
+  id: 40,
+  title: 'Why: CPU µs of a request',
+  description:
+    'What the CPU time of a request is made of, from a look of perf after the rounds (docs/why.md): a system call with all that the kernel does in it, ' +
+    "other work of the kernel, and in user space the server's own code and each library.",
+  grid: { x: 0, y: 82, w: 24, h: 12 },
+  from: benchWhy,
+  where: pickedRun,
+  noRows: 'This run did not look at causes: --why does, as root, where perf is.',
+  columns: [
+    { ...variantColumn, width: 170 },
+    { name: 'part', title: 'part', minWidth: 160 },
+    { name: 'calls_per_request', title: 'calls/req', width: 95, decimals: 2 },
+    { name: 'cpu_us', title: 'CPU µs/req', bar: true, decimals: 2 },
+    { name: 'cpu_sd_us', title: 'sd', width: 80, decimals: 2 },
+  ],
+});
+
 // Both lists come from bench_comparison: a run without a table is not offered.
 const variables = [
   scenarioVariable(),
@@ -153,10 +172,11 @@ export function comparisonDashboard(): Dashboard {
       ]),
     )
     .withPanel(behindTheFigures)
+    .withRow(closedRow(41, 'Why: what the CPU time of a request is made of', 82, [causes]))
     .withPanel(
       runsPanel({
         id: 5,
-        y: 82,
+        y: 94,
         opens: 'comparison',
         where: { equal: { scenario: 'scenario' } },
         title: 'Runs of ${scenario}',

@@ -6,7 +6,13 @@ import { findVariants } from '../lib/scenario/catalogue.ts';
 import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
-import { roundPoint, runPoint, sentencePoints, tablePoints } from '../lib/store/points.ts';
+import {
+  roundPoint,
+  runPoint,
+  sentencePoints,
+  tablePoints,
+  whyPoints,
+} from '../lib/store/points.ts';
 import type { Store } from '../lib/store/store.ts';
 import { type Figures, h2Result } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
@@ -47,11 +53,29 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
   );
   await store.write([
     ...tablePoints(result),
+    ...whyPoints({ ...result, why: madeUpWhy(result) }),
     ...rounds,
     ...sentencePoints(result, verdictSentences(result)),
     runPoint(result, true),
   ]);
   return result;
+}
+
+/** Two parts of a side: a call, and the server's own code. */
+export function madeUpWhy({ variants }: Result): NonNullable<Result['why']> {
+  const sides = variants.map(({ name: variant }, index) => ({
+    variant,
+    requests: 1000,
+    cpuUs: 5 + index,
+    calls: [{ name: 'writev', perRequest: 1 + index }],
+    counts: { calls: 1 + index },
+    cpu: [
+      { kind: 'call' as const, name: 'writev', us: 3 + index, sdUs: 0.1 },
+      { kind: 'user' as const, name: 'own code', us: 2, sdUs: 0.2 },
+    ],
+    functions: [],
+  }));
+  return { missing: [], sides };
 }
 
 const articleBuckets = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];

@@ -29,6 +29,7 @@ import {
 } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
+import { storeWhy } from '../runner/store-result.ts';
 import { lookWhy, secondsOfWhy } from '../runner/why.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { networkOf } from '../scenario/variants.ts';
@@ -349,6 +350,8 @@ export async function runPlan(
       try {
         const perf = await perfOrWhyNot(interrupt.signal);
         outcome.result = { ...outcome.result, why: await lookWhy(context, names, perf) };
+        const problem = await storeWhy(context, outcome.result);
+        if (problem !== null) outcome.result.warnings.push(problem);
         await writeWhole(join(folder, 'result.json'), resultJson(outcome.result));
       } catch (error) {
         outcome.ended = error;

@@ -8,6 +8,7 @@ import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
+import { whyLines } from '../report/why.ts';
 import { type RoundIntegrity, checkRounds } from '../store/integrity.ts';
 import {
   roundPoint,
@@ -15,6 +16,7 @@ import {
   sentencePoints,
   serverSamplePoints,
   tablePoints,
+  whyPoints,
 } from '../store/points.ts';
 import { quoteString } from '../store/line-protocol.ts';
 import { benchRound } from '../store/schema.ts';
@@ -151,6 +153,22 @@ export async function storeResult(
       runPoint(result, ended),
     ]),
   );
+}
+
+/** Behind all other sentences of a run. */
+const placeOfWhy = 1000;
+
+/** Writes what a look at causes found. Returns the database's error as a line. */
+export async function storeWhy({ store }: RunBase, result: Result): Promise<string | null> {
+  const sentences = whyLines(result).map((text) => ({ kind: 'found', text }));
+  return store === null
+    ? null
+    : written(
+        store.writeOrKeep([
+          ...whyPoints(result),
+          ...sentencePoints({ ...result, warnings: [] }, sentences, placeOfWhy),
+        ]),
+      );
 }
 
 function figureOf(metric: Metric, phase: Phase): number {

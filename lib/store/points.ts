@@ -16,6 +16,7 @@ import {
   benchRun,
   benchSentence,
   benchStreams,
+  benchWhy,
   intervalOf,
   serverCpu,
   serverRss,
@@ -201,7 +202,30 @@ function curvePoints(result: Result, start: bigint): string[] {
   );
 }
 
-/** The bench_sentence points. They are written once, at the run's end, because each round changes them. */
+/** A side has fewer parts. */
+const mostParts = 1000;
+
+/** The bench_why points, side by side. */
+export function whyPoints({ run, scenario, startedAt, why }: Result): string[] {
+  const start = toNanoseconds(startedAt);
+  return (why?.sides ?? []).flatMap(({ variant, cpu, calls }, side) =>
+    cpu.map(({ kind, name, us, sdUs }, position) => {
+      const perRequest =
+        kind === 'call' ? calls.find((call) => call.name === name)?.perRequest : undefined;
+      return pointOf(
+        benchWhy,
+        { run, scenario, variant, part: name },
+        { position, us, sdUs, perRequest },
+        start + BigInt(side * mostParts + position),
+      );
+    }),
+  );
+}
+
+/**
+ * The bench_sentence points. They are written once, at the run's end, because each round changes them.
+ * @param from place of the first among all sentences of the run
+ */
 export function sentencePoints(
   {
     run,
@@ -210,6 +234,7 @@ export function sentencePoints(
     warnings,
   }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>,
   found: readonly { kind: string; text: string }[],
+  from = 0,
 ): string[] {
   const lines = [...found, ...warnings.map((text) => ({ kind: 'warning', text }))];
   return lines.map(({ kind, text }, index) =>
@@ -217,7 +242,7 @@ export function sentencePoints(
       benchSentence,
       { run, scenario, kind },
       { text },
-      toNanoseconds(startedAt) + BigInt(index),
+      toNanoseconds(startedAt) + BigInt(from + index),
     ),
   );
 }

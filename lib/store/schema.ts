@@ -489,6 +489,30 @@ export const benchCurve = {
   },
 } as const;
 
+/** A part of the CPU time of a request, while perf looked on. */
+export interface WhyRow {
+  position: number;
+  us: number;
+  sdUs: number;
+  /** Of the part's system call; undefined for another part. */
+  perRequest: number | undefined;
+}
+
+const ofWhy = fieldsOf<WhyRow>();
+
+/** A point per side and part of its CPU time, the largest first, if the run looked at causes. */
+export const benchWhy = {
+  measurement: 'bench_why',
+  tags: ['run', 'scenario', 'variant', 'part'],
+  fields: {
+    ...ofWhy('number', {
+      position: ({ position }) => position,
+      calls_per_request: ({ perRequest }) => perRequest,
+    }),
+    ...ofWhy('µs', { cpu_us: ({ us }) => us, cpu_sd_us: ({ sdUs }) => sdUs }),
+  },
+} as const;
+
 /** A point per sentence about a finished run, findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
 export const benchSentence = {
   measurement: 'bench_sentence',
@@ -555,6 +579,7 @@ export const measurements: readonly Measurement[] = [
   benchBucket,
   benchStreams,
   benchCurve,
+  benchWhy,
   benchSentence,
   benchRun,
 ];

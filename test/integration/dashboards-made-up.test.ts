@@ -14,7 +14,7 @@ import {
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
-import { madeUpRun, storeResult } from '../made-up-runs.ts';
+import { madeUpRun, madeUpWhy, storeResult } from '../made-up-runs.ts';
 
 const startedAtMs = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -91,6 +91,21 @@ describe('a run of every scenario', () => {
         );
     },
   );
+
+  it('shows the parts of the CPU time of each side, in panel 40 of Comparison', async () => {
+    const result = resultOf('aa');
+    expect(await database.rows('comparison', 40, result)).toEqual(
+      madeUpWhy(result).sides.flatMap(({ variant, calls, cpu }) =>
+        cpu.map(({ kind, name: part, us: cpu_us, sdUs: cpu_sd_us }) => ({
+          variant,
+          part,
+          calls_per_request: kind === 'call' ? calls[0]?.perRequest : null,
+          cpu_us,
+          cpu_sd_us,
+        })),
+      ),
+    );
+  });
 
   it('says on top what the report says, of comparisons that have no row too, and then what warns', async () => {
     for (const result of results.values()) {

@@ -182,10 +182,7 @@ function countedByH2load({
   const startedMs = Date.now();
   const output = execFileSync(
     tools.h2load,
-    [
-      ...`-t 1 -n ${requests} -c ${connections} -m ${streams}`.split(' '),
-      url,
-    ],
+    [...`-t 1 -n ${requests} -c ${connections} -m ${streams}`.split(' '), url],
     { encoding: 'utf8', timeout: 60_000 },
   );
   const endedMs = Date.now();
