@@ -1,5 +1,5 @@
 // Runs of shipped scenarios with made-up figures, written to a database as real ones are.
-import { networkResult } from '../lib/analysis/network.ts';
+import { networkResult } from '../lib/analysis/phases.ts';
 import { comparable } from '../lib/analysis/comparisons.ts';
 import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants } from '../lib/scenario/catalogue.ts';

@@ -10,6 +10,7 @@ import type {
   Phase,
   Round,
 } from '../result/result.ts';
+import { byName } from '../present.ts';
 import type { Published } from '../scenario/model.ts';
 import { extent, mean, total } from './statistics.ts';
 
@@ -25,17 +26,10 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
   const [first] = counted;
   if (first === undefined)
     return {
-      min: 0,
-      mean: 0,
-      sd: 0,
-      withinSd: 0,
-      max: 0,
-      p50: 0,
-      p75: 0,
-      p90: 0,
-      p95: 0,
-      p99: 0,
-      p999: 0,
+      ...byName(
+        ['min', 'mean', 'sd', 'withinSd', 'max', 'p50', 'p75', 'p90', 'p95', 'p99', 'p999'],
+        () => 0,
+      ),
       histogram: [],
     };
   if (counted.length === 1) return first.part;

@@ -1,16 +1,21 @@
-// Figures of load phases, over the rounds of a variant.
+// Figures over the rounds of a variant: of its load phases, and of its emulated network and whether the delay held.
+import { isLatency, meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
+import { median, total } from './statistics.ts';
+import { short } from '../format.ts';
 import { byName } from '../present.ts';
 import type {
+  LinkTraffic,
   LoadResult,
+  Metric,
+  NetworkResult,
+  NetworkUse,
   Phase,
   PhaseResult,
   Round,
   Traffic,
   VariantResult,
 } from '../result/result.ts';
-import type { Published } from '../scenario/model.ts';
-import { meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
-import { median, total } from './statistics.ts';
+import type { NetworkSpec, Published } from '../scenario/model.ts';
 
 /** The number of rounds; variants that are published only have none. */
 export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {
@@ -39,6 +44,12 @@ export function serverCpuSecondsOf(
 /** NaN if the CPU time is unknown, NaN or ∞ without responses. */
 export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
+}
+
+/** A round's figure by a metric: requests/s, ms, or CPU time per response in µs. */
+export function figureOf(metric: Metric, phases: readonly Phase[]): number {
+  if (isLatency(metric)) return mergedLatency(phases.map(({ latencyMs }) => latencyMs))[metric];
+  return metric === 'rps' ? roundRps(phases) : 1e6 * serverCpuSecondsPerResponse(phases);
 }
 
 /** With a larger share of failures, requests/s and latency say nothing about the server's speed. */
@@ -143,4 +154,70 @@ export function summed<Name extends string>(
   for (const more of counts)
     for (const name of Object.keys(more) as Name[]) sum[name] = (sum[name] ?? 0) + more[name];
   return sum as Record<Name, number>;
+}
+
+/** A delay holds if the p99 of the packets' lateness is within this share of it. An idle link is within 0.2 %. */
+const delayTolerance = 0.02;
+
+const directions = ['toServer', 'toClient'] as const;
+type Direction = (typeof directions)[number];
+
+/** The tolerated p99 lateness of a direction, in milliseconds, by its delay or else the other direction's; Infinity without a delay. */
+export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
+  const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
+  return delayMs === 0 ? Infinity : delayTolerance * delayMs;
+}
+
+/** null on loopback, and without rounds. @param serverCores usable ones */
+export function networkResult(
+  spec: NetworkSpec | undefined,
+  rounds: readonly Round[],
+  serverCores: number,
+): NetworkResult | null {
+  const seen = rounds.flatMap(({ phases }) =>
+    phases.flatMap((phase) => (phase.network === null ? [] : [{ phase, network: phase.network }])),
+  );
+  if (spec === undefined || seen.length === 0) return null;
+  const answered = seen.filter(({ phase }) => responsesOf(phase) > 0);
+  const perRequest = (of: (network: NetworkUse) => number): number =>
+    answered.length === 0
+      ? 0
+      : median(answered.map(({ network, phase }) => of(network) / responsesOf(phase)));
+  const typical = (direction: Direction, of: (traffic: LinkTraffic) => number): number =>
+    median(seen.map(({ network }) => of(network[direction])));
+  const later = (of: (traffic: LinkTraffic) => number): number =>
+    Math.max(...directions.map((direction) => typical(direction, of)));
+  return {
+    spec,
+    packetsPerRequest: byName(directions, (direction) =>
+      perRequest((network) => network[direction].packets),
+    ),
+    droppedShare: byName(directions, (direction) => typical(direction, droppedShare)),
+    latenessMs: byName(['p50', 'p99'], (name) => later(({ latenessMs }) => latenessMs[name])),
+    retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
+    listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
+    // CPU time is counted in ticks, so its share may exceed 1.
+    serverIdleShare: Math.max(
+      0,
+      1 -
+        median(
+          seen.map(({ phase }) => (phase.serverCpuSeconds ?? 0) / (phase.seconds * serverCores)),
+        ),
+    ),
+    delayHeld: directions.every(
+      (direction) =>
+        typical(direction, ({ latenessMs }) => latenessMs.p99) <=
+        toleratedLatenessMs(spec, direction),
+    ),
+  };
+}
+
+function droppedShare({ packets, dropped }: LinkTraffic): number {
+  return packets === 0 ? 0 : dropped / packets;
+}
+
+/** "held", "not held: p99 +138 ms", or '' without a delay. */
+export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): string {
+  if (spec.toServer.delayMs === 0 && spec.toClient.delayMs === 0) return '';
+  return delayHeld ? 'held' : `not held: p99 +${short(latenessMs.p99)} ms`;
 }

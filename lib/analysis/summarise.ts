@@ -4,8 +4,8 @@ import type { Comparison, FoundRate, NoiseFloor, VariantResult } from '../result
 import type { Scenario } from '../scenario/model.ts';
 import { latencyMetrics, mergedDistribution, percentilePerRound } from './latency.ts';
 import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
-import { networkResult } from './network.ts';
 import {
+  networkResult,
   phaseResults,
   responsesOf,
   roundRps,

@@ -4,17 +4,11 @@ import { type CurvePoint, type CurveRow, curveRows, curvesOf } from '../analysis
 import {
   allBuckets,
   isLatency,
-  mergedLatency,
   publishedBuckets,
   quantileBucket,
   sameBucket,
 } from '../analysis/latency.ts';
-import {
-  isFailing,
-  responsesOf,
-  roundRps,
-  serverCpuSecondsPerResponse,
-} from '../analysis/phases.ts';
+import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { limitText } from '../analysis/within.ts';
 import {
@@ -34,8 +28,6 @@ import type {
   BucketShare,
   Comparison,
   LatencyFigures,
-  Metric,
-  Phase,
   PhaseResult,
   Result,
   VariantResult,
@@ -255,11 +247,6 @@ function roundFigures(result: Result): Figure[] {
       tables: [table, roundsTable(result)],
     },
   ];
-}
-
-function figureOf(metric: Metric, phases: readonly Phase[]): number {
-  if (isLatency(metric)) return mergedLatency(phases.map(({ latencyMs }) => latencyMs))[metric];
-  return metric === 'rps' ? roundRps(phases) : 1e6 * serverCpuSecondsPerResponse(phases);
 }
 
 /** The ratio of each round, a column for each comparison. */

@@ -1,5 +1,5 @@
 // Networks of the run's own: in words, and as a table of the traffic on the link.
-import { delayText } from '../analysis/network.ts';
+import { delayText } from '../analysis/phases.ts';
 import { hundredths, percent, short, tolerance, whole } from '../format.ts';
 import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';

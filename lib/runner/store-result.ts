@@ -1,9 +1,7 @@
 // Writes a run to the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
 import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
-import { isLatency } from '../analysis/latency.ts';
-import { networkResult } from '../analysis/network.ts';
-import { roundRps, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
+import { figureOf, networkResult } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
@@ -24,7 +22,7 @@ import { programOf } from '../scenario/variants.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
 import type { Plan, PlannedVariant, RunBase } from './plan.ts';
-import type { Comparison, Metric, Phase, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Phase, Result, VariantResult } from '../result/result.ts';
 import type { Measurement } from './under-load.ts';
 
 /** Checks that the database has k6's samples of a variant's round, and writes its server's samples. */
@@ -171,11 +169,6 @@ export async function storeWhy({ store }: RunBase, result: Result): Promise<stri
       );
 }
 
-function figureOf(metric: Metric, phase: Phase): number {
-  if (isLatency(metric)) return phase.latencyMs[metric];
-  return metric === 'rps' ? roundRps([phase]) : serverCpuSecondsPerResponse([phase]);
-}
-
 function roundPoints(
   plan: Plan,
   { round, outcomes }: KeptRound,
@@ -220,7 +213,7 @@ function roundPoints(
     index: number,
   ): number | undefined {
     const baselinePhase = phasesOf(baseline)[index];
-    return baselinePhase && figureOf(metric, phase) / figureOf(metric, baselinePhase);
+    return baselinePhase && figureOf(metric, [phase]) / figureOf(metric, [baselinePhase]);
   }
 
   function phasesOf(name: string): readonly Phase[] {

@@ -1,6 +1,6 @@
 // Checks a scenario when its file is loaded, before anything is installed or started.
 import { UserError } from '../errors.ts';
-import { present } from '../present.ts';
+import { present, repeated } from '../present.ts';
 import { defaultTimeoutSeconds, isHttp2 } from './load.ts';
 import { problemOfHeader } from './load/flags.ts';
 import { commandWords } from './load/shell-words.ts';
@@ -38,7 +38,7 @@ function problemOf(scenario: Scenario): string | undefined {
   const { variants } = scenario;
   const names = variants.map((variant) => variant.name);
   if (names.length === 0) return 'has no variants';
-  const twice = names.find((one) => names.indexOf(one) !== names.lastIndexOf(one));
+  const twice = repeated(names);
   if (twice !== undefined) return `two variants are named "${twice}"`;
   const problem = problemOfParts(scenario);
   if (problem !== undefined) return problem;

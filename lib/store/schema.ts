@@ -4,8 +4,8 @@
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, markedVerdict } from '../analysis/comparisons.ts';
 import type { CurvePoint } from '../analysis/curve.ts';
-import { delayText } from '../analysis/network.ts';
 import {
+  delayText,
   headerSavingsPercent,
   responsesOf,
   serverCpuSecondsPerResponse,

@@ -1,6 +1,6 @@
 // Figures of an emulated network over the rounds of a run, and their effect on verdicts.
 import { describe, expect, test } from 'vitest';
-import { delayText, networkResult, toleratedLatenessMs } from '../../lib/analysis/network.ts';
+import { delayText, networkResult, toleratedLatenessMs } from '../../lib/analysis/phases.ts';
 import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import type { NetworkResult, NetworkUse, Phase } from '../../lib/result/result.ts';
