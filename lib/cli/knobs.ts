@@ -26,6 +26,7 @@ import {
   warningLines,
 } from '../report/sentences.ts';
 import { terminalTable, wrapLines } from '../report/table.ts';
+import { whyLines } from '../report/why.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { PlanDraft } from '../runner/plan.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
@@ -121,8 +122,9 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
     const title = 'The usual advice, each alone, on';
     const firstPlan = trial.plan('knobs', title, all, lookSeconds.first);
     const storing = await openDatabase(ready, firstPlan, options);
-    const measure: Measure = (plan) => runPlan(storing, plan, options, ['fewer --knobs']);
-    const first = await measure(firstPlan);
+    const measure: Measure = (plan, why = 'none') =>
+      runPlan(storing, plan, { ...options, why }, ['fewer --knobs']);
+    const first = await measure(firstPlan, options.why === 'all' ? 'decided' : 'none');
     const looked = ranked([...trial.changed.keys()], first.result);
     await report(first, options, lookLines(first.result, looked, trial, options));
     const closer = await lookCloser(looked, trial, measure, options);
@@ -139,7 +141,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-type Measure = (plan: PlanDraft) => ReturnType<typeof runPlan>;
+type Measure = (plan: PlanDraft, why?: RunOptions['why']) => ReturnType<typeof runPlan>;
 
 /** Measures and prints the most promising knobs again. Returns undefined if there are none. */
 async function lookCloser(
@@ -374,7 +376,7 @@ function lookLines(
   return [
     ...terminalTable(rankingTable(effects, result), terminal),
     '',
-    ...wrapLines([...aroundLines(result), ...right], terminal.width),
+    ...wrapLines([...aroundLines(result), ...right, ...whyLines(result)], terminal.width),
   ];
 }
 

@@ -131,9 +131,11 @@ export function readRunOptions({ flags, lists, read }: Words) {
     }),
     help: flags.has('help'),
     quick: flags.has('quick'),
-    why:
-      flags.has('why') ||
-      (['no-why', 'quick', 'within'] as const).every((flag) => !flags.has(flag)),
+    /** Which comparisons get a look at their cause: all, those that differ, or none. */
+    why: (flags.has('why') ||
+    (['no-why', 'quick', 'within'] as const).every((flag) => !flags.has(flag))
+      ? 'all'
+      : 'none') as 'all' | 'decided' | 'none',
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),

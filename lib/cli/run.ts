@@ -340,7 +340,9 @@ export async function runPlan(
       startedAt,
     );
     const names =
-      options.why && outcome.ended === undefined ? judged(outcome.result) : new Set<string>();
+      options.why === 'none' || outcome.ended !== undefined
+        ? new Set<string>()
+        : judged(outcome.result, options.why === 'decided');
     if (names.size > 0) {
       progress.running({
         what: 'looking why',
@@ -364,9 +366,12 @@ export async function runPlan(
   }
 }
 
-/** The sides of the comparisons with rounds enough for a verdict. */
-function judged({ comparisons }: Result): Set<string> {
-  const some = comparisons.filter(({ roundRatios }) => roundRatios.length >= minimumRounds);
+/** The sides of the comparisons with rounds enough for a verdict. @param decided only those that differ */
+function judged({ comparisons }: Result, decided: boolean): Set<string> {
+  const some = comparisons.filter(
+    ({ roundRatios, verdict }) =>
+      roundRatios.length >= minimumRounds && (!decided || /^(faster|slower)$/.test(verdict)),
+  );
   return new Set(some.flatMap(({ baseline, variant }) => [baseline, variant]));
 }
 

@@ -132,7 +132,7 @@ describe('options', () => {
   test('have defaults', () => {
     expect(readScenarioOptions(['nginx-open-file-cache'])).toMatchObject({
       quick: false,
-      why: true,
+      why: 'all',
       exact: false,
       store: 'local',
       out: '/home/anna/results',
@@ -156,7 +156,7 @@ describe('options', () => {
       durationSeconds: 1.5,
       variants: ['b', 'a'],
       quick: false,
-      why: true,
+      why: 'all',
       exact: true,
       serverCpus: [2, 3],
       generatorCpus: [0, 1],

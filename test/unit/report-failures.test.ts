@@ -124,7 +124,7 @@ describe('a load without a successful request', () => {
   const options = {
     help: false,
     quick: false,
-    why: false,
+    why: 'none',
     store: 'none',
     out: '/',
     json: false,
