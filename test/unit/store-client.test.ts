@@ -2,7 +2,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
-import { checkRounds } from '../../lib/store/integrity.ts';
 import { openStore } from '../../lib/store/store.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -29,16 +28,14 @@ const databases = (...names: string[]): string =>
 /** An HTTP server that answers as told; what is not told is answered as InfluxDB 2.7 with a bucket bakeoff does. */
 async function fakeInflux(
   answer: (asked: Asked, count: number) => Answer | undefined = () => undefined,
-): Promise<{ host: string; asked: Asked[]; hang: () => void }> {
+): Promise<{ host: string; asked: Asked[] }> {
   const asked: Asked[] = [];
-  let queriesHang = false;
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     const { method = '', url: path = '', headers } = request;
     const one = { method, path, headers, body };
     asked.push(one);
-    if (queriesHang && one.path === '/query') return;
     const fallback: Answer =
       one.path === '/query' ? { status: 200, body: databases('bakeoff') } : { status: 204 };
     const {
@@ -48,8 +45,7 @@ async function fakeInflux(
     } = answer(one, asked.length) ?? fallback;
     response.writeHead(status, version === '' ? {} : { 'X-Influxdb-Version': version }).end(text);
   });
-  const hang = (): void => void (queriesHang = true);
-  return { host: `127.0.0.1:${await listening(server)}`, asked, hang };
+  return { host: `127.0.0.1:${await listening(server)}`, asked };
 }
 
 /** As fakeInflux; this one answers queries only. */
@@ -265,29 +261,4 @@ it.each([
     body: asked.includes('SELECT') ? body : databases('bakeoff'),
   }));
   expect(await refusalOf((await open(host)).query('SELECT 1'))).toContain(message);
-});
-
-const rounds = [1, 2].map((round) => ({
-  variant: 'v',
-  round,
-  recordFile: undefined,
-  requests: 10,
-}));
-
-it('asks a database that hangs in queries once, and all rounds say the same of it', async () => {
-  const { host, asked, hang } = await fakeInflux();
-  const store = await open(host);
-  hang();
-  const queries = (): number => asked.filter(({ path }) => path === '/query').length;
-  const before = queries();
-  expect(await store.revive()).toBe(false);
-  const hangs = `InfluxDB at http://${host} does not answer: it hangs`;
-  await expect(store.query('SELECT 1')).rejects.toThrow(hangs);
-  const { integrity, uncounted } = await checkRounds(store, 'run', rounds);
-  expect([uncounted, ...integrity.map(({ lost, problems }) => [lost, problems])]).toEqual([
-    hangs,
-    [10, [hangs]],
-    [10, [hangs]],
-  ]);
-  expect(queries()).toBe(before + 1);
 });

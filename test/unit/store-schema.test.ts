@@ -12,8 +12,8 @@ import {
 import { networkResult } from '../fixtures/link.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
+import { rounds as secondsOf, variant } from '../fixtures/comparison.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { searchRun } from '../fixtures/rates.ts';
 
 const phase = phaseOf({
   requests: 1000,
@@ -139,16 +139,9 @@ it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegE
 
 it('shows no ratio where nothing could be compared, and replaces that of an earlier round', () => {
   const whole = result([workers, openFileCache]);
-  const comparisons = whole.comparisons.map((one) => ({
-    ...one,
-    ratio: 0,
-    ci95: [0, 0] as [number, number],
-    roundRatios: [],
-    verdict: 'none' as const,
-  }));
-  const point = tablePoints({ ...whole, comparisons }).find(
-    (one) => one.startsWith('bench_comparison') && one.includes('variant=open-file-cache'),
-  );
+  const nothing = { ratio: 0, ci95: [0, 0] as [number, number], roundRatios: [] };
+  const comparisons = whole.comparisons.map((one) => ({ ...one, ...nothing }));
+  const point = linesIn('bench_comparison', { ...whole, comparisons })[1];
   // CPU time has its own ratio.
   expect(fieldsOf(point as string)).toMatchObject({
     effect: '–',
@@ -288,26 +281,17 @@ it('writes the link of a variant, and marks verdicts that are not final or whose
 });
 
 it('replaces a figure that a later round has made void', () => {
-  const at = (...rps: number[]): MeasuredVariant['rounds'] =>
-    rps.map((one, index) => ({
-      round: index + 1,
-      phases: [
-        {
-          ...phase,
-          responses: { '2xx': one, '3xx': 0, '4xx': 0, '5xx': 0 },
-          requests: one,
-          seconds: 1,
-          rps: one,
-        },
-      ],
-    }));
-  const steady = { ...initial, rounds: at(1000, 1000, 1000, 1000) };
-  const row = (rounds: MeasuredVariant['rounds']) =>
-    fieldsOf(linesOf('bench_comparison', steady, { ...tuned, rounds })[1] as string);
-  const open = row(at(1000, 1010, 1020, 1030));
+  const row = (...rps: number[]) => {
+    const variants = [
+      variant('a', secondsOf([1000, 1000, 1000, 1000])),
+      variant('b', secondsOf(rps)),
+    ];
+    return fieldsOf(linesOf('bench_comparison', ...variants)[1] as string);
+  };
+  const open = row(1000, 1010, 1020, 1030);
   expect(open.verdict).toBe('inconclusive');
   expect(open.rounds_needed).toBeGreaterThan(0);
-  expect(row(at(1100, 1101, 1102, 1103))).toMatchObject({
+  expect(row(1100, 1101, 1102, 1103)).toMatchObject({
     verdict: 'faster',
     rounds_needed: 0,
     outliers: '',
@@ -383,84 +367,19 @@ it('writes what h2load prints of each phase, published beside measured', () => {
   });
 });
 
-it('writes a point per bucket, in their order, published beside measured', () => {
-  const buckets = [
-    { fromMs: 0, toMs: 0.15, count: 10 },
-    { fromMs: 0.15, toMs: 0.3, count: 20 },
-    { fromMs: 0.3, toMs: null, count: 10 },
-  ];
-  const published = [
-    { fromSeconds: 0, toSeconds: 150e-6, count: 0 },
-    { fromSeconds: 150e-6, toSeconds: 300e-6, count: 1 },
-    { fromSeconds: 300e-6, toSeconds: null, count: 3 },
-  ];
-  const lines = linesOf('bench_bucket', {
-    ...initial,
-    published: { buckets: published },
-    rounds: [1, 2].map((round) => ({ round, phases: [{ ...phase, buckets }] })),
-  });
-  const found = lines.map(parsed);
-  expect(found.map(({ tags: { bucket }, time }) => [bucket, time])).toEqual([
-    ['0–150 µs', 0n],
-    ['150–300 µs', 1n],
-    ['over 300 µs', 2n],
-  ]);
-  const from = { position: 1, from_ms: 0.15, to_ms: 0.3 };
-  expect(found[1]?.fields).toEqual({
-    ...from,
-    published_count: 1,
-    published_share: 0.25,
-    count: 40,
-    share: 0.5,
-  });
-  expect(found[2]?.fields).not.toHaveProperty('to_ms');
-});
-
 it('never gives two points of a table the same measurement, tags and time', () => {
   const buckets = [
     { fromMs: 0, toMs: 0.15, count: 10 },
     { fromMs: 0.15, toMs: null, count: 20 },
   ];
   const three = { round: 1, phases: [phase, phase, phase].map((one) => ({ ...one, buckets })) };
+  const rounds = [three];
   const points = ['bench_comparison', 'bench_phase', 'bench_bucket'].flatMap((measurement) =>
-    linesOf(
-      measurement,
-      { ...initial, rounds: [three] },
-      { ...tuned, rounds: [three] },
-      publishedOnly,
-    ),
+    linesOf(measurement, { ...initial, rounds }, { ...tuned, rounds }, publishedOnly),
   );
   expect(points).toHaveLength(3 + 7 + 12);
   const keys = points.map((point) => point.replace(/ (?!µs|\d).* (?=\d+$)/, ' '));
   expect(new Set(keys).size).toBe(points.length);
-});
-
-it('writes the rates that a search found, and within which limit', async () => {
-  const { written } = await searchRun(Date.parse('2026-01-02T03:04:05.678Z'), 4);
-  const [first, last] = [written[0], written.at(-1)].map((one) => one?.result as Result) as [
-    Result,
-    Result,
-  ];
-  const rows = linesIn('bench_comparison', last).map(parsed);
-  expect(rows.map(({ tags: { within } }) => within)).toEqual(rows.map(() => 'p99 within 5.00 ms'));
-  for (const [index, { rate, ci95 }] of last.search?.found.entries() ?? [])
-    expect(rows[index]?.fields).toMatchObject({
-      measured_rps: rate,
-      found_low: ci95?.[0],
-      found_high: ci95?.[1],
-      found_at_least: index,
-    });
-  // The articles' figures are of another load.
-  expect(tablePoints(last).filter((point) => point.includes('published_'))).toEqual([]);
-  // One round has no interval.
-  for (const row of linesIn('bench_comparison', first).map(fieldsOf))
-    expect(row).not.toHaveProperty('found_low');
-
-  // Each point of a later round replaces the one before.
-  const places = (result: Result): string[] =>
-    linesIn('bench_curve', result).map((line) => line.replace(/ .* /, ' '));
-  expect(places(last)).toHaveLength(2 * 4 + 3 * 4 - 1);
-  expect(places(last)).toEqual(expect.arrayContaining(places(first)));
 });
 
 it("gives a server's memory at every sample and its cores between samples", () => {

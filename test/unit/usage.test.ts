@@ -73,17 +73,3 @@ it('keeps what ended processes have used, and finds new ones a second later', ()
   now.mockReturnValue(5000);
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
 });
-
-it('counts the CPU time of this very process on the real /proc', () => {
-  const usage = watchUsage(process.pid);
-  const before = { usage: usage().cpuSeconds, own: process.cpuUsage() };
-  const own = (): number => {
-    const { user, system } = process.cpuUsage(before.own);
-    return (user + system) / 1e6;
-  };
-  while (own() < 0.2) Math.sqrt(2);
-  const grown = usage().cpuSeconds - before.usage;
-  expect(grown).toBeGreaterThan(0.1);
-  expect(grown).toBeLessThan(own() + 0.1);
-  expect(usage().rssBytes).toBeGreaterThan(10e6);
-});
