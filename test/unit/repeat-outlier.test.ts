@@ -20,13 +20,6 @@ const repeated = (thousandths: readonly number[]): number | undefined =>
   roundToRepeat([compared(thousandths)])?.round;
 
 describe('a round is measured again', () => {
-  test('where it alone hides a difference', () => {
-    expect(roundToRepeat([compared(hidden)])).toEqual({
-      round: 2,
-      why: 'an outlier, it alone prevented a verdict on b against a',
-    });
-  });
-
   test('where it alone decides', () => {
     const decided = {
       ...compared(hidden),
@@ -52,7 +45,6 @@ describe('a round is measured again', () => {
     const same = [1000, 1001, 999, 1002, 1400, 1001, 998, 1000, 1001, 999];
     expect(compared(same).swayedBy).toEqual({ round: 5, without: 'same' });
     expect(repeated(same)).toBeUndefined();
-    expect(repeated(hidden.toSpliced(1, 1, 550))).toBeUndefined();
     expect(roundToRepeat([{ ...compared(hidden), verdict: 'none' }])).toBeUndefined();
     expect(roundToRepeat([])).toBeUndefined();
   });
@@ -83,16 +75,13 @@ describe('a run', async () => {
       timeOver() {},
       repeated: ({ round, why }) => void said.push(`${round}: ${why}`),
     };
-    const outcome = (requests: number): VariantRound => ({
-      server: workers.server as VariantRound['server'],
-      phases: [second(requests)],
-      requests,
-      alarm: undefined,
-      otherBodies: false,
-      restless: false,
-      recordFile: undefined,
-      integrity: null,
-    });
+    const outcome = (requests: number) =>
+      ({
+        server: workers.server,
+        phases: [second(requests)],
+        requests,
+        integrity: null,
+      }) as unknown as VariantRound;
     const runGroup = async (_: unknown, __: number, { round }: Attempt) => {
       const count = thousandths[round - 1];
       if (count === undefined) throw new Error(`round ${round} was not asked for`);

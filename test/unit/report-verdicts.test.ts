@@ -52,18 +52,10 @@ describe('the sentence on a comparison', () => {
   });
 
   test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
-    ['rps', 0.84, [0.83, 0.85], 'slower', 'slower here: −16 %; −17 % to −15 %'],
     ['rps', 1.99, [1.9, 2.1], 'faster', 'faster here: +99 %; +90 % to +110 %'],
     ['rps', 6.02, [5.804, 6.25], 'faster', 'faster here: 6.02 times; 5.8 to 6.25 times'],
     ['p99', 2, [1.95, 1e300], 'slower', 'slower here: p99 2 times; 1.95 to over 1,000,000 times'],
     ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
-    [
-      'cpu',
-      0.988,
-      [0.985, 0.991],
-      'faster',
-      'cheaper here: uses 98.8 % of the CPU; 98.5 % to 99.1 %',
-    ],
     ['cpu', 8.13, [7.9, 8.4], 'slower', 'dearer here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
   ])(
     'has percent up to double, then times, and shares of the CPU: %s %f',
@@ -92,7 +84,6 @@ describe('the sentence on a comparison', () => {
       /saw \+12 %\. But CPU per request is clear: open-file-cache uses 74 % of the CPU \(.*\); --metric cpu compares by that\.$/,
     );
     for (const changes of [
-      { cpu: { ratio: 0.9, ci95: [0.8, 1.1] } },
       { cpu: { ratio: 1.005, ci95: [1.001, 1.009] } },
       { cpu: { ratio: 2, ci95: [1.9, 2.1] }, metric: 'cpu' },
     ] as const)
@@ -110,11 +101,10 @@ describe('the sentence on a comparison', () => {
       latency: { p50, p90: null, p99: null },
       publishedRatio: null,
     };
-    const words =
-      'No verdict on open_file_cache: p99 needs 1,000 responses; p50 +50 % (95 % interval +40 % to +60 %), slower';
-    expect(sentence(changes)).toBe(`${words}.`);
     const partial = compared(changes, { state: 'partial' });
-    expect(verdictLines(partial)[1]).toBe(`${words}, not final.`);
+    expect(verdictLines(partial)[1]).toBe(
+      'No verdict on open_file_cache: p99 needs 1,000 responses; p50 +50 % (95 % interval +40 % to +60 %), slower, not final.',
+    );
     expect(verdictCell(partial.comparisons[0] as Comparison, partial).text).toBe(
       '– p99 needs 1,000 responses, p50 ×1.50 [1.40, 1.60] slower, not final',
     );
@@ -160,14 +150,8 @@ describe('the limit', () => {
     [16, 9.8, 'Both sides were at their limit: nginx at 97 %, the generator at 98 %'],
     [11, 7, 'Neither was the limit: nginx at 66 %, the generator at 70 %'],
   ])('is the side that used its CPU: %f µs, %f s', (cpuMicros, generatorCpuSeconds, text) => {
-    const its = rounds(
-      [604_000, 604_300, 604_120, 603_900],
-      cpuMicros,
-      1,
-      2,
-      3,
-      generatorCpuSeconds,
-    );
+    const counts = [604_000, 604_300, 604_120, 603_900];
+    const its = rounds(counts, cpuMicros, 1, 2, 3, generatorCpuSeconds);
     const said = result([{ ...workers, rounds: its }]);
     expect(limitOf(said)).toContain(text);
     // The warning agrees.
@@ -177,15 +161,11 @@ describe('the limit', () => {
 
   test('is by the cores that workers and threads can use, and not said on shared cores', () => {
     const server = { name: 'nginx', version: '1', workers: 4, config: [], redirections: [] };
-    const on = (serverCpus: number[], generatorCpus: number[]): Result => {
-      const four = { ...workers, name: 'four', against: 'workers', server };
-      const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
-      return { ...of, environment: { ...of.environment, serverCpus, generatorCpus } };
-    };
-    expect(limitOf(on([4, 5, 6, 7, 8, 9, 10, 11], [0, 1, 2, 3]))).toMatch(
-      /^Use of the cores: nginx at 24 to 96 %, the generator at 66 % /,
-    );
-    expect(limitOf(on([0, 1, 2, 3], [0, 1, 2, 3]))).toBeUndefined();
+    const four = { ...workers, name: 'four', against: 'workers', server };
+    const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
+    expect(limitOf(of)).toMatch(/^Use of the cores: nginx at 24 to 96 %, the generator at 66 % /);
+    const environment = { ...of.environment, serverCpus: [0], generatorCpus: [0] };
+    expect(limitOf({ ...of, environment })).toBeUndefined();
   });
 });
 
@@ -255,17 +235,6 @@ describe('a ladder', async () => {
       'nginx-tcp-nopush is faster than nginx-workers',
     ]);
   });
-
-  test('has at least three steps', async () => {
-    const { 'nginx-tcp-nopush': _, 'nginx-accept-mutex-delay': __, ...short } = figures;
-    const isLadder = async (of: Record<string, Figures>): Promise<boolean> => {
-      const table = variantTable(await h2Result('h2o-vs-nginx', of));
-      return columnOf(table, 'against the row before') !== undefined;
-    };
-    expect(await isLadder(short)).toBe(true);
-    const { 'h2o-tuned': ___, 'h2o-initial': ____, ...shorter } = short;
-    expect(await isLadder(shorter)).toBe(false);
-  });
 });
 
 describe('requests/s by streams', async () => {
@@ -301,33 +270,17 @@ describe('requests/s by streams', async () => {
     else expect(line).toMatch(text);
   });
 
-  test('have sentences of their own without a verdict', async () => {
-    const lines = verdictLines(await sweepOf({ 'streams-100': failing(900_000) }));
-    expect(lines.join('\n')).toMatch(
-      /^No verdict on streams-100 against nginx-http1: 100 % of the requests of streams-100 failed \(/m,
-    );
-    const short = Object.entries(figures).map(([name, { rps }]) => [
-      name,
-      { rps: rps.slice(0, 2) },
-    ]);
-    const two = verdictLines(await sweepOf(Object.fromEntries(short)));
-    expect(two.filter((line) => line.includes('needs 4 rounds'))).toHaveLength(7);
-  });
-
   test('are no curve of two numbers of streams, or without HTTP/1.1 or its answers', async () => {
-    const { 'nginx-http1': line, 'streams-100': most, 'streams-1': fewest, ...others } = figures;
-    const isCurve = async (of: object): Promise<boolean> =>
-      verdictLines(await h2Result('h2-stream-sweep', of as Record<string, Figures>))
-        .join()
-        .includes('over HTTP/2');
-    expect(await isCurve(figures)).toBe(true);
-    expect(await isCurve({ 'nginx-http1': line, 'streams-100': most, 'streams-1': fewest })).toBe(
-      false,
-    );
-    expect(await isCurve(others)).toBe(false);
+    const line = { 'nginx-http1': about(61_230) };
+    const ends = { 'streams-100': about(154_450), 'streams-1': about(60_000) };
     const silent = { responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } };
-    expect(await isCurve({ ...figures, 'nginx-http1': { ...about(1), phases: [silent] } })).toBe(
-      false,
-    );
+    for (const none of [
+      { ...line, ...ends },
+      { ...ends, 'streams-2': about(72_000) },
+      { ...figures, 'nginx-http1': { ...about(1), phases: [silent] } },
+    ])
+      expect(verdictLines(await h2Result('h2-stream-sweep', none)).join()).not.toContain(
+        'over HTTP/2',
+      );
   });
 });

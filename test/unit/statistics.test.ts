@@ -13,17 +13,13 @@ import {
   ratioInterval,
   studentQuantile,
   unpairedRatio,
-  variance,
 } from '../../lib/analysis/statistics.ts';
 
 describe('studentQuantile', () => {
   // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, upper critical values.
   test.each([
-    [0.975, 1, 12.706],
     [0.975, 3, 3.182],
-    [0.975, 5, 2.571],
     [0.999, 5, 5.893],
-    [0.975, 11, 2.201],
     [0.975, 30, 2.042],
     [0.95, 100, 1.66],
   ])('p = %f with %i degrees of freedom is %f', (p, df, published) => {
@@ -41,14 +37,7 @@ describe('studentQuantile', () => {
   });
 });
 
-describe('median', () => {
-  test.each([
-    [[4, 1], 2.5],
-    [[10, 9, 100, 1], 9.5],
-  ])('of %j is %f', (values, expected) => {
-    expect(median(values)).toBe(expected);
-  });
-});
+test('median takes the middle two', () => expect(median([10, 9, 100, 1])).toBe(9.5));
 
 test('extent is that of any number of values', () => {
   expect(extent([3, 1, 2])).toEqual([1, 3]);
@@ -82,21 +71,16 @@ describe('ratioInterval', () => {
   });
 
   test('pairs within rounds: what changes both by the same factor widens nothing', () => {
-    const { ratio, interval } = ratioInterval([100, 200, 50, 400], [110, 220, 55, 440]);
-    expect(ratio).toBeCloseTo(1.1, 12);
+    const { interval } = ratioInterval([100, 200, 50, 400], [110, 220, 55, 440]);
     expect(interval[0]).toBeCloseTo(1.1, 12);
     expect(interval[1]).toBeCloseTo(1.1, 12);
-  });
-
-  test('far apart in two rounds stay numbers that JSON has', () => {
-    const { ratio, interval } = ratioInterval([1, 1e9], [1e9, 1], alphaOf(10, 3));
-    expect(ratio).toBeCloseTo(1, 9);
-    expect(interval).toEqual([0, Number.MAX_VALUE]);
+    // Rounds far apart stay numbers that JSON has.
+    const { interval: wide } = ratioInterval([1, 1e9], [1e9, 1], alphaOf(10, 3));
+    expect(wide).toEqual([0, Number.MAX_VALUE]);
   });
 
   test.each([
     [[0], [1]],
-    [[1], [0]],
     [[Infinity], [1]],
     [[1], [-1]],
   ])('refuses %j and %j', (one, other) => {
@@ -104,17 +88,8 @@ describe('ratioInterval', () => {
   });
 });
 
-describe('variance and meanInterval', () => {
-  test('are by n − 1', () => {
-    expect(variance([1, 2, 3, 4])).toBeCloseTo(5 / 3, 12);
-    expect(variance([1])).toBeNaN();
-    // t(3, 0.975) = 3.182446
-    expect(meanInterval([1, 2, 3, 4], 0.05)).toEqual({
-      middle: 2.5,
-      half: expect.closeTo(3.182446 * Math.sqrt(5 / 12), 5) as number,
-    });
-    expect(meanInterval([7], 0.05)).toEqual({ middle: 7, half: 0 });
-  });
+test('the interval of one value has no width', () => {
+  expect(meanInterval([7], 0.05)).toEqual({ middle: 7, half: 0 });
 });
 
 describe('roundsToDecide', () => {
@@ -126,7 +101,6 @@ describe('roundsToDecide', () => {
 
   test.each([
     // By hand: n = 35 with t(34) = 2.0322: (2 · 2.0322 · 1.45)² = 34.73; n = 34 with t(33) = 2.0345: 34.81.
-    [0.02, 0.029, 35],
     [-0.02, 0.029, 35],
     // Much larger than the noise: n = 4 with t(3) = 3.182: 2.53; n = 3 with t(2) = 4.303: 4.63.
     [0.04, 0.01, 4],
@@ -146,20 +120,6 @@ describe('roundsToDecide', () => {
     expect(roundsToDecide(logs(0, 0.01), 0.05, 0)).toBeNull();
     expect(roundsToDecide([0.1], 0.05, 0.01)).toBeNull();
   });
-
-  test('are more than there were, wherever the verdict was inconclusive', () => {
-    for (const mean of [0, 0.004, 0.009, 0.02]) {
-      for (const n of [4, 5, 10]) {
-        const values = Array.from(
-          { length: n },
-          (_, index) => mean + (index % 2 === 0 ? 0.04 : -0.04),
-        );
-        const { middle, half } = meanInterval(values, 0.05);
-        if (Math.abs(middle) > half) continue;
-        expect(roundsToDecide(values, 0.05, 0.01)).toBeGreaterThan(n);
-      }
-    }
-  });
 });
 
 describe('noiseFloorOf', () => {
@@ -178,10 +138,6 @@ describe('noiseFloorOf', () => {
       [0, 0, 0, 0, 0, 0, 0],
     ])?.ratio as number;
     expect(Math.log(pooled)).toBeCloseTo(2.262157 * Math.sqrt(0.001 / 9 / 10), 8);
-  });
-
-  test('is nothing without noise and unknown without comparisons', () => {
-    expect(noiseFloorOf([[0.3, 0.3, 0.3, 0.3]])?.ratio).toBe(1);
     expect(noiseFloorOf([])).toBeNull();
   });
 });
@@ -197,7 +153,6 @@ describe('outliersOf', () => {
     // Closer than anybody would notice, however close together the others are.
     ['all the same but for one by 0.9 %', [1.3, 1.3, 1.3, 1.3, 1.3 * 1.009], []],
     ['three rounds', [1, 1, 5], []],
-    ['no rounds', [], []],
   ])('%s', (_, ratios, expected) => {
     expect(outliersOf(logs(ratios))).toEqual(expected);
   });
@@ -216,10 +171,6 @@ describe('dependenceOf', () => {
 
   test('is a drift, by the line through all rounds', () => {
     // By hand: Σ(time · log) 0.099, Σtime² 10.
-    expect(dependenceOf([0, 0.01, 0.021, 0.029, 0.04], 0.02)).toEqual({
-      kind: 'drift',
-      ratio: close(Math.exp(4 * 0.0099)),
-    });
     expect(dependenceOf([0.04, 0.029, 0.021, 0.01, 0], 0.02)).toEqual({
       kind: 'drift',
       ratio: close(Math.exp(-4 * 0.0099)),
