@@ -55,7 +55,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const called = flags.get('name') ?? usualName;
   const outcome = check(givenName, called);
   if ('problem' in outcome) throw usageError(`--name ${outcome.problem}`);
-  const given = await readSides(positionals, typed('compare'));
+  const given = await readSides(positionals, typed('compare'), flags.get('in'));
   requireNone(
     options.exports,
     given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])),

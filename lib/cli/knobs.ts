@@ -211,7 +211,7 @@ async function verifyTogether(
 }
 
 async function readConfig(
-  { positionals }: Words,
+  { positionals, flags }: Words,
   options: RunOptions,
 ): Promise<OwnConfig & { given: string }> {
   const given = onlyWord(positionals, 'config');
@@ -220,7 +220,7 @@ async function readConfig(
     throw usageError(
       'knobs tries values on this machine: leave --server-host and --generator-host out, and compare the config with the lines that help on the other host',
     );
-  const source = await readSource(given);
+  const source = await readSource(given, flags.get('in'));
   if (source.kind !== 'config')
     throw usageError(
       `knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`,

@@ -52,7 +52,11 @@ const mostSides = 16;
 const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
 /** Throws UserError; exit code 2 for wrong words. */
-export async function readSides(words: readonly string[], typed: string): Promise<Given[]> {
+export async function readSides(
+  words: readonly string[],
+  typed: string,
+  within?: string,
+): Promise<Given[]> {
   if (words.length < 2)
     throw usageError(
       `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed} A.conf B.conf`,
@@ -60,7 +64,7 @@ export async function readSides(words: readonly string[], typed: string): Promis
   if (words.length > mostSides)
     throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
   const sides: Awaited<ReturnType<typeof readSide>>[] = [];
-  for (const word of words) sides.push(await readSide(word));
+  for (const word of words) sides.push(await readSide(word, within));
   const names = namesOf(sides);
   const twice = repeated(names);
   if (twice !== undefined)
@@ -73,7 +77,7 @@ export async function readSides(words: readonly string[], typed: string): Promis
   });
 }
 
-async function readSide(text: string) {
+async function readSide(text: string, within: string | undefined) {
   const [, name, word = text] =
     (existsSync(fromCallersFolder(text)) ? undefined : named.exec(text)) ?? [];
   const outcome = name === undefined ? {} : check(givenName, name);
@@ -82,17 +86,20 @@ async function readSide(text: string) {
     throw usageError(
       `${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`,
     );
-  return { name, word, source: await readSource(word) };
+  return { name, word, source: await readSource(word, within) };
 }
 
-/** Reads a config, a command or an address. Throws UserError as readSides does. */
-export async function readSource(word: string): Promise<Source> {
+/** Reads a config, a command or an address. Throws UserError as readSides does. @param within as --in gives it */
+export async function readSource(word: string, within?: string): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
   if (existsSync(file))
     return (await isProgram(file))
       ? readCommand(word)
-      : { kind: 'config', config: await readOwnConfig(file) };
+      : {
+          kind: 'config',
+          config: await readOwnConfig(file, within && fromCallersFolder(within)),
+        };
   if (/^[\w.-]*:\d+(\/|$)/.test(word))
     throw usageError(
       `there is no file ${file}: of an address write http://${word.startsWith(':') ? '127.0.0.1' : ''}${word}${word.includes('/') ? '' : '/'}`,
@@ -224,6 +231,7 @@ export const askedFlags = {
   },
   status: { value: '404', help: 'the expected status, if not 200' },
   bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
+  in: { value: 'nginx.conf', help: 'the config into whose http { } a file without one is put' },
 } as const satisfies Record<string, Flag>;
 
 interface Asked {
@@ -239,6 +247,11 @@ export function readAsked({ flags, lists, read }: Words, given: readonly Given[]
     Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')),
   );
   const names = given.map(({ name }) => name);
+  if (
+    flags.has('in') &&
+    !given.some(({ source }) => source.kind === 'config' && source.config.within)
+  )
+    throw usageError('--in is for a file of nginx without http { }, and no side is one');
   return {
     ...present({ url: flags.get('url'), urls: read('urls', readPageList), status }),
     load: ofSides('--load', lists.get('load') ?? [], names),
@@ -426,12 +439,12 @@ export function serverOf(
       ...present({ port, tls: listen.tls || undefined }),
     };
   }
-  const { server, file, workers, listens } = source.config;
+  const { server, file, workers, listens, within } = source.config;
   return {
     name: server,
     config: [file],
     workers,
-    asIs: listens.length > 1 ? { port: listen.port } : {},
+    asIs: present({ port: listens.length > 1 ? listen.port : undefined, within }),
     ...present({ binary }),
   };
 }

@@ -84,8 +84,17 @@ const configuredFields = {
   minWorkers: orAbsent(processes),
   /** Limit of open files (soft and hard). Default: as many as the connections need. */
   fileLimit: orAbsent(files),
-  /** `config` is a single complete config of your own. `port` is the port to load if it has several; `laid` lines go over it. */
-  asIs: orAbsent(closed({ port: orAbsent(port), laid: orAbsent(list(given(laidFields))) })),
+  /**
+   * `config` is a single config of your own. `port` is the port to load if it has several; `laid` lines go over it. It is complete, or
+   * runs in the http block of nginx's config `within`.
+   */
+  asIs: orAbsent(
+    closed({
+      port: orAbsent(port),
+      laid: orAbsent(list(given(laidFields))),
+      within: orAbsent(text),
+    }),
+  ),
   /** Path of the binary, to compare two builds. Default: the binary that all variants run. */
   binary: orAbsent(text),
 };

@@ -293,6 +293,7 @@ async function configFor(
       user,
       cores: cpus.length,
       listen: asIs.port,
+      within: asIs.within,
       laid: asIs.laid ?? [],
       paths: pagePaths(page),
       nextPort: () => freePort(),

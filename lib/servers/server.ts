@@ -91,6 +91,8 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   cores: number;
   /** The port of the config that becomes `port`; absent: its only one. */
   listen: number | undefined;
+  /** The config in whose http block it runs; absent: it is a whole config. */
+  within?: string | undefined;
   /** Lines to add to the blocks that serve the pages with these paths. */
   laid: readonly LaidLines[];
   paths: readonly string[];

@@ -1,5 +1,8 @@
 // The copy of a user's nginx config: what is redirected, and that the rest stays as it is.
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { readOwnConfig } from '../../lib/servers/index.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import { originOfLine } from '../../lib/servers/config-files.ts';
 import type { AdoptPlace } from '../../lib/servers/server.ts';
@@ -32,6 +35,30 @@ it('gets the paths that it leaves to the build, and keeps everything else', asyn
 
 const saidOf = ({ redirections }: Adopted): string[] =>
   redirections.filter((line) => !line.startsWith("paths of nginx's build"));
+
+it('runs a site in the http block of a main config, in place of the sites there', async () => {
+  const folder = await ownFiles({
+    'nginx.conf':
+      'worker_processes 3; events {}\nhttp { include conf.d/*.conf; gzip on; server { listen 81; } }',
+    'conf.d/log.conf': 'log_format x x;',
+    'conf.d/site.conf': 'upstream app { server 127.0.0.1:7; }\nserver { listen 80; }',
+    names: 'server_name a.org;',
+  });
+  const within = `${folder}/nginx.conf`;
+  const text = 'upstream app { server 127.0.0.1:8; }\nserver { listen 8080; include names; }';
+  const { lines, redirections, workers } = await nginx(text, { within });
+  const all = lines.join(' ');
+  expect(all).toContain(
+    'log_format x x; gzip on; upstream app { server 127.0.0.1:8; } server { listen 127.0.0.1:9000; server_name a.org; } }',
+  );
+  expect(all).not.toMatch(/127\.0\.0\.1:7|81/);
+  expect(workers).toBe(3);
+  expect(redirections).toContain(`runs in http { } of ${within}, in place of the sites there`);
+  const own = await readOwnConfig(path.join(await ownFiles({ 'a.conf': text }), 'a.conf'), within);
+  expect(own).toMatchObject({ workers: 3, within, listens: [{ port: 8080, hosts: ['a.org'] }] });
+  const whole = await readOwnConfig(within, within);
+  expect(whole.within).toBeUndefined();
+});
 
 /** Compares the lines and redirections beyond those of `http { server { listen 80; } }`. */
 async function expectBeside(

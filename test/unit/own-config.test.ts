@@ -250,6 +250,10 @@ describe('anything else', () => {
     ['# nothing\n\n   # at all', 'the config /own.conf is empty'],
     ['hello\nworld', '/own.conf is not a config of nginx (http { }), h2o (hosts:) or nghttpd'],
     ['server {\n  listen 80;\n}\n', '/own.conf is a part of an nginx config, without http { }'],
+    [
+      'upstream a { server 127.0.0.1:9; }',
+      'or the one to put it into by --in /etc/nginx/nginx.conf',
+    ],
     [Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0]), 'cannot read the config /own.conf: it is not text'],
     [
       Buffer.from('http { server { server_name b\xfccher.org; } }', 'latin1'),

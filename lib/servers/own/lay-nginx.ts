@@ -6,6 +6,7 @@ import {
   bareWord,
   findDirectives,
   parseConfig,
+  quoted,
   readNginxConfig,
   type Directive,
 } from '../nginx-config.ts';
@@ -19,6 +20,7 @@ import {
 } from './changes.ts';
 import { placeOf, readText } from '../config-files.ts';
 import {
+  blocksIn,
   hostOf,
   insideOf,
   listensOf,
@@ -27,9 +29,26 @@ import {
   parseAddress,
 } from './nginx-listens.ts';
 
-/** Reads a user's config. Throws UserError with file and line. */
-export async function readNginx(file: string): Promise<ReadConfig> {
-  const config = await readNginxConfig(file, await readText(file));
+/** Reads a file in the http block of `within`, if given, in place of the sites there; relative names begin at its folder. */
+export async function readInPlace(file: string, within?: string): Promise<Directive[]> {
+  const main = await readNginxConfig(within ?? file, await readText(within ?? file));
+  if (within === undefined) return main;
+  const site = await readNginxConfig(within, `include ${quoted(file)};`);
+  const fileOf = (one: Directive): string => placeOf(one).replace(/:\d+$/, '');
+  return main.map((one) => {
+    if (one.name !== 'http') return one;
+    const sites = new Set(blocksIn(one.block ?? [], 'server').map(fileOf));
+    sites.delete(within);
+    const others = (one.block ?? []).filter(
+      (line) => line.name !== 'server' && !sites.has(fileOf(line)),
+    );
+    return { ...one, block: [...others, ...site] };
+  });
+}
+
+/** Reads a user's config. Throws UserError with file and line. @param within as in readInPlace */
+export async function readNginx(file: string, within?: string): Promise<ReadConfig> {
+  const config = await readInPlace(file, within);
   const viewOf = (directives: readonly Directive[]): View => ({
     workers: nginxWorkers(directives),
     settings: settingsOf(directives, file),

@@ -8,13 +8,12 @@ import {
   logArgs,
   printConfig,
   quoted,
-  readNginxConfig,
   tempModules,
   type Directive,
 } from '../nginx-config.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
-import { ours, placeOf, readText } from '../config-files.ts';
-import { layNginx } from './lay-nginx.ts';
+import { ours, placeOf } from '../config-files.ts';
+import { layNginx, readInPlace } from './lay-nginx.ts';
 import {
   blocksIn,
   httpServers,
@@ -43,13 +42,18 @@ export async function adoptNginx(
   place: AdoptPlace,
   build: Build,
 ): Promise<AdoptedConfig> {
-  const written = await readNginxConfig(file, await readText(file));
+  const written = await readInPlace(file, place.within);
   const listens = nginxListens(written, file);
   const { port, tls, http2, http2Only, hosts } = chooseListen(file, listens, place.listen);
   const config = layNginx(written, place.laid, { port, paths: place.paths, cores: place.cores });
   const workers = nginxWorkers(config);
   const servers = httpServers(config, file);
-  const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place);
+  const begun = await beginHere(
+    place.within ?? file,
+    servers.flatMap(listensOf).map(parseAddress),
+    port,
+    place,
+  );
   const here: NginxHere = {
     ...begun,
     listens: moveListens(servers, begun),
@@ -59,6 +63,8 @@ export async function adoptNginx(
       ),
     ),
   };
+  if (place.within !== undefined)
+    here.said.push(`runs in http { } of ${place.within}, in place of the sites there`);
   const runs = withDefaults(change(config, '', here), here, build);
   const roots = [...findDirectives(config, 'root'), ...findDirectives(config, 'alias')];
   if (roots.some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? ''))))

@@ -1,6 +1,7 @@
 // Reads a user's own config before anything is started, for its facts and for knobs.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { present } from '../../present.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { readNghttpd } from '../nghttpd.ts';
 import { changesBetween, type Change, type Facts, type PageAt } from './changes.ts';
@@ -11,12 +12,21 @@ import type { OwnConfig } from './redirect.ts';
 
 const readers = { nginx: readNginx, h2o: readH2o, nghttpd: readNghttpd };
 
-/** Reads a config with its includes. Throws UserError if it cannot be read, or is not a config of these servers. */
-export async function readOwnConfig(name: string): Promise<OwnConfig> {
+/**
+ * Reads a config with its includes. Throws UserError if it cannot be read, or is not a config of these servers.
+ * @param within the config of nginx in whose http block a file without http { } runs
+ */
+export async function readOwnConfig(name: string, within?: string): Promise<OwnConfig> {
   const file = path.resolve(name);
-  const server = recognise(await readText(file), file);
-  const { workers, listens } = await readers[server](file);
-  return { server, file, workers, listens };
+  const found = recognise(await readText(file), file);
+  if (found === 'site' && within === undefined)
+    throw new UserError(
+      `${file} is a part of an nginx config, without http { }: name the whole config, or the one to put it into by --in /etc/nginx/nginx.conf`,
+    );
+  const server = found === 'site' ? 'nginx' : found;
+  const site = found === 'site' ? present({ within }) : {};
+  const { workers, listens } = await readers[server](file, site.within);
+  return { server, file, workers, listens, ...site };
 }
 
 /** A config over which lines can be laid, for a page. */
@@ -28,10 +38,10 @@ export interface Layable {
 
 /** Reads a config for knobs. Throws UserError as readOwnConfig does. */
 export async function layable(
-  { server, file }: Pick<OwnConfig, 'server' | 'file'>,
+  { server, file, within }: Pick<OwnConfig, 'server' | 'file' | 'within'>,
   page: PageAt,
 ): Promise<Layable> {
-  const config = await readers[server](file);
+  const config = await readers[server](file, within);
   return {
     facts: config.facts(page),
     lay: (laid) => {
@@ -65,8 +75,8 @@ const others: readonly [name: string, command: string, sign: RegExp][] = [
   ],
 ];
 
-/** The server of a config, by its text. Throws UserError for an empty config, another server's, or a part of a config. */
-function recognise(text: string, file: string): OwnConfig['server'] {
+/** The server of a config, by its text; a site is a part of nginx's. Throws UserError for an empty config, or another server's. */
+function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   const lines = text
     .replace(/^\uFEFF/, '')
     .split('\n')
@@ -88,11 +98,8 @@ function recognise(text: string, file: string): OwnConfig['server'] {
     /^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(
       bare,
     )
-  ) {
-    throw new UserError(
-      `${file} is a part of an nginx config, without http { }: name the whole one, e.g. /etc/nginx/nginx.conf`,
-    );
-  }
+  )
+    return 'site';
   throw new UserError(
     `${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line); a command is given in quotes: 'node server.mjs'`,
   );

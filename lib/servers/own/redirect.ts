@@ -24,6 +24,8 @@ export interface OwnConfig {
   workers: number | 'server-cores';
   /** Each port once, in the order of the config. */
   listens: readonly Listen[];
+  /** The config of nginx in whose http block the file runs; absent: it is a whole config. */
+  within?: string;
 }
 
 /** Returns the port to load: `asked`, or the only port. Throws UserError if there is no such port. */
