@@ -9,16 +9,16 @@ import type { CommandServer } from '../scenario/model.ts';
 import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import {
+  AddressInUse,
   groupOf,
   guardMarked,
   howToStay,
   newMark,
+  onPort,
   watchLifecycle,
   whileItRuns,
 } from './lifecycle.ts';
 import {
-  AddressInUse,
-  onPort,
   holdersOf,
   hostAndPort,
   isAt,

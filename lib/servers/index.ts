@@ -25,13 +25,11 @@ import { machineCertificate } from './certificate.ts';
 import { startCommand } from './command.ts';
 import { copyDocroot } from './docroot.ts';
 import { h2oKind } from './h2o.ts';
-import { watchLifecycle, whileItRuns } from './lifecycle.ts';
+import { AddressInUse, onPort, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
 import { ownComplaint } from './config-files.ts';
 import {
-  AddressInUse,
-  onPort,
   freePort,
   listeningOf,
   portProblem,
