@@ -1,3 +1,4 @@
+// Small helpers for objects and lists.
 /** Drops properties that are undefined, as exactOptionalPropertyTypes requires. */
 export function present<T extends object>(
   properties: T,
@@ -14,4 +15,19 @@ export function byName<N extends string, T>(names: readonly N[], of: (name: N) =
 /** The first value that stands there twice. */
 export function repeated<T>(values: readonly T[]): T | undefined {
   return values.find((value, index) => values.indexOf(value) < index);
+}
+
+/** The values of `some` that `others` lacks, as often as it lacks them. @param keyOf equal for equal values */
+export function without<T>(
+  some: readonly T[],
+  others: readonly T[],
+  keyOf = (value: T): unknown => value,
+): T[] {
+  const counts = new Map<unknown, number>();
+  for (const key of others.map(keyOf)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return some.filter((one) => {
+    const left = counts.get(keyOf(one)) ?? 0;
+    counts.set(keyOf(one), left - 1);
+    return left < 1;
+  });
 }

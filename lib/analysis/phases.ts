@@ -146,6 +146,18 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   });
 }
 
+/** Answers by status; by class where the statuses do not account for all of it. */
+export function answersByStatus(
+  phases: readonly Pick<Phase, 'responses' | 'statuses'>[],
+): [status: string, count: number][] {
+  const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
+  const classes = Object.entries(summed(phases.map(({ responses }) => responses)));
+  return classes.flatMap(([name, count]): [string, number][] => {
+    const own = statuses.filter(([status]) => status[0] === name[0]);
+    return total(own, ([, times]) => times) === count ? own : [[name, count]];
+  });
+}
+
 /** Adds up counts by name. */
 export function summed<Name extends string>(
   counts: readonly Readonly<Record<Name, number>>[],

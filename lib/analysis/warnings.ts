@@ -1,13 +1,6 @@
 // Warnings below the table: a sentence of each kind with the next step, and how to find them.
 import { change, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
-import type {
-  Comparison,
-  ErrorCause,
-  LoadResult,
-  Phase,
-  StatusClass,
-  VariantResult,
-} from '../result/result.ts';
+import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../result/result.ts';
 import {
   lateSends,
   limitOf,
@@ -20,7 +13,7 @@ import {
   type LateSends,
   type RoundNoise,
 } from './limit.ts';
-import { succeeded, summed, wholeRounds } from './phases.ts';
+import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
 import { dependenceOf, falseNotes, type Dependence } from './rounds.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
 import { minimumRounds, type MeasuredVariant, type RunFacts } from './verdict.ts';
@@ -332,32 +325,15 @@ const mostStatuses = 4;
 
 /** "1,200 answers with 503" for each wrong status, the most frequent first. */
 function answersTexts(phases: readonly Phase[]): string[] {
-  const found = Object.entries(wrongAnswers(phases)).toSorted(([, a], [, b]) => b - a);
+  const expected = phases[0]?.expected ?? '2xx 3xx';
+  const found = answersByStatus(phases)
+    .filter(([status]) => !expected.includes(`${status[0]}xx`))
+    .sort(([, a], [, b]) => b - a);
   const others = total(found.slice(mostStatuses), ([, count]) => count);
   const named = found
     .slice(0, mostStatuses)
     .map(([status, count]) => `${counts(count, 'answer')} with ${status}`);
   return others === 0 ? named : [...named, `${whole(others)} with others`];
-}
-
-/** Answers that did not succeed, by status; by class if the statuses do not account for all of it. */
-function wrongAnswers(phases: readonly Phase[]): Record<string, number> {
-  const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
-  const expected = phases[0]?.expected;
-  const responses = {
-    ...summed([none, ...phases.map(({ responses }) => responses)]),
-    ...(expected === undefined ? { '2xx': 0, '3xx': 0 } : { [expected]: 0 }),
-  };
-  const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
-  const wrong = (Object.keys(responses) as StatusClass[]).filter((name) => responses[name] > 0);
-  return Object.fromEntries(
-    wrong.flatMap((name): [string, number][] => {
-      const known = statuses.filter(([status]) => status[0] === name[0]);
-      return total(known, ([, count]) => count) === responses[name]
-        ? known
-        : [[name, responses[name]]];
-    }),
-  );
 }
 
 /** As in the engine: a request hung if it waited for longer than both. */

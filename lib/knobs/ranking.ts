@@ -18,7 +18,7 @@ import { lessIsBetter } from '../analysis/latency.ts';
 import { halfWidth } from '../analysis/statistics.ts';
 import { percent, times, tolerance, whole } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';
-import { tableOf, type Cell, type Table } from '../report/table.ts';
+import { leftColumn, tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { composeFlags } from '../servers/nghttpd.ts';
 import { parseConfig } from '../servers/nginx-config.ts';
@@ -201,16 +201,12 @@ export function rankingTable(
   { sameWithin }: Pick<Result, 'sameWithin'>,
 ): Table {
   const metric = effects[0]?.comparison.metric ?? 'rps';
-  const column = (title: string, cell: (comparison: Comparison) => Cell) => ({
-    group: '',
-    align: 'left' as const,
-    title,
-    cell: ({ comparison }: Effect) => cell(comparison),
-  });
+  const column = (title: string, cell: (comparison: Comparison) => Cell) =>
+    leftColumn(title, ({ comparison }: Effect) => cell(comparison));
   const ratio = (one: { ratio: number; ci95: [number, number] } | null): string =>
     one === null ? '' : times(one.ratio, one.ci95);
   return tableOf(effects, [
-    { group: '', align: 'left', title: 'knob', cell: ({ candidate }) => candidate.name },
+    leftColumn('knob', ({ candidate }) => candidate.name),
     column(metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), (comparison) =>
       hasRatio(comparison) ? ratio(comparison) : '',
     ),

@@ -1,8 +1,9 @@
 // The differences between the sides besides the measured ones: configs, servers, loads and answers. The configs as they ran.
 import { variantOf } from '../../analysis/comparisons.ts';
-import { responsesOf, summed } from '../../analysis/phases.ts';
+import { answersByStatus, responsesOf } from '../../analysis/phases.ts';
 import { extent, total } from '../../analysis/statistics.ts';
 import { counts, success, whole } from '../../format.ts';
+import { without } from '../../present.ts';
 import type { Phase, Result, VariantResult } from '../../result/result.ts';
 import { variantLoadText } from '../heading.ts';
 import { leftColumn, rightColumn, tableOf } from '../table.ts';
@@ -62,12 +63,7 @@ ${configDifferences(result, configs)}${tableHtml(table, 'what differs')}${alike}
 /** The statuses, or their classes if not all are known, with their shares if there are several. */
 function statusText({ rounds }: VariantResult): string {
   const phases = rounds.flatMap((round) => round.phases);
-  const statuses = Object.entries(summed(phases.map((phase) => phase.statuses ?? {})));
-  const classes = Object.entries(summed(phases.map(({ responses }) => responses)));
-  const found = classes.flatMap(([name, count]): [string, number][] => {
-    const own = statuses.filter(([status]) => status[0] === name[0]);
-    return total(own, ([, times]) => times) === count ? own : [[name, count]];
-  });
+  const found = answersByStatus(phases);
   const all = total(found, ([, count]) => count);
   if (all === 0) return 'none';
   return found
@@ -153,17 +149,6 @@ function settingsOf(text: string): string[] {
     const path = [...blocks.map(({ name }) => name), setting].join(' › ');
     blocks.push({ indent, name: setting.replace(/ *[{:]$/, '') });
     return [path];
-  });
-}
-
-/** The lines of `some` that `others` lacks, as often as it lacks them. */
-function without(some: readonly string[], others: readonly string[]): string[] {
-  const left = new Map<string, number>();
-  for (const one of others) left.set(one, (left.get(one) ?? 0) + 1);
-  return some.filter((one) => {
-    const count = left.get(one) ?? 0;
-    left.set(one, count - 1);
-    return count <= 0;
   });
 }
 

@@ -1,5 +1,5 @@
 // Changes that knobs make to a user's own config, as lines to paste.
-import { present } from '../../present.ts';
+import { present, without } from '../../present.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import type { OwnConfig } from './redirect.ts';
 
@@ -53,8 +53,9 @@ export interface Change {
 
 /** Compares two configs line by line within each block. */
 export function changesBetween(before: readonly Setting[], after: readonly Setting[]): Change[] {
-  const gone = without(before, after);
-  const put = without(after, before).map(({ block, name, text }): Change => {
+  const keyOf = ({ block, text }: Setting): string => `${block}\n${text}`;
+  const gone = without(before, after, keyOf);
+  const put = without(after, before, keyOf).map(({ block, name, text }): Change => {
     const index = gone.findIndex((one) => one.block === block && one.name === name);
     return {
       block,
@@ -63,18 +64,6 @@ export function changesBetween(before: readonly Setting[], after: readonly Setti
     };
   });
   return [...put, ...gone.map((instead): Change => ({ block: instead.block, text: '', instead }))];
-}
-
-/** The settings of a list that the others lack, or have less often. */
-function without(list: readonly Setting[], others: readonly Setting[]): Setting[] {
-  const keyOf = ({ block, text }: Setting): string => `${block}\n${text}`;
-  const counts = new Map<string, number>();
-  for (const key of others.map(keyOf)) counts.set(key, (counts.get(key) ?? 0) + 1);
-  return list.filter((one) => {
-    const left = counts.get(keyOf(one)) ?? 0;
-    counts.set(keyOf(one), left - 1);
-    return left < 1;
-  });
 }
 
 /** The changes as text, under a heading for each block. Comments name the lines to remove. */
