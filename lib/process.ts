@@ -61,6 +61,8 @@ const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
   '--',
 ];
 
+const usualGraceMs = 5000;
+
 /** Starts a child process. Throws if the command cannot be started. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
@@ -92,7 +94,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   await once(child, 'spawn');
   const pid = child.pid as number;
 
-  async function stop(graceMs = 5000): Promise<void> {
+  async function stop(graceMs = usualGraceMs): Promise<void> {
     if (gone) return;
     process.kill(pid, 'SIGTERM');
     // A stopped process gets TERM once it continues.
@@ -322,8 +324,6 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   started?: (pid: number) => void;
 }
 
-const graceMs = 5000;
-
 /** In characters, on both streams. */
 const mostOutput = 128e6;
 
@@ -345,7 +345,7 @@ export async function run(options: RunOptions): Promise<Finished> {
   let killing: NodeJS.Timeout | undefined;
   const stop = (): void => {
     sendIfThere(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
-    if (stopWith === 'SIGTERM') killing = setTimeout(kill, graceMs);
+    if (stopWith === 'SIGTERM') killing = setTimeout(kill, usualGraceMs);
   };
   const kill = (): void => {
     sendIfThere(-child.pid, 'SIGKILL');

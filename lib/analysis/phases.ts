@@ -175,7 +175,7 @@ const directions = ['toServer', 'toClient'] as const;
 type Direction = (typeof directions)[number];
 
 /** The tolerated p99 lateness of a direction, in milliseconds, by its delay or else the other direction's; Infinity without a delay. */
-export function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
+function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
   const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
   return delayMs === 0 ? Infinity : delayTolerance * delayMs;
 }

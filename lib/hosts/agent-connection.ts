@@ -8,7 +8,7 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError, messageOf } from '../errors.ts';
+import { UserError, messageOf, printable } from '../errors.ts';
 import { filesBelow } from '../files.ts';
 import { machineClock } from '../machine/usage.ts';
 import { startChild, run, type Child } from '../process.ts';
@@ -413,7 +413,7 @@ function explained(host: string, code: number | null, said: string): string {
   const last = said
     .trim()
     .split('\n')
-    .map((line) => line.replace(/\p{Cc}/gu, ' ').trim())
+    .map((line) => printable(line).trim())
     .filter((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line))
     .at(-1);
   return `the connection to ${host} ended${code === 0 || code === null ? '' : ` with code ${code}`}${last === undefined ? '' : `: ${last}`}`;

@@ -1,5 +1,5 @@
 // The cluster, by the user's own kubectl, and problems of its pods in plain words.
-import { UserError } from '../errors.ts';
+import { printable, UserError } from '../errors.ts';
 import { causeLine, run } from '../process.ts';
 import { shellWord } from '../scenario/load/shell-words.ts';
 import { find, thisMachine } from '../setup/machine.ts';
@@ -237,10 +237,7 @@ export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<s
       : `it ended with code ${exitCode}${exitCode === 0 || reason === 'Error' ? '' : ` (${reason})`}`;
   const said = errors[0] === undefined ? causeLine(lines) : unquoted(errors[0]);
   if (said === undefined) return `${how}, and said nothing`;
-  return `${how}: ${said
-    .replace(/\n[^]*/, '')
-    .replace(/\p{Cc}/gu, ' ')
-    .slice(0, 300)}`;
+  return `${how}: ${printable(said.replace(/\n[^]*/, '')).slice(0, 300)}`;
 }
 
 /** The value of a word or a Go string. It is almost JSON; with \a, \v, \x1b or \U0001f600 it stays as written. */
