@@ -16,7 +16,13 @@ import {
   type PageList,
   type PageWeights,
 } from '../scenario/pages.ts';
-import { readOwnConfig, type OwnConfig, type Listen } from '../servers/index.ts';
+import {
+  isLoopback,
+  readOwnConfig,
+  readStub,
+  type OwnConfig,
+  type Listen,
+} from '../servers/index.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { asWords, ofForm, wholeNumber, type Flag, type Words } from './words.ts';
@@ -231,6 +237,11 @@ export const askedFlags = {
   },
   status: { value: '404', help: 'the expected status, if not 200' },
   bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
+  upstream: {
+    value: 'app:9000=127.0.0.1:9000',
+    repeated: true,
+    help: 'what stands for a backend of a config; =stub:50ms:2KB answers after that time',
+  },
   in: { value: 'nginx.conf', help: 'the config into whose http { } a file without one is put' },
 } as const satisfies Record<string, Flag>;
 
@@ -261,6 +272,7 @@ export function readAsked({ flags, lists, read }: Words, given: readonly Given[]
 export interface Launch {
   port?: number;
   binary?: string;
+  upstreams?: Readonly<Record<string, string>>;
 }
 
 export type LaunchOf = (name: string) => Launch;
@@ -283,6 +295,9 @@ export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf 
       }),
     ]),
   );
+  const upstreams = readUpstreams(lists.get('upstream') ?? []);
+  if (upstreams && having(({ kind }) => kind === 'config').length === 0)
+    throw usageError('--upstream is for a config, and no side is one');
   return (name) => {
     const source = given.find((side) => side.name === name)?.source;
     const port = source?.kind === 'command' ? ports(name) : undefined;
@@ -291,8 +306,21 @@ export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf 
     return present({
       port: port === undefined ? undefined : wholeNumber('--port', port, 65_535),
       binary: binary === undefined ? undefined : fromCallersFolder(binary),
+      upstreams: source?.kind === 'config' ? upstreams : undefined,
     });
   };
+}
+
+function readUpstreams(values: readonly string[]): Record<string, string> | undefined {
+  const pairs = values.map((value) => {
+    const [, name = '', to = ''] = /^(.+?)=(.+)$/.exec(value) ?? [];
+    if (!isLoopback(/^(.+):\d+$/.exec(to)?.[1] ?? '') && readStub(to) === undefined)
+      throw usageError(
+        `--upstream ${value}: write app:9000=127.0.0.1:9000, or app:9000=stub:50ms:2KB for a stub`,
+      );
+    return [name.toLowerCase(), to] as const;
+  });
+  return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
 /** The values of --bin for a server: `nginx=/a` gives `/a`, and `new:nginx=/a` gives `new=/a`. */
@@ -428,7 +456,7 @@ function loadFor(
 
 export function serverOf(
   { source, listen }: Pick<Side, 'source' | 'listen'>,
-  { port, binary }: Launch,
+  { port, binary, upstreams }: Launch,
 ): ServerSpec {
   if (source.kind === 'address') return { name: 'address', origin: source.origin };
   if (source.kind === 'command') {
@@ -444,7 +472,7 @@ export function serverOf(
     name: server,
     config: [file],
     workers,
-    asIs: present({ port: listens.length > 1 ? listen.port : undefined, within }),
+    asIs: present({ port: listens.length > 1 ? listen.port : undefined, within, upstreams }),
     ...present({ binary }),
   };
 }

@@ -68,6 +68,11 @@ const laidFields = {
 /** Lines in a server's config language that replace those of a user's config, as in server-configs/knobs/. */
 export interface LaidLines extends Of<typeof laidFields> {}
 
+const textsByName = v.custom<Record<string, string>>(
+  (value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string'),
+  'has to be an object of texts',
+);
+
 const configuredFields = {
   name: serverName,
   /** Files of `server-configs/<name>/` without `.conf`, the base first; or your own files by path, such as ./knob.conf. */
@@ -86,13 +91,15 @@ const configuredFields = {
   fileLimit: orAbsent(files),
   /**
    * `config` is a single config of your own. `port` is the port to load if it has several; `laid` lines go over it. It is complete, or
-   * runs in the http block of nginx's config `within`.
+   * runs in the http block of nginx's config `within`. `upstreams`: backends by name, such as app:9000, and HOST:PORT or stub:50ms:2KB
+   * in their place.
    */
   asIs: orAbsent(
     closed({
       port: orAbsent(port),
       laid: orAbsent(list(given(laidFields))),
       within: orAbsent(text),
+      upstreams: orAbsent(textsByName),
     }),
   ),
   /** Path of the binary, to compare two builds. Default: the binary that all variants run. */
@@ -182,12 +189,7 @@ const loadFields = {
   secondsHere: orAbsent(seconds),
   /** Default: GET. */
   method: orAbsent(text),
-  headers: orAbsent(
-    v.custom<Record<string, string>>(
-      (value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string'),
-      'has to be an object of texts',
-    ),
-  ),
+  headers: orAbsent(textsByName),
   body: orAbsent(text),
 };
 /** A load as an article's command line describes it, before it is fitted to this machine. */

@@ -28,6 +28,7 @@ import { h2oKind } from './h2o.ts';
 import { AddressInUse, onPort, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
+import { addressFor } from './own/stub.ts';
 import { ownComplaint } from './config-files.ts';
 import {
   freePort,
@@ -55,6 +56,7 @@ import { processTree, watchUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
 export { readOwnConfig } from './own/own-config.ts';
+export { readStub } from './own/stub.ts';
 export type { Listen, OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';
 export { answerOfAll, waitUntilReady, type ReadyCheck } from './ready.ts';
@@ -284,6 +286,13 @@ async function configFor(
     const composed = await kinds[name].compose(config, { ...place, workers, docroot }, build);
     return { ...composed, user, workers, redirections: [], hosts: [], upstreams: [] };
   }
+  const upstreams = await Promise.all(
+    Object.entries(asIs.upstreams ?? {}).map(async ([name, to]) => ({
+      name,
+      to,
+      address: await addressFor(to),
+    })),
+  );
   const adopted = await kinds[name].adopt(
     config[0] as string,
     {
@@ -292,6 +301,7 @@ async function configFor(
       cores: cpus.length,
       listen: asIs.port,
       within: asIs.within,
+      upstreams,
       laid: asIs.laid ?? [],
       paths: pagePaths(page),
       nextPort: () => freePort(),

@@ -93,6 +93,8 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   listen: number | undefined;
   /** The config in whose http block it runs; absent: it is a whole config. */
   within?: string | undefined;
+  /** Backends by name in lower case, such as app:9000, and what stands for each: `to` as it was given. */
+  upstreams?: readonly { name: string; to: string; address: string }[];
   /** Lines to add to the blocks that serve the pages with these paths. */
   laid: readonly LaidLines[];
   paths: readonly string[];

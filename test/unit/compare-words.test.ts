@@ -77,6 +77,21 @@ describe('words that are wrong', () => {
       2,
     ],
     [
+      ['a.conf', 'b.conf', '--upstream', 'app:9000=10.0.0.1:80'],
+      /^--upstream app:9000=10\.0\.0\.1:80: write app:9000=127\.0\.0\.1:9000, or app:9000=stub:50ms:2KB/,
+      2,
+    ],
+    [
+      ['node a.js', 'node b.js', '--upstream', 'app=stub:1s'],
+      /^--upstream is for a config, and no side is one$/,
+      2,
+    ],
+    [
+      ['a.conf', 'b.conf', '--in', 'a.conf'],
+      /^--in is for a file of nginx without http { }, and no side is one$/,
+      2,
+    ],
+    [
       ['a.conf', 'b.conf', '--bin', 'apache=/x'],
       /^--bin apache=\/x: write nginx=PATH, h2o=PATH, nghttpd=PATH, or NAME:nginx=PATH for one side$/,
       2,

@@ -60,6 +60,35 @@ it('runs a site in the http block of a main config, in place of the sites there'
   expect(whole.within).toBeUndefined();
 });
 
+it.each([
+  [
+    'upstream app { server app:9000 weight=2; } server { location / { proxy_pass http://app; } }',
+    'server "127.0.0.1:7" weight=2; proxy_pass http://app;',
+    'server app:9000 at 127.0.0.1:7: what runs there is loaded too',
+  ],
+  [
+    'server { set $up App:9000; location / { fastcgi_pass App:9000; proxy_pass https://db/x; } }',
+    'set $up App:9000; fastcgi_pass "127.0.0.1:7"; proxy_pass "https://127.0.0.1:8/x";',
+    'fastcgi_pass App:9000 at 127.0.0.1:7: what',
+  ],
+  [
+    'server { listen 8; location / { proxy_pass http://$back:1$request_uri; proxy_pass http://db; } }',
+    'proxy_pass "http://127.0.0.1:9$request_uri"; proxy_pass "http://127.0.0.1:8";',
+    'proxy_pass http://$back:1$request_uri at stub:1ms, which',
+  ],
+])('has in %j what stands for backends', async (http, expected, said) => {
+  const { lines, redirections } = await nginx(`http { ${http} }`, {
+    upstreams: [
+      { name: 'app:9000', to: '127.0.0.1:7', address: '127.0.0.1:7' },
+      { name: 'db', to: '127.0.0.1:8', address: '127.0.0.1:8' },
+      { name: '$back', to: 'stub:1ms', address: '127.0.0.1:9' },
+    ],
+  });
+  const kept = lines.filter((line) => /^(?:set|server|\w+_pass) (?!{)/.test(line));
+  expect(kept.join(' ')).toBe(expected);
+  expect(redirections).toContainEqual(expect.stringContaining(said));
+});
+
 /** Compares the lines and redirections beyond those of `http { server { listen 80; } }`. */
 async function expectBeside(
   [main, server]: [main: string, server: string],
@@ -322,10 +351,10 @@ describe('backends', () => {
 
   it('elsewhere are refused, by file and line', async () => {
     expect(await refusalOf('upstream b { server 10.0.0.5:80; }')).toBe(
-      'own.conf:2: server 10.0.0.5:80 may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config',
+      "own.conf:2: server 10.0.0.5:80 may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config, or say what stands for it: --upstream '10.0.0.5:80=127.0.0.1:9000'",
     );
     expect(await refusalOf('server { location / { proxy_pass http://$host; } }')).toBe(
-      'own.conf:2: proxy_pass http://$host may leave this machine, a variable says to where: name an address of 127.0.0.1',
+      "own.conf:2: proxy_pass http://$host may leave this machine, a variable says to where: name an address of 127.0.0.1, or say what stands for it: --upstream '$host=127.0.0.1:9000'",
     );
   });
 

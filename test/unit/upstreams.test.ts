@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { UpstreamAddress } from '../../lib/servers/ports.ts';
+import { addressFor } from '../../lib/servers/own/stub.ts';
 import { watchUpstreams } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
@@ -110,4 +111,16 @@ describe('a backend', () => {
     const addresses = ports.map((port) => ({ port }));
     expect(watch(addresses, [0])()).toBe(used);
   });
+});
+
+test('a stub answers after its time with its bytes, and what is none stands for itself', async () => {
+  const address = await addressFor('stub:40ms:2KB');
+  const beginMs = performance.now();
+  const answers = await Promise.all(
+    ['/a', '/b'].map(async (path) => (await fetch(`http://${address}${path}`)).text()),
+  );
+  expect(performance.now() - beginMs).toBeGreaterThanOrEqual(39);
+  expect(answers.map(({ length }) => length)).toEqual([2000, 2000]);
+  expect(await addressFor('stub:40ms:2KB')).toBe(address);
+  expect(await addressFor('127.0.0.1:7')).toBe('127.0.0.1:7');
 });

@@ -204,19 +204,38 @@ export function localTarget(
   const [, scheme, authority = '', rest = ''] =
     /^(?:(\w+):\/\/)?([^/?$]*)(.*)$/s.exec(target) ?? [];
   const [, host, port] = /^(\[[^\]]*\]|[^:]+)(?::(\d+))?$/.exec(authority) ?? [];
+  // With a port, the name of a block is a host name.
+  const isBlock = host !== undefined && blocks.has(host.toLowerCase()) && port === undefined;
+  const { upstreams, ...place } = here.place;
+  const bare = target.replace(/^\w+:\/\//, '');
+  const stand = upstreams?.find(
+    ({ name }) =>
+      bare.toLowerCase().startsWith(name) && /^(?::\d+)?(?:[/?$]|$)/.test(bare.slice(name.length)),
+  );
+  if (stand !== undefined && !isBlock) {
+    const { name, to, address } = stand;
+    const next = `${target.slice(0, -bare.length)}${address}${bare.slice(name.length).replace(/^:\d+/, '')}`;
+    const said = `${words} at ${to}`;
+    // A port of the config is somebody else's here.
+    const there = { ...here, place, loopbackPorts: new Set<number>() };
+    if (to === address) return localTarget(next, said, where, there);
+    // The stub's time is no backend's: its thread is bakeoff's own.
+    here.said.push(`${said}, which answers in place of a backend`);
+    return localTarget(next, said, where, { ...there, said: [], upstreams: [] });
+  }
+  const standing = `, or say what stands for it: --upstream '${/^[^/?]*/.exec(bare)?.[0]}=127.0.0.1:9000'`;
   // $request_uri always begins with / or ?. Any other variable could continue the name of the host.
   if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest))
     throw new UserError(
-      `${where}: ${words} may leave this machine, a variable says to where: name an address of 127.0.0.1`,
+      `${where}: ${words} may leave this machine, a variable says to where: name an address of 127.0.0.1${standing}`,
     );
-  // With a port, the name of a block is a host name.
-  if (host !== undefined && blocks.has(host.toLowerCase()) && port === undefined) return target;
+  if (isBlock) return target;
   if (
     host === undefined ||
     !isLoopback(host) ||
     (asksResolver && host.toLowerCase() === 'localhost')
   )
-    throw new UserError(`${where}: ${words} ${leaving}`);
+    throw new UserError(`${where}: ${words} ${leaving}${standing}`);
   const asked = Number(port ?? (scheme === 'https' || scheme === 'grpcs' ? 443 : 80));
   if (here.loopbackPorts.has(asked)) {
     const to = movedTo(asked, here);

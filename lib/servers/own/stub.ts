@@ -1,0 +1,43 @@
+// Stands in for a backend of a user's config: answers each request after a set time, in a thread of its own.
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+
+/** As text, since other hosts have no files of bakeoff. It closes no idle connection: the server could be about to use it. */
+const source = `
+const { parentPort, workerData: { ms, bytes } } = require('node:worker_threads');
+const body = Buffer.alloc(bytes, 'x');
+const server = require('node:http').createServer((request, response) => {
+  request.resume();
+  setTimeout(() => response.end(body), ms);
+});
+server.keepAliveTimeout = 0;
+server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
+
+const usualBytes = 1000;
+const factors = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
+
+/** Reads stub:50ms or stub:50ms:2KB; undefined for any other text. */
+export function readStub(text: string): { ms: number; bytes: number } | undefined {
+  const [, time, unit, size, kind] =
+    /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
+  const times = (count: string, name = ''): number => Number(count) * factors[name as 'ms'];
+  if (time === undefined) return undefined;
+  return { ms: times(time, unit), bytes: size === undefined ? usualBytes : times(size, kind) };
+}
+
+const stubs = new Map<string, Promise<string>>();
+
+/** Returns HOST:PORT of the stub that the text describes, which ends with this process; any other text as it is. */
+export function addressFor(text: string): Promise<string> {
+  const stub = readStub(text);
+  const address = stubs.get(text) ?? (stub === undefined ? Promise.resolve(text) : startStub(stub));
+  stubs.set(text, address);
+  return address;
+}
+
+async function startStub(workerData: { ms: number; bytes: number }): Promise<string> {
+  const worker = new Worker(source, { eval: true, workerData });
+  const [port] = (await once(worker, 'message')) as [number];
+  worker.unref();
+  return `127.0.0.1:${port}`;
+}
