@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { curveRows, curvesOf } from '../../lib/analysis/curve.ts';
 import { foundRates } from '../../lib/analysis/summarise.ts';
-import { geometricMean } from '../../lib/analysis/statistics.ts';
 import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/within.ts';
 import type { PhaseOutcome, SearchStart } from '../../lib/k6/load-plan.ts';
 import {
@@ -22,7 +21,6 @@ import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 import { one, variant } from '../fixtures/comparison.ts';
 import { latency, phase } from '../fixtures/phase.ts';
-import { uniform } from '../fixtures/random.ts';
 
 const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
 const below20000: SearchStart = { rate: 14_000, factor: 1.2, least: 5000 };
@@ -100,16 +98,6 @@ describe('a search', () => {
     const again = new RateSearch(fromNothing);
     for (const rate of tried) again.told(rate, rate <= 2510);
     expect(again.found).toBe(search.found);
-  });
-
-  test('finds the rate that half of the steps keep, above which few do and below which most', () => {
-    const draw = uniform(1);
-    const found = Array.from(
-      { length: 200 },
-      () =>
-        walk((rate) => draw() < 1 / (1 + (rate / 20_000) ** 20), below20000).search.found as number,
-    );
-    expect(Math.abs(Math.log(geometricMean(found) / 20_000))).toBeLessThan(0.01);
   });
 
   test('from nothing takes 59 steps at most, three at each rate until the limit is near, wherever it is', () => {
