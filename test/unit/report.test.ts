@@ -79,6 +79,12 @@ describe('the table', () => {
     expect(cpu(changed({ ratio: 0, ci95: [0, 0] }))?.[1]).toBe('×0.74 [0.74, 0.74]');
   });
 
+  test('has no baseline in its heading if they differ', () => {
+    const other = { ...workers, name: 'other', against: 'open-file-cache', setup: 'other' };
+    const table = variantTable(result([workers, openFileCache, other]));
+    expect(columnOf(table, 'against its baseline')?.[2]).toContain('(against open-file-cache)');
+  });
+
   test("a group's name may be longer than its first column", () => {
     const groups = ['', 'a long name', 'a long name', 'next', 'last'];
     const titles = ['name', 'a', 'bc', 'd', 'efghijk'];

@@ -260,6 +260,8 @@ describe('noise', () => {
     const alone = noiseBetween(withServer(here, [there], 0), window, apart);
     expect(alone?.serverOthersShare).toBeCloseTo(0.4, 9);
     expect(withServer(here, [undefined, there], 0)).toEqual(here);
+    const silent = there.map(({ machine: _, ...sample }): SampleThere => sample);
+    expect(noiseBetween(withServer(here, [silent], 0), window, apart)).toBeNull();
   });
 
   test('lies on a straight line between samples', () => {
