@@ -40,6 +40,7 @@ const compareFlags = {
     value: 'gzip-levels',
     help: 'the name of this comparison in results, report and Grafana (compare)',
   },
+  'allow-different-bodies': { help: 'bodies of one length may differ, as of pages that change' },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
@@ -71,7 +72,14 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const ready = await getTools(run, sides.map(specOf), options);
     const begun = await begin(run, options.out, called);
     const tried = await startSides(sides, specOf, ready, options, begun);
-    const { scenario, said } = comparisonOf(tried, launch, same, called);
+    const { scenario, said } = comparisonOf(
+      flags.has('allow-different-bodies')
+        ? tried.map((side) => ({ ...side, answer: { ...side.answer, hash: '' } }))
+        : tried,
+      launch,
+      same,
+      called,
+    );
     say(options, said);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
     const storing = await openDatabase(ready, draft, options);
@@ -124,7 +132,7 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
   );
 }
 
-/** Makes the scenario. `said` has the redirections, for the person. @param same from sameSides */
+/** Makes the scenario. `said` has what is redirected and what differs, for the person. @param same from sameSides */
 export function comparisonOf(
   sides: readonly Tried[],
   launch: LaunchOf,
@@ -132,6 +140,7 @@ export function comparisonOf(
   name = usualName,
 ): { scenario: Scenario; said: string[] } {
   const [first] = sides as [Tried];
+  const differing = differenceLines(sides);
   const isControl = same[0]?.length === sides.length;
   const pageFor = ({ page, answer }: Tried): Page => ({
     ...page,
@@ -150,9 +159,9 @@ export function comparisonOf(
       ...(isDeepStrictEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
     })),
     ...(isControl ? { control: true } : {}),
-    footnotes: [...same.map((group) => sameLine(group, isControl)), ...differenceLines(sides)],
+    footnotes: [...same.map((group) => sameLine(group, isControl)), ...differing],
   });
-  return { scenario, said: redirectionLines(sides) };
+  return { scenario, said: [...redirectionLines(sides), ...differing] };
 }
 
 function titlesOf(sides: readonly Tried[]): string[] {
@@ -176,6 +185,7 @@ function differenceLines(sides: readonly Tried[]): string[] {
   };
   const theirs = (what: string, of: (side: Tried) => string): string[] =>
     differing(of, (how) => `The ${what} differ: ${how}; part of what is seen is theirs.`);
+  const bodies = theirs('bodies', ({ answer }) => `${whole(answer.bytes)} B`);
   const encodings = theirs('encodings', ({ answer }) => answer.encoding || 'none');
   const offered = differing(
     ({ offered: one }) => (one?.encoding ? `${one.encoding} ${whole(one.bytes)} B` : 'none'),
@@ -184,7 +194,14 @@ function differenceLines(sides: readonly Tried[]): string[] {
   );
   const encrypting = sides.filter(({ listen }) => listen.tls).map(({ given }) => given);
   return [
-    ...theirs('bodies', ({ answer }) => `${whole(answer.bytes)} B`),
+    ...bodies,
+    ...(bodies.length > 0
+      ? []
+      : differing(
+          ({ answer }) => answer.hash,
+          () =>
+            'The bodies differ, though not in length: see whether all sides serve the same page; --allow-different-bodies if it changes with each request.',
+        )),
     ...encodings,
     ...differing(
       // Without parameters, such as the character set.

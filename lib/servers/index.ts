@@ -211,7 +211,14 @@ async function startOn(
       request: options.request,
       tls: options.tls,
       // The length of a user's own page may change, such as by a date.
-      ...(isOwn ? { anyLength: true, hosts: config.hosts, user: config.user?.name } : {}),
+      ...(isOwn
+        ? {
+            anyLength: true,
+            hosts: config.hosts,
+            hangsUp: config.hangsUp,
+            user: config.user?.name,
+          }
+        : {}),
     };
     answer = await whileItRuns(died, signal, async (until) => {
       const limitMs = options.readyLimitMs;

@@ -1,4 +1,5 @@
 // Waits until a started server answers its page as it should.
+import { createHash } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import { Agent as PlainAgent, request as requestPlain, type IncomingMessage } from 'node:http';
 import {
@@ -33,6 +34,8 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   user?: string | undefined;
   /** The server's names, which errors suggest if the page has no host. */
   hosts?: readonly string[];
+  /** As in AdoptedConfig. */
+  hangsUp?: string | undefined;
 }
 
 const retryMs = 20;
@@ -79,6 +82,8 @@ export async function waitUntilReady(
           );
         const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
         if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
+        if (check.hangsUp !== undefined && code !== 'ECONNREFUSED')
+          throw new UserError(`${url} did not answer: ${check.hangsUp}${withName(check)}`);
         last = `: ${message}`;
         if (check.isThere)
           throw new UserError(
@@ -349,12 +354,16 @@ async function answerOf(
 ): Promise<Answer> {
   const { 'content-encoding': encoding = '', 'content-type': type = '', location = '' } = headers;
   let bytes = 0;
+  const hash = createHash('sha1');
   try {
-    for await (const chunk of body) bytes += (chunk as Buffer).length;
+    for await (const chunk of body) {
+      bytes += (chunk as Buffer).length;
+      hash.update(chunk as Buffer);
+    }
   } catch (error) {
     throw signal.aborted && bytes > 0 ? new EndlessBody() : error;
   }
-  return { status, bytes, encoding, type, location };
+  return { status, bytes, hash: hash.digest('hex'), encoding, type, location };
 }
 
 export type ReadyAnswer = { answer: Answer } | { problem: string };

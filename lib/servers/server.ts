@@ -12,6 +12,8 @@ export interface Answer {
   /** Length of the body as sent; for several pages their mean by weight, with its standard deviation. */
   bytes: number;
   sdBytes?: number;
+  /** Of the body; of several pages the first one's. */
+  hash: string;
   /** The headers Content-Encoding, Content-Type and Location; '' without. */
   encoding: string;
   type: string;
@@ -114,6 +116,8 @@ export interface ComposedConfig {
 export interface AdoptedConfig
   extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
   hosts: readonly string[];
+  /** Says which line closes connections that may be the load's, without an answer. */
+  hangsUp?: string;
   /** The working folder of its relative paths; absent: any. */
   workingFolder?: string;
 }

@@ -59,6 +59,15 @@ async function lockedPem(): Promise<string> {
   return `${String(key)}${new X509Certificate(text).toString()}`;
 }
 
+it('says at once which line of nginx closes the connections', async () => {
+  const file = await written(
+    'events {}\nhttp { server { listen 80 default_server; server_name a.example.org;\nreturn 444; } }',
+  );
+  expect(await refusal(file)).toMatch(
+    /did not answer: return 444 at \S+:3 closes a connection unanswered \(it serves a\.example\.org: --url http:\/\/a\.example\.org\/;/,
+  );
+});
+
 describe('nginx', () => {
   it.runIf(existsSync('/etc/nginx/sites-enabled/default'))(
     "runs Debian's packaged config, and a copy elsewhere with one line changed, beside what has port 80",

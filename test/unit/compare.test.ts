@@ -80,6 +80,7 @@ const refused = (message: RegExp, exitCode = 2): unknown =>
 const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({
   status: 200,
   bytes,
+  hash: 'a',
   encoding: '',
   type: 'text/html',
   location: '',
@@ -309,6 +310,10 @@ describe('the scenario', () => {
       ],
     });
     expect(said).toEqual([`a: ${redirections[0]}`]);
+    const other = tried(alike[1], { answer: answerOf(6) });
+    expect(comparisonOf([tried(alike[0]), other], asTheyAre, []).said).toEqual([
+      expect.stringMatching(/^The bodies differ: a\.conf 5 B, b\.conf 6 B;/),
+    ]);
   });
 
   test('has ports, builds and commands', () => {
@@ -328,6 +333,12 @@ describe('the scenario', () => {
   test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
     ['nothing', { answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {}, []],
     ['bodies', { answer: answerOf(10_000) }, {}, ['bodies differ: a.conf 10,000 B, b.conf 5 B']],
+    [
+      'bodies of one length',
+      { answer: answerOf(5, { hash: 'b' }) },
+      {},
+      ['The bodies differ, though not in length: '],
+    ],
     [
       'encodings and types',
       { answer: answerOf(5, { encoding: 'gzip' }) },

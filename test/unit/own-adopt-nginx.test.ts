@@ -89,6 +89,19 @@ it.each([
   expect(redirections).toContainEqual(expect.stringContaining(said));
 });
 
+it('says which lines may turn the load away', async () => {
+  const { redirections, hangsUp } = await nginx(
+    'http { limit_conn c 9; server { listen 80; location / { limit_req zone=z; if ($x) { return 444; } } location = /other { limit_req zone=y; } } }',
+  );
+  expect(redirections.filter((line) => /limit_|444/.test(line))).toEqual([
+    'limit_conn c 9 at ~/own.conf:1: may turn away requests of the load',
+    'limit_req zone=z at ~/own.conf:1: may turn away requests of the load',
+    'return 444 at ~/own.conf:1 closes a connection unanswered',
+  ]);
+  expect(hangsUp).toContain('return 444');
+  expect((await nginx('http { server { listen 80; return 404; } }')).hangsUp).toBeUndefined();
+});
+
 /** Compares the lines and redirections beyond those of `http { server { listen 80; } }`. */
 async function expectBeside(
   [main, server]: [main: string, server: string],

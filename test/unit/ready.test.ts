@@ -162,7 +162,11 @@ it.each([
 
 it('accepts any length from a config without docroot, or if it may change', async () => {
   const server = answering(always(200, '1234567'));
-  expect(await ready(server, { page: { path: '/' } })).toMatchObject({ status: 200, bytes: 7 });
+  expect(await ready(server, { page: { path: '/' } })).toMatchObject({
+    status: 200,
+    bytes: 7,
+    hash: expect.stringMatching(/^[0-9a-f]{40}$/),
+  });
   expect((await ready(answering(always(200, '1')), { anyLength: true })).bytes).toBe(1);
 });
 

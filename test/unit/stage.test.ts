@@ -23,7 +23,7 @@ const scenario = defineScenario({
   variants: ['a', 'b', 'c'].map((name) => ({ name, server: command(name) })),
 });
 const cores = { serverCpus: [1], generatorCpus: [0] };
-const answer: Answer = { status: 200, bytes: 5, encoding: '', type: '', location: '' };
+const answer: Answer = { status: 200, bytes: 5, hash: '', encoding: '', type: '', location: '' };
 
 const serverOf = (name: string): RunningServer & { stop: ReturnType<typeof vi.fn> } => ({
   name,

@@ -35,7 +35,7 @@ async function started(
     const name = (spec as CommandServer).command;
     events.push(`${name} starts in ${folder.split('/').slice(-2).join('/')}`);
     if (fails.includes(name)) return Promise.reject(new UserError('cannot be', 2));
-    const answer = { status: 200, bytes: 5, encoding: '', type: '', location: '' };
+    const answer = { status: 200, bytes: 5, hash: '', encoding: '', type: '', location: '' };
     const stop = (): Promise<void> => Promise.resolve(void events.push(`${name} ends`));
     return Promise.resolve({
       name,

@@ -261,11 +261,17 @@ function setListens(
   });
 }
 
-function factsOf(config: readonly Directive[], page: PageAt): Facts {
+/** The lines in the blocks that may serve the page. */
+export function servingLines(config: readonly Directive[], page: PageAt): Directive[] {
   const http = insideOf(config, 'http');
-  const serving = http
+  return http
     .filter((one) => servesPage(one, page))
     .flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
+}
+
+function factsOf(config: readonly Directive[], page: PageAt): Facts {
+  const http = insideOf(config, 'http');
+  const serving = servingLines(config, page);
   const logs = [...http, ...serving].filter(
     ({ name, block }) => name === 'access_log' && block === undefined,
   );

@@ -2,7 +2,9 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { present } from '../../present.ts';
 import {
+  asWritten,
   bareWord,
   findDirectives,
   logArgs,
@@ -13,7 +15,7 @@ import {
 } from '../nginx-config.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
 import { ours, placeOf } from '../config-files.ts';
-import { layNginx, readInPlace } from './lay-nginx.ts';
+import { layNginx, readInPlace, servingLines } from './lay-nginx.ts';
 import {
   blocksIn,
   httpServers,
@@ -45,7 +47,8 @@ export async function adoptNginx(
   const written = await readInPlace(file, place.within);
   const listens = nginxListens(written, file);
   const { port, tls, http2, http2Only, hosts } = chooseListen(file, listens, place.listen);
-  const config = layNginx(written, place.laid, { port, paths: place.paths, cores: place.cores });
+  const page = { port, paths: place.paths, cores: place.cores };
+  const config = layNginx(written, place.laid, page);
   const workers = nginxWorkers(config);
   const servers = httpServers(config, file);
   const begun = await beginHere(
@@ -71,7 +74,15 @@ export async function adoptNginx(
     here.said.push(
       `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
     );
+  const serving = servingLines(config, page);
+  for (const line of [...insideOf(config, 'http'), ...serving])
+    if (/^limit_(?:req|conn)$/.test(line.name))
+      here.said.push(`${asWritten(line)} at ${placeOf(line)}: may turn away requests of the load`);
+  const closing = serving.find((line) => asWritten(line) === 'return 444');
+  const hangsUp = closing && `return 444 at ${placeOf(closing)} closes a connection unanswered`;
+  if (hangsUp !== undefined) here.said.push(hangsUp);
   return {
+    ...present({ hangsUp }),
     ...adoptedHere(file, printConfig(runs, ''), workers, here),
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
