@@ -85,6 +85,7 @@ export function circumstanceLines(result: Result): string[] {
     ...missedRateLines(result.variants),
     ...lateLines(result.variants),
     ...headerLines(result),
+    ...linkLines(result),
     ...limitLines(result),
     ...scopeLines(result),
   ];
@@ -337,6 +338,21 @@ function headerLines(result: Result): string[] {
         : `Header bytes here are those of ${whole(traffic.requests)} requests, the published ones of ${whole(requests)}.`;
     })
     .slice(0, 1);
+}
+
+/** What usual links, which are slower than loopback, would allow. */
+function linkLines({ variants }: Result): string[] {
+  const beyond = variants.flatMap(({ name, rps, traffic }) => {
+    const gbit = ((traffic?.receivedBytesPerSecond ?? 0) * 8) / 1e9;
+    const link = [10, 1].find((one) => gbit > one);
+    return rps === null || link === undefined
+      ? []
+      : [{ link, text: `${perSecond((rps.median * link) / gbit)} requests/s of ${name}` }];
+  });
+  return [...groupedBy(beyond, ({ link }) => `${link}`)].map(
+    ([link, some]) =>
+      `A link of ${link} Gbit/s would allow at most ${enumeration(some.map(({ text }) => text))}.`,
+  );
 }
 
 /** How many of the requests the database holds. */

@@ -169,6 +169,26 @@ describe('the limit', () => {
   });
 });
 
+test('a link that allows less than a side is told with the requests/s that it allows', () => {
+  const at = (...gbits: number[]): Result => ({
+    ...both,
+    variants: both.variants.map((one, index) => ({
+      ...one,
+      rps: { ...one.rps, median: 60_000 } as typeof one.rps,
+      traffic: {
+        ...one.traffic,
+        receivedBytesPerSecond: (gbits[index] ?? 0) * 125e6,
+      } as typeof one.traffic,
+    })),
+  });
+  const linksOf = (of: Result): string[] => findingLines(of).filter((line) => /Gbit/.test(line));
+  expect(linksOf(at(0.9, 1))).toEqual([]);
+  expect(linksOf(at(2, 3))).toEqual([
+    'A link of 1 Gbit/s would allow at most 30,000 requests/s of workers and 20,000 requests/s of open-file-cache.',
+  ]);
+  expect(linksOf(at(2, 20))).toHaveLength(2);
+});
+
 test('verdicts hold for this machine in this boot; nothing is said without one', () => {
   expect(findingLines(both)).toContain(
     'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
