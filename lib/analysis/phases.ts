@@ -2,7 +2,7 @@
 import { isLatency, meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
 import { median, total } from './statistics.ts';
 import { short } from '../format.ts';
-import { byName } from '../present.ts';
+import { byName, present } from '../present.ts';
 import type {
   LinkTraffic,
   LoadResult,
@@ -130,7 +130,7 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
       rps: { median: median(phases.map((phase) => roundRps([phase]))) },
       successRatio: successRatioOf(phases),
       responses: summed(phases.map((phase) => phase.responses)),
-      ...(expected === undefined ? {} : { expected }),
+      ...present({ expected }),
       errors: summed(phases.map((phase) => phase.errors)),
       errorCauses: summed(phases.map((phase) => phase.errorCauses)),
       ...byName(['unsent', 'hung'], (name) => total(phases, (phase) => phase[name])),

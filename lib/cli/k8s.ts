@@ -10,7 +10,7 @@ import {
   scriptManifest,
   serverManifests,
 } from '../kubernetes/manifests.ts';
-import { byName } from '../present.ts';
+import { byName, present } from '../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../runner/make-plan.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import { isRunnable } from '../scenario/variants.ts';
@@ -280,7 +280,7 @@ async function measured(
     sameWithin: defaultSameWithin,
     quick: false,
     exact: false,
-    ...(maxTimeSeconds === undefined ? {} : { maxTimeSeconds }),
+    ...present({ maxTimeSeconds }),
   };
   const { say: tell } = progress;
   const cluster = await openCluster({ ...place, clusterRun, variants, say: tell });

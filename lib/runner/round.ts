@@ -146,7 +146,7 @@ function outcomeOf(
     alarm: alarms.first,
     lastWords: total(phases, succeeded) < requests ? alarms.last : undefined,
     otherBodies: bodiesDiffer(planned, all, firstAnswer ?? server.answer),
-    ...(search === undefined ? {} : { search }),
+    ...present({ search }),
     // After a warm-up packets are counted at the window's ends, and later ones do not matter.
     restless: planned.load.warmupSeconds === 0 && measurement.link?.report.quiet === false,
     recordFile: measurement.recordFile,

@@ -298,7 +298,7 @@ async function askHttp1(
     agent,
     signal,
     method,
-    headers: { ...(host === undefined ? {} : { host }), ...headers, 'user-agent': userAgent },
+    headers: { ...present({ host }), ...headers, 'user-agent': userAgent },
   });
   const response = firstOf<[IncomingMessage]>(request, 'response');
   request.end(body);
