@@ -1,5 +1,7 @@
-// Variants and comparisons of a result by their names, and the marks of verdicts.
+// Variants and comparisons of a result by their names, the marks of verdicts, and curves: latency by rate, requests/s by streams.
+import { median } from './statistics.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import { isHttp2 } from '../scenario/load.ts';
 
 export function variantOf(
   { variants }: Pick<Result, 'variants'>,
@@ -70,4 +72,138 @@ export function markedVerdict(
   result: Pick<Result, 'state'>,
 ): string {
   return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
+}
+
+/** A step of a search, or all rounds of a sweep, in requests/s and milliseconds. `kept`: the step kept the search's limit. */
+export interface CurvePoint {
+  rate: number;
+  p50: number;
+  p99: number;
+  kept?: boolean;
+}
+
+/** A config's points, in ascending rates. */
+interface Curve {
+  name: string;
+  points: CurvePoint[];
+}
+
+/** A curve per variant of a search, or per config of a sweep. */
+export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>): Curve[] {
+  const points =
+    search === undefined
+      ? variants.flatMap(({ series, load: { rate }, latencyMs }) =>
+          series === undefined || rate === undefined || latencyMs === null
+            ? []
+            : [{ name: series, rate, p50: latencyMs.p50, p99: latencyMs.p99 }],
+        )
+      : search.steps.map(({ variant, rate, kept, latencyMs: { p50, p99 } }) => ({
+          name: variant,
+          rate,
+          p50,
+          p99,
+          kept,
+        }));
+  const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
+  return names.flatMap((name) => {
+    const own = points
+      .filter((point) => point.name === name)
+      .map(({ name: _, ...point }): CurvePoint => point)
+      .sort((a, b) => a.rate - b.rate);
+    return own.length === 0 ? [] : [{ name, points: own }];
+  });
+}
+
+/** A row: a range of rates and, by name, the median of its points. `rate` is the geometric mean of its ends. */
+export interface CurveRow {
+  rate: number;
+  seen: ReadonlyMap<string, CurvePoint>;
+}
+
+const mostRows = 12;
+
+/** The curves side by side in ascending rates: each rate of a sweep or a short search, else ranges of equal width in ln. */
+export function curveRows(curves: readonly Curve[]): CurveRow[] {
+  const rates = [...new Set(curves.flatMap(({ points }) => points.map(({ rate }) => rate)))].sort(
+    (a, b) => a - b,
+  );
+  const [lowest = 1, highest = 1] = [rates[0], rates.at(-1)];
+  const width = Math.log(highest / lowest) / mostRows;
+  const each =
+    rates.length <= mostRows ||
+    curves.every(({ points }) => points.every(({ kept }) => kept === undefined));
+  const rangeOf = (rate: number): number =>
+    each
+      ? rates.indexOf(rate)
+      : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width));
+  return [...new Set(rates.map(rangeOf))].map((range) => {
+    const own = rates.filter((rate) => rangeOf(rate) === range);
+    const middle = Math.sqrt((own[0] as number) * (own.at(-1) as number));
+    return {
+      rate: middle,
+      seen: new Map(
+        curves.flatMap(({ name, points }) => {
+          const here = points.filter(({ rate }) => rangeOf(rate) === range);
+          return here.length === 0 ? [] : [[name, typical(middle, here)] as const];
+        }),
+      ),
+    };
+  });
+}
+
+/** Medians; kept if most steps were. */
+function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
+  const judged = points.flatMap(({ kept }) => kept ?? []);
+  return {
+    rate,
+    p50: median(points.map(({ p50 }) => p50)),
+    p99: median(points.map(({ p99 }) => p99)),
+    ...(judged.length === 0
+      ? {}
+      : { kept: judged.filter((one) => one).length * 2 > judged.length }),
+  };
+}
+
+const fewestPoints = 3;
+
+/** A variant, its requests/s, the ratio to HTTP/1.1's, and the comparison with it. */
+export interface Point {
+  variant: VariantResult;
+  rps: number;
+  ratio: number;
+  comparison?: Comparison | undefined;
+}
+
+/** HTTP/1.1, and HTTP/2 with several numbers of streams. */
+export interface StreamSweep {
+  line: Point;
+  curve: Point[];
+}
+
+export function streamsOf({ load }: VariantResult): number {
+  return load.streams ?? 1;
+}
+
+/** The sweep of a result, most streams first; undefined if it has none, or nothing was answered over HTTP/1.1. */
+export function streamSweep(result: Result): StreamSweep | undefined {
+  const measured = result.variants.flatMap((variant) =>
+    variant.rps === null ? [] : [{ variant, rps: variant.rps.median }],
+  );
+  const http1 = measured.find(({ variant }) => !isHttp2(variant.load.protocol));
+  const http2 = measured.filter(({ variant }) => isHttp2(variant.load.protocol));
+  if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
+  if (
+    http1 === undefined ||
+    http1.rps === 0 ||
+    new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints
+  )
+    return undefined;
+  const curve = http2.map(({ variant, rps }): Point => {
+    const comparison = comparisonOf(result, variant.name, http1.variant.name);
+    return { variant, rps, ratio: comparison?.ratio || rps / http1.rps, comparison };
+  });
+  return {
+    line: { ...http1, ratio: 1 },
+    curve: curve.sort((a, b) => streamsOf(b.variant) - streamsOf(a.variant)),
+  };
 }

@@ -1,6 +1,12 @@
 // The charts of a run: bars in the terminal and in Markdown, plots in report.html, each with its figures in a table.
-import { measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
-import { type CurvePoint, type CurveRow, curveRows, curvesOf } from '../analysis/curve.ts';
+import {
+  measuredComparisons,
+  roundRatiosOf,
+  curveRows,
+  curvesOf,
+  type CurvePoint,
+  type CurveRow,
+} from '../analysis/comparisons.ts';
 import {
   allBuckets,
   isLatency,

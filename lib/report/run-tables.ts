@@ -4,8 +4,8 @@ import {
   measuredComparisons,
   roundRatiosOf,
   comparable,
+  curvesOf,
 } from '../analysis/comparisons.ts';
-import { curvesOf } from '../analysis/curve.ts';
 import { phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import {

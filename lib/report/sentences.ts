@@ -6,6 +6,10 @@ import {
   delayMark,
   markedVerdict,
   notFinalMark,
+  streamsOf,
+  streamSweep,
+  type Point,
+  type StreamSweep,
 } from '../analysis/comparisons.ts';
 import { limitOf, rateCause, rateOf } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
@@ -28,7 +32,6 @@ import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { amount, besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
 import { metricNames } from '../analysis/latency.ts';
-import { streamsOf, streamSweep, type Point, type StreamSweep } from '../analysis/curve.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { whyLines } from './why.ts';
 

@@ -1,7 +1,13 @@
 // Makes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket, metricNames } from '../analysis/latency.ts';
-import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
-import { curvesOf, streamsOf, streamSweep } from '../analysis/curve.ts';
+import {
+  comparisonOf,
+  hasRatio,
+  comparable,
+  curvesOf,
+  streamsOf,
+  streamSweep,
+} from '../analysis/comparisons.ts';
 import { phasePairs } from '../analysis/phases.ts';
 import { limitText } from '../analysis/within.ts';
 import { bucketLabel } from '../format.ts';

@@ -2,8 +2,7 @@
 // points.ts writes by it, and the dashboards read by it. lib/result defines the figures.
 // Numbers are stored as floats. A figure that is missing is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import { hasRatio, markedVerdict } from '../analysis/comparisons.ts';
-import type { CurvePoint } from '../analysis/curve.ts';
+import { hasRatio, markedVerdict, type CurvePoint } from '../analysis/comparisons.ts';
 import {
   delayText,
   headerSavingsPercent,

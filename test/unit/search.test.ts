@@ -1,6 +1,6 @@
 // The search for the highest rate within a limit: which rates it tries, what a step came to, and what a round found.
 import { describe, expect, test } from 'vitest';
-import { curveRows, curvesOf } from '../../lib/analysis/curve.ts';
+import { curveRows, curvesOf } from '../../lib/analysis/comparisons.ts';
 import { foundRates } from '../../lib/analysis/summarise.ts';
 import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/within.ts';
 import type { PhaseOutcome, SearchStart } from '../../lib/k6/load-plan.ts';
