@@ -196,7 +196,7 @@ function tooLittle({ cores, quota }: Processors, needed: number): UserError {
 }
 
 /** Returns a line for each property of the cores that affects the figures. */
-export function coreNotes(
+function coreNotes(
   { cores, quota }: Processors,
   { serverCpus: given, generatorCpus, serverHost }: Cores,
 ): string[] {

@@ -4,11 +4,11 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
-  coreNotes,
   coresOfTwo,
   defaultCores,
   divideCores,
   generatorCores,
+  readEnvironment,
   sharesCores,
   type Cores,
 } from '../../lib/machine/cores.ts';
@@ -21,6 +21,9 @@ import {
 } from '../../lib/machine/processors.ts';
 import { watchThrottling } from '../../lib/machine/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+
+const notesOn = (processors: Processors, cores: Cores): readonly string[] | undefined =>
+  readEnvironment(processors, cores, {}).coreNotes;
 
 interface MadeUp {
   allowed?: string;
@@ -177,10 +180,10 @@ test.each<[MadeUp, string, string | undefined]>([
   [{ allowed: '0-1', siblings: ['0-1'] }, '', '(0-1) and slow each other down: there is no other'],
 ])('a physical core of both sides is noted: %j as "%s"', (machine, text, note) => {
   const processors = madeUp(machine);
-  const notes = coreNotes(processors, divideCores(processors, asked(text)));
+  const notes = notesOn(processors, divideCores(processors, asked(text)));
   expect(notes).toEqual(note === undefined ? [] : [expect.stringContaining(note)]);
   const shared = divideCores(processors, {}, { sharedCores: true });
-  expect(coreNotes(processors, shared)).toEqual([]);
+  expect(notesOn(processors, shared)).toEqual([]);
 });
 
 describe('a quota of CPU time', () => {
@@ -291,7 +294,7 @@ describe('a quota of CPU time', () => {
     [2.5, '2,6 / 0,4', / the CPU time of 2\.5 cores, and .* are on 4: .* name fewer/],
   ])('of %d cores is noted, as "%s"', (quota, text, note) => {
     const machine = madeUp({ siblings: apart }, quota);
-    expect(coreNotes(machine, divideCores(machine, asked(text)))).toEqual(
+    expect(notesOn(machine, divideCores(machine, asked(text)))).toEqual(
       note === undefined ? [] : [expect.stringMatching(note)],
     );
   });
@@ -329,7 +332,7 @@ describe('servers on another host', () => {
       serverFiles: { host: 'web1', most: 5000 },
     });
     // Equal numbers on two hosts are different cores.
-    expect([sharesCores(cores), coreNotes(plain('0-1'), cores)]).toEqual([false, []]);
+    expect([sharesCores(cores), notesOn(plain('0-1'), cores)]).toEqual([false, []]);
     const little = { ...there, processors: madeUp({ allowed: '0-3' }, 2) };
     expect(written(coresOfTwo(madeUp({ allowed: '0-1' }, 1.5), little, {}))).toBe('0-1 / 0');
   });

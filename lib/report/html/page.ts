@@ -33,7 +33,7 @@ function textOfPiece(piece: Piece): string {
 }
 
 /** JSON for a script element, which cannot end it or begin a comment. */
-export function scriptJson(value: unknown): Html {
+function scriptJson(value: unknown): Html {
   return new Html(JSON.stringify(value).replaceAll('<', '\\u003c'));
 }
 
