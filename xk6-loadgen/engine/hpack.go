@@ -14,6 +14,7 @@ const (
 	hpackEntryOverhead = 32
 	maxHpackInteger    = 1 << 30
 	maxCachedBlock     = 1 << 10
+	maxRepeatedBlock   = 64 // maxRepeatedBlock is kept for each connection.
 )
 
 type fieldKind uint8
@@ -119,6 +120,10 @@ type hpackDecoder struct {
 	bytes       int
 	maxBytes    int
 	strings     *hpackStrings
+	// repeated is the last block if it inserted nothing, and meaning what it says as long as the table stays: servers that index
+	// their headers send the same few bytes until the Date changes.
+	repeated []byte
+	meaning  block
 }
 
 type hpackStrings struct{ name, value bytes.Buffer }
@@ -129,15 +134,21 @@ func newHpackDecoder(strings *hpackStrings) hpackDecoder {
 
 // decode reads a whole block. After a fault the connection cannot go on (RFC 9113, section 4.3).
 func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
+	if len(p) > 0 && string(p) == string(d.repeated) {
+		return d.meaning, ""
+	}
 	if len(p) > 0 && len(p) == len(cache.bytes) && string(p) == string(cache.bytes) {
 		for i := range cache.inserted {
 			d.insert(&cache.inserted[i])
+			d.repeated = d.repeated[:0]
 		}
 		return cache.block, ""
 	}
 	b := block{length: -1}
 	r, cacheable, first := hpackReader{rest: p}, len(p) <= maxCachedBlock, true
 	cache.bytes, cache.inserted = cache.bytes[:0], cache.inserted[:0]
+	d.repeated = d.repeated[:0]
+	changes := false
 	for len(r.rest) > 0 {
 		c := r.rest[0]
 		if c&0xe0 == 0x20 {
@@ -145,7 +156,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 			if r.fault != "" || size > hpackTableBytes || !first {
 				return b, "a table size update is not allowed"
 			}
-			cacheable = false
+			cacheable, changes = false, true
 			d.maxBytes = size
 			d.evict(0)
 			continue
@@ -178,6 +189,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 		b.add(&f)
 		cacheable = cacheable && index < len(staticFields)
 		if inserted {
+			changes = true
 			d.insert(&f)
 			cache.inserted = append(cache.inserted, f)
 		}
@@ -185,6 +197,8 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	if cacheable && len(p) > 0 {
 		cache.bytes = append(cache.bytes, p...)
 		cache.block = b
+	} else if !changes && len(p) <= maxRepeatedBlock {
+		d.repeated, d.meaning = append(d.repeated, p...), b
 	}
 	return b, ""
 }
