@@ -24,6 +24,7 @@ import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
 import { redirectionLines } from '../report/sentences.ts';
+import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 
@@ -209,7 +210,7 @@ function differenceLines(sides: readonly Tried[]): string[] {
       (how) => `The types of the answers differ: ${how}.`,
     ),
     ...(encodings.length > 0 ? [] : offered),
-    ...theirs('pages', ({ page }) => page.path),
+    ...theirs('pages', ({ page }) => shownUrl(page.path)),
     ...(new Set(sides.map(({ load }) => isHttp2(load.protocol))).size === 1
       ? []
       : theirs('protocols', ({ load }) => protocolNames(load.protocol))),

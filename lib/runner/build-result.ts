@@ -13,7 +13,7 @@ import {
 } from '../scenario/variants.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import { shownHeaders } from '../scenario/load/flags.ts';
+import { shownHeaders, shownUrl } from '../scenario/load/flags.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
@@ -140,7 +140,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, tried }: Known): 
   const profile = loadOf(scenario, variant);
   const { threads, durationSeconds, requests } = profile;
   const asked = {
-    page: page.path,
+    page: shownUrl(page.path),
     bodyBytes: page.bodyBytes,
     ...present({
       host: page.host,

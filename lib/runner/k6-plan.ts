@@ -226,7 +226,7 @@ function pageFileOf(scenario: Scenario, variant: Variant): string | null {
 export async function writePageFiles(scenario: Scenario, folder: string): Promise<void> {
   await Promise.all(
     [...pageFilesOf(scenario)].map(([name, weights]) =>
-      writeFile(join(folder, name), textOf(weights)),
+      writeFile(join(folder, name), textOf(weights), { mode: 0o600 }),
     ),
   );
 }

@@ -23,7 +23,7 @@ import {
   type SideOptions,
 } from '../k6/load-plan.ts';
 import { ifThere, textOf } from '../files.ts';
-import { shownHeaders } from '../scenario/load/flags.ts';
+import { shownHeaders, shownUrl } from '../scenario/load/flags.ts';
 import { isFull } from './results-folder.ts';
 import { RoundFailure } from './plan.ts';
 
@@ -158,8 +158,11 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
 
 /** The plan without credentials and process ids. */
 export function forKeeps(plan: LoadPlan): LoadPlan {
-  const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions =>
-    side.headers === undefined ? side : { ...side, headers: shownHeaders(side.headers) };
+  const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => ({
+    ...side,
+    ...(side.url === undefined ? {} : { url: shownUrl(side.url) }),
+    ...(side.headers === undefined ? {} : { headers: shownHeaders(side.headers) }),
+  });
   return {
     ...plan,
     phases: plan.phases.map((phase) => ({ ...phase, sides: phase.sides.map(shown) })),

@@ -15,6 +15,7 @@ import { UserError } from '../errors.ts';
 import { hundredths, whole } from '../format.ts';
 import { present } from '../present.ts';
 import type { TlsOffer } from '../scenario/model.ts';
+import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { serverNameOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
@@ -52,7 +53,7 @@ export async function waitUntilReady(
   limitMs = 10_000,
 ): Promise<Answer> {
   const { origin, page, protocol, allPages } = check;
-  const url = origin + page.path;
+  const url = shownUrl(origin + page.path);
   requireFit(url, protocol);
   // The timer of AbortSignal.timeout does not keep Node from ending.
   const late = new AbortController();
@@ -146,7 +147,7 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
     .find(Boolean);
   return name === undefined || page.host !== undefined
     ? ''
-    : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${page.path}; in a scenario page.host)`;
+    : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(page.path)}; in a scenario page.host)`;
 }
 
 /** Explains an error that shows another protocol; undefined for the errors of a server that is still starting. */

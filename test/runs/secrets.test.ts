@@ -37,7 +37,7 @@ test("credentials reach the server, and nothing that is printed or kept; a page 
   const run = startCommand(
     [
       ...`compare a.conf b.conf --quick --duration 0.3s --rounds 1 --out ${out} --load`.split(' '),
-      `ab -k -c 2 -n 2000 -A me:${secret} -C sid=${secret}`,
+      `ab -k -c 2 -n 2000 -A me:${secret} -C sid=${secret} http://localhost:8080/?access_token=${secret}`,
     ],
     { ...home.env, INIT_CWD: configs },
   );
@@ -45,7 +45,9 @@ test("credentials reach the server, and nothing that is printed or kept; a page 
 
   const result = readResult(out);
   for (const { load, rounds } of result.variants) {
-    expect(load.command).toBe('ab -k -c 2 -n 2000 -A *** -C ***');
+    expect(load.command).toBe(
+      'ab -k -c 2 -n 2000 -A *** -C *** http://localhost:8080/?access_token=***',
+    );
     expect(load).toMatchObject({ headers: { Authorization: '***', Cookie: '***' } });
     expect(rounds[0]?.phases[0]?.responses).toMatchObject({
       '2xx': rounds[0]?.phases[0]?.requests,

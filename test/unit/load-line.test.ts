@@ -268,6 +268,10 @@ test.each([
     "ab -kAme:hunter2 -C sid=hunter2 -n 5 -H 'X: y' http://localhost/",
     "ab -kA*** -C *** -n 5 -H 'X: y' http://localhost/",
   ],
+  [
+    "wrk -H 'X-Token: hunter2' 'http://localhost/a?author=b&access_token=hunter2&key=hunter2'",
+    "wrk -H 'X-Token: ***' 'http://localhost/a?author=b&access_token=***&key=***'",
+  ],
   ["wrk -H 'Authorization: Bearer hunter2' -d 1", "wrk -H 'Authorization: ***' -d 1"],
   [
     "wrk -H'Cookie: hunter2' --header='X-Api-Key: hunter2' --header \"Accept: a\"",

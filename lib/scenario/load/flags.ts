@@ -117,7 +117,7 @@ export function readCommand(
   return {
     flags: { has: (name) => flags.has(name), get: (name) => all(name)[0], all },
     others,
-    shown: [tool, ...(subcommand === undefined ? [] : [subcommand]), ...shown].join(' '),
+    shown: shownUrl([tool, ...(subcommand === undefined ? [] : [subcommand]), ...shown].join(' ')),
   };
 }
 
@@ -125,13 +125,22 @@ export function readCommand(
 const hidden = '***';
 
 const secretName =
-  /^cookie$|auth|token|secret|passw|credential|session|signature|api-?key|access-?key|-key$/i;
+  /^(?:cookie|key|sig)$|auth(?!or$)|token|secret|passw|credential|session|signature|api-?key|access-?key|-key$/i;
 
 /** The headers with the values of credentials hidden. */
 export function shownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, secretName.test(name) ? hidden : value]),
   );
+}
+
+/** Text with the credentials of its addresses hidden: those before an @, and query parameters of such names. */
+export function shownUrl(text: string): string {
+  return text
+    .replace(/(:\/\/)[^/\s@]+@/g, `$1${hidden}@`)
+    .replace(/([?&]([^=&#\s'"]+)=)[^&#\s'"]+/g, (all, before: string, name: string) =>
+      secretName.test(name) ? before + hidden : all,
+    );
 }
 
 function shownHeader(line: string): string {
