@@ -301,7 +301,7 @@ async function askHttp1(
     method,
     headers: { ...present({ host }), ...headers, 'user-agent': userAgent },
   });
-  const response = firstOf<[IncomingMessage]>(request, 'response');
+  const response = responseOf<[IncomingMessage]>(request);
   request.end(body);
   const [answer] = await response;
   return answerOf(answer.statusCode, answer.headers, answer, signal);
@@ -329,17 +329,17 @@ async function askHttp2(
     },
     { signal, endStream: body === undefined },
   );
-  const response = firstOf<[IncomingHttpHeaders & IncomingHttpStatusHeader]>(stream, 'response');
+  const response = responseOf<[IncomingHttpHeaders & IncomingHttpStatusHeader]>(stream);
   if (body !== undefined) stream.end(body);
   const [answered] = await response;
   return answerOf(answered[':status'], answered, stream, signal);
 }
 
-/** The event, or an error if the emitter closes before it. */
-function firstOf<T extends unknown[]>(emitter: NodeJS.EventEmitter, event: string): Promise<T> {
+/** The response, or an error if the emitter closes before it. */
+function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<T> {
   return new Promise((resolve, reject) => {
     emitter
-      .once(event, (...values) => resolve(values as T))
+      .once('response', (...values) => resolve(values as T))
       .once('error', reject)
       .once('close', () => reject(new Error('the connection was closed')));
   });

@@ -22,7 +22,7 @@ import { placeOf, readText } from '../config-files.ts';
 import {
   blocksIn,
   hostOf,
-  insideOf,
+  insideHttp,
   listensOf,
   nginxListens,
   nginxWorkers,
@@ -263,14 +263,14 @@ function setListens(
 
 /** The lines in the blocks that may serve the page. */
 export function servingLines(config: readonly Directive[], page: PageAt): Directive[] {
-  const http = insideOf(config, 'http');
+  const http = insideHttp(config);
   return http
     .filter((one) => servesPage(one, page))
     .flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
 }
 
 function factsOf(config: readonly Directive[], page: PageAt): Facts {
-  const http = insideOf(config, 'http');
+  const http = insideHttp(config);
   const serving = servingLines(config, page);
   const logs = [...http, ...serving].filter(
     ({ name, block }) => name === 'access_log' && block === undefined,

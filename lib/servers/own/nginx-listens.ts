@@ -30,14 +30,14 @@ export function blocksIn(block: readonly Directive[], wanted: string): Directive
   return block.filter(({ name, block: inner }) => name === wanted && inner !== undefined);
 }
 
-/** The contents of all blocks of that name. */
-export function insideOf(block: readonly Directive[], wanted: string): Directive[] {
-  return blocksIn(block, wanted).flatMap(({ block: inner = [] }) => inner);
+/** The contents of all http blocks. */
+export function insideHttp(config: readonly Directive[]): Directive[] {
+  return blocksIn(config, 'http').flatMap(({ block: inner = [] }) => inner);
 }
 
 /** The server blocks of http. Throws UserError if there are none. */
 export function httpServers(config: readonly Directive[], file: string): Directive[] {
-  const servers = blocksIn(insideOf(config, 'http'), 'server');
+  const servers = blocksIn(insideHttp(config), 'server');
   if (servers.length === 0)
     throw new UserError(`${file} has no server { } in http { }: there is nothing to load`);
   return servers;
@@ -110,7 +110,7 @@ function mainLines(lines: readonly Line[]): Map<number, Line> {
 
 /** Each port once, with the protocols of its most public host. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
-  const shared = insideOf(config, 'http');
+  const shared = insideHttp(config);
   const lines = linesOf(httpServers(config, file));
   const mains = mainLines(lines);
   return listensByPort(

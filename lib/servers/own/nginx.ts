@@ -19,7 +19,7 @@ import { layNginx, readInPlace, servingLines } from './lay-nginx.ts';
 import {
   blocksIn,
   httpServers,
-  insideOf,
+  insideHttp,
   listensOf,
   moveListens,
   nginxListens,
@@ -61,7 +61,7 @@ export async function adoptNginx(
     ...begun,
     listens: moveListens(servers, begun),
     blocks: new Set(
-      blocksIn(insideOf(config, 'http'), 'upstream').map(({ args }) =>
+      blocksIn(insideHttp(config), 'upstream').map(({ args }) =>
         bareWord(args[0] ?? '').toLowerCase(),
       ),
     ),
@@ -75,7 +75,7 @@ export async function adoptNginx(
       `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
     );
   const serving = servingLines(config, page);
-  for (const line of [...insideOf(config, 'http'), ...serving])
+  for (const line of [...insideHttp(config), ...serving])
     if (/^limit_(?:req|conn)$/.test(line.name))
       here.said.push(`${asWritten(line)} at ${placeOf(line)}: may turn away requests of the load`);
   const closing = serving.find((line) => asWritten(line) === 'return 444');
