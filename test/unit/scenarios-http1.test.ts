@@ -1,7 +1,5 @@
 // The scenarios of article 000: its figures against the lines that wrk printed, and what is compared with what.
-import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   baselineName,
@@ -13,29 +11,22 @@ import {
 import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type { Published, PublishedDistribution, Scenario } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
-import { projectRoot } from '../../lib/setup/paths.ts';
+import { printedRuns, rounded } from '../fixtures/articles.ts';
 
 const all = await loadScenarios();
 const scenarios = all.filter((scenario) => scenario.article?.id === '000');
 const ladder = scenarioNamed('h2o-vs-nginx');
-const printed = [
-  ...readFileSync(path.join(projectRoot, 'test/fixtures/article-000.md'), 'utf8').matchAll(
-    /^## (\S+)\/(\S+)\n\n`(.+)`\n\n```\n([^`]+)```$/gm,
-  ),
-].map(([, scenario, variant = '', command, text = '']) => ({
-  scenario,
-  variant,
-  command,
-  figures: figuresOf(text),
-}));
+const printed = printedRuns('000');
 
 describe('the ladder', () => {
   test("is the article's seven rows in its order, with all that wrk printed and nothing else", () => {
     const rows = findVariants(ladder);
     expect(rows.map(({ name }) => name)).toEqual(printed.map(({ variant }) => variant));
     expect(rows).toHaveLength(7);
-    for (const [index, { name, published }] of rows.entries())
-      expect.soft(rounded(published), name).toEqual(rounded(printed[index]?.figures));
+    for (const [index, { published }] of rows.entries()) {
+      const { text = '' } = printed[index] ?? {};
+      expect.soft(rounded(published), text).toEqual(rounded(figuresOf(text)));
+    }
   });
 
   test('changes one file of the config in each step; what else may differ is how many workers there are', () => {
@@ -159,11 +150,4 @@ function figure(text = ''): number {
   if (digits === undefined || factor === undefined)
     throw new Error(`the fixture has a figure that cannot be read: "${text}"`);
   return Number(digits) * factor;
-}
-
-/** Figures rounded to 9 digits: 62.79 × 1000 is not 62790 in binary. */
-function rounded(published: Published | undefined): unknown {
-  return JSON.parse(JSON.stringify(published), (_, value: unknown) =>
-    typeof value === 'number' ? Number(value.toPrecision(9)) : value,
-  );
 }

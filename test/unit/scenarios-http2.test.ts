@@ -1,6 +1,4 @@
 // The figures of articles 001, 002 and 003 against the lines that h2load, weighttp and vegeta printed.
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect, test } from 'vitest';
 import { loadOf } from '../../lib/scenario/variants.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
@@ -10,15 +8,7 @@ import type {
   Scenario,
   Variant,
 } from '../../lib/scenario/model.ts';
-import { projectRoot } from '../../lib/setup/paths.ts';
-
-interface PrintedRun {
-  scenario: string;
-  variant: string;
-  phase: number;
-  command: string;
-  text: string;
-}
+import { type PrintedRun, printedRuns, rounded } from '../fixtures/articles.ts';
 
 const articles = ['001', '002', '003'];
 const scenarios = (await loadScenarios()).filter((scenario) =>
@@ -31,23 +21,19 @@ test('every run that an article printed is the data of a variant, whole and noth
   for (const run of runs) {
     const published = variantOf(run).published;
     const one = published?.phases === undefined ? published : published.phases[run.phase - 1];
-    expect
-      .soft(rounded(one), `${run.scenario}/${run.variant} ${run.phase}`)
-      .toEqual(rounded(figuresOf(run.text)));
+    expect.soft(rounded(one), run.text).toEqual(rounded(figuresOf(run.text)));
   }
 });
 
 test('every other variant has no published figures, but for the two of the table that the sweep repeats', () => {
-  const printed = new Set(runs.map((run) => `${run.scenario}/${run.variant}`));
+  const printed = new Set(runs.map((run) => variantOf(run)));
   const rest = scenarios
-    .flatMap((scenario) =>
-      scenario.variants.map((variant) => ({ id: `${scenario.name}/${variant.name}`, variant })),
-    )
-    .filter(({ id, variant }) => !printed.has(id) && variant.published !== undefined);
+    .flatMap(({ variants }) => variants)
+    .filter((variant) => !printed.has(variant) && variant.published !== undefined);
   const table = scenarioNamed('http1-vs-h2-small-file');
-  expect(rest.map(({ id, variant }) => [id, variant.published])).toEqual([
-    ['h2-stream-sweep/nginx-http1', table.variants[0]?.published],
-    ['h2-stream-sweep/streams-100', table.variants[2]?.published],
+  expect(rest.map(({ name, published }) => [name, published])).toEqual([
+    ['nginx-http1', table.variants[0]?.published],
+    ['streams-100', table.variants[2]?.published],
   ]);
 });
 
@@ -79,23 +65,6 @@ function variantOf(run: PrintedRun): Variant {
   return scenarioNamed(run.scenario).variants.find(
     (variant) => variant.name === run.variant,
   ) as Variant;
-}
-
-/** The sections of a fixture: a heading, the command, and what it printed. */
-function printedRuns(article: string): PrintedRun[] {
-  const fixture = readFileSync(
-    path.join(projectRoot, `test/fixtures/article-${article}.md`),
-    'utf8',
-  );
-  return [
-    ...fixture.matchAll(/^## (\S+)\/(\S+)(?: phase (\d))?\n\n`(.+)`\n\n```\n([^`]+)```$/gm),
-  ].map(([, scenario = '', variant = '', phase = '1', command = '', text = '']) => ({
-    scenario,
-    variant,
-    phase: Number(phase),
-    command,
-    text,
-  }));
 }
 
 /** What one run printed, in the units of Published. */
@@ -177,11 +146,4 @@ function histogramOf(text: string): Published {
     }),
   );
   return { requests: buckets.reduce((sum, bucket) => sum + bucket.count, 0), buckets };
-}
-
-/** Figures rounded to 12 digits: 1.3 × 1000 may miss 1300 in binary. */
-function rounded(published: Published | undefined): unknown {
-  return JSON.parse(JSON.stringify(published), (_, value: unknown) =>
-    typeof value === 'number' ? Number(value.toPrecision(12)) : value,
-  );
 }
