@@ -159,14 +159,8 @@ describe('is refused, with the field named:', () => {
     [{ 'page.weights': { '/': 1, 'a.html': 1 } }, 'page: path "a.html" has to begin with /'],
     [{ 'page.weights': tooMany }, /page: weights has to have at most 100000 paths$/],
     [{ 'page.status': 99 }, /page: status 99 has to be a whole number from 200 to 599$/],
-    [
-      { alsoCompare: [{ variant: 'third', against: 'nobody' }] },
-      'alsoCompare names "nobody", which is not there',
-    ],
-    [
-      { alsoCompare: [{ variant: 'third', against: 'third' }] },
-      'alsoCompare compares "third" with itself',
-    ],
+    [{ alsoCompare: [{ variant: 'third', against: 'nobody' }] }, '"nobody", which is not there'],
+    [{ alsoCompare: [{ variant: 'third', against: 'third' }] }, 'compares "third" with itself'],
     [
       { alsoCompare: Array.from({ length: 2 }, () => ({ variant: 'third', against: 'second' })) },
       'alsoCompare names "third" against "second" twice',
@@ -178,16 +172,10 @@ describe('is refused, with the field named:', () => {
     [{ variants: [first, { server: second.server }] }, /: variant 2: name is missing$/],
     [{ variants: [first, first] }, 'two variants are named "first"'],
     [{ variants: [gone] }, 'has published figures only'],
-    [
-      { 'variants.3.published': undefined },
-      'variant "gone" is published only, and has no published figures',
-    ],
+    [{ 'variants.3.published': undefined }, 'is published only, and has no published figures'],
     [{ 'variants.3.server': ' ' }, 'variant "gone" has an empty text'],
     [{ 'variants.1.against': 'fisrt' }, 'variant "second" is against "fisrt", which is not there'],
-    [
-      { 'variants.1.against': 'gone' },
-      'variant "second" is against "gone", which is published only',
-    ],
+    [{ 'variants.1.against': 'gone' }, '"second" is against "gone", which is published only'],
     [{ 'variants.1.against': 'second' }, 'variant "second" is against itself'],
     [
       { phases: { count: 3, pauseSeconds: 0 }, 'variants.0.published.phases': [{}, {}] },
@@ -210,10 +198,7 @@ describe('is refused, with the field named:', () => {
       { 'variants.0.server.workers': 'many' },
       /workers "many" has to be a whole number above 0 or 'server-cores'$/,
     ],
-    [
-      { load: wrk('-c 2'), variants: [third] },
-      'variant "third" asks nghttpd for http/1.1, and it speaks HTTP/2 only',
-    ],
+    [{ load: wrk('-c 2'), variants: [third] }, 'nghttpd for http/1.1, and it speaks HTTP/2 only'],
   ])('%j', (changes, message) => {
     expect(() => defineScenario(changed(changes))).toThrow(message);
   });
@@ -227,50 +212,29 @@ describe('is refused, with the field named:', () => {
     [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],
     [{ bucketSeconds: [] }, 'load: bucketSeconds have to be ascending, and at least one'],
     [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
-    [
-      { requests: undefined, durationSeconds: 5, secondsHere: 10 },
-      'load: secondsHere take the place of requests',
-    ],
+    [{ requests: undefined, durationSeconds: 5, secondsHere: 10 }, 'take the place of requests'],
     [{ rate: 10, secondsHere: 10 }, 'load: secondsHere take the place of requests'],
     [{ expectedRps: 0 }, 'load: expectedRps 0 has to be above 0'],
     [{ method: 'CONNECT' }, 'load: method "CONNECT" has to be'],
     [{ headers: { a: 1 } }, /: load: headers has to be an object of texts$/],
     [{ headers: { '': 'x' } }, 'load: headers: "" is not a header name'],
     [{ headers: { A: 'x\ny' } }, 'load: headers: the value of A has a line break'],
-    [
-      { headers: { 'content-length': '5' } },
-      'load: headers: content-length is set by the load generator',
-    ],
+    [{ headers: { 'content-length': '5' } }, 'content-length is set by the load generator'],
     [{ headers: { Upgrade: 'x' } }, 'load: headers: Upgrade is not allowed in HTTP/2'],
     [{ protocol: 'h2c', tls: {} }, 'load: h2c is HTTP/2 without TLS'],
-    [
-      { tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } },
-      'load: tls: minVersion is above maxVersion',
-    ],
+    [{ tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } }, 'minVersion is above maxVersion'],
   ])('a load with %j', (changes, message) => {
     const inLoad = Object.entries(changes).map(([name, value]) => [`load.${name}`, value]);
     expect(() => defineScenario(changed(Object.fromEntries(inLoad)))).toThrow(message);
   });
 
   test.each<[Scenario, string | RegExp]>([
-    [
-      changed({ 'variants.0.server.config': ['a.conf'] }, asIs),
-      'variant "side" is asIs: its config has to be one file',
-    ],
-    [
-      changed({ 'variants.0.page': page }, asIs),
-      'variant "side" is asIs: what it serves is in its config',
-    ],
+    [changed({ 'variants.0.server.config': ['a.conf'] }, asIs), 'its config has to be one file'],
+    [changed({ 'variants.0.page': page }, asIs), '"side" is asIs: what it serves is in its config'],
     [changed({ network }, asIs), 'variant "side" is your own (asIs, a command or an address)'],
-    [
-      withServer(command(' ')),
-      'variant "side" has a command that cannot run: the command names no program',
-    ],
+    [withServer(command(' ')), 'has a command that cannot run: the command names no program'],
     [withServer(command('a | b')), /: the command: \| needs a shell: write sh -c '…'$/],
-    [
-      changed({ page }, withServer(command('a'))),
-      'variant "side" is a command: what it serves is its own',
-    ],
+    [changed({ page }, withServer(command('a'))), '"side" is a command: what it serves is its own'],
     [
       withServer(address('127.0.0.1:8080')),
       /has the address "127\.0\.0\.1:8080": write one such as http/,
@@ -295,14 +259,8 @@ describe('is refused, with the field named:', () => {
     ],
     [{ 'network.toClient.delayMs': '100ms' }, /: network: toClient: delayMs has to be a number$/],
     [{ 'network.toServer.lossShare': 1 }, /: lossShare 1 has to be below 1: 0\.01 is 1 %$/],
-    [
-      { 'network.serverSettings': ['a.conf'] },
-      'network: serverSettings "a.conf": write ./a.conf for a file',
-    ],
-    [
-      { phases: { count: 2, pauseSeconds: 0 } },
-      'variant "first" has a network, and phases.count is 2',
-    ],
+    [{ 'network.serverSettings': ['a.conf'] }, '"a.conf": write ./a.conf for a file'],
+    [{ phases: { count: 2, pauseSeconds: 0 } }, '"first" has a network, and phases.count is 2'],
     [
       { 'network.toClient.delayMs': 2400, load: wrk('-c 1 -t 1'), variants: [first] },
       'variant "first" has a network whose delays take 5 s of the first request, and its load gives up after 5 s',
@@ -341,10 +299,7 @@ describe('a variant', () => {
 });
 
 test.each([
-  [
-    { 'variants.1.againts': 'first' },
-    'variant "second": there is no field "againts": did you mean against?',
-  ],
+  [{ 'variants.1.againts': 'first' }, 'there is no field "againts": did you mean against?'],
   [{ constructor: 1 }, 'scenario good: there is no field "constructor": the nearest is control'],
 ])('a field that is misspelt is refused, with the nearest right one: %j', (changes, message) => {
   expect(() => defineScenario(changed(changes))).toThrow(message);
