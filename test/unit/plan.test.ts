@@ -181,10 +181,7 @@ describe('a plan', () => {
     [{ quick: true }, null],
     [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
     [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
-    [
-      { precision: 0.01, maxTimeSeconds: 14 },
-      'takes 4 rounds, about 14 s: give a --max-time above',
-    ],
+    [{ precision: 0.01, maxTimeSeconds: 14 }, '4 rounds, about 14 s: give a --max-time above'],
   ])('with --fail-if has rounds for a verdict: %j', (options, message) => {
     const make = (): PlanDraft => planOf({ failIf: {}, ...options });
     if (message === null) make();
