@@ -17,7 +17,7 @@ import {
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
 import { begin, getTools, openDatabase, openRun, runPlan } from './run.ts';
 import { report, say } from './run-output.ts';
-import { startSides, type Tried } from './start-sides.ts';
+import { checkSides, startSides, type Tried } from './start-sides.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 import { readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
@@ -70,7 +70,9 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   try {
     const sides = sidesOf(given, asked, run.cores);
     const same = await sameSides(sides, launch);
-    const ready = await getTools(run, sides.map(specOf), options);
+    const ready = await getTools(run, sides.map(specOf), options, (signal) =>
+      checkSides(sides, specOf, run, signal),
+    );
     const begun = await begin(run, options.out, called);
     const tried = await startSides(sides, specOf, ready, options, begun);
     const { scenario, said } = comparisonOf(

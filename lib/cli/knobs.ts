@@ -50,7 +50,7 @@ import {
   type Side,
   type Source,
 } from './sides.ts';
-import { tryOnce } from './start-sides.ts';
+import { checkSides, tryOnce } from './start-sides.ts';
 import { onlyWord, printHelp, readWords, type Flag, type Words } from './words.ts';
 
 /** These flags would have another meaning in each of the three parts of the run, or none. */
@@ -110,7 +110,9 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const run = await openRun(options, []);
   try {
     const asked = readKnobsAsked(words, config, run.cores);
-    const ready = await getTools(run, [asked.server], options);
+    const ready = await getTools(run, [asked.server], options, (signal) =>
+      checkSides([asked.side], () => asked.server, run, signal),
+    );
     const trial = await tryKnobs(ready, asked, options);
     say(options, trialLines(trial));
     const all = [...trial.changed.values()];

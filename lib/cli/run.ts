@@ -148,11 +148,12 @@ function generatorFacts(
 /** A run's files take at least this, whatever its plan. */
 const leastBytes = 1e6;
 
-/** Checks permission and results folder, takes the machine's lock, gets the tools, and moves this process to the generator's cores. */
+/** Checks permission and results folder, and by `check` what a long wait would be in vain for, takes the machine's lock, gets the tools, and moves this process to the generator's cores. */
 export async function getTools(
   run: Run,
   servers: readonly ServerSpec[],
   options: RunOptions,
+  check?: (signal: AbortSignal) => Promise<void>,
 ): Promise<ReadyRun> {
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
@@ -164,6 +165,7 @@ export async function getTools(
     signal.throwIfAborted();
   });
   const wait = { seconds: options.waitSeconds ?? 0, signal, say: console.error };
+  if (wait.seconds > 0 && run.host === undefined) await check?.(signal);
   run.onClose(await oneRunAtATime(undefined, undefined, wait));
   const names = serversOf(servers);
   const needed: ToolName[] = ['k6'];

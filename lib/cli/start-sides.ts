@@ -5,17 +5,20 @@ import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { explainFailure, roundFolder } from '../runner/results-folder.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { nameAt } from '../scenario/variants.ts';
+import { isConfigured, nameAt } from '../scenario/variants.ts';
 import {
   answerOfAll,
   isStarted,
+  OnlyChecked,
   startServer,
   temporaryFolder,
   waitUntilReady,
   workersFor,
   type Answer,
   type RunningServer,
+  type StartOptions,
 } from '../servers/index.ts';
+import { findTool } from '../setup/tools.ts';
 import type { Side } from './sides.ts';
 import type { Begun, ReadyRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
@@ -74,13 +77,40 @@ export async function tryOnce(side: Side, spec: ServerSpec, run: Place): Promise
   }
 }
 
-type Place = Pick<ReadyRun, 'binaries' | 'host' | 'cores' | 'interrupt'>;
+/** Throws UserError for what is wrong with a side already before its start, as another run may be measuring. */
+export async function checkSides(
+  sides: readonly Side[],
+  specOf: (side: Side) => ServerSpec,
+  { cores }: Pick<ReadyRun, 'cores'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const interrupt = { signal, guard: () => () => undefined };
+  for (const side of sides) {
+    const spec = specOf(side);
+    const binaries = isConfigured(spec) ? present({ [spec.name]: await findTool(spec.name) }) : {};
+    // A server that is not there yet is installed later.
+    if (isConfigured(spec) && spec.binary === undefined && binaries[spec.name] === undefined)
+      continue;
+    await tryOnce(side, spec, {
+      binaries,
+      host: undefined,
+      cores,
+      interrupt,
+      onlyCheck: true,
+    }).catch((error) => {
+      if (!(error instanceof OnlyChecked)) throw error;
+    });
+  }
+}
+
+type Place = Pick<ReadyRun, 'binaries' | 'host' | 'cores' | 'interrupt'> &
+  Pick<StartOptions, 'onlyCheck'>;
 
 /** Starts a side in a folder, and asks it. Throws UserError that names it; nothing is left running then. */
 async function startSide(
   side: Side,
   spec: ServerSpec,
-  { binaries, host, cores, interrupt: { signal } }: Place,
+  { binaries, host, cores, onlyCheck, interrupt: { signal } }: Place,
   folder: string,
 ): Promise<{ tried: Tried; server: RunningServer }> {
   const { given, source, load } = side;
@@ -93,6 +123,7 @@ async function startSide(
       workers: workersFor(spec, cores.serverCpus.length, false),
       ...checkOf(side),
       connections: load.connections,
+      onlyCheck,
       signal,
     });
     const [answer, offered] = await Promise.all([

@@ -32,7 +32,7 @@ import {
 import { waitUntilReady } from './ready.ts';
 import { fileLimitFor, hardFilesLimit } from './rights.ts';
 import { makeScratch } from './scratch.ts';
-import type { Answer, StartedServer, StartOptions } from './server.ts';
+import { OnlyChecked, type Answer, type StartedServer, type StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
 
 /** Some commands compile, or read all their files, before they answer. */
@@ -55,6 +55,7 @@ export async function startCommand(
   await mkdir(options.folder, { recursive: true });
   const folder = spec.folder ?? fromCallersFolder('.');
   const binary = await programIn(folder, commandWords(spec.command, 0)[0] as string);
+  if (options.onlyCheck) throw new OnlyChecked();
   return onPort(path.basename(binary), spec.port ?? options.port, (at) =>
     startOn(at, spec, options, folder, binary),
   );

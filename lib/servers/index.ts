@@ -41,6 +41,7 @@ import {
 import { waitUntilReady, waitUntilReadyInside, type ReadyCheck } from './ready.ts';
 import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
+import { OnlyChecked } from './server.ts';
 import type {
   AdoptedConfig,
   Answer,
@@ -63,6 +64,7 @@ export { answerOfAll, waitUntilReady, type ReadyCheck } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
+  OnlyChecked,
   type Answer,
   type Build,
   type RunningServer,
@@ -192,6 +194,7 @@ async function startOn(
     scratch.giveTo(user);
     await checkConfig(spec, build, config, configFile, launch, scratch, signal);
     signal.throwIfAborted();
+    if (options.onlyCheck) throw new OnlyChecked();
     // Root's limit may be higher than its children may set it.
     const before = [...launch.before, 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'];
     child = await startLogged({ ...launch, before, cpus }, logFile, 'a');

@@ -70,7 +70,12 @@ export interface StartOptions {
   network?: ServerSide;
   connections?: number;
   signal?: AbortSignal;
+  /** Throw OnlyChecked instead of the start. */
+  onlyCheck?: true | undefined;
 }
+
+/** All that can be checked before a start is right. */
+export class OnlyChecked extends Error {}
 
 /** A server's address in an emulated network, in which nothing else listens. `enter` (`nsenter … --`) goes before a command. */
 export interface ServerSide extends Address {

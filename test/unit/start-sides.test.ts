@@ -4,8 +4,8 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { begin, type Begun } from '../../lib/cli/run.ts';
-import { serverOf, sidesOf, type Side } from '../../lib/cli/sides.ts';
-import { startSides } from '../../lib/cli/start-sides.ts';
+import { readSides, serverOf, sidesOf, type Side } from '../../lib/cli/sides.ts';
+import { checkSides, startSides } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { ServerHost } from '../../lib/hosts/server-host.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
@@ -114,4 +114,22 @@ test('a run that has a result keeps its folder', async () => {
   writeFileSync(join(begun.folder, 'result.json'), '{}');
   await close();
   expect(readdirSync(begun.folder)).toEqual(['result.json']);
+});
+
+test('before a wait it is known whether a program or an address is there, and no command is started', async () => {
+  const check = async (...words: string[]): Promise<void> =>
+    checkSides(
+      sidesOf(await readSides([...words, 'true'], ''), { load: () => undefined }, cores),
+      (side) => serverOf(side, {}),
+      { cores } as Parameters<typeof checkSides>[2],
+      new AbortController().signal,
+    );
+  const mark = join(newFolder(), 'started');
+  const port = await listening(createServer((_, response) => response.end('hello')));
+  await check(`touch ${mark}`, `http://127.0.0.1:${port}`);
+  expect(existsSync(mark)).toBe(false);
+  await expect(check('a=bakeoff-none x')).rejects.toThrow(/^a: there is no program bakeoff-none/);
+  await expect(check(`http://127.0.0.1:${port}/`, 'b=http://127.0.0.1:9')).rejects.toThrow(
+    /^b: http:\/\/127\.0\.0\.1:9\/ did not answer .*: start what is to listen there$/,
+  );
 });
