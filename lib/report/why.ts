@@ -2,7 +2,13 @@
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { total } from '../analysis/statistics.ts';
 import { change, counts, enumeration, hundredths, short } from '../format.ts';
-import type { Comparison, Result, VariantResult, WhySide } from '../result/result.ts';
+import {
+  perfCounts,
+  type Comparison,
+  type Result,
+  type VariantResult,
+  type WhySide,
+} from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 /** In standard deviations: of 20 equal parts, one is named in 2 % of runs. */
@@ -238,7 +244,10 @@ export function whyPart(result: Result): Part[] {
       name: `  ${name}`,
       of: ({ calls }: WhySide) => calls.find((one) => one.name === name)?.perRequest,
     })),
-    ...otherCounts.map(([name, key]) => ({ name, of: ({ counts }: WhySide) => counts[key] })),
+    ...perfCounts.map((key) => ({
+      name: key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`),
+      of: ({ counts }: WhySide) => counts[key],
+    })),
   ].filter(({ of }) => sides.some((side) => (of(side) ?? 0) >= 0.005));
   const parts = namesOf(sides.flatMap(({ cpu }) => cpu));
   const partOf = ({ cpu }: WhySide, name: string) => cpu.find((one) => one.name === name);
@@ -294,15 +303,6 @@ export function whyPart(result: Result): Part[] {
     },
   ];
 }
-
-const otherCounts = [
-  ['context switches', 'contextSwitches'],
-  ['page faults', 'pageFaults'],
-  ['instructions', 'instructions'],
-  ['cycles', 'cycles'],
-  ['cache misses', 'cacheMisses'],
-  ['branch misses', 'branchMisses'],
-] as const;
 
 const namesOf = (all: readonly { name: string }[]): string[] => [
   ...new Set(all.map(({ name }) => name)),

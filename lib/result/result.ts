@@ -508,6 +508,15 @@ const integrity = open(each(['requests', 'stored', 'backfilled', 'lost'], count)
 export type Integrity = v.InferOutput<typeof integrity>;
 
 const perRequest = { name: text, us: figure };
+/** perf's counters beside system calls. */
+export const perfCounts = [
+  'contextSwitches',
+  'pageFaults',
+  'instructions',
+  'cycles',
+  'cacheMisses',
+  'branchMisses',
+] as const;
 /** A side while perf looked on; all figures are per request. */
 const whySide = open({
   variant: name,
@@ -520,14 +529,7 @@ const whySide = open({
   /** `calls`: all system calls. The others are absent if the machine does not count them. */
   counts: open({
     calls: figure,
-    ...optionalCounts([
-      'contextSwitches',
-      'pageFaults',
-      'instructions',
-      'cycles',
-      'cacheMisses',
-      'branchMisses',
-    ]),
+    ...optionalCounts(perfCounts),
   }),
   /** Parts of the CPU time, the largest first: a system call, other work of the kernel, an object in user space. */
   cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: figure })),

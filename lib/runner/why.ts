@@ -8,7 +8,7 @@ import type { Readable, Writable } from 'node:stream';
 import { messageOf, UserError } from '../errors.ts';
 import { linkOf, namesIn, textOf } from '../files.ts';
 import { causeLine, lastLines, startChild, type Child } from '../process.ts';
-import type { Why, WhySide } from '../result/result.ts';
+import { perfCounts, type Why, type WhySide } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import { isStarted, type StartedServer } from '../servers/index.ts';
 import type { Group, RunContext, Stage } from './plan.ts';
@@ -221,19 +221,14 @@ const counterArgs = (file: string, calls: readonly string[]): string[] => [
   '-e',
   [
     'raw_syscalls:sys_enter',
-    ...Object.keys(otherCounts),
+    ...perfCounts.map(eventOf),
     ...calls.map((call) => `syscalls:sys_enter_${call}`),
   ].join(),
 ];
 
-const otherCounts = {
-  'context-switches': 'contextSwitches',
-  'page-faults': 'pageFaults',
-  instructions: 'instructions',
-  cycles: 'cycles',
-  'cache-misses': 'cacheMisses',
-  'branch-misses': 'branchMisses',
-} as const;
+/** "context-switches" of contextSwitches. */
+const eventOf = (count: string): string =>
+  count.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 /** Reads what `perf stat -x;` writes; a machine without hardware counters has "<not supported>" for some. */
 export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' | 'counts'> {
@@ -250,9 +245,9 @@ export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' 
     return name === undefined ? [] : [{ name, perRequest }];
   });
   const counts: WhySide['counts'] = { calls: all.get('raw_syscalls:sys_enter') ?? 0 };
-  for (const [event, field] of Object.entries(otherCounts)) {
-    const count = all.get(event);
-    if (count !== undefined) counts[field] = count;
+  for (const name of perfCounts) {
+    const count = all.get(eventOf(name));
+    if (count !== undefined) counts[name] = count;
   }
   return { calls: named.toSorted((a, b) => b.perRequest - a.perRequest), counts };
 }

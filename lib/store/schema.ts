@@ -489,7 +489,7 @@ export const benchCurve = {
 } as const;
 
 /** A part of the CPU time of a request, while perf looked on. */
-export interface WhyRow {
+interface WhyRow {
   position: number;
   us: number;
   sdUs: number;
