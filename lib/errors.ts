@@ -80,19 +80,26 @@ export function offer(
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 
-/** The choice that is most like the word; undefined if it takes more than two edits, or more than half of the letters. */
+/** The choice that is most like the word; undefined if it takes more than two edits, or more than one for each three letters. */
 export function nearest(word: string, choices: readonly string[]): string | undefined {
   return sorted(word, choices)
     .slice(0, 1)
-    .find((choice) => edits(word, choice) <= Math.min(2, Math.ceil(word.length / 2)));
+    .find((choice) => edits(word, choice) <= Math.min(2, Math.floor(lettersOf(word).length / 3)));
 }
+
+/** Without the dashes of a flag. */
+const lettersOf = (word: string): string => word.replace(/^--?/, '');
 
 const sorted = (word: string, choices: readonly string[]): string[] =>
   choices.toSorted((a, b) => farness(word, a) - farness(word, b));
 
-/** Edits between the word and the beginning of a choice: people stop typing early. */
+/** Edits between the word and the beginning of a choice: people stop typing early. Letters in another order are one edit. */
 const edits = (word: string, choice: string): number =>
-  distance(word, choice.slice(0, word.length));
+  [...word].sort().join('') === [...choice].sort().join('')
+    ? Math.min(1, distance(word, choice))
+    : Math.min(
+        ...[word.length, word.length + 1].map((end) => distance(word, choice.slice(0, end))),
+      );
 
 /** Letters missing at the end count for little. */
 const farness = (word: string, choice: string): number =>

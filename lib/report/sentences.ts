@@ -241,10 +241,15 @@ export function limitLines({ variants, environment }: Result): string[] {
   if (measured.length === 0 || sharesCores(environment)) return [];
   const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
   const servers = [...groupedBy(ofServers, ({ server }) => server?.name ?? '')];
+  const shareOf = (one: VariantResult): string => percent(one.serverShare ?? 0);
   const uses = [
-    ...servers.map(
-      ([name, its]) => `${name} at ${percentRange(its.map((one) => one.serverShare ?? 0))}`,
-    ),
+    ...(servers.length === 1
+      ? servers.map(
+          ([name, its]) => `${name} at ${percentRange(its.map((one) => one.serverShare ?? 0))}`,
+        )
+      : [...groupedBy(ofServers, shareOf)].map(
+          ([share, its]) => `${enumeration(its.map(({ name }) => name))} at ${share}`,
+        )),
     `the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`,
   ];
   const limits = new Set(measured.map(limitOf));

@@ -96,7 +96,7 @@ describe('words that are wrong', () => {
       /^--bin apache=\/x: write nginx=PATH, h2o=PATH, nghttpd=PATH, or NAME:nginx=PATH for one side$/,
       2,
     ],
-    [['a.conf', 'b.conf', '--load', 'd=wrk'], /^there is no side "d": did you mean [ab]\?/, 2],
+    [['a.conf', 'b.conf', '--load', 'd=wrk'], /^there is no side "d": there are a, b$/, 2],
     [
       ['a.conf', 'b.conf', '--load', 'wrk', '--load', 'wrk -c 2'],
       /^--load is given twice for all sides$/,

@@ -164,6 +164,10 @@ describe('the limit', () => {
     const four = { ...workers, name: 'four', against: 'workers', server };
     const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
     expect(limitOf(of)).toMatch(/^Use of the cores: nginx at 24 to 96 %, the generator at 66 % /);
+    const node = { ...four, server: { ...server, name: 'node' } };
+    expect(limitOf(result([workers, node, { ...node, name: 'five' }]))).toContain(
+      ': workers, four and five at 96 %, the generator at ',
+    );
     const environment = { ...of.environment, serverCpus: [0], generatorCpus: [0] };
     expect(limitOf({ ...of, environment })).toBeUndefined();
   });
