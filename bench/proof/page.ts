@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { counts, enumeration } from '../../lib/format.ts';
-import { markdownTable } from '../../lib/report/exports.ts';
+import { markdownTable } from '../../lib/report/texts.ts';
 import { formatCpuList } from '../../lib/machine/processors.ts';
 import { writeWhole } from '../../lib/files.ts';
 import type { PartFile, PartName, ProofFiles } from './results.ts';

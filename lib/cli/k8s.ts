@@ -36,14 +36,13 @@ import { openCluster, requireIdle, type ClusterOptions } from '../kubernetes/clu
 import { findKubectl, type Kubectl } from '../kubernetes/kubectl.ts';
 import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
-import { createRunProgress } from '../report/terminal.ts';
 import { headingLines } from '../report/heading.ts';
 import type { Environment } from '../result/result.ts';
 import type { Plan } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import type { Variant } from '../scenario/model.ts';
-import { headingOf, progressEvents, report, say } from './run-output.ts';
+import { createRunProgress, headingOf, progressEvents, report, say } from './run-output.ts';
 
 const applyFlags = {
   'influx-here': {

@@ -6,14 +6,14 @@ import { usageError, UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
-import { csvReport, markdownReport } from '../report/exports.ts';
+import {
+  csvReport,
+  markdownReport,
+  terminalReport,
+  type TerminalReportOptions,
+} from '../report/texts.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
-import {
-  terminalReport,
-  type RunProgress,
-  type TerminalReportOptions,
-} from '../report/terminal.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
 import { wrapLines } from '../report/table.ts';
 import { estimatedSeconds, expectedRounds, type Plan, type PlanDraft } from '../runner/plan.ts';
@@ -82,6 +82,58 @@ export function shorterLine(
     if (quick <= 0.9 * seconds) ways.unshift(`--quick (about ${duration(quick)})`);
   }
   return [`To make it shorter: ${ways.join(', ')}.`];
+}
+
+interface Running {
+  /** "round 2 of 10". */
+  what: string;
+  /** requests/s now, or ratios; cut to the width. */
+  seen: string;
+  /** Until the run ends, or verdicts may end it. */
+  secondsLeft: number;
+}
+
+type RunProgress = ReturnType<typeof createRunProgress>;
+
+const clearLine = '\r\u001b[2K';
+
+/** Progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. */
+export function createRunProgress(stream: {
+  write(text: string): unknown;
+  columns?: number | undefined;
+  isTTY?: boolean | undefined;
+}) {
+  const terminal = stream.isTTY === true;
+  let shown = false;
+
+  /** Clears the rewritten line, before other output. */
+  function clear(): void {
+    if (shown) stream.write(clearLine);
+    shown = false;
+  }
+
+  /** Prints a line that stays. */
+  function say(line: string): void {
+    clear();
+    stream.write(`${line}\n`);
+  }
+
+  return {
+    /** Rewrites the line on a terminal. */
+    running({ what, seen, secondsLeft }: Running): void {
+      if (!terminal) return;
+      const seconds = Math.max(0, Math.round(secondsLeft));
+      const line = `${what} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left · ${seen}`;
+      stream.write(clearLine + line.slice(0, (stream.columns || 80) - 1));
+      shown = true;
+    },
+    /** Prints a line in a pipe. */
+    finished(line: string): void {
+      if (!terminal) say(line);
+    },
+    say,
+    clear,
+  };
 }
 
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {

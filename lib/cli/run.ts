@@ -15,7 +15,6 @@ import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals, type Interrupt } from '../process.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
-import { createRunProgress } from '../report/terminal.ts';
 import { resultJson, type Environment, type Result } from '../result/result.ts';
 import { writePageFiles } from '../runner/k6-plan.ts';
 import { compileScript } from '../runner/k6.ts';
@@ -41,7 +40,14 @@ import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../setup/tools.ts';
 import { openStore } from '../store/store.ts';
 import type { RunOptions } from './run-options.ts';
-import { checkExports, headingOf, progressEvents, say, shorterLine } from './run-output.ts';
+import {
+  createRunProgress,
+  checkExports,
+  headingOf,
+  progressEvents,
+  say,
+  shorterLine,
+} from './run-output.ts';
 
 interface Hosts {
   /** Starts the servers; undefined: this machine does. */

@@ -14,7 +14,7 @@ import { checkExports, report } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
-import { csvReport, markdownReport } from '../../lib/report/exports.ts';
+import { csvReport, markdownReport } from '../../lib/report/texts.ts';
 import { resultJson, type Phase, type Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';

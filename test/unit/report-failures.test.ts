@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
-import { markdownReport } from '../../lib/report/exports.ts';
+import { markdownReport } from '../../lib/report/texts.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';

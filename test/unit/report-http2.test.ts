@@ -1,11 +1,10 @@
 // The tables of the shipped HTTP/2 scenarios, beside their articles: loads in detail, latencies at a rate, phases, protocols.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { markdownReport, markdownTable } from '../../lib/report/exports.ts';
+import { markdownReport, markdownTable, terminalReport } from '../../lib/report/texts.ts';
 import { loadPart, tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
 import { type Table, textOf } from '../../lib/report/table.ts';
-import { terminalReport } from '../../lib/report/terminal.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result } from '../fixtures/h2-result.ts';
 import { latency } from '../fixtures/phase.ts';

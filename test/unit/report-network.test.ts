@@ -4,11 +4,10 @@ import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { markdownReport } from '../../lib/report/exports.ts';
+import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
 import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable } from '../../lib/report/table.ts';
-import { terminalReport } from '../../lib/report/terminal.ts';
 import {
   type KernelSetting,
   type NetworkUse,

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText } from '../../lib/report/heading.ts';
-import { markdownReport } from '../../lib/report/exports.ts';
+import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
 import { leftColumn, tableOf, terminalTable, wrapLines } from '../../lib/report/table.ts';
-import { createRunProgress, terminalReport } from '../../lib/report/terminal.ts';
+import { createRunProgress } from '../../lib/cli/run-output.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';

@@ -1,4 +1,4 @@
-// A result for other programs: Markdown (table.md, and a comment on a pull request) and CSV (RFC 4180: a row per variant, units in
+// A result as text: for the terminal; Markdown (table.md, and a comment on a pull request); CSV (RFC 4180: a row per variant, units in
 // the titles).
 import { basename, isAbsolute } from 'node:path';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
@@ -7,10 +7,66 @@ import { wholeRounds } from '../analysis/phases.ts';
 import { chartsOf, roundsTable } from './charts.ts';
 import { environmentTable, noiseTable } from './environment.ts';
 import { headingLines, resultHeading } from './heading.ts';
-import { articleParts, here } from './run-tables.ts';
-import { circumstanceLines, noteLines, verdictLines, warningLines } from './sentences.ts';
-import { textOf, type Part, type Table } from './table.ts';
+import { articleParts, here, loadPart, tableParts } from './run-tables.ts';
+import {
+  circumstanceLines,
+  footnoteLines,
+  noteLines,
+  verdictLines,
+  warningLines,
+} from './sentences.ts';
+import {
+  terminalTable,
+  textOf,
+  wrapLines,
+  type Part,
+  type Table,
+  type TerminalOptions,
+} from './table.ts';
+import { whyPart } from './why.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
+
+export interface TerminalReportOptions extends TerminalOptions {
+  /** Adds each load in detail, and all footnotes. */
+  verbose?: boolean;
+}
+
+/** The tables, the verdicts, warnings and circumstances, and the last lines `ends`. */
+export function terminalReport(
+  result: Result,
+  ends: readonly string[],
+  options: TerminalReportOptions,
+): string[] {
+  const { verbose = false, width } = options;
+  // An article's footnotes explain its figures; other footnotes name further differences.
+  const isArticle = result.variants.some(({ published }) => published !== null);
+  const lines = [
+    ...verdictLines(result),
+    ...warningLines(result),
+    ...(verbose ? footnoteLines(result) : isArticle ? [] : result.footnotes),
+    ...circumstanceLines(result),
+    ...ends,
+  ];
+  return [
+    ...[
+      ...(verbose ? [...loadPart(result), ...whyPart(result)] : []),
+      ...tableParts(result),
+    ].flatMap((part) => [...terminalLines(part, options), '']),
+    ...wrapLines(lines, width),
+  ];
+}
+
+function terminalLines({ title, tables, below }: Part, options: TerminalOptions): string[] {
+  return [
+    ...wrapLines(title === '' ? [] : [title], options.width),
+    ...tables.flatMap((table, index) => [
+      ...(index === 0 ? [] : ['']),
+      ...terminalTable(table, options),
+    ]),
+    ...(below.length === 0 ? [] : ['']),
+    ...wrapLines(below, options.width),
+  ];
+}
 
 /**
  * Verdicts, the article's table, notes and the load; all else is collapsed. Without paths: redirections are left out, and users'
