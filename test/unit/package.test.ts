@@ -11,7 +11,7 @@ const textOf = (file: string): string => readFileSync(join(projectRoot, file), '
 
 const folder = sharedFolder();
 
-test('the package has what it and its README name, and nothing of tests or of this machine', () => {
+test('the package has all files that it names, and none of tests or this machine', () => {
   const [{ files }] = JSON.parse(
     execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--offline'], {
       cwd: projectRoot,
@@ -45,7 +45,7 @@ test('the package has what it and its README name, and nothing of tests or of th
 });
 
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
-test('the types have the options and results that the k6 module has, and so has its page', () => {
+test('types and page have the options and results of the k6 module', () => {
   /** Names in the block of a file that begins with `begin`. */
   const namesIn = (file: string, begin: string, name: RegExp): string[] => {
     const [, body = ''] = new RegExp(`\n${begin} [^{]*\\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
@@ -130,7 +130,7 @@ describe("configs and pages of one's own", () => {
     expect((error as Error).message).toContain(message.replace('FOLDER', folder));
   });
 
-  test('a file that imports what is not there is one line; the package is found wherever the file is', async () => {
+  test('a missing import is one line; the package is found from anywhere', async () => {
     const file = join(folder, 'elsewhere.ts');
     writeFileSync(file, "import { x } from 'none';\nexport default x;");
     await expect(findScenario(file)).rejects.toThrow(

@@ -17,7 +17,7 @@ const variants = scenario.variants.slice(0, 2);
 const cores = { serverCpus: [1], generatorCpus: [0] };
 const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
-test("has the class of status that is right: of a page with another one than 2xx, and of a person's own server", () => {
+test("has the expected class of status of a page and of a user's server", () => {
   const [plain] = variants as [RunnableVariant];
   const of = (changes: object): unknown => expectedOf(scenario, { ...plain, ...changes });
   expect([
@@ -28,7 +28,7 @@ test("has the class of status that is right: of a page with another one than 2xx
   ]).toEqual([{}, { expected: '4xx' }, { expected: '2xx' }, { expected: '3xx' }]);
 });
 
-test('names the files of several pages, each list once, as they are written', async () => {
+test('names and writes each list of pages once', async () => {
   const [plain] = variants as [Variant];
   const [one, other] = [
     { '/': 3, '/a?b=c': 1 },

@@ -230,7 +230,7 @@ describe('a plan', () => {
     );
   });
 
-  test("has each variant's page, host, headers, method and body; a Host of the load is stronger", () => {
+  test("has each variant's request; a Host of the load is stronger", () => {
     const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
     const post = { method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
     const load = { ...cached.load, ...post };
@@ -331,7 +331,7 @@ describe('a plan over HTTP/2', () => {
     expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
   });
 
-  test('offers no TLS to a plain address, and to others that of the load and the host', () => {
+  test('offers the TLS of load and host, none to a plain address', () => {
     const sideOf = (planned: PlannedVariant, url: string, host?: string): SideOptions => {
       const page = { ...scenario.page, ...(host === undefined ? {} : { host }) };
       const own = { ...planned, variant: { ...planned.variant, page } };
@@ -375,7 +375,7 @@ describe('a plan over HTTP/2', () => {
   });
 });
 
-test('a plan searches for rates within a limit: of the flag, or the scenario', () => {
+test('a plan searches within the limit of the flag or the scenario', () => {
   const within = { metric: 'p99', ms: 5 } as const;
   const scenario = { ...cached, within };
   const plan = planOf({ within });
@@ -403,7 +403,7 @@ test('a plan searches for rates within a limit: of the flag, or the scenario', (
   expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
 });
 
-test('a plan sweeps over rates: each variant at each rate, against its baseline there', () => {
+test('a plan sweeps over rates: each variant against its baseline at that rate', () => {
   const scenario: Scenario = { ...cached, within: { metric: 'p99', ms: 5 } };
   const plan = planOf({ rates: [500, 2000] }, { scenario });
   expect(plan).not.toHaveProperty('within');

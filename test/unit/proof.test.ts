@@ -466,7 +466,7 @@ describe('the page', () => {
     for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
   });
 
-  test('keeps other sections and their plots, and no plot that it does not show', async () => {
+  test('keeps other sections, and only plots that it shows', async () => {
     const file = await writePage(folder, { aa });
     await writeFile(join(folder, 'proof', 'gone.svg'), '<svg/>');
     await writeFile(file, `${await readFile(file, 'utf8')}\n## By hand\n\nkept\n`);

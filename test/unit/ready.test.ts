@@ -160,7 +160,7 @@ it.each([
   expect(await refusal(answering(always(status, body)))).toContain(` answers with ${told}`);
 });
 
-it('accepts any length from a config without docroot, or if it may change', async () => {
+it('accepts any length without docroot, or if it may change', async () => {
   const server = answering(always(200, '1234567'));
   expect(await ready(server, { page: { path: '/' } })).toMatchObject({
     status: 200,

@@ -101,7 +101,7 @@ describe('a run', async () => {
   const roundsOf = ({ variants }: Result): number[] =>
     variants[0]?.rounds.map(({ round }) => round) ?? [];
 
-  test('takes one more round in the place of the outlier, for all sides, and says so', async () => {
+  test('replaces the outlier by one more round of all sides, and says so', async () => {
     const { result: found, said } = await runOf([...hidden, 550]);
     expect(roundsOf(found)).toEqual([1, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect(found).toMatchObject({
@@ -130,7 +130,7 @@ describe('a run', async () => {
     expect(found.comparisons).toMatchObject([{ swayedBy: { round: 2 } }]);
   });
 
-  test('with --precision goes on at a look where rounds seem to depend on each other', async () => {
+  test('with --precision goes on if rounds seem to depend on each other', async () => {
     const steady = [1300, 1310, 1290, 1305, 1295];
     expect(roundsOf((await runOf(steady, 0.05)).result)).toHaveLength(5);
     const rising = [1300, 1310, 1320, 1330.5, 1341];

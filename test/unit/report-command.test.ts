@@ -95,7 +95,7 @@ test('a page replaces what a link leads to, and no pipe', async () => {
   expect(readFileSync(join(home, 'page.html'), 'utf8')).toContain(headline);
 });
 
-test('several runs are one page in the results, with a name that a file may have', async () => {
+test('several runs are one page in the results', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `2026-11-20T08-15-${10 + index}-some`);
   for (const name of names) aRun(name);
   const [one = '', two = ''] = names;
@@ -201,7 +201,7 @@ describe('says in one line', () => {
   });
 });
 
-test('a result that lacks anything is refused, or its page is made without it', async () => {
+test('a result that lacks a field is refused, or shown without it', async () => {
   const limited = { delayMs: 100, queuePackets: 1000, bytesPerSecond: 1e6, lossShare: 0.1 };
   const use = networkUse(800_000, { toServer: traffic(100, 10, 138) });
   const linked = overLink(
@@ -253,7 +253,7 @@ test('a result that lacks anything is refused, or its page is made without it', 
   }
 });
 
-test('unknown fields of other versions are left out, and missing ones were not measured', () => {
+test('unknown fields are left out, missing ones were not measured', () => {
   const one = result([workers]);
   const newer = structuredClone(one) as unknown as Record<string, unknown>;
   newer['ofTomorrow'] = { deep: [1] };
@@ -281,7 +281,7 @@ test('unknown fields of other versions are left out, and missing ones were not m
   });
 });
 
-test('a result has its histograms in a line each, and any text is read as it was', () => {
+test('a result has each histogram in a line; any text is read as written', () => {
   expect(resultJson(both)).toMatch(/^ +"histogram": \[\[.*\]\],?$/m);
   expect(resultJson(both)).not.toMatch(/"histogram": \[$/m);
   for (const title of ['\u{e000}', '\n  "histogram": "[1]",\n']) {

@@ -49,7 +49,7 @@ describe('a rate', () => {
   const said = (...variants: MeasuredVariant[]): string[] =>
     findingLines(result(variants)).filter((line) => line.includes('atency'));
 
-  test('that was not reached: the rate that was made, and why; not its latency', () => {
+  test('that was not reached has the rate made and the cause, no latency', () => {
     expect(said(atRate(late()))).toEqual([
       'nginx did not reach 300,000 requests/s: 95,663 were made (32 %); the generator was at its limit. Its latency grows with the length of the run, and does not hold for that rate.',
     ]);
@@ -58,7 +58,7 @@ describe('a rate', () => {
     expect(columnOf(table, 'unsent')).toBeUndefined();
   });
 
-  test('whose requests were not all sent: their number, in the table and in a note', () => {
+  test('counts unsent requests in the table and a note', () => {
     const cut = result([atRate(late({ requests: 900_000, seconds: 5, unsent: 600_000 }))]);
     expect(columnOf(variantTable(cut), 'unsent')).toEqual(['2,400,000']);
     expect(cut.warnings).toContainEqual(expect.stringContaining('2,400,000 of 6,000,000'));
@@ -92,7 +92,7 @@ describe('a rate', () => {
   });
 });
 
-test('if most answers are errors, requests/s has the successful ones first, and success beside it', () => {
+test('if most answers are errors, successful requests/s come first', () => {
   const answering = (ok: number) => {
     const failing = changed(openFileCache, (one) => ({
       ...one,
@@ -106,7 +106,7 @@ test('if most answers are errors, requests/s has the successful ones first, and 
   expect(columnOf(answering(700_000), 'requests/s', 'here')?.[1]).toMatch(/^80,\d{3}$/);
 });
 
-test('requests that hung are in the table and in a note, and more than 1 % of them leave no verdict', () => {
+test('hung requests are in the table and a note; more than 1 % leave no verdict', () => {
   const hanging = (hung: number): Result =>
     result([workers, changed(openFileCache, (one) => ({ ...one, hung, inFlight: 100 }))]);
   expect(columnOf(variantTable(hanging(3)), 'hung')).toEqual(['', '18']);
@@ -163,7 +163,7 @@ describe('a load without a successful request', () => {
     );
   });
 
-  test('in every row is no comparison, and what ended the run early comes first', async () => {
+  test('in every row is no comparison; an early end is reported first', async () => {
     const spdy = { ...openFileCache, server: null, publishedOnly: 'gone', rounds: [] };
     const failed = changed(workers, () => reset);
     await expect(ending(result([failed, spdy]))).rejects.toThrow(

@@ -65,7 +65,7 @@ describe('markup', () => {
     expect(JSON.parse(json)).toEqual([data]);
   });
 
-  test("a table has the terminal's cells, headings with their scope, and marked verdicts", () => {
+  test("a table has the terminal's cells, and marked verdicts", () => {
     const table = variantTable(both);
     const { text } = tableHtml(table, 'the table');
     const cells = [...text.matchAll(/<t[hd] (?:scope="row" )?class="(?:left|right)">(.*?)<\/t/g)];
@@ -111,7 +111,7 @@ describe('the headline', () => {
     );
   });
 
-  test('has the effect from the middle of its bar and the interval around its end, better ones to the right', () => {
+  test('has a bar from the middle, the interval around its end; better is right', () => {
     const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
     const places = (of: Partial<Comparison>): number[] =>
       [...headlineHtml(compared(of)).text.matchAll(bar)].flatMap(([, left, width]) => [
@@ -142,7 +142,7 @@ describe('the headline', () => {
     );
   });
 
-  test('is the title if nothing is compared; a config against itself is not praised', () => {
+  test('is the title without comparisons; a control is not praised', () => {
     expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
     const itself = (changes: Partial<Comparison>): string =>
       headlineHtml(compared(changes, { control: true })).text;
@@ -304,7 +304,7 @@ describe('plots', () => {
     expect(titles.join()).toMatch(/percentile, phase 1.*percentile, phase 3$/);
   });
 
-  test('bars of requests/s need published figures, and a load that does not set requests/s', async () => {
+  test('bars of requests/s need published figures and no rate', async () => {
     const rate = await h2Result('h2o-vs-nginx-h2-rate', { nginx: about(1000), h2o: about(1000) });
     expect(dataOf(rate, 'bars').map(({ percent }) => percent)).toEqual([true]);
     const ours = [workers, openFileCache].map((variant) => ({ ...variant, published: null }));
@@ -327,7 +327,7 @@ describe('the page of a run', () => {
     expect(text.length).toBeLessThan(700_000);
   });
 
-  test('says all that the terminal says, without its script, and each load in detail', async () => {
+  test('says all that the terminal says, without its script', async () => {
     const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
     const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
     for (const words of [
@@ -420,7 +420,7 @@ describe('the page of several runs', () => {
     expect(await against(both, result(three))).toEqual([]);
   });
 
-  test('does not compare ratios by other metrics or limits, nor failed loads', async () => {
+  test('does not compare other metrics or limits, nor failed loads', async () => {
     const refused = { ...result([workers, refusing]), run };
     const noBase = { ...result([{ ...workers, rounds: refusing.rounds }, openFileCache]), run };
     const columns = 'variant requests/s';

@@ -109,7 +109,7 @@ describe('a load at a constant rate', () => {
     expect(findingLines(rate)[1]).toMatch(/ nginx 12 µs and 80 µs, h2o 11 µs and 80 µs\.$/);
   });
 
-  test("shows vegeta's histogram, the servers side by side, published beside measured", () => {
+  test('shows the histograms of servers side by side', () => {
     const wide = terminalReport(rate, [], { width: 160, colour: false });
     const start = wide.indexOf('Answers by latency:') + 1;
     expect([0, 1, 4, 10].map((line) => wide[start + line])).toEqual([
@@ -120,7 +120,7 @@ describe('a load at a constant rate', () => {
     ]);
   });
 
-  test("has a row for each bucket of any server, and no count under another one's label", () => {
+  test('has a row for each bucket of any server', () => {
     const having = (variant: MeasuredVariant, froms: readonly number[]): MeasuredVariant => {
       const own = froms.map((fromMs, index) => ({
         fromMs,
@@ -147,7 +147,7 @@ describe('a load at a constant rate', () => {
   });
 });
 
-test('several phases have a row each, above a table of all without published figures', () => {
+test('several phases have a row each, published and measured', () => {
   expect(table80(images, 'variant, phase')).toEqual([
     'variant, phase                  time  requests/s  success       bytes/s',
     'nghttpd-1024  1  published  450.73 s      221.86    100 %  111.22 MiB/s',
@@ -159,7 +159,7 @@ test('several phases have a row each, above a table of all without published fig
   expect(variantTable(images).columns.map(({ group }) => group)).not.toContain('published');
 });
 
-test('protocols have header bytes beside each other, and SPDY as it was published', () => {
+test('protocols have header bytes; SPDY its published ones', () => {
   const table = variantTable(small);
   expect(columnOf(table, 'variant')).toEqual(['nginx-http1', 'nginx-spdy', 'nghttpd-h2']);
   expect(columnOf(table, 'headers kB', 'published')).toEqual(['23,600', '1,511', '426.9']);

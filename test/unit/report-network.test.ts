@@ -76,7 +76,7 @@ describe('the table of the link', () => {
     expect(column(notHeld, '', 'delay')).toEqual([part, 'held']);
   });
 
-  test('has no share of drops if the queue has no limit, and few are not none', () => {
+  test('has drops only of a queue with a limit; few are not none', () => {
     const few = variant('few', 10_000, (requests) => ({ toServer: traffic(requests * 6, 3) }));
     const none = variant('none', 10_000, (requests) => ({ toServer: traffic(requests * 6, 0) }));
     expect(column(result([few, none]), 'dropped', 'to server')).toEqual(['<0.1 %', '0 %']);
@@ -162,7 +162,7 @@ test("the limit counts the link's part of the cores", () => {
   expect(findingLines(result([untuned])).join()).toContain('nginx at 20 %, the generator at 30 %');
 });
 
-test('kernel settings are those in force, and those that were refused and why, by side and variants', () => {
+test('kernel settings are listed by side and variants, refused ones with the reason', () => {
   const of = { side: 'server' as const, value: '1', variants: ['nopush'] };
   const kernelSettings: KernelSetting[] = [
     { ...of, name: 'a' },

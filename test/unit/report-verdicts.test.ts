@@ -90,7 +90,7 @@ describe('the sentence on a comparison', () => {
       expect(sentence({ ...inconclusive, ...changes } as never)).toMatch(/saw \+12 %\.$/);
   });
 
-  test('has a p50 beside a p99 that has no verdict, marked if the run ended early', () => {
+  test('has a p50 beside a p99 without verdict, marked if not final', () => {
     const p50 = { ratio: 1.5, ci95: [1.4, 1.6] as [number, number], verdict: 'slower' as const };
     const changes: Partial<Comparison> = {
       metric: 'p99',
@@ -114,7 +114,7 @@ describe('the sentence on a comparison', () => {
 describe('below the table', () => {
   const below = (of: Result): readonly string[] => tableParts(of)[0]?.below ?? [];
 
-  test('are the rounds of a row that is undecided or has outliers, by their numbers', () => {
+  test('are the rounds of a row that is undecided or has outliers', () => {
     expect(below(compared({ outliers: [] }))).toEqual([]);
     const roundRatios = [1.4, 1.44, 1.8, 1.42, 1.41, 1.43];
     const line = 'open-file-cache, rounds (! is an outlier): ×1.40 ×1.44 ×1.80! ×1.42 ×1.41 ×1.43';
@@ -130,7 +130,7 @@ describe('below the table', () => {
     ]);
   });
 
-  test('is why requests/s and CPU disagree; with the baseline if it is not the row’s', () => {
+  test("is why requests/s and CPU disagree, with another row's baseline", () => {
     const [own] = both.comparisons as [Comparison];
     const quiet = { ...own, outliers: [], disagreement: 'of this' };
     expect(below({ ...both, comparisons: [quiet, { ...quiet, baseline: 'another' }] })).toEqual([
@@ -159,7 +159,7 @@ describe('the limit', () => {
     expect(warns).toBe(text.startsWith('The generator'));
   });
 
-  test('is by the cores that workers and threads can use, and not said on shared cores', () => {
+  test('is by usable cores, and not said on shared cores', () => {
     const server = { name: 'nginx', version: '1', workers: 4, config: [], redirections: [] };
     const four = { ...workers, name: 'four', against: 'workers', server };
     const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
@@ -193,7 +193,7 @@ test('a link that allows less than a side is told with the requests/s that it al
   expect(linksOf(at(2, 20))).toHaveLength(2);
 });
 
-test('verdicts hold for this machine in this boot; nothing is said without one', () => {
+test('a verdict holds for this machine in this boot', () => {
   expect(findingLines(both)).toContain(
     'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
   );
@@ -241,7 +241,7 @@ describe('a ladder', async () => {
     'nginx-tcp-nopush': about(105_000),
   };
   const ladder = await h2Result('h2o-vs-nginx', figures);
-  test('has its steps in the table, other baselines by name; undecided steps share a sentence', () => {
+  test('has its steps in the table; undecided steps share a sentence', () => {
     const cells = columnOf(variantTable(ladder), 'against the row before');
     expect(cells?.map((text) => text.replace(/^.*\] /, ''))).toEqual([
       '',
@@ -294,7 +294,7 @@ describe('requests/s by streams', async () => {
     else expect(line).toMatch(text);
   });
 
-  test('are no curve of two numbers of streams, or without HTTP/1.1 or its answers', async () => {
+  test('need more than two numbers of streams, and answers over HTTP/1.1', async () => {
     const line = { 'nginx-http1': about(61_230) };
     const ends = { 'streams-100': about(154_450), 'streams-1': about(60_000) };
     const silent = { responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } };

@@ -67,7 +67,7 @@ describe('the table', () => {
     expect(columnOf(table, 'errors/M')).toEqual(['<1']);
   });
 
-  test('has the ratio of CPU per request, with an interval from 4 rounds on, even without another ratio', () => {
+  test('has the ratio of CPU per request, with an interval from 4 rounds on', () => {
     const cpu = (of: Result): string[] | undefined => columnOf(variantTable(of), 'CPU ratio');
     const changed = (changes: object): Result => ({
       ...both,
@@ -97,7 +97,7 @@ describe('the table', () => {
     ]);
   });
 
-  test('wraps a text that does not fit beside the first column, in colour as without', () => {
+  test('wraps a text that does not fit, in colour as without', () => {
     const part = 'delay not held';
     const text = `some words that take more than one line, ${part}`;
     const table = tableOf(
@@ -137,7 +137,7 @@ test('Markdown has verdict, table, notes and load, and collapses the rest', () =
   expect(collapsed).toContain('| round | open-file-cache / workers |');
 });
 
-test('a terminal has the table, verdict, warnings, circumstances and the last lines; --verbose adds loads and footnotes', () => {
+test('a terminal has the table and sentences; --verbose adds loads and footnotes', () => {
   const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
   const lines = terminalReport(noted, ['The end.'], plain);
   expect(lines.slice(2).map((line) => line.split(' ')[0])).toEqual([

@@ -65,7 +65,7 @@ describe('watchMachine', () => {
     expect(reading.loadAverage).toBeGreaterThanOrEqual(0);
   });
 
-  test("looks the clock up at most twice a second: cpufreq's, or else /proc/cpuinfo's", () => {
+  test('reads the clock at most twice a second, from cpufreq or /proc/cpuinfo', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1000);
     onTestFinished(() => now.mockRestore());
     write(
@@ -227,7 +227,7 @@ describe('noise', () => {
     if (cores.hasUpstreams !== true) expect(noise).not.toHaveProperty('upstreamShare');
   });
 
-  test("of servers on another host has that host's cores, and this machine's generator", () => {
+  test("has the cores of the server's host and of this generator", () => {
     const here = samples(
       { server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } },
       { serverMhz: 9 },
@@ -284,7 +284,7 @@ describe('noise', () => {
     expect(noise?.serverOthersShare).toBeCloseTo(others, 9);
   });
 
-  test('has no clock if none is known, and the nearest if the window is too short for one', () => {
+  test('has the nearest clock in a short window, none if unknown', () => {
     expect(noiseBetween(samples({}, { serverMhz: null }), window, apart)?.serverMhz).toBeNull();
     const short = noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart);
     expect(short?.serverMhz).toEqual([2001, 2001]);
@@ -357,7 +357,7 @@ describe('the sampler', () => {
   };
   const halfACore = () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 });
 
-  test('keeps the CPU time right while the wall clock is set back, and records the step', () => {
+  test('keeps the CPU time right when the wall clock is set back', () => {
     const sampler = start(halfACore);
     vi.advanceTimersByTime(5000);
     vi.setSystemTime(Date.now() - 3_600_000);
@@ -379,7 +379,7 @@ describe('the sampler', () => {
     expect(more.map((atMs) => atMs - (first as number))).toEqual([100, 200, 250]);
   });
 
-  test('has the CPU time of each server and of all, less often with two servers', () => {
+  test('has the CPU time of each server and of all', () => {
     let cpuSeconds = 1;
     const sampler = start(
       () => ({ cpuSeconds, rssBytes: 1 }),

@@ -65,7 +65,7 @@ test('a good one comes back as it is', () => {
   expect(defineScenario(loads)).toBe(loads);
 });
 
-test("configs of a person's own, a page per variant, controls and further comparisons are taken", () => {
+test('own configs and pages, controls and further comparisons are taken', () => {
   const own: Variant = {
     name: 'own',
     server: nginx(['/etc/nginx/nginx.conf'], { workers: 'server-cores', asIs: { port: 80 } }),
@@ -111,7 +111,7 @@ test("configs of a person's own, a page per variant, controls and further compar
   ]);
 });
 
-test("a network of the scenario's, and a variant's own, with the widest values", () => {
+test('networks of a scenario and of a variant, with the widest values', () => {
   const wide: NetworkSpec = {
     toServer: { delayMs: 60_000, queuePackets: 1, bytesPerSecond: 1, lossShare: 0.999 },
     toClient: { delayMs: 0, lossShare: 0 },
@@ -278,7 +278,7 @@ describe('a variant', () => {
     expect([first, gone].map(isRunnable)).toEqual([true, false]);
   });
 
-  test('makes as many requests as those beside it whose articles counted as many, with quick too', () => {
+  test('makes as many requests as others whose articles counted as many', () => {
     const many = { ...second, load: h2load('-n 1000 -c 10 -m 10') };
     const one = { ...third, load: h2load('-n 1000 -c 10') };
     const other = { ...third, name: 'other', load: h2load('-n 3000 -c 10') };

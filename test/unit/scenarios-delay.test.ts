@@ -27,7 +27,7 @@ const cores = { serverCpus: [1], generatorCpus: [0] };
 const fixture = readFileSync(path.join(projectRoot, 'test/fixtures/article-004.md'), 'utf8');
 
 describe('the table', () => {
-  test("is the article's five rows in its order, with their figures and nothing else", () => {
+  test("has the article's five rows and figures", () => {
     const printed = [
       ...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (?:-|あり|なし)$/gm),
     ].map(([, setting, rps = '', errors]) => ({
@@ -54,7 +54,7 @@ describe('the table', () => {
     );
   });
 
-  test("delays the way that the article's packet dumps, taken on the server, say", () => {
+  test("delays the direction that the article's packet dumps show", () => {
     for (const heading of ['Packets without tcp_nopush', 'Packets with tcp_nopush']) {
       const packets = printedText(heading).matchAll(/^\d+:\d+:(\d+\.\d+) IP /gm);
       const [syn = NaN, synAck = NaN, ack = NaN] = [...packets].map(([, at]) => Number(at) * 1e3);
@@ -86,7 +86,7 @@ describe('direction, limit and connections', () => {
     }
   });
 
-  test("begin with the article's own condition, whose figures are the table's", () => {
+  test("begin with the article's own condition", () => {
     const condition = (scenario: Scenario, at: number): object => {
       const variant = scenario.variants[at] as RunnableVariant;
       const { server, published } = variant;
@@ -138,7 +138,7 @@ describe.each([
   });
 });
 
-test('what a network makes of a count is known before: the delays, and how fast it lets pages through', () => {
+test('the longest duration of a count allows for delays and bandwidth', () => {
   const seconds = (changes: Partial<LoadProfile>, network: Partial<NetworkSpec> = {}): number => {
     const load = { ...ab('-c 10 -n 10000'), ...changes };
     const delays = { toServer: { delayMs: 150 }, toClient: { delayMs: 50 } };
@@ -171,7 +171,7 @@ describe('kernel settings', () => {
     expect([...(await shipped('article'))]).toEqual(printed);
   });
 
-  test('centos-7 says what each of them is without the list, as far as a namespace can have it', async () => {
+  test('centos-7 has another value for each that a namespace can have', async () => {
     const base = await shipped('centos-7');
     const elsewhere = [
       'net.core.netdev_max_backlog',

@@ -19,7 +19,7 @@ const ladder = scenarioNamed('h2o-vs-nginx');
 const printed = printedRuns('000');
 
 describe('the ladder', () => {
-  test("is the article's seven rows in its order, with all that wrk printed and nothing else", () => {
+  test("has the article's seven rows, with all that wrk printed", () => {
     const rows = findVariants(ladder);
     expect(rows.map(({ name }) => name)).toEqual(printed.map(({ variant }) => variant));
     expect(rows).toHaveLength(7);
@@ -29,7 +29,7 @@ describe('the ladder', () => {
     }
   });
 
-  test('changes one file of the config in each step; what else may differ is how many workers there are', () => {
+  test('changes one file of the config in each step, or the number of workers', () => {
     for (const variant of ladder.variants.filter(isRunnable)) {
       const baseline = runnable(ladder, baselineName(ladder, variant));
       if (baseline?.server.name !== variant.server.name) continue;
@@ -41,7 +41,7 @@ describe('the ladder', () => {
     }
   });
 
-  test('scales the workers to the cores of the server, but for the untuned ones', () => {
+  test('scales tuned workers to the cores of the server', () => {
     const workers = (cores: number, exact: boolean): number[] =>
       findVariants(ladder)
         .filter(isRunnable)
@@ -106,7 +106,7 @@ test.each([
   },
 );
 
-test('aa is one server against itself, where the other scenarios of nginx begin, under their load', () => {
+test('aa is the base of the nginx scenarios against itself', () => {
   const aa = scenarioNamed('aa');
   const [workers] = scenarioNamed('nginx-open-file-cache').variants;
   expect(aa).toMatchObject({ control: true, load: ladder.load, page: ladder.page });

@@ -92,7 +92,7 @@ test.each<[string, number, Noise, Expected]>([
 );
 
 // There a search may end anywhere, and would end near where it begins.
-test('where pauses break the limit at any rate the same is so, however wide the interval', () => {
+test('the same holds where pauses break the limit at any rate', () => {
   expect(differ(searches(usual, 2, 0))).toBeLessThanOrEqual(0.05 + chance(trials));
 });
 

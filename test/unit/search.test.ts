@@ -63,7 +63,7 @@ describe('a search', () => {
     expect(tried.length).toBeLessThanOrEqual(most);
   });
 
-  test('doubles, then halves what is between, then goes up and down around the limit', () => {
+  test('doubles, then halves, then goes up and down around the limit', () => {
     const { tried } = walk(until(7000));
     expect(tried.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 5657, 6727]);
     // By 8 % of the rate, and by half of it wherever it turns, 3 % at least.
@@ -100,7 +100,7 @@ describe('a search', () => {
     expect(again.found).toBe(search.found);
   });
 
-  test('from nothing takes 59 steps at most, three at each rate until the limit is near, wherever it is', () => {
+  test('from nothing takes 59 steps at most, wherever the limit is', () => {
     const starts = [707, 1000, 1414];
     const limits = Array.from(
       { length: 401 },
@@ -159,7 +159,7 @@ describe('a rate', () => {
     ]);
   });
 
-  test('is broken by one step that leaves no doubt, as long as nothing was kept', () => {
+  test('is broken by one clear step as long as nothing was kept', () => {
     const search = new LimitSearch(fromNothing, within);
     // Half of the answers took longer than that.
     const tell = (to: LimitSearch, p99: number): RateEnd => {
@@ -271,11 +271,11 @@ describe('what a round found', () => {
     ([one]) => one === Math.max(...tried.filter((each) => each <= 1800)),
   );
 
-  test('is what the search found, told by the step that kept the limit next to it', () => {
+  test('is what the search found, with the nearest step that kept the limit', () => {
     expect(found(around)).toEqual({ step: closest, rate, atLeast: false });
   });
 
-  test('is at least that where the generator was at its limit, and where no rate broke it', () => {
+  test('is a lower bound if the generator was at its limit or no rate broke it', () => {
     const busy = { requests: 1700, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
     const withBusy = (isBusy: (rate: number) => boolean): typeof around =>
       around.map(([one, p99]) => (p99 > 5 && isBusy(one) ? [one, p99, busy] : [one, p99]));
@@ -309,7 +309,7 @@ describe('what a round found', () => {
     );
   });
 
-  test('is nothing where the lowest rate breaks it: a wider limit, or in later rounds a disturbance', () => {
+  test('is an error if the lowest rate breaks it, in later rounds a disturbance', () => {
     const sized = (known: readonly number[]) => () =>
       found(
         [200, 200, 200, 100, 100, 100]
@@ -360,7 +360,7 @@ describe('searches begin', () => {
     ['c', []],
   ]);
 
-  test('elsewhere in each round, and all at the same rate below the lowest that is known', () => {
+  test('all at one rate below the lowest known, elsewhere in each round', () => {
     const rounds = [1, 2, 3, 4].map((round) =>
       searchStarts(['a', 'b'], { known, seed: `run ${round}` }),
     );
@@ -419,7 +419,7 @@ describe('rates that were found', () => {
     expect(four?.ci95?.[1]).toBeCloseTo(1136.5, 1);
   });
 
-  test('are compared, and not the answers; one that is at least so high is not called slower', () => {
+  test('are compared; a lower bound is not called slower', () => {
     expect(one([lower, searched('b', [1100, 1111, 1089, 1100])])).toMatchObject({
       metric: 'rps',
       verdict: 'faster',
@@ -443,7 +443,7 @@ describe('a curve', () => {
       why: '',
     }));
 
-  test('of a search has its steps by rate, and of many those that are close as one', () => {
+  test('of a search has its steps by rate, close ones as one', () => {
     const search = {
       within,
       found: [],

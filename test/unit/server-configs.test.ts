@@ -184,7 +184,7 @@ describe('files for nginx', () => {
   const textOf = async (...names: string[]): Promise<string> =>
     (await composing(nginxKind)(...names)).text;
 
-  it('have their paths quoted, and temporary ones of the modules that the build has', async () => {
+  it("have quoted paths, and temporary ones of the build's modules", async () => {
     const lacking = '--without-http_fastcgi_module --without-http_uwsgi_module';
     const quoted = { ...place, docroot: '/d "x"' };
     const { text } = await nginxKind.compose(['base'], quoted, { ...build, answer: lacking });
@@ -260,7 +260,7 @@ describe('h2o', () => {
     expect(await yaml(own)).toMatchObject({ hosts: { a: { listen: { port: 8099, ssl: kept } } } });
   });
 
-  it('merges mappings, replaces everything else, and names the file of each line', async () => {
+  it('merges mappings, replaces the rest, names the file of each line', async () => {
     const { text } = await compose(
       await ownConfig(
         '# the file\n\n# why a\na: 1\nb:\n  c: 1\n  d: [1, 2]\nlisten: 80\npid-file: /x\nuser: www-data\nhosts: {default: {paths: {}}}\n',
@@ -297,7 +297,7 @@ describe('nghttpd', () => {
   const machine = ['--address=127.0.0.1', '--workers=3', '--htdocs=/www'];
   const last = ['8099', '/tls.pem', '/tls.pem'];
 
-  it("runs article 003's command line, and 002's with streams-1024, which names the file of a flag", async () => {
+  it("runs the command lines of articles 003 and 002, and names a flag's file", async () => {
     expect((await compose('h2')).args('')).toEqual([...machine, ...last]);
     const config = await compose('h2', 'streams-1024');
     const flag = '--max-concurrent-streams=1024';

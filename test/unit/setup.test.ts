@@ -30,7 +30,7 @@ test('a command that does not end by TERM is ended by KILL', async () => {
   expect(existsSync(`/proc/${pid}`)).toBe(false);
 }, 20_000);
 
-test('a variable decides before PATH does, and PATH before the folders that it lacks', async () => {
+test('a variable comes before PATH, and PATH before further folders', async () => {
   const machine = testMachine();
   const sbin = join(machine.folder, 'sbin');
   mkdirSync(sbin);
@@ -51,7 +51,7 @@ test('a variable decides before PATH does, and PATH before the folders that it l
   expect(machine.printed()).toBe('');
 });
 
-test('a variable that names no executable file is an error, even with the tool on PATH', async () => {
+test('a variable that names no executable file is an error', async () => {
   const machine = testMachine();
   script(machine, 'nginx', 'exit 0');
   const plain = join(machine.folder, 'plain');
@@ -83,7 +83,7 @@ test.each([
   },
 );
 
-test('root without apt-get gets the command without sudo; without any package manager, where to get the tool', async () => {
+test('root gets the command without sudo; without a package manager, an address', async () => {
   const machine = testMachine({ isRoot: true });
   await expect(ensureTools(['influxd'], machine)).rejects.toThrow(
     'influxd is missing: get it from https://docs.influxdata.com/',
@@ -94,7 +94,7 @@ test('root without apt-get gets the command without sudo; without any package ma
   );
 });
 
-test('no Go: the version that is needed and where to get it, beside the other missing tools', async () => {
+test('without Go: the version needed and where to get it', async () => {
   const machine = testMachine();
   tinyK6(machine, 'one');
   source(machine, 'go.mod', 'module tiny\n\ngo 1.26\n');
@@ -103,7 +103,7 @@ test('no Go: the version that is needed and where to get it, beside the other mi
   );
 });
 
-test('a Go that is too old is passed over for a newer one, and named when there is none', async () => {
+test('a newer Go is taken; one that is too old is named', async () => {
   const machine = testMachine();
   source(machine, 'go.mod', 'module tiny\n\ngo 1.25.3\n');
   const old = script(machine, 'go', 'echo go1.19.8; echo amd64');
@@ -146,7 +146,7 @@ test('progress in a pipe: a line at the start and at the end of each step', asyn
   );
 });
 
-test('progress on a terminal: one line per running step, and what is finished stays above them', async () => {
+test('progress on a terminal: a line per running step, below finished ones', async () => {
   let text = '';
   const write = (more: string): void => void (text += more);
   const progress = new Progress({ isTTY: true, columns: 24, write });
@@ -193,7 +193,7 @@ test.each([
   });
 });
 
-test('a limit of the address space, in which Node breaks off in many ways, is told in one line', async () => {
+test('a limit of the address space is one line', async () => {
   const limited = (bytes: number): Promise<Finished> =>
     run({ command: 'prlimit', args: [`--as=${bytes}`, process.execPath, program, '--help'] });
   expect(await limited(4_096_000_000)).toMatchObject({
@@ -204,7 +204,7 @@ test('a limit of the address space, in which Node breaks off in many ways, is to
   expect(await limited(64e9)).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('a system that lacks what every command needs is told what, in one line', () => {
+test('a system that lacks what every command needs: one line', () => {
   const machine = testMachine();
   const said = (env: NodeJS.ProcessEnv): string =>
     spawnSync(process.execPath, [program, '--help'], {

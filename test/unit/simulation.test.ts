@@ -469,7 +469,7 @@ describe('power', () => {
     expect(verdicts(4000, 2, quiet, 6, -Math.log(1.05), 'slower')).toBeGreaterThanOrEqual(0.95);
   });
 
-  test('an effect as large as the noise floor is found in about half of the runs of 10 rounds', () => {
+  test("an effect of the noise floor's size is found in about half of the runs", () => {
     // Two values with the variance of ln ratios between sides of 3 % each.
     const floor = noiseFloorOf([[sd, -sd]])?.ratio as number;
     const found = verdicts(4000, 4, usual, 10, Math.log(floor), 'faster');

@@ -65,7 +65,7 @@ const taken = (name: string, bytes: number): BegunServer => ({
   answer: { ...answer, bytes },
 });
 
-test('each is started once, and what it said is kept from its first start on', async () => {
+test('each is started once, and its first answer is kept', async () => {
   const { context, group, starts } = runOn();
   const tried = new Map<string, Tried>();
   const stages = await openStages(context, group, { round: 1, tried });
@@ -80,7 +80,7 @@ test('each is started once, and what it said is kept from its first start on', a
   expect(tried.get('a')).toBe(first);
 });
 
-test('one that does not start is told of by name, with its exit code, the first time; later it costs the round', async () => {
+test('a failed first start ends the run with its exit code; later it costs the round', async () => {
   const { context, group, started } = runOn({ b: new UserError('cannot be', 2) });
   const tried = new Map<string, Tried>();
   await expect(openStages(context, group, { round: 1, tried })).rejects.toEqual(
@@ -93,7 +93,7 @@ test('one that does not start is told of by name, with its exit code, the first 
   );
 });
 
-test('those that run already are taken over once, with their answers, and end where they are of another group', async () => {
+test('running servers are taken over once; those of another group end', async () => {
   const all = { a: taken('a', 7), c: taken('c', 8) };
   const begun = new Map(Object.entries(all));
   const { context, group, starts } = runOn({}, begun);

@@ -92,7 +92,7 @@ test('at several rates each is the variant at the first one', async () => {
   expect(kept(begun)).toEqual(['a-at-100', 'b-at-100']);
 });
 
-test('of those that have fixed one port the earlier one ends before the later one starts', async () => {
+test('of two with the same port the first ends before the second starts', async () => {
   const { tried, begun, events } = await started(['a', 'b', 'c'], { ports: { a: 3000, c: 3000 } });
   expect(await tried).toHaveLength(3);
   expect([kept(begun), events.slice(2)]).toEqual([
@@ -101,7 +101,7 @@ test('of those that have fixed one port the earlier one ends before the later on
   ]);
 });
 
-test('one that does not start is named; the others end, and nothing is left of the run', async () => {
+test('one that does not start is named; the others end, and no folder stays', async () => {
   const { tried, begun, close, events } = await started(['a', 'b'], { fails: ['b'] });
   await expect(tried).rejects.toEqual(new UserError('b: cannot be', 2));
   await close();

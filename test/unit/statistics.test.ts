@@ -70,7 +70,7 @@ describe('ratioInterval', () => {
     expect(interval[1]).toBeCloseTo(1.46857, 6);
   });
 
-  test('pairs within rounds: what changes both by the same factor widens nothing', () => {
+  test('pairs within rounds: a factor common to both widens nothing', () => {
     const { interval } = ratioInterval([100, 200, 50, 400], [110, 220, 55, 440]);
     expect(interval[0]).toBeCloseTo(1.1, 12);
     expect(interval[1]).toBeCloseTo(1.1, 12);
@@ -112,7 +112,7 @@ describe('roundsToDecide', () => {
     expect(roundsToDecide(logs(mean, sd), 0.05, 0.01)).toBe(rounds);
   });
 
-  test('are more for a smaller α, fewer where less counts as the same, and null for more than 1000', () => {
+  test('depend on α and on what counts as the same; null for more than 1000', () => {
     const usual = roundsToDecide(logs(0.001, 0.02), 0.05, 0.01) as number;
     expect(roundsToDecide(logs(0.001, 0.02), 0.05 / 3, 0.01)).toBeGreaterThan(usual);
     expect(roundsToDecide(logs(0.001, 0.02), 0.05, 0.03)).toBeLessThan(usual);

@@ -81,7 +81,7 @@ describe('--influx', () => {
   );
 });
 
-it('speaks to InfluxDB 2.x in the forms of 1.x, with the token as password', async () => {
+it('speaks to 2.x as to 1.x, with the token as password', async () => {
   const { host, asked } = await fakeInflux();
   const store = await open(`s3cret@${host}`);
   await store.write(['m v=1 1', '', 'm v=2 2']);
@@ -155,7 +155,7 @@ it('refuses an unknown output, and takes the token from INFLUX_TOKEN', async () 
   expect(asked[0]?.headers.authorization).toBe(`Basic ${btoa('token:from-env')}`);
 });
 
-it('makes the database on 1.x, unless it only views, and leaves it to the user on 2.x', async () => {
+it('makes the database on 1.x, unless it only views; not on 2.x', async () => {
   const one = await answering(
     (body) => ({ body: body.includes('SHOW') ? databases('_internal') : '{"results":[{}]}' }),
     '1.8.10',
@@ -224,7 +224,7 @@ describe('writing', () => {
     expect(Math.max(...writes(asked).map(({ body }) => body.split('\n').length))).toBe(5000);
   });
 
-  it('tries again while the database is busy or broken, for a bounded time', async () => {
+  it('tries again for a while if the database is busy', async () => {
     let refusals = 2;
     const { host, asked } = await fakeInflux(({ path }) =>
       path.startsWith('/write') && refusals-- > 0 ? { status: 503, body: 'busy\nvery' } : undefined,

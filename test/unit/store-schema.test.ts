@@ -137,7 +137,7 @@ it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegE
   expect(fields).toContain('measured_rps');
 });
 
-it('shows no ratio where nothing could be compared, and replaces that of an earlier round', () => {
+it('replaces the ratio of an earlier round if nothing can be compared', () => {
   const whole = result([workers, openFileCache]);
   const nothing = { ratio: 0, ci95: [0, 0] as [number, number], roundRatios: [] };
   const comparisons = whole.comparisons.map((one) => ({ ...one, ...nothing }));
@@ -256,7 +256,7 @@ it('writes one row of the table per variant, a nanosecond apart', () => {
   });
 });
 
-it('writes the link of a variant, and marks verdicts that are not final or whose delay was not held', () => {
+it('writes the link, and marks verdicts not final or with a delay not held', () => {
   const { variants, comparisons, ...rest } = resultOf(initial, tuned);
   const row = (state: Result['state'], changes: Partial<Comparison>) =>
     fieldsOf(
@@ -299,7 +299,7 @@ it('replaces a figure that a later round has made void', () => {
   });
 });
 
-it('has the ratio of latencies where the load sets requests/s, and says so', () => {
+it('has the ratio of latencies if the load sets requests/s', () => {
   const atRate = (variant: MeasuredVariant): MeasuredVariant => ({
     ...variant,
     load: { ...load, rate: 1000 },
@@ -354,7 +354,7 @@ it('writes what h2load prints of each phase, published beside measured', () => {
   expect(parsed(third)).toMatchObject({ tags: { phase: '1', variant: 'spdy' }, time: 2n });
 });
 
-it('never gives two points of a table the same measurement, tags and time', () => {
+it('has no two points with the same measurement, tags and time', () => {
   const buckets = [
     { fromMs: 0, toMs: 0.15, count: 10 },
     { fromMs: 0.15, toMs: null, count: 20 },
@@ -369,7 +369,7 @@ it('never gives two points of a table the same measurement, tags and time', () =
   expect(new Set(keys).size).toBe(points.length);
 });
 
-it("gives a server's memory at every sample and its cores between samples", () => {
+it('writes memory at every sample and cores between samples', () => {
   const { phase: _, protocol: __, ...ofServer } = tags;
   expect(serverSamplePoints(ofServer, [])).toEqual([]);
   expect(

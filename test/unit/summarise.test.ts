@@ -106,7 +106,7 @@ describe('figures of a variant', () => {
     );
   });
 
-  test('are of what was answered: attempts that failed are neither requests/s nor share in the CPU time', () => {
+  test('are of answers: failed attempts are no requests/s and have no CPU time', () => {
     const half = phase({
       requests: 100_000,
       rps: 10_000,
@@ -130,7 +130,7 @@ describe('figures of a variant', () => {
     expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
   });
 
-  test('count those that hung against the success ratio, and results that do not tell of any as having none', () => {
+  test('count hung requests as failed', () => {
     const hanging = phase({ requests: 900, inFlight: 120, hung: 100 });
     const { variants, warnings } = summarise(facts, [variant('workers', [hanging])]);
     expect(variants[0]).toMatchObject({
@@ -162,7 +162,7 @@ describe('figures of a variant', () => {
   });
 });
 
-test('a comparison needs a difference: one core makes one worker of any number, and more cores do not', () => {
+test('a comparison needs a difference, for which one core may be too few', () => {
   const why = (changes: object, against = baseline, run = facts): string | undefined =>
     summarise(run, [against, { ...baseline, name: 'cache', against: 'workers', ...changes }])
       .comparisons[0]?.why;
@@ -173,7 +173,7 @@ test('a comparison needs a difference: one core makes one worker of any number, 
   expect(why(more, baseline, { ...facts, serverCores: 4 })).toBe('needs 5 server cores');
 });
 
-test('a baseline that was left out has a warning, unless the variant is a baseline itself', () => {
+test('a missing baseline has a warning, unless the variant is one itself', () => {
   const unlimited = variant('unlimited', four({ requests: 1000 }), { against: 'workers' });
   const warned = (...others: MeasuredVariant[]) =>
     summarise(facts, [unlimited, ...others]).warnings;
@@ -217,7 +217,7 @@ describe('an open model', () => {
     ]);
   });
 
-  test('says that requests left late, where that is a quarter of the latency, or as much as the narrowest bucket', () => {
+  test("warns of late sends from a quarter of the latency or a bucket's width on", () => {
     // p99 of the latency is 3 ms.
     expect(warnings({ sendDelayMs: latency(0.2, 0.74, 3) })).toEqual([]);
     expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toEqual([
@@ -365,7 +365,7 @@ describe('TLS and streams', () => {
 const said = (words: string, ...variants: MeasuredVariant[]): string[] =>
   summarise(facts, variants).warnings.filter((text) => text.includes(words));
 
-test('what a server does while others are loaded is reported from more than a percent of a core on', () => {
+test("a server's CPU use while idle is reported above 1 % of a core", () => {
   const idle = (...shares: (number | null)[]): string[] => {
     const phases = shares.map((idleCpuShare) => phase({ requests: 1000, idleCpuShare }));
     return said('while it is not loaded', variant('workers', phases));

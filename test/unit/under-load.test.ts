@@ -47,7 +47,7 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
   return [one?.serverCpuSeconds, one?.idleCpuShare, one?.serverRssBytes];
 }
 
-test('a server has the CPU time of its own turns, for the responses that are counted', () => {
+test('a server has the CPU time of its own turns', () => {
   expect(cpuOf(0, 1100, { seconds: 2.2, idleShare: 0.03 })).toEqual([
     expect.closeTo(2, 12),
     0.03,

@@ -41,7 +41,7 @@ const watch = (
 ): (() => number | null) => watchUpstreams(addresses, cpus, proc);
 
 describe('a backend', () => {
-  test('is all workers of the group that listens, on the cores asked about, from the first look on', () => {
+  test('is all workers of the listening group, on the cores asked about', () => {
     writeFileSync(
       path.join(proc, 'net', 'tcp'),
       head + tcp(3000, '77') + tcp(3000, '78', '01') + tcp(4000, '79'),
@@ -67,7 +67,7 @@ describe('a backend', () => {
     expect(used()).toBe(11);
   });
 
-  test('is not all that systemd has started, which keeps the sockets of services', () => {
+  test('is not all that systemd has started', () => {
     writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77'));
     show(1, 1, 0, ['77'], [10, process.pid]);
     show(10, 1, 0, ['77'], [11]);
@@ -105,7 +105,7 @@ describe('a backend', () => {
     [[4000], null],
     [[5000], null],
     [[3000, 4000], null],
-  ])("at %j is unknown if nobody listens there, or it is another user's: %s", (ports, used) => {
+  ])('at %j is unknown if nobody listens, or another user: %s', (ports, used) => {
     writeFileSync(path.join(proc, 'net', 'tcp'), head + tcp(3000, '77') + tcp(4000, '78'));
     show(10, 1, 0, ['77']);
     const addresses = ports.map((port) => ({ port }));

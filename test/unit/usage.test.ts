@@ -51,7 +51,7 @@ describe.each([
   });
 });
 
-it('keeps what ended processes have used, and finds new ones a second later', () => {
+it('keeps the use of ended processes, finds new ones a second later', () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
   onTestFinished(() => now.mockRestore());
   show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });

@@ -31,7 +31,7 @@ describe('a comparison by latency', () => {
     );
   const times = (by: number): number[] => [4, 4.1, 3.9, 4].map((value) => value * by);
 
-  test('is what decides at a rate: p99, with a verdict on p50 beside it; less is faster', () => {
+  test('decides at a rate: p99, with a verdict on p50 beside it', () => {
     const comparison = one([base, timed('b', p50, times(1))]);
     expect(comparison).toMatchObject({
       metric: 'p99',
@@ -79,7 +79,7 @@ describe('a comparison by latency', () => {
     );
   });
 
-  test('by what was asked for rests on a generator at its limit as little as requests/s do', () => {
+  test('needs a generator below its limit, as requests/s do', () => {
     const free = held('a', 1, 0.6, 0.7);
     const slower = [free, held('b', 2, 0.97, 0.7)];
     expect(one(slower, { metric: 'p99' })).toMatchObject({
@@ -90,7 +90,7 @@ describe('a comparison by latency', () => {
     expect(one(slower, { metric: 'cpu' }).verdict).toBe('same');
   });
 
-  test('beside the one that decides rests on a generator at its limit no more', () => {
+  test('beside the deciding one needs that, too', () => {
     const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => ({
       ...held(name, ms, generatorCpuSeconds, 0.1),
       load,

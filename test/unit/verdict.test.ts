@@ -57,7 +57,7 @@ describe('the rules of a run', () => {
     ).toBe('inconclusive');
   });
 
-  test('divide α by all comparisons that are judged in the run, and by the looks', () => {
+  test('divide α by the comparisons of the run and the looks', () => {
     const [c, d] = [
       variant('c', rounds([1000, 1000, 1000, 1000])),
       variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
@@ -113,7 +113,7 @@ describe('comparisons asked for beside the rows', () => {
     expect(compare([a, c], { serverCores: 2 })).toMatchObject([{ verdict: 'faster' }]);
   });
 
-  test('are left out while one of the two was not run, and when a row has them', () => {
+  test('are left out if one was not run, or a row has them', () => {
     expect(asked([a, b, variant('c', [])], ['c', 'b'])).toHaveLength(1);
     expect(asked([a, b], ['b', 'a'])).toEqual(compare([a, b]));
   });
@@ -145,7 +145,7 @@ describe('a control', () => {
     });
   });
 
-  test('states none with too few rounds, without answers, and in a scenario that is none', () => {
+  test('states no floor with too few rounds, without answers or control', () => {
     expect(summarise(facts, [a, again]).noiseFloor).toBeNull();
     expect(summarise(facts, [few(a), few(again)], { control: true })).toMatchObject({
       noiseFloor: null,
@@ -218,7 +218,7 @@ describe('what stands beside a verdict', () => {
     });
   });
 
-  test('is how many rounds would probably decide, of an inconclusive one only', () => {
+  test('is how many rounds would decide, if inconclusive', () => {
     const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
     const comparison = one([a, noisy]);
     expect(comparison).toMatchObject({
@@ -272,7 +272,7 @@ describe('a generator at its limit', () => {
     expect(both.warnings).toEqual([]);
   });
 
-  test('changes nothing where the server was at its own as well, nothing was decided, or no server is asked about', () => {
+  test('changes nothing if the server was at its limit, undecided, or a control', () => {
     const both = using(0.97, 0.97);
     expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
     expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe(
@@ -294,7 +294,7 @@ describe('a disagreement', () => {
   const words = (first: MeasuredVariant, next: MeasuredVariant): string =>
     one([first, next]).disagreement;
 
-  test('is none where the server was used as much with both, and for less than a few percent', () => {
+  test('is none if the server was used within a few percent as much', () => {
     expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
     expect(words(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
     expect(words(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
@@ -313,14 +313,14 @@ describe('a disagreement', () => {
     expect(against(0.7, 0.6, 0.7, 0.6)).not.toBe('');
   });
 
-  test('names the variant with which the server had time left, from either side', () => {
+  test('names the variant that left the server time', () => {
     expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe(
       "with b the server's cores were 25 % less busy than with a",
     );
     expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
   });
 
-  test('does not contradict the ratio of CPU per request: a twelfth of the requests/s, each of which takes eight times as much', () => {
+  test('does not contradict the ratio of CPU per request', () => {
     const costly = variant('b', times(4, second(90, 0.73, 0.1)));
     expect(one([measured('a', 1, 0.7), costly]).cpu?.ratio).toBeCloseTo(8.11, 2);
     expect(words(measured('a', 1, 0.7), costly)).toBe(
@@ -328,7 +328,7 @@ describe('a disagreement', () => {
     );
   });
 
-  test('is none where there is no verdict: with few rounds, failures, or a rate', () => {
+  test('is none without a verdict: few rounds, failures, a rate', () => {
     expect(words(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
     expect(words(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
     const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
@@ -351,7 +351,7 @@ describe('what needs more rounds', () => {
     expect(names(compare([a, { ...b, setup: 'a' }]))).toEqual([]);
   });
 
-  test('is what was decided by rounds that seem to depend on each other, or by one of them', () => {
+  test('is what dependent rounds or one round decided', () => {
     expect(names(of(1100, 1110, 1121, 1129, 1140, 1150))).toEqual(['b']);
     const mixed = of(1110, 1140, 1100, 1129, 1121, 1150);
     expect(names(mixed)).toEqual([]);
@@ -377,7 +377,7 @@ describe('a round that alone keeps a difference from being seen', () => {
     );
   });
 
-  test('is none where it changes nothing, is not alone, has too few others, or nothing is judged', () => {
+  test('is none if it changes nothing, is not alone, or has too few others', () => {
     for (const requests of [
       [1200, 1210, 1205, 1190, 1800],
       [5890, 530, 530, 480, 9000],
