@@ -7,7 +7,7 @@ import {
   curvesOf,
 } from '../analysis/comparisons.ts';
 import { phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
+import { alphaOf, meanInterval, total } from '../analysis/statistics.ts';
 import {
   exactPercent,
   hundredths,
@@ -25,6 +25,7 @@ import { byName } from '../present.ts';
 import type {
   Comparison,
   Distribution,
+  Phase,
   PhaseResult,
   Result,
   VariantResult,
@@ -308,7 +309,32 @@ export function loadPart(result: Result): Part[] {
         rightColumn('±sd', (load) => figure(load[key]?.withinSdPercent, exactPercent)),
       ]),
     ),
+    perRequestTable(result),
   ].filter(({ rows }) => rows.length > 0);
   const below = `Time, rates and bytes are medians of the rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
   return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
+}
+
+/** What the servers used per request: means of the rounds with their 95 % intervals. */
+function perRequestTable({ variants }: Result): Table {
+  const column = (title: string, key: keyof NonNullable<Phase['perRequest']>) =>
+    rightColumn(title, ({ rounds }: VariantResult) => {
+      const values = rounds.flatMap(({ phases: [first] }) => first?.perRequest?.[key] ?? []);
+      if (values.length === 0) return '';
+      const { middle, half } = meanInterval(values, alphaOf(1, 1));
+      const text = (value: number): string => String(Number(value.toPrecision(3)));
+      return values.length === 1
+        ? text(middle)
+        : `${text(middle)} ± ${Number(half.toPrecision(1))}`;
+    });
+  return tableOf(variants, [
+    leftColumn('per request', ({ name }) => name),
+    column('user CPU µs', 'userCpuUs'),
+    column('system CPU µs', 'systemCpuUs'),
+    column('voluntary switches', 'voluntarySwitches'),
+    column('involuntary', 'involuntarySwitches'),
+    column('page faults', 'pageFaults'),
+    column('B read', 'readBytes'),
+    column('B written', 'writtenBytes'),
+  ]);
 }

@@ -222,6 +222,23 @@ const networkUse = open({
 });
 export type NetworkUse = v.InferOutput<typeof networkUse>;
 
+/**
+ * What the server used for each request, connects and warm-up included: CPU time by kind, context switches, page faults, bytes that its
+ * system calls read and wrote.
+ */
+const perRequestFields = each(
+  [
+    'userCpuUs',
+    'systemCpuUs',
+    'voluntarySwitches',
+    'involuntarySwitches',
+    'pageFaults',
+    'readBytes',
+    'writtenBytes',
+  ],
+  figure,
+);
+
 /** A load phase of a round. */
 const phase = open({
   ...loadFields,
@@ -232,6 +249,8 @@ const phase = open({
   serverRssBytes: orNull(figure),
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
+  /** Absent where the server was not started on this machine. */
+  perRequest: optional(open(perRequestFields)),
   generatorCpuSeconds: figure,
   /** null without /proc/stat's figures, and for an address. */
   noise: orNull(noise),

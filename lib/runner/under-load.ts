@@ -1,5 +1,6 @@
 // Loads a group's servers with k6 and samples what all use meanwhile.
 import { responsesOf } from '../analysis/phases.ts';
+import { total } from '../analysis/statistics.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { k6Files, type LoadPlan } from '../k6/load-plan.ts';
@@ -14,8 +15,14 @@ import { sharesCores } from '../machine/cores.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import type { LoadResult, Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/variants.ts';
-import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
-import { watchProcess } from '../servers/usage.ts';
+import {
+  isStarted,
+  watchUpstreams,
+  type RunningServer,
+  type StartedServer,
+} from '../servers/index.ts';
+import { counterNames, countersOf, watchProcess, type Counters } from '../servers/usage.ts';
+import { byName, present } from '../present.ts';
 import { startK6There } from './generators.ts';
 import { expectedOf, loadPlanFor } from './k6-plan.ts';
 import {
@@ -60,6 +67,8 @@ export interface Measurement extends K6Outcome {
   recordFile: string;
   /** k6 did not write to the database: only its record has the samples. */
   unsent: boolean;
+  /** What the side's server used per request, in all phases; undefined if it was not started here. */
+  perRequest: Counters | undefined;
   /** null on loopback. */
   link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
 }
@@ -96,6 +105,7 @@ export async function underLoad(
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
   const link =
     network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
+  const counted = stages.map(({ server }) => isStarted(server) && countersOf(server.processes()));
   let k6: RunningK6 | undefined;
   let unguard: (() => void) | undefined;
   let sampler: UsageSampler | undefined;
@@ -132,15 +142,33 @@ export async function underLoad(
       ? null
       : { samples: link.samples, report: await linkReport(network) };
   const there = await Promise.all(hosted.map((end) => end?.()));
-  return stages.map((_, side): Measurement => ({
-    ...outcome,
-    results: outcome.outcomes.map(({ results }) => results[side] as LoadResult),
-    samples: withServer(sampler?.samplesOf(side) ?? [], there, side),
-    quotas: throttling.quotas,
-    recordFile: k6Files(folder).record,
-    unsent: output === null,
-    link: ofLink,
-  }));
+  return stages.map(({ server }, side): Measurement => {
+    const results = outcome.outcomes.map((one) => one.results[side] as LoadResult);
+    const before = counted[side];
+    return {
+      ...outcome,
+      results,
+      perRequest:
+        isStarted(server) && before ? perRequestSince(before, server, results) : undefined,
+      samples: withServer(sampler?.samplesOf(side) ?? [], there, side),
+      quotas: throttling.quotas,
+      recordFile: k6Files(folder).record,
+      unsent: output === null,
+      link: ofLink,
+    };
+  });
+}
+
+function perRequestSince(
+  before: Counters,
+  server: StartedServer,
+  results: readonly LoadResult[],
+): Counters {
+  const now = countersOf(server.processes());
+  const requests = total(results, (one) => one.requests + one.warmupRequests);
+  return byName(counterNames, (name) =>
+    Number((Math.max(0, now[name] - before[name]) / Math.max(1, requests)).toPrecision(4)),
+  );
 }
 
 function planOf(
@@ -272,7 +300,7 @@ async function linkReport(network: Network): Promise<LinkReport> {
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, link }: Measurement,
+  { results, samples, link, perRequest }: Measurement,
   { load, variant }: PlannedVariant,
   { scenario, cores }: Plan,
   server: RunningServer,
@@ -296,6 +324,7 @@ export function phasesOf(
       serverCpuSeconds: isSampled ? ofTurns : null,
       serverRssBytes: isSampled ? rssBytes : null,
       idleCpuShare: serverCpu?.idleShare ?? null,
+      ...present({ perRequest }),
       generatorCpuSeconds: result.cpuSeconds,
       noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // A variant with a network has a single phase.

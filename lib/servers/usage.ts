@@ -1,5 +1,6 @@
 // CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
 import { namesIn, readIfThere } from '../files.ts';
+import { byName } from '../present.ts';
 import { listeningAt, processIds, socketsOf } from '../process.ts';
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
@@ -113,6 +114,42 @@ function statCpuSeconds(folder: string): number | undefined {
   return fields === undefined
     ? undefined
     : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+}
+
+/** Counts of processes since they began: CPU time in µs, context switches, page faults, bytes of their system calls. */
+export const counterNames = [
+  'userCpuUs',
+  'systemCpuUs',
+  'voluntarySwitches',
+  'involuntarySwitches',
+  'pageFaults',
+  'readBytes',
+  'writtenBytes',
+] as const;
+export type Counters = Record<(typeof counterNames)[number], number>;
+
+/** Sums of the processes' counters, with their ended threads and without their ended children. What may not be read counts as 0. */
+export function countersOf(pids: readonly string[], proc = '/proc'): Counters {
+  const ticksToUs = 1e6 / clockTicksPerSecond;
+  const sum = byName(counterNames, () => 0);
+  const numberIn = (text: string | undefined, name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text ?? '')?.[1] ?? 0);
+  for (const pid of pids) {
+    const stat = (statFields(`${proc}/${pid}`) ?? []).map(Number);
+    const io = readIfThere(`${proc}/${pid}/io`);
+    // minflt, majflt, utime and stime of proc(5).
+    sum.pageFaults += (stat[7] ?? 0) + (stat[9] ?? 0);
+    sum.userCpuUs += ticksToUs * (stat[11] ?? 0);
+    sum.systemCpuUs += ticksToUs * (stat[12] ?? 0);
+    sum.readBytes += numberIn(io, 'rchar');
+    sum.writtenBytes += numberIn(io, 'wchar');
+    for (const task of tasksOf(proc, pid)) {
+      const status = readIfThere(`${task}/status`);
+      sum.voluntarySwitches += numberIn(status, 'voluntary_ctxt_switches');
+      sum.involuntarySwitches += numberIn(status, 'nonvoluntary_ctxt_switches');
+    }
+  }
+  return sum;
 }
 
 /** The fields of a stat file after the command name, which may contain spaces and brackets: state, ppid, pgrp, …, utime at 11. */

@@ -179,6 +179,18 @@ export const benchRound = {
   fields: {
     ...ofRound('text', { label: ({ label }) => label }),
     ...ofRound('requests/s', { measured_rps: ({ phase }) => phase.rps }),
+    ...ofRound('µs', {
+      user_cpu_us: ({ phase }) => phase.perRequest?.userCpuUs,
+      system_cpu_us: ({ phase }) => phase.perRequest?.systemCpuUs,
+    }),
+    // All of these per request.
+    ...ofRound('number', {
+      voluntary_switches: ({ phase }) => phase.perRequest?.voluntarySwitches,
+      involuntary_switches: ({ phase }) => phase.perRequest?.involuntarySwitches,
+      page_faults: ({ phase }) => phase.perRequest?.pageFaults,
+      call_read_bytes: ({ phase }) => phase.perRequest?.readBytes,
+      call_written_bytes: ({ phase }) => phase.perRequest?.writtenBytes,
+    }),
     ...ofRound('ratio', {
       ratio: ({ ratio }) => ratio,
       ratio_so_far: ({ soFar }) => (soFar && hasRatio(soFar) ? soFar.ratio : undefined),

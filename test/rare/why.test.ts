@@ -45,7 +45,13 @@ async function causes(sides: readonly string[], ...flags: string[]): Promise<str
   const out = newOut();
   const run = startCommand(['compare', ...sides, ...flags, ...words(out)], home.env);
   expect(await run.ended, run.stderr()).toBe(0);
-  const { why } = readResult(out);
+  const { why, variants } = readResult(out);
+  for (const { name, serverCpuMicrosPerRequest, rounds } of variants) {
+    const use = rounds.flatMap(({ phases: [first] }) => first?.perRequest ?? []);
+    const us = use.reduce((sum, one) => sum + one.userCpuUs + one.systemCpuUs, 0) / rounds.length;
+    // The kernel counts these in ticks of 10 ms.
+    expect.soft(us / (serverCpuMicrosPerRequest?.median ?? 0), name).toBeCloseTo(1, 0);
+  }
   expect(why?.missing).toEqual([]);
   for (const { variant, cpuUs, cpu } of why?.sides ?? []) {
     const sumUs = cpu.reduce((sum, { us }) => sum + us, 0);

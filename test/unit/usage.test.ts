@@ -1,7 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { watchUsage } from '../../lib/servers/usage.ts';
+import { byName } from '../../lib/present.ts';
+import { counterNames, countersOf, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
@@ -72,4 +73,18 @@ it('keeps the use of ended processes, finds new ones a second later', () => {
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
   now.mockReturnValue(5000);
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
+});
+
+it("counts a process's bytes, faults and CPU time by kind", () => {
+  const folder = newFolder();
+  const pids = [String(process.pid)];
+  const before = countersOf(pids);
+  writeFileSync(path.join(folder, 'file'), Buffer.alloc(1e6));
+  const after = countersOf(pids);
+  const written = after.writtenBytes - before.writtenBytes;
+  expect(written).toBeGreaterThanOrEqual(1e6);
+  expect(written).toBeLessThan(2e6);
+  expect(after.pageFaults).toBeGreaterThan(before.pageFaults);
+  expect(after.userCpuUs).toBeGreaterThan(0);
+  expect(countersOf(['1000000000'])).toEqual(byName(counterNames, () => 0));
 });
