@@ -32,12 +32,12 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
   const { fewest, most } = expectedRounds(plan);
   const servers = variants.map(({ variant: { server } }) => server);
   const addresses = servers.filter(({ name }) => name === 'address').map(programOf);
-  const started = servers
-    .filter(({ name }) => name !== 'address')
-    .map((server) =>
+  const started = variants
+    .filter(({ variant: { server } }) => server.name !== 'address')
+    .map(({ variant: { name, series = name, server } }) =>
       isConfigured(server)
         ? `${server.name} ${environment.versions[server.name] ?? ''}`.trim()
-        : programOf(server),
+        : series,
     );
   const pages = variants.map(({ variant }) => pageOf(scenario, variant));
   return {

@@ -88,7 +88,12 @@ export function resultHeading(result: Result): Heading {
     ...new Set(
       run
         .filter(({ server }) => (server?.atAddress === true) === atAddress)
-        .map(({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()),
+        // A command's version is unknown, and several may be of one program.
+        .map(({ name, series, server }) =>
+          server?.version || atAddress
+            ? `${server?.name ?? ''} ${server?.version ?? ''}`.trim()
+            : (series ?? name),
+        ),
     ),
   ];
   const measured = run.filter(({ rounds }) => rounds.length > 0);

@@ -109,11 +109,11 @@ test('a command runs against what runs already, which goes on', async () => {
     ),
   );
   expect(run.stdout()).toMatch(
-    new RegExp(`^node, sh on cores? .*, k6 .* on cores? .*, ${host} where it runs · `, 'm'),
+    new RegExp(`^here, again on cores? .*, k6 .* on cores? .*, ${host} where it runs · `, 'm'),
   );
   expect(run.stdout()).toMatch(/^there .* – /m);
   expect(run.stdout()).toMatch(
-    /^(Use of the cores|.* limit): node at .*, sh at .*, the generator at .*$/m,
+    /^(Use of the cores|.* limit): here (?:at .*, |and )again at .*, the generator at .*$/m,
   );
   expect(
     existsSync(join(runFolder(out), `round-${keptRounds(result)[0]}`, 'here', 'output.log')),

@@ -1,7 +1,7 @@
 // The table of a run in the terminal and in Markdown, the heading, live progress, and figures as text.
 import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
-import { type Heading, headingLines, loadText } from '../../lib/report/heading.ts';
+import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
 import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
 import { leftColumn, tableOf, terminalTable, wrapLines } from '../../lib/report/table.ts';
@@ -221,6 +221,12 @@ describe('the heading', () => {
     [on([0, 1], [0, 1]), 'nginx 1.22.1 and k6 2.2.0 on cores 0-1, shared'],
   ])('says on what: %j', (changes, line) => {
     expect(headingLines({ ...heading, ...changes })[1]).toBe(`${line} · Linux 6.18 · Xeon`);
+  });
+
+  test('names the sides of commands, and what has a version by that', () => {
+    const node = { name: 'node', version: '', workers: 1, config: [], redirections: [] };
+    const of = result([workers, { ...workers, name: 'mine', server: node }]);
+    expect(resultHeading(of).server).toBe('nginx 1.22.1, mine');
   });
 
   test.each([
