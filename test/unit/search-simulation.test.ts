@@ -50,36 +50,16 @@ const differ = ({ intervals }: Seen): number =>
   );
 
 /** Half-width of the interval of the ratio, the steps of a round, and which share of loads keeps the limit at 5 % less than what was found and at 5 % more. */
-interface Expected {
-  width: number;
-  steps: number;
-  below: number;
-  beyond: number;
-}
+type Expected = [width: number, steps: number, below: number, beyond: number];
 
 test.each<[string, number, Noise, Expected]>([
-  ['the machine is quiet', 10, quiet, { width: 0.04, steps: 16, below: 0.85, beyond: 0.2 }],
-  [
-    'pauses seldom break the limit',
-    10,
-    usual,
-    { width: 0.12, steps: 18, below: 0.55, beyond: 0.45 },
-  ],
-  [
-    'many short pauses blur it',
-    5,
-    { ...usual, pauses: 15, pauseMs: 1.5 },
-    { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 },
-  ],
-  [
-    'there are times with many pauses',
-    10,
-    { ...usual, pauses: 4, wander: 1 },
-    { width: 0.15, steps: 18, below: 0.55, beyond: 0.45 },
-  ],
+  ['the machine is quiet', 10, quiet, [0.04, 16, 0.85, 0.2]],
+  ['pauses seldom break the limit', 10, usual, [0.12, 18, 0.55, 0.45]],
+  ['short pauses blur it', 5, { ...usual, pauses: 15, pauseMs: 1.5 }, [0.15, 18, 0.55, 0.45]],
+  ['pauses are many at times', 10, { ...usual, pauses: 4, wander: 1 }, [0.15, 18, 0.55, 0.45]],
 ])(
   'where %s two sides that are the same are called different in one search of twenty at most, soon and narrowly',
-  (_, ms, noise, { width, steps, below, beyond }) => {
+  (_, ms, noise, [width, steps, below, beyond]) => {
     const seen = searches(noise, ms, 0);
     expect(seen.intervals).toHaveLength(trials);
     expect(differ(seen)).toBeLessThanOrEqual(0.05 + chance(trials));

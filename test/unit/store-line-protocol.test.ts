@@ -35,11 +35,6 @@ describe('line', () => {
       'm e=0 1',
     ],
     ['is empty without fields', line('m', { a: '1' }, { a: NaN }, 1n), ''],
-    [
-      'writes large and small numbers',
-      line('m', {}, { a: 1e21, b: 1e-9, c: -0.1 }, 1n),
-      'm a=1e+21,b=1e-9,c=-0.1 1',
-    ],
   ])('%s', (_what, written, expected) => {
     expect(written).toBe(expected);
   });
@@ -48,7 +43,6 @@ describe('line', () => {
 describe('instants', () => {
   it.each([
     ['2026-01-02T03:04:05.123456789Z', 1767323045123456789n],
-    ['2026-01-02T03:04:05.1234Z', 1767323045123400000n],
     ['2026-01-02T03:04:05Z', 1767323045000000000n],
     ['2026-01-02T03:04:05.000000001+09:00', 1767290645000000001n],
     ['2026-01-02 03:04', null],
