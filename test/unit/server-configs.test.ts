@@ -96,13 +96,7 @@ describe('nginx', () => {
     ['base workers', 'worker_connections 10240;', 'worker_connections 1024;'],
     ['base workers open-file-cache', 'open_file_cache max=100 inactive=20s;', ''],
     ['base workers accept-mutex-delay', 'accept_mutex_delay 100ms;', ''],
-    ['base workers connections-1024', 'worker_connections 1024;', 'worker_connections 10240;'],
     ['base workers connections-640', 'worker_connections 640;', 'worker_connections 10240;'],
-    [
-      'base workers keepalive-unlimited',
-      'keepalive_requests 2147483647;',
-      'keepalive_requests 100;',
-    ],
     ['h2-tuned curve-p256', 'ssl_ecdh_curve prime256v1;', 'ssl_ecdh_curve secp384r1;'],
     [
       'small-file small-file-h2',
