@@ -11,6 +11,10 @@ import {
 } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
+/** In a run's folder, of the sides' stacks. */
+export const stacksFolder = 'stacks';
+export const stacksFile = (variant: string): string => `${stacksFolder}/${variant}.folded`;
+
 /** In standard deviations: of 20 equal parts, one is named in 2 % of runs. */
 const surely = 3.3;
 /** Of the CPU time of a request; less explains nothing. */
@@ -34,7 +38,8 @@ interface Pair {
   baseline: WhySide;
 }
 
-function pairsOf(result: Result): Pair[] {
+/** The comparisons of two sides that were looked at. */
+export function pairsOf(result: Result): Pair[] {
   const sideOf = (name: string) => result.why?.sides.find(({ variant }) => variant === name);
   return measuredComparisons(result).flatMap((comparison) => {
     const [variant, baseline] = [sideOf(comparison.variant), sideOf(comparison.baseline)];
@@ -54,7 +59,8 @@ export function whyLines(result: Result): string[] {
   ];
 }
 
-const cpuOf = ({ cpu }: WhySide): number => total(cpu, ({ us }) => us);
+/** CPU time of a request, in µs. */
+export const cpuOf = ({ cpu }: WhySide): number => total(cpu, ({ us }) => us);
 
 /** A difference of a part's CPU time, in µs per request. */
 interface PartChange {

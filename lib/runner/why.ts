@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf, UserError } from '../errors.ts';
-import { linkOf, namesIn, textOf } from '../files.ts';
+import { linkOf, namesIn, textOf, writeWhole } from '../files.ts';
+import { stacksFile, stacksFolder } from '../report/why.ts';
 import { causeLine, lastLines, startChild, type Child } from '../process.ts';
 import { perfCounts, type Why, type WhySide } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
@@ -58,7 +59,7 @@ export async function lookWhy(
       );
       if (here.length === 0) continue;
       try {
-        why.sides.push(...(await sidesOf(inside, { ...group, sides: here }, perf)));
+        why.sides.push(...(await sidesOf(inside, { ...group, sides: here }, perf, context.folder)));
       } catch (error) {
         interrupt.signal.throwIfAborted();
         why.missing.push(messageOf(error).replaceAll('\n', ' '));
@@ -70,7 +71,12 @@ export async function lookWhy(
   return why;
 }
 
-async function sidesOf(context: RunContext, group: Group, perf: string): Promise<WhySide[]> {
+async function sidesOf(
+  context: RunContext,
+  group: Group,
+  perf: string,
+  runFolder: string,
+): Promise<WhySide[]> {
   const { interrupt } = context;
   const stages = await openStages(context, group, { round: 1 });
   const unguards = stages.flatMap(({ server }) =>
@@ -88,6 +94,7 @@ async function sidesOf(context: RunContext, group: Group, perf: string): Promise
     const counted = await whileLookedAt(look, whySeconds.counted, (file, side) =>
       counterArgs(file, parts[side]?.callsSeen ?? []),
     );
+    await writeStacks(runFolder, stages, parts);
     return stages.map(({ planned }, side) => {
       const measurement = sampled[side] as Measurement;
       const requests = requestsOf(measurement);
@@ -102,6 +109,21 @@ async function sidesOf(context: RunContext, group: Group, perf: string): Promise
   } finally {
     await Promise.all(stages.map((stage) => stage.stop()));
     for (const unguard of unguards) unguard();
+  }
+}
+
+/** Writes the stacks of each side in the folded format, for report.html, speedscope and the like. */
+async function writeStacks(
+  runFolder: string,
+  stages: readonly Stage[],
+  parts: readonly Parts[],
+): Promise<void> {
+  await mkdir(join(runFolder, stacksFolder), { recursive: true });
+  for (const [side, { planned }] of stages.entries()) {
+    const lines = [...(parts[side]?.stacks ?? [])].map(
+      ([stack, samples]) => `${stack} ${samples}\n`,
+    );
+    await writeWhole(join(runFolder, stacksFile(planned.variant.name)), lines.join(''));
   }
 }
 
@@ -264,6 +286,8 @@ function namesOfCalls(): ReadonlySet<string> {
 }
 
 interface Parts {
+  /** Samples by stack, "outermost;…;innermost". */
+  stacks: ReadonlyMap<string, number>;
   callsSeen: string[];
   perRequest(requests: number): Pick<WhySide, 'cpu' | 'functions'>;
 }
@@ -277,6 +301,7 @@ async function partsOf({ perf, calls }: Look, server: StartedServer, file: strin
   const programs = new Set(server.processes().map((pid) => linkOf(`/proc/${pid}/exe`)));
   const places = new Map<string, Place & { samples: number }>();
   const functions = new Map<string, number>();
+  const stacks = new Map<string, number>();
   let us = 0;
   for await (const { periodNs, frames } of samplesIn(perf, file)) {
     us = periodNs / 1000;
@@ -284,6 +309,8 @@ async function partsOf({ perf, calls }: Look, server: StartedServer, file: strin
     const key = `${place.kind} ${place.name}`;
     const known = places.get(key) ?? { ...place, samples: 0 };
     places.set(key, { ...known, samples: known.samples + 1 });
+    const stack = foldedStack(frames);
+    stacks.set(stack, (stacks.get(stack) ?? 0) + 1);
     const leaf = frames[0];
     if (place.kind === 'user' && leaf !== undefined && leaf.symbol !== '[unknown]')
       functions.set(leaf.symbol, (functions.get(leaf.symbol) ?? 0) + 1);
@@ -291,6 +318,7 @@ async function partsOf({ perf, calls }: Look, server: StartedServer, file: strin
   if (places.size === 0) throw new UserError('perf saw no sample of a side');
   const largestFirst = <T extends { us: number }>(all: T[]): T[] => all.sort((a, b) => b.us - a.us);
   return {
+    stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
     perRequest: (requests) => ({
       // A count of samples is a Poisson variable.
@@ -306,6 +334,20 @@ async function partsOf({ perf, calls }: Look, server: StartedServer, file: strin
       ).slice(0, mostFunctions),
     }),
   };
+}
+
+/** Kernel functions end with "_[k]"; an object stands for what has no symbol, once for a run of frames. */
+function foldedStack(frames: readonly Frame[]): string {
+  const names = frames
+    .filter(({ object }) => object !== '[unknown]')
+    .map(({ symbol, object }) => {
+      if (object.startsWith('[kernel')) return `${symbol}_[k]`;
+      return (symbol === '[unknown]' ? `[${basename(object)}]` : symbol).replaceAll(/[;\n]/g, ':');
+    })
+    .reverse();
+  return names
+    .filter((name, index) => name !== names[index - 1] || !name.startsWith('['))
+    .join(';');
 }
 
 interface Frame {

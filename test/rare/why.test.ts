@@ -1,6 +1,6 @@
 // Known causes, each between real servers that differ in it alone: the run names it.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { findGo } from '../../lib/setup/k6.ts';
@@ -53,6 +53,8 @@ async function causes(sides: readonly string[], ...flags: string[]): Promise<str
     expect.soft(us / (serverCpuMicrosPerRequest?.median ?? 0), name).toBeCloseTo(1, 0);
   }
   expect(why?.missing).toEqual([]);
+  expect(readdirSync(join(runFolder(out), 'stacks'))).toHaveLength(variants.length);
+  expect(readFileSync(join(runFolder(out), 'report.html'), 'utf8')).toContain('class="flame"');
   for (const { variant, cpuUs, cpu } of why?.sides ?? []) {
     const sumUs = cpu.reduce((sum, { us }) => sum + us, 0);
     expect.soft(Math.abs(sumUs / cpuUs - 1), `parts of ${variant}`).toBeLessThan(0.05);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Result, WhySide } from '../../lib/result/result.ts';
 import { cpuBars, whyLines, whyPart } from '../../lib/report/why.ts';
+import { flameGraph } from '../../lib/report/html/flame.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { countsIn, placeOf } from '../../lib/runner/why.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -189,4 +190,21 @@ it('the bars have seven parts and the rest', () => {
   expect(names).toEqual([...Object.keys(cpu).slice(0, 7), 'the rest']);
   expect(bars[0]).toMatchObject({ variant: 'workers', us: 55 });
   expect(bars[0]?.parts.at(-1)).toEqual({ name: 'the rest', us: 6 });
+});
+
+it('a flame graph of a difference shows what has vanished, and escapes names', () => {
+  const now = { variant: 'b', folded: 'main;write_[k] 30\nmain;a<b 10\n', us: 4 };
+  const before = { variant: 'a', folded: 'main;write_[k] 30\nmain;open_[k];path_[k] 30\n', us: 6 };
+  const told = [...flameGraph(now, before).text.matchAll(/<title>(.*?)<\/title>/g)].map(
+    ([, text]) => text,
+  );
+  expect(told).toEqual([
+    'all: 6.0 → 4.0 µs',
+    'main: 6.0 → 4.0 µs',
+    'a&lt;b: 0.00 → 1.0 µs',
+    'open: 3.0 → 0.00 µs',
+    'path: 3.0 → 0.00 µs',
+    'write: 3.0 → 3.0 µs',
+  ]);
+  expect(flameGraph(now).text).toContain('<title>write: 3.0 µs</title>');
 });

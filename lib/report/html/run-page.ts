@@ -9,7 +9,8 @@ import { headingLines, resultHeading } from '../heading.ts';
 import { articleParts, loadPart } from '../run-tables.ts';
 import { circumstanceLines, noteLines, redirectedLines, storedLine } from '../sentences.ts';
 import type { Part } from '../table.ts';
-import { cpuBars, whyPart, type CpuBar } from '../why.ts';
+import { cpuBars, cpuOf, pairsOf, stacksFile, whyPart, type CpuBar } from '../why.ts';
+import { flameGraph, type Stacks } from './flame.ts';
 import { configsHtml, differencesHtml, hasOwnConfigs, type ComposedConfig } from './differences.ts';
 import { headlineHtml } from './headline.ts';
 import { html, list, nothing, paragraphs, tableHtml, figureHtml, page, type Html } from './page.ts';
@@ -30,7 +31,7 @@ export async function runPage(
   const read = result.variants.map((variant) => readConfig(folder, variant).catch(() => []));
   const configs = (await Promise.all(read)).flat();
   return {
-    text: await htmlReport(result, configs),
+    text: await htmlReport(result, configs, await readStacks(folder, result)),
     mode: hasOwnConfigs(result, configs) ? 0o600 : undefined,
   };
 }
@@ -49,8 +50,23 @@ async function readConfig(
   return [{ variant: name, file, text: bytes.toString('utf8') }];
 }
 
+/** Reads the stacks of the sides that were looked at; those that cannot be read are left out. */
+async function readStacks(folder: string, { why }: Result): Promise<Stacks[]> {
+  const read = (why?.sides ?? []).map(async (side): Promise<Stacks[]> => {
+    const file = join(folder, stacksFile(side.variant));
+    const bytes = await readBytes(file, { megabytes: 16, below: folder }).catch(() => undefined);
+    if (bytes === undefined) return [];
+    return [{ variant: side.variant, folded: bytes.toString('utf8'), us: cpuOf(side) }];
+  });
+  return (await Promise.all(read)).flat();
+}
+
 /** The whole page. */
-export function htmlReport(result: Result, configs: readonly ComposedConfig[]): Promise<string> {
+export function htmlReport(
+  result: Result,
+  configs: readonly ComposedConfig[],
+  stacks: readonly Stacks[] = [],
+): Promise<string> {
   const figures = figuresOf(result);
   const notes = list(noteLines(result), 'footnotes');
   // An article's notes explain its figures; other notes name further differences.
@@ -65,7 +81,7 @@ ${differencesHtml(result, configs, isOwn ? notes : nothing)}${
       ? nothing
       : html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`
   }
-${whyPart(result).map((part) => whyHtml(part, cpuBars(result)))}<section><h2>The table</h2>
+${whyPart(result).map((part) => whyHtml(part, cpuBars(result), flamesHtml(result, stacks)))}<section><h2>The table</h2>
 ${articleParts(result).map(partHtml)}${isOwn ? nothing : notes}</section>
 ${
   figures.length === 0
@@ -85,7 +101,11 @@ ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: tr
 }
 
 /** Stacked bars on one scale, and the tables. */
-function whyHtml({ tables, below }: Part, { names, bars }: ReturnType<typeof cpuBars>): Html {
+function whyHtml(
+  { tables, below }: Part,
+  { names, bars }: ReturnType<typeof cpuBars>,
+  flames: Html,
+): Html {
   const most = Math.max(...bars.map(({ us }) => us));
   const colourOf = (name: string): string => `background:var(--series-${names.indexOf(name)})`;
   const parts = ({ parts: all }: CpuBar): Html[] =>
@@ -97,8 +117,18 @@ function whyHtml({ tables, below }: Part, { names, bars }: ReturnType<typeof cpu
 <p>CPU time of a request, by system call, other work of the kernel, and object in user space.</p>
 <div class="stacks">${bars.map((one) => html`<b>${one.variant}</b><span class="stack">${parts(one)}</span><b>${short(one.us)} µs</b>`)}</div>
 <p class="legend">${names.map((name) => html`<span><i style="${colourOf(name)}"></i>${name}</span> `)}</p>
-<div class="side-by-side">${tables.map((table) => tableHtml(table, table.columns[0]?.title ?? ''))}</div>${paragraphs(below)}</section>
+<div class="side-by-side">${tables.map((table) => tableHtml(table, table.columns[0]?.title ?? ''))}</div>${paragraphs(below)}${flames}</section>
 `;
+}
+
+function flamesHtml(result: Result, stacks: readonly Stacks[]): Html {
+  if (stacks.length === 0) return nothing;
+  const of = (name: string) => stacks.find(({ variant }) => variant === name);
+  const pairs = pairsOf(result).flatMap(({ variant, baseline }) => {
+    const [now, before] = [of(variant.variant), of(baseline.variant)];
+    return now === undefined || before === undefined ? [] : [{ now, before }];
+  });
+  return html`<details><summary>Flame graphs</summary>${pairs.map(({ now, before }) => html`<h3>${now.variant} against ${before.variant}: red takes more CPU time, green less</h3>${flameGraph(now, before)}`)}${stacks.map((one) => html`<h3>${one.variant}</h3>${flameGraph(one)}`)}</details>`;
 }
 
 /** Many small tables. */

@@ -1,0 +1,96 @@
+// Flame graphs of the CPU time of a request: one of each side, and one of what differs between two.
+import { short } from '../../format.ts';
+import { html, type Html } from './page.ts';
+
+/** Stacks of a side in the folded format: "outermost;…;innermost 12", with the number of samples. */
+export interface Stacks {
+  variant: string;
+  folded: string;
+  /** CPU time of a request. */
+  us: number;
+}
+
+/** A function and what it calls, in µs per request. */
+interface Node {
+  name: string;
+  now: number;
+  before: number;
+  children: Map<string, Node>;
+}
+
+const newNode = (name: string): Node => ({ name, now: 0, before: 0, children: new Map() });
+
+function addStacks(root: Node, { folded, us }: Stacks, key: 'now' | 'before'): void {
+  const stacks = folded.split('\n').flatMap((line) => {
+    const [, path, count] = /^(.+) (\d+)$/.exec(line) ?? [];
+    return path === undefined ? [] : [{ names: path.split(';'), samples: Number(count) }];
+  });
+  const all = stacks.reduce((sum, { samples }) => sum + samples, 0);
+  for (const { names, samples } of stacks) {
+    let node = root;
+    node[key] += (us * samples) / all;
+    for (const name of names) {
+      const child = node.children.get(name) ?? newNode(name);
+      node.children.set(name, child);
+      child[key] += (us * samples) / all;
+      node = child;
+    }
+  }
+}
+
+/** What is gone keeps its width, so that it can be seen. */
+function widthOf({ now, before, children }: Node): number {
+  const inner = [...children.values()].reduce((sum, child) => sum + widthOf(child), 0);
+  return Math.max(now, before, inner);
+}
+
+const rowHeight = 17;
+const chart = { width: 1200, narrowest: 2, mostRows: 60 };
+/** Pixels of a letter. */
+const letter = 6.6;
+
+/**
+ * Draws the stacks, the outermost function on top.
+ * @param baseline draws what differs: red takes more CPU time than there, green less, and the stronger the colour the more
+ */
+export function flameGraph(stacks: Stacks, baseline?: Stacks): Html {
+  const root = newNode('all');
+  addStacks(root, stacks, 'now');
+  if (baseline !== undefined) addStacks(root, baseline, 'before');
+  const scale = chart.width / widthOf(root);
+  let rows = 0;
+  const draw = (node: Node, x: number, row: number): Html[] => {
+    const width = widthOf(node) * scale;
+    if (width < chart.narrowest || row >= chart.mostRows) return [];
+    rows = Math.max(rows, row + 1);
+    const { name, now, before } = node;
+    const share = (now - before) / Math.max(now, before);
+    const look =
+      baseline === undefined
+        ? `fill:var(--series-${name.endsWith('_[k]') ? 0 : 1});fill-opacity:.35`
+        : `fill:var(--${share > 0 ? 'slower' : 'faster'});fill-opacity:${(0.05 + 0.6 * Math.abs(share)).toFixed(2)}`;
+    const told =
+      baseline === undefined ? `${short(now)} µs` : `${short(before)} → ${short(now)} µs`;
+    const letters = Math.floor((width - 4) / letter);
+    const [y, shown] = [row * rowHeight, name.replace(/_\[k\]$/, '')];
+    const text =
+      letters < 3
+        ? ''
+        : html`<text x="${(x + 3).toFixed(1)}" y="${y + 12}">${shown.length > letters ? `${shown.slice(0, letters - 1)}…` : shown}</text>`;
+    let at = x;
+    const inner = [...node.children.values()]
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .flatMap((child) => {
+        const drawn = draw(child, at, row + 1);
+        at += widthOf(child) * scale;
+        return drawn;
+      });
+    return [
+      html`<g><title>${shown}: ${told}</title><rect x="${x.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${rowHeight - 1}" style="${look}"/>${text}</g>`,
+      ...inner,
+    ];
+  };
+  const all = draw(root, 0, 0);
+  return html`<div class="scroll"><svg class="flame" viewBox="0 0 ${chart.width} ${rows * rowHeight}" role="img" aria-label="flame graph of ${stacks.variant}">${all}</svg></div>
+`;
+}
