@@ -98,6 +98,8 @@ export async function openServerHost(name: string): Promise<ServerHost> {
       const config = await Promise.all(
         spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)),
       );
+      const { asIs } = spec;
+      const own = asIs?.within ? { asIs: { ...asIs, within: await sendFile(asIs.within) } } : {};
       const { docroot } = options.page;
       const page =
         docroot !== undefined && path.isAbsolute(docroot)
@@ -106,7 +108,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
       await agent.ask('alone', runHere(), { signal });
       const there = await agent.ask(
         'start',
-        { spec: { ...spec, config }, options: { ...options, page } },
+        { spec: { ...spec, config, ...own }, options: { ...options, page } },
         { limitMs: startLimitMs, signal },
       );
       // The load goes to this address.

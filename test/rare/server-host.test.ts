@@ -210,13 +210,18 @@ it('serve what is sent, whatever others may see there otherwise', async () => {
     'www/inner/index.html': 'hello',
   };
   const [a, b] = [join(await ownFiles(files), 'own.yaml'), join(await ownFiles(files), 'own.yaml')];
+  const main = join(await ownFiles({ 'main.conf': 'events {}\nhttp { }' }), 'main.conf');
+  const proxying = 'server { listen 80; location / { proxy_pass http://app; } }';
+  const site = join(await ownFiles({ 'site.conf': proxying }), 'site.conf');
   const out = newOut();
   const run = runThere(
-    ['compare', a, b, '--rounds', '1', '--duration', '500ms', '--out', out],
+    `compare ${a} ${b} ${site} --in ${main} --upstream app=stub:1ms:5B --rounds 1 --duration 500ms --out ${out}`.split(
+      ' ',
+    ),
     hardened,
   );
   expect(await run.ended, run.stderr()).toBe(0);
-  expect(readResult(out).variants.map(({ load: { bodyBytes } }) => bodyBytes)).toEqual([5, 5]);
+  expect(readResult(out).variants.map(({ load: { bodyBytes } }) => bodyBytes)).toEqual([5, 5, 5]);
 });
 
 it('have nothing installed for them that was not asked for, and what is installed is told', async () => {
