@@ -114,17 +114,15 @@ describe('the headline', () => {
   test('has a bar from the middle, the interval around its end; better is right', () => {
     const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
     const places = (of: Partial<Comparison>): number[] =>
-      [...headlineHtml(compared(of)).text.matchAll(bar)].flatMap(([, left, width]) => [
-        Number(left),
-        Number(left) + Number(width),
-      ]);
-    const at = (ratio: number): number => 50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3));
-    const shown = places({ ratio: 1.2, ci95: [1.1, 1.3] });
-    for (const [index, place] of [50, at(1.2), at(1.1), at(1.3)].entries())
-      expect(shown[index]).toBeCloseTo(place, 1);
-    const shorter = places({ metric: 'p99', ratio: 0.8, ci95: [0.7, 0.9] });
-    expect(shorter[0]).toBe(50);
-    expect(shorter[1]).toBeGreaterThan(60);
+      [...headlineHtml(compared(of)).text.matchAll(bar)].flatMap(([, left, width]) =>
+        [Number(left), Number(left) + Number(width)].map(Math.round),
+      );
+    const at = (ratio: number): number =>
+      Math.round(50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3)));
+    const shown = [50, at(1.2), at(1.1), at(1.3)];
+    expect(places({ ratio: 1.2, ci95: [1.1, 1.3] })).toEqual(shown);
+    const shorter = { metric: 'p99', ratio: 1 / 1.2, ci95: [1 / 1.3, 1 / 1.1] } as const;
+    expect(places(shorter as never)).toEqual(shown);
     // No interval of scattered rounds, no bar without a verdict.
     expect(places({ ratio: 1.2, ci95: [0, Infinity], verdict: 'inconclusive' })).toHaveLength(2);
     expect(places({ verdict: 'none' })).toEqual([]);
@@ -252,11 +250,9 @@ describe('configs', () => {
   });
 
   test('are folded if many lines differ', () => {
-    const isOpen = (count: number): boolean => {
-      const text = Array.from({ length: count }, (_, index) => `a${index};\n`).join('');
-      return differencesOf(text, '').text.includes('<details open>');
-    };
-    expect([isOpen(12), isOpen(13)]).toEqual([true, false]);
+    const differing = (count: number): string => differencesOf('a;\n'.repeat(count), '').text;
+    expect(differing(12)).toContain('<details open>');
+    expect(differing(13)).not.toContain('<details open>');
   });
 
   test("that are the same say so; a person's own are pointed out", () => {
@@ -265,10 +261,10 @@ describe('configs', () => {
     expect(same('b;\na;\n')).toMatch(/the same settings, in another order\. /);
     const theirs = structuredClone(both);
     Object.assign(theirs.variants[0]?.server ?? {}, { config: ['/home/anna/nginx.conf'] });
-    const configs = configsOf('keep <this>;', '');
-    expect(configsHtml(theirs, configs).text).toContain('own files');
-    expect(configsHtml(both, configs).text).toContain('keep &lt;this&gt;;');
-    expect(configsHtml(both, configs).text).not.toContain('own files');
+    expect(configsHtml(theirs, configsOf('', '')).text).toContain('own files');
+    const shipped = configsHtml(both, configsOf('keep <this>;', '')).text;
+    expect(shipped).toContain('keep &lt;this&gt;;');
+    expect(shipped).not.toContain('own files');
   });
 });
 
@@ -317,11 +313,9 @@ describe('the page of a run', () => {
     const text = await htmlReport(both, []);
     const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1] ?? '';
     expect(policy).toMatch(/^default-src 'none'; /);
-    const scripts = [...text.matchAll(/<script>([\s\S]*?)<\/script>/g)];
-    expect(scripts).toHaveLength(1);
-    const hash = createHash('sha256')
-      .update(scripts[0]?.[1] ?? '')
-      .digest('base64');
+    const [script = '', ...others] = text.match(/(?<=<script>)[\s\S]*?(?=<\/script>)/g) ?? [];
+    expect(others).toEqual([]);
+    const hash = createHash('sha256').update(script).digest('base64');
     expect(policy).toContain(`script-src 'sha256-${hash}'`);
     expect(text).not.toMatch(/<(?:link|img|iframe|script)[^>]*(?:src|href)="(?!data:)/);
     expect(text.length).toBeLessThan(700_000);
@@ -343,13 +337,7 @@ describe('the page of a run', () => {
   });
 
   test('holds with warnings, a hostile title and no figures at all', async () => {
-    const gone = {
-      ...workers,
-      server: null,
-      publishedOnly: 'it is gone',
-      rounds: [],
-      published: {},
-    };
+    const gone = { ...workers, server: null, publishedOnly: 'gone', rounds: [], published: {} };
     const title = '</title><script>alert(1)</script>';
     const odd = result([gone], { title, warnings: ['<b>mind</b>'], state: 'partial', looks: [6] });
     const text = await htmlReport(odd, []);
@@ -362,10 +350,14 @@ describe('the page of a run', () => {
 describe('the page of several runs', () => {
   const run = '2026-11-21T09-00-00-nginx-open-file-cache';
   const later = { ...both, run };
-  const withVariants = (change: (one: Result['variants'][number]) => object): Result => ({
-    ...later,
-    variants: both.variants.map((one) => ({ ...one, ...change(one) })),
-  });
+  const other = {
+    name: 'nginx',
+    version: '1.22.1',
+    workers: 8,
+    config: ['other'],
+    redirections: [],
+  };
+  const variants = both.variants.map((one) => ({ ...one, server: other }));
   const byCpu = { ...compared({ metric: 'cpu' }), run };
 
   test('has a group of columns for each run, a section for each scenario', async () => {
@@ -386,12 +378,7 @@ describe('the page of several runs', () => {
       { ...later, environment: { ...both.environment, kernel: 'x' } },
     ],
     ['These runs differ in: judged by.', byCpu],
-    [
-      'These runs differ in: workers, configs.',
-      withVariants(({ server }) => ({
-        server: server === null ? null : { ...server, workers: 8, config: ['other'] },
-      })),
-    ],
+    ['These runs differ in: workers, configs.', { ...later, variants }],
     ['No difference is known', later],
   ])('says %s', async (text, other) => {
     expect(await severalPage([both, other])).toContain(text);
