@@ -170,27 +170,25 @@ it('accepts any length without docroot, or if it may change', async () => {
   expect((await ready(answering(always(200, '1')), { anyLength: true })).bytes).toBe(1);
 });
 
-describe('a wrong status from a config without docroot', () => {
-  const b = { path: '/x', host: 'b.org' };
-  const usual = '200 (--url; in a scenario page.path), or expect this one (--status 404; in ';
+const b = { path: '/x', host: 'b.org' };
+const usual = '200 (--url; in a scenario page.path), or expect this one (--status 404; in ';
 
-  it.each<[number, Partial<ReadyCheck>, string]>([
-    [504, {}, 'status 504: its backend does not answer; '],
-    [403, { user: 'nobody' }, 'status 403: it runs as the user nobody here, '],
-    [301, { page: b }, '/x (host b.org) answers with status 301 to https://example.org/: give a '],
-    [
-      404,
-      { hosts: ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'] },
-      'status 404: give a page that it answers with 200 (it serves a.org: --url http://a.org/x; ',
-    ],
-    [404, { hosts: ['_', 'localhost'] }, usual],
-    [404, { hosts: ['a.org'], page: b }, usual],
-  ])('%i for %j', async (code, check, message) => {
-    const server = answering(
-      always(code, '', code === 301 ? { location: 'https://example.org/' } : {}),
-    );
-    expect(await refusal(server, { page: { path: '/x' }, ...check })).toContain(message);
-  });
+it.each<[number, Partial<ReadyCheck>, string]>([
+  [504, {}, 'status 504: its backend does not answer; '],
+  [403, { user: 'nobody' }, 'status 403: it runs as the user nobody here, '],
+  [301, { page: b }, '/x (host b.org) answers with status 301 to https://example.org/: give a '],
+  [
+    404,
+    { hosts: ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'] },
+    'status 404: give a page that it answers with 200 (it serves a.org: --url http://a.org/x; ',
+  ],
+  [404, { hosts: ['_', 'localhost'] }, usual],
+  [404, { hosts: ['a.org'], page: b }, usual],
+])('a wrong status from a config without docroot: %i for %j', async (code, check, message) => {
+  const server = answering(
+    always(code, '', code === 301 ? { location: 'https://example.org/' } : {}),
+  );
+  expect(await refusal(server, { page: { path: '/x' }, ...check })).toContain(message);
 });
 
 const frame = (type: number, flags: number, stream: number, ...payload: number[]): Buffer =>

@@ -175,25 +175,23 @@ describe('a load without a successful request', () => {
   });
 });
 
-describe('a run that ended early', () => {
-  const complete = result([workers, openFileCache]);
-  const partial: Result = { ...complete, state: 'partial', looks: [5, 10, 20] };
+const complete = result([workers, openFileCache]);
+const partial: Result = { ...complete, state: 'partial', looks: [5, 10, 20] };
 
-  test('has verdicts that are not final wherever they are shown', () => {
-    expect(variantTable(partial).rows[1]?.find((one) => textOf(one).includes('faster'))).toEqual({
-      text: '×1.33 [1.31, 1.34] faster, not final',
-      part: 'faster, not final',
-      verdict: 'inconclusive',
-    });
-    expect(findingLines(partial).slice(0, 2)).toEqual([
-      expect.stringMatching(/^Ended early: 6 of at most 20 rounds .* 5, 10 or 20 rounds/),
-      expect.stringMatching(/\), not final; /),
-    ]);
-    expect(markdownReport(partial)).toContain('faster, not final');
-    expect(findingLines({ ...partial, control: true })[1]).toContain(', not final.');
-    const undecided = { ...partial.comparisons[0], verdict: 'none' } as Comparison;
-    const none = variantTable({ ...partial, comparisons: [undecided] });
-    expect(JSON.stringify(none)).not.toContain('final');
-    expect(JSON.stringify([variantTable(complete), findingLines(complete)])).not.toContain('final');
+test('a run that ended early has verdicts that are not final', () => {
+  expect(variantTable(partial).rows[1]?.find((one) => textOf(one).includes('faster'))).toEqual({
+    text: '×1.33 [1.31, 1.34] faster, not final',
+    part: 'faster, not final',
+    verdict: 'inconclusive',
   });
+  expect(findingLines(partial).slice(0, 2)).toEqual([
+    expect.stringMatching(/^Ended early: 6 of at most 20 rounds .* 5, 10 or 20 rounds/),
+    expect.stringMatching(/\), not final; /),
+  ]);
+  expect(markdownReport(partial)).toContain('faster, not final');
+  expect(findingLines({ ...partial, control: true })[1]).toContain(', not final.');
+  const undecided = { ...partial.comparisons[0], verdict: 'none' } as Comparison;
+  const none = variantTable({ ...partial, comparisons: [undecided] });
+  expect(JSON.stringify(none)).not.toContain('final');
+  expect(JSON.stringify([variantTable(complete), findingLines(complete)])).not.toContain('final');
 });

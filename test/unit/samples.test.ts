@@ -89,19 +89,17 @@ describe('watchMachine', () => {
   });
 });
 
-describe('interruptsApart', () => {
-  const asked = (): boolean | undefined => interruptsApart(folder);
+const asked = (): boolean | undefined => interruptsApart(folder);
 
-  test('is what the running kernel was built with', () => {
-    expect(asked()).toBeUndefined();
-    write(`boot/config-${os.release()}`, 'CONFIG_A=y\nCONFIG_IRQ_TIME_ACCOUNTING=y\n');
-    expect(asked()).toBe(true);
-    write(
-      'proc/config.gz',
-      gzipSync('# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\n'),
-    );
-    expect(asked()).toBe(false);
-  });
+test('interruptsApart is what the running kernel was built with', () => {
+  expect(asked()).toBeUndefined();
+  write(`boot/config-${os.release()}`, 'CONFIG_A=y\nCONFIG_IRQ_TIME_ACCOUNTING=y\n');
+  expect(asked()).toBe(true);
+  write(
+    'proc/config.gz',
+    gzipSync('# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\n'),
+  );
+  expect(asked()).toBe(false);
 });
 
 test('watchProcess keeps what a process used when it has ended', () => {

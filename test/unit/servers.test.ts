@@ -50,18 +50,16 @@ describe('a version', () => {
   });
 });
 
-describe('workersFor', () => {
-  const spec = nginx(['base'], { workers: 'server-cores', articleWorkers: 16 });
+const spec = nginx(['base'], { workers: 'server-cores', articleWorkers: 16 });
 
-  it.each([
-    [spec, 8, false, 8],
-    [spec, 1, true, 16],
-    [{ ...spec, minWorkers: 2 }, 1, false, 2],
-    [{ ...spec, workers: 1, articleWorkers: 1 }, 8, false, 1],
-    [{ name: 'h2o' as const, config: ['h2'], workers: 'server-cores' as const }, 8, true, 8],
-  ])('%j on %i cores, exact %j: %i', (server, cores, exact, workers) => {
-    expect(workersFor(server, cores, exact)).toBe(workers);
-  });
+it.each([
+  [spec, 8, false, 8],
+  [spec, 1, true, 16],
+  [{ ...spec, minWorkers: 2 }, 1, false, 2],
+  [{ ...spec, workers: 1, articleWorkers: 1 }, 8, false, 1],
+  [{ name: 'h2o' as const, config: ['h2'], workers: 'server-cores' as const }, 8, true, 8],
+])('workers of %j on %i cores, exact %j: %i', (server, cores, exact, workers) => {
+  expect(workersFor(server, cores, exact)).toBe(workers);
 });
 
 describe('the limit of open files', () => {

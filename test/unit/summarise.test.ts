@@ -246,56 +246,54 @@ describe('an open model', () => {
   });
 });
 
-describe('phases', () => {
-  const answered = (requests: number, seconds: number, failed: number): Phase =>
-    phase({
-      requests,
-      seconds,
-      rps: requests / seconds,
-      responses: { '2xx': requests - failed, '3xx': 0, '4xx': failed, '5xx': 0 },
-      bytes: {
-        received: requests * 1000,
-        headers: requests * 10,
-        headersDecoded: requests * 100,
-        body: requests * 900,
-        sent: requests,
-      },
-    });
-  const img = variant('nghttpd', [], {
-    rounds: [
-      { round: 1, phases: [answered(100, 10, 0), answered(100, 2, 80)] },
-      { round: 2, phases: [answered(100, 20, 0), answered(100, 1, 40)] },
-      { round: 4, phases: [answered(100, 12, 0), answered(100, 4, 60)] },
-    ],
+const answered = (requests: number, seconds: number, failed: number): Phase =>
+  phase({
+    requests,
+    seconds,
+    rps: requests / seconds,
+    responses: { '2xx': requests - failed, '3xx': 0, '4xx': failed, '5xx': 0 },
+    bytes: {
+      received: requests * 1000,
+      headers: requests * 10,
+      headersDecoded: requests * 100,
+      body: requests * 900,
+      sent: requests,
+    },
   });
-  const [result] = summarise(facts, [img]).variants;
+const img = variant('nghttpd', [], {
+  rounds: [
+    { round: 1, phases: [answered(100, 10, 0), answered(100, 2, 80)] },
+    { round: 2, phases: [answered(100, 20, 0), answered(100, 1, 40)] },
+    { round: 4, phases: [answered(100, 12, 0), answered(100, 4, 60)] },
+  ],
+});
+const [result] = summarise(facts, [img]).variants;
 
-  test("have figures of their own beside the round's", () => {
-    expect(result?.phases).toMatchObject([
-      {
-        phase: 1,
-        rps: { median: 100 / 12 },
-        seconds: 12,
-        successRatio: 1,
-        requests: 100,
-        receivedBytesPerSecond: 100_000 / 12,
-      },
-      {
-        phase: 2,
-        rps: { median: 50 },
-        seconds: 2,
-        successRatio: 0.4,
-        responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 },
-      },
-    ]);
-    expect(result).toMatchObject({ rps: { median: 200 / 16 }, successRatio: 0.7 });
-    expect(result?.traffic).toMatchObject({
-      requests: 200,
-      seconds: 16,
-      receivedBytesPerSecond: 200_000 / 16,
-      headerSavingsPercent: 90,
-      bytes: { received: 200_000, headers: 2000, headersDecoded: 20_000, body: 180_000, sent: 200 },
-    });
+test("phases have figures of their own beside the round's", () => {
+  expect(result?.phases).toMatchObject([
+    {
+      phase: 1,
+      rps: { median: 100 / 12 },
+      seconds: 12,
+      successRatio: 1,
+      requests: 100,
+      receivedBytesPerSecond: 100_000 / 12,
+    },
+    {
+      phase: 2,
+      rps: { median: 50 },
+      seconds: 2,
+      successRatio: 0.4,
+      responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 },
+    },
+  ]);
+  expect(result).toMatchObject({ rps: { median: 200 / 16 }, successRatio: 0.7 });
+  expect(result?.traffic).toMatchObject({
+    requests: 200,
+    seconds: 16,
+    receivedBytesPerSecond: 200_000 / 16,
+    headerSavingsPercent: 90,
+    bytes: { received: 200_000, headers: 2000, headersDecoded: 20_000, body: 180_000, sent: 200 },
   });
 });
 

@@ -1,144 +1,141 @@
-import { describe, expect, test } from 'vitest';
+// Comparisons by latency.
+import { expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison } from '../../lib/result/result.ts';
 import { one, second, variant } from '../fixtures/comparison.ts';
 import { latency } from '../fixtures/phase.ts';
 
-describe('a comparison by latency', () => {
-  const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
-  const timed = (
-    name: string,
-    p50: readonly number[],
-    p99: readonly number[],
-    changes: Partial<MeasuredVariant> = {},
-  ): MeasuredVariant =>
-    variant(
-      name,
-      p50.map((one, round) =>
-        second(1000, 0.1, 0.1, { latencyMs: latency(one, p99[round] as number, 50) }),
-      ),
-      { load, ...changes },
-    );
-  const [p50, p99] = [
-    [1, 1.01, 0.99, 1],
-    [5, 5.05, 4.95, 5],
-  ];
-  const base = timed('a', p50, p99);
-  const held = (name: string, ms: number, generatorCpu: number, serverCpu: number) =>
-    variant(
-      name,
-      p50.map(() => second(1000, serverCpu, generatorCpu, { latencyMs: latency(ms, 4 * ms, 50) })),
-    );
-  const times = (by: number): number[] => [4, 4.1, 3.9, 4].map((value) => value * by);
+const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
+const timed = (
+  name: string,
+  p50: readonly number[],
+  p99: readonly number[],
+  changes: Partial<MeasuredVariant> = {},
+): MeasuredVariant =>
+  variant(
+    name,
+    p50.map((one, round) =>
+      second(1000, 0.1, 0.1, { latencyMs: latency(one, p99[round] as number, 50) }),
+    ),
+    { load, ...changes },
+  );
+const [p50, p99] = [
+  [1, 1.01, 0.99, 1],
+  [5, 5.05, 4.95, 5],
+];
+const base = timed('a', p50, p99);
+const held = (name: string, ms: number, generatorCpu: number, serverCpu: number) =>
+  variant(
+    name,
+    p50.map(() => second(1000, serverCpu, generatorCpu, { latencyMs: latency(ms, 4 * ms, 50) })),
+  );
+const times = (by: number): number[] => [4, 4.1, 3.9, 4].map((value) => value * by);
 
-  test('decides at a rate: p99, with a verdict on p50 beside it', () => {
-    const comparison = one([base, timed('b', p50, times(1))]);
-    expect(comparison).toMatchObject({
-      metric: 'p99',
-      verdict: 'faster',
-      why: 'the whole interval is below 1',
-      publishedRatio: null,
-      disagreement: '',
-      latency: {
-        p50: { verdict: 'same', ratio: 1 },
-        p90: { verdict: 'none' },
-        p99: { verdict: 'faster', ratio: comparison.ratio, ci95: comparison.ci95 },
-      },
-    });
-    expect(comparison.ratio).toBeCloseTo((0.8 * (4.1 / 5.05) * (3.9 / 4.95) * 0.8) ** 0.25, 9);
-    expect(one([base, timed('b', p50, times(2))]).verdict).toBe('slower');
-    // p50 and p99 are judged, and share α. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
-    const noisy = timed('b', p50, [4, 4.1, 3.9, 4.4]);
-    const width = ({ ci95: [low, high] }: Comparison): number => Math.log(high / low);
-    expect(width(one([base, noisy])) / width(one([base, noisy], { metric: 'p99' }))).toBeCloseTo(
-      4.176535 / 3.182446,
-      5,
-    );
+test('latency decides at a rate: p99, with a verdict on p50 beside it', () => {
+  const comparison = one([base, timed('b', p50, times(1))]);
+  expect(comparison).toMatchObject({
+    metric: 'p99',
+    verdict: 'faster',
+    why: 'the whole interval is below 1',
+    publishedRatio: null,
+    disagreement: '',
+    latency: {
+      p50: { verdict: 'same', ratio: 1 },
+      p90: { verdict: 'none' },
+      p99: { verdict: 'faster', ratio: comparison.ratio, ci95: comparison.ci95 },
+    },
   });
+  expect(comparison.ratio).toBeCloseTo((0.8 * (4.1 / 5.05) * (3.9 / 4.95) * 0.8) ** 0.25, 9);
+  expect(one([base, timed('b', p50, times(2))]).verdict).toBe('slower');
+  // p50 and p99 are judged, and share α. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
+  const noisy = timed('b', p50, [4, 4.1, 3.9, 4.4]);
+  const width = ({ ci95: [low, high] }: Comparison): number => Math.log(high / low);
+  expect(width(one([base, noisy])) / width(one([base, noisy], { metric: 'p99' }))).toBeCloseTo(
+    4.176535 / 3.182446,
+    5,
+  );
+});
 
-  test('is by what was asked for, whatever the load', () => {
-    const closed = { load: { protocol: 'h2', threads: 1 } } as const;
-    const slower = p50.map((ms) => 1.5 * ms);
-    const [one50, other] = [timed('a', p50, p99, closed), timed('b', slower, p99, closed)];
-    expect(one([one50, other])).toMatchObject({
-      metric: 'rps',
-      verdict: 'same',
-      latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) as number } },
-    });
-    expect(one([one50, other], { metric: 'p50' })).toMatchObject({
-      metric: 'p50',
-      verdict: 'slower',
-      ratio: expect.closeTo(1.5, 9) as number,
-    });
-    expect(one([held('a', 1, 0.1, 0.1), held('b', 1, 0.1, 0.05)], { metric: 'cpu' })).toMatchObject(
-      {
-        metric: 'cpu',
-        verdict: 'faster',
-        ratio: expect.closeTo(0.5, 9) as number,
-      },
-    );
+test('latency decides if asked for, whatever the load', () => {
+  const closed = { load: { protocol: 'h2', threads: 1 } } as const;
+  const slower = p50.map((ms) => 1.5 * ms);
+  const [one50, other] = [timed('a', p50, p99, closed), timed('b', slower, p99, closed)];
+  expect(one([one50, other])).toMatchObject({
+    metric: 'rps',
+    verdict: 'same',
+    latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) as number } },
   });
-
-  test('needs a generator below its limit, as requests/s do', () => {
-    const free = held('a', 1, 0.6, 0.7);
-    const slower = [free, held('b', 2, 0.97, 0.7)];
-    expect(one(slower, { metric: 'p99' })).toMatchObject({
-      verdict: 'none',
-      why: 'the generator was the limit with b',
-    });
-    expect(one([free, held('b', 0.5, 0.97, 0.7)], { metric: 'p99' }).verdict).toBe('faster');
-    expect(one(slower, { metric: 'cpu' }).verdict).toBe('same');
+  expect(one([one50, other], { metric: 'p50' })).toMatchObject({
+    metric: 'p50',
+    verdict: 'slower',
+    ratio: expect.closeTo(1.5, 9) as number,
   });
-
-  test('beside the deciding one needs that, too', () => {
-    const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => ({
-      ...held(name, ms, generatorCpuSeconds, 0.1),
-      load,
-    });
-    expect(one([at('a', 1, 0.6), at('b', 2, 0.97)]).latency).toMatchObject({
-      p50: { verdict: 'none', ratio: expect.closeTo(2, 9) as number },
-      p99: { verdict: 'none' },
-    });
-    expect(one([at('a', 1, 0.6), at('b', 0.5, 0.97)]).latency).toMatchObject({
-      p50: { verdict: 'faster' },
-    });
+  expect(one([held('a', 1, 0.1, 0.1), held('b', 1, 0.1, 0.05)], { metric: 'cpu' })).toMatchObject({
+    metric: 'cpu',
+    verdict: 'faster',
+    ratio: expect.closeTo(0.5, 9) as number,
   });
+});
 
-  test('is none where it would mean nothing, and says why', () => {
-    const few = latency(1, 4, 50, {
-      histogram: [
-        [1, 900],
-        [4, 99],
-      ],
-    });
-    const short = variant(
-      'b',
-      times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })),
-      { load },
-    );
-    expect(one([base, short])).toMatchObject({
-      verdict: 'none',
-      ratio: 0,
-      why: 'p99 needs 1,000 responses in each round: give it a longer --duration',
-      latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
-      cpu: { ratio: expect.any(Number) as number },
-    });
-    expect(
-      one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })]),
-    ).toMatchObject({
+test('latency that decides needs a generator below its limit', () => {
+  const free = held('a', 1, 0.6, 0.7);
+  const slower = [free, held('b', 2, 0.97, 0.7)];
+  expect(one(slower, { metric: 'p99' })).toMatchObject({
+    verdict: 'none',
+    why: 'the generator was the limit with b',
+  });
+  expect(one([free, held('b', 0.5, 0.97, 0.7)], { metric: 'p99' }).verdict).toBe('faster');
+  expect(one(slower, { metric: 'cpu' }).verdict).toBe('same');
+});
+
+test('latency beside it needs that, too', () => {
+  const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => ({
+    ...held(name, ms, generatorCpuSeconds, 0.1),
+    load,
+  });
+  expect(one([at('a', 1, 0.6), at('b', 2, 0.97)]).latency).toMatchObject({
+    p50: { verdict: 'none', ratio: expect.closeTo(2, 9) as number },
+    p99: { verdict: 'none' },
+  });
+  expect(one([at('a', 1, 0.6), at('b', 0.5, 0.97)]).latency).toMatchObject({
+    p50: { verdict: 'faster' },
+  });
+});
+
+test('latency has no verdict if it means nothing', () => {
+  const few = latency(1, 4, 50, {
+    histogram: [
+      [1, 900],
+      [4, 99],
+    ],
+  });
+  const short = variant(
+    'b',
+    times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })),
+    { load },
+  );
+  expect(one([base, short])).toMatchObject({
+    verdict: 'none',
+    ratio: 0,
+    why: 'p99 needs 1,000 responses in each round: give it a longer --duration',
+    latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
+    cpu: { ratio: expect.any(Number) as number },
+  });
+  expect(one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })])).toMatchObject(
+    {
       verdict: 'none',
       why: 'only one of the loads sets requests/s: their latencies are not of the same thing',
-    });
-    const behind = variant(
-      'b',
-      times(1).map((ms) =>
-        second(700, 0.1, 0.1, { rps: 700, unsent: 300, latencyMs: latency(1, ms, 50) }),
-      ),
-      { load },
-    );
-    expect(one([base, behind])).toMatchObject({
-      verdict: 'none',
-      why: 'b did not come to its rate',
-    });
+    },
+  );
+  const behind = variant(
+    'b',
+    times(1).map((ms) =>
+      second(700, 0.1, 0.1, { rps: 700, unsent: 300, latencyMs: latency(1, ms, 50) }),
+    ),
+    { load },
+  );
+  expect(one([base, behind])).toMatchObject({
+    verdict: 'none',
+    why: 'b did not come to its rate',
   });
 });
