@@ -72,7 +72,7 @@ const mostTold = 10;
 export function offer(
   word: string,
   choices: readonly string[],
-  many = `the nearest is ${sorted(word, choices)[0]}`,
+  many = `there are ${choices.length}, such as ${sorted(word, choices).slice(0, 3).join(', ')}`,
 ): string {
   const near = nearest(word, choices);
   if (near !== undefined) return `did you mean ${near}?`;
@@ -84,7 +84,10 @@ export function offer(
 export function nearest(word: string, choices: readonly string[]): string | undefined {
   return sorted(word, choices)
     .slice(0, 1)
-    .find((choice) => edits(word, choice) <= Math.min(2, Math.floor(lettersOf(word).length / 3)));
+    .find((choice) => {
+      const { length } = lettersOf(word);
+      return length > 1 && edits(word, choice) <= Math.min(2, Math.floor(length / 3));
+    });
 }
 
 /** Without the dashes of a flag. */

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { UserError, usageError, nearest, unknownWord } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { present, repeated } from '../present.ts';
+import { shownUrl } from '../scenario/load/flags.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { ServerName, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
 import {
@@ -391,7 +392,9 @@ function wishFor(
   if (source.kind !== 'address') return { ...wish, ...present({ host }) };
   const own = source.url;
   if (own.path !== '/' && wishes.length > 0)
-    throw usageError(`${wish.flag} and the path of ${given}, ${own.path}: leave one of them out`);
+    throw usageError(
+      `${wish.flag} and the path of ${given}, ${shownUrl(own.path)}: leave one of them out`,
+    );
   return {
     ...wish,
     path: own.path === '/' ? wish.path : own.path,

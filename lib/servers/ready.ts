@@ -201,11 +201,11 @@ async function askPages(
       aborted.throwIfAborted();
       if (answer instanceof Error) {
         wrong.push(
-          `${path} (${answer.name === 'TimeoutError' ? `no answer within ${pageLimitMs / 1000} s` : answer.message})`,
+          `${shownUrl(path)} (${answer.name === 'TimeoutError' ? `no answer within ${pageLimitMs / 1000} s` : answer.message})`,
         );
         if (++silent === named) break;
       } else if (answer.status !== (page.status ?? 200))
-        wrong.push(`${path} (status ${answer.status})`);
+        wrong.push(`${shownUrl(path)} (status ${answer.status})`);
       else lengths.push(answer.bytes);
     }
   }

@@ -41,7 +41,7 @@ describe('a wrong command is refused', () => {
     ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
     ['compare a.conf b.conf --name 2024', /^--name "2024" has to have a letter/],
     ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
-    ['bench h3', /the nearest is h2-body$/],
+    ['bench h3', /there are \d+, such as h2-body, /],
     ['bench h2 --round 1', /did you mean --rounds\?$/],
     ['bench --duration 1.5', /^--duration 1\.5: wrk knows whole seconds only$/],
     ['bench proof-ab', /did you mean proof-aa\?$/],

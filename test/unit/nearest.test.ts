@@ -10,7 +10,7 @@ test('a choice is offered as what was meant only where it is near', () => {
   for (const far of ['--x', '--tls', '--foo', '--cpu', '--h2', '--xx'])
     expect(nearest(far, flags)).toBeUndefined();
   for (const [typed, meant] of [
-    ['--u', '--url'],
+    ['--ur', '--url'],
     ['--rond', '--rounds'],
     ['--laod', '--load'],
     ['--hots', '--host'],
@@ -18,9 +18,10 @@ test('a choice is offered as what was meant only where it is near', () => {
     expect(nearest(typed as string, flags)).toBe(meant);
   expect(nearest('nope.conf', ['node_modules'])).toBeUndefined();
   expect(nearest('a', [])).toBeUndefined();
+  expect(nearest('a', ['action.yml'])).toBeUndefined();
 });
 
-test('where none is near, all are told if they are few, and otherwise the nearest', () => {
+test('where none is near, all are told if they are few, and otherwise some', () => {
   expect(offer('influ', ['influx', 'none'])).toBe('did you mean influx?');
   expect(offer('postgres', ['influx', 'none'])).toBe('there are influx, none');
   expect(offer('postgres', ['none'])).toBe('there is none');
@@ -29,5 +30,5 @@ test('where none is near, all are told if they are few, and otherwise the neares
       'postgres',
       Array.from({ length: 11 }, (_, index) => `x${index}`),
     ),
-  ).toMatch(/^the nearest is x\d+$/);
+  ).toMatch(/^there are 11, such as x\d, x\d, x\d$/);
 });

@@ -300,7 +300,7 @@ describe('a variant', () => {
 
 test.each([
   [{ 'variants.1.againts': 'first' }, 'there is no field "againts": did you mean against?'],
-  [{ constructor: 1 }, 'scenario good: there is no field "constructor": the nearest is control'],
+  [{ constructor: 1 }, 'scenario good: there is no field "constructor": there are '],
 ])('a field that is misspelt is refused, with the nearest right one: %j', (changes, message) => {
   expect(() => defineScenario(changed(changes))).toThrow(message);
 });
