@@ -241,7 +241,7 @@ export const askedFlags = {
   upstream: {
     value: 'app:9000=127.0.0.1:9000',
     repeated: true,
-    help: 'what stands for a backend of a config; =stub:50ms:2KB answers after that time',
+    help: 'what stands for a backend of a config; =stub:50ms:2KB answers HTTP/1.1 after that time',
   },
   in: { value: 'nginx.conf', help: 'the config into whose http { } a file without one is put' },
 } as const satisfies Record<string, Flag>;

@@ -72,8 +72,8 @@ it.each([
     'fastcgi_pass App:9000 at 127.0.0.1:7: what',
   ],
   [
-    'server { listen 8; location / { proxy_pass http://$back:1$request_uri; proxy_pass http://db; } }',
-    'proxy_pass "http://127.0.0.1:9$request_uri"; proxy_pass "http://127.0.0.1:8";',
+    'server { listen 8; location / { proxy_pass http://$back:1$request_uri; proxy_pass $back; } }',
+    'proxy_pass "http://127.0.0.1:9$request_uri"; proxy_pass "http://127.0.0.1:9";',
     'proxy_pass http://$back:1$request_uri at stub:1ms, which',
   ],
 ])('has in %j what stands for backends', async (http, expected, said) => {

@@ -214,7 +214,10 @@ export function localTarget(
   );
   if (stand !== undefined && !isBlock) {
     const { name, to, address } = stand;
-    const next = `${target.slice(0, -bare.length)}${address}${bare.slice(name.length).replace(/^:\d+/, '')}`;
+    // A variable may have the scheme too.
+    const before =
+      target.slice(0, -bare.length) || (words.startsWith('proxy_pass ') ? 'http://' : '');
+    const next = `${before}${address}${bare.slice(name.length).replace(/^:\d+/, '')}`;
     const said = `${words} at ${to}`;
     // A port of the config is somebody else's here.
     const there = { ...here, place, loopbackPorts: new Set<number>() };
