@@ -14,6 +14,7 @@ import { readProcessors, type Processors } from '../machine/processors.ts';
 import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals, type Interrupt } from '../process.ts';
 import { headingLines } from '../report/heading.ts';
+import { changedSettings, readConfigs } from '../report/html/differences.ts';
 import { byText } from '../report/sentences.ts';
 import { resultJson, type Environment, type Result } from '../result/result.ts';
 import { writePageFiles } from '../runner/k6-plan.ts';
@@ -359,7 +360,13 @@ export async function runPlan(
       });
       try {
         const perf = await perfOrWhyNot(interrupt.signal);
-        outcome.result = { ...outcome.result, why: await lookWhy(context, names, perf) };
+        const { missing, sides } = await lookWhy(context, names, perf);
+        const configs = await readConfigs(folder, outcome.result);
+        const named = sides.map((side) => {
+          const changed = changedSettings(outcome.result, configs, side.variant);
+          return changed.length === 0 ? side : { ...side, changed };
+        });
+        outcome.result = { ...outcome.result, why: { missing, sides: named } };
         const problem = await storeWhy(context, outcome.result);
         if (problem !== null) outcome.result.warnings.push(problem);
         await writeWhole(join(folder, 'result.json'), resultJson(outcome.result));

@@ -54,10 +54,14 @@ export function whyLines(result: Result): string[] {
   const { why } = result;
   if (why === undefined) return [];
   return [
-    ...pairsOf(result).map((pair) => `Why: ${reasonOf(pair, result)}.`),
+    ...pairsOf(result).map((pair) => `Why${changedText(pair)}: ${reasonOf(pair, result)}.`),
     ...[...new Set(why.missing)].map((line) => `Causes were not looked at: ${line}.`),
   ];
 }
+
+/** The settings that changed, if the causes are theirs alone. */
+const changedText = ({ variant: { changed = [] } }: Pair): string =>
+  changed.length === 0 ? '' : ` (${changed.join(', ')})`;
 
 /** CPU time of a request, in µs. */
 export const cpuOf = ({ cpu }: WhySide): number => total(cpu, ({ us }) => us);

@@ -539,6 +539,8 @@ export const perfCounts = [
 /** A side while perf looked on; all figures are per request. */
 const whySide = open({
   variant: name,
+  /** Settings of its config that differ from the baseline's; absent if there are more than two. */
+  changed: optional(texts),
   /** That ended in the pass that samples CPU time. */
   requests: count,
   /** CPU time in this pass, as the kernel accounts it. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Result, WhySide } from '../../lib/result/result.ts';
 import { cpuBars, whyLines, whyPart } from '../../lib/report/why.ts';
+import { changedSettings } from '../../lib/report/html/differences.ts';
 import { flameGraph } from '../../lib/report/html/flame.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { countsIn, placeOf } from '../../lib/runner/why.ts';
@@ -207,4 +208,22 @@ it('a flame graph of a difference shows what has vanished, and escapes names', (
     'write: 3.0 → 3.0 µs',
   ]);
   expect(flameGraph(now).text).toContain('<title>write: 3.0 µs</title>');
+});
+
+it('names the settings that changed, and not their values, if they are few', () => {
+  const config = (variant: string, ...lines: string[]) => ({
+    variant,
+    file: 'nginx.conf',
+    text: `http {\n    gzip on;\n${lines.map((line) => `    ${line}\n`).join('')}}\n`,
+  });
+  const changed = (...lines: string[]): string[] =>
+    changedSettings(
+      result([workers, openFileCache]),
+      [config('workers', 'auth secret;'), config('open-file-cache', ...lines)],
+      'open-file-cache',
+    );
+  expect(changed('auth other;')).toEqual(['auth']);
+  expect(changed('auth secret;', 'a 1;', 'b 2;')).toEqual(['a', 'b']);
+  expect(changed('auth secret;', 'a 1;', 'b 2;', 'c 3;')).toEqual([]);
+  expect(changed('auth secret;')).toEqual([]);
 });

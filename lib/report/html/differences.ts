@@ -1,7 +1,9 @@
 // The differences between the sides besides the measured ones: configs, servers, loads and answers. The configs as they ran.
+import { join } from 'node:path';
 import { variantOf } from '../../analysis/comparisons.ts';
 import { answersByStatus, responsesOf } from '../../analysis/phases.ts';
 import { extent, total } from '../../analysis/statistics.ts';
+import { readBytes } from '../../files.ts';
 import { counts, success, whole } from '../../format.ts';
 import { without } from '../../present.ts';
 import type { Phase, Result, VariantResult } from '../../result/result.ts';
@@ -15,6 +17,46 @@ export interface ComposedConfig {
   variant: string;
   file: string;
   text: string;
+}
+
+/** Reads the configs in a run's folder, without those that cannot be read. */
+export async function readConfigs(folder: string, { variants }: Result): Promise<ComposedConfig[]> {
+  const read = variants.map((variant) => readConfig(folder, variant).catch(() => []));
+  return (await Promise.all(read)).flat();
+}
+
+/** Reads the config of the first round; the others differ in ports and folders. Reads nothing outside the folder. */
+async function readConfig(
+  folder: string,
+  { name, rounds: [first], server }: VariantResult,
+): Promise<ComposedConfig[]> {
+  if (first === undefined || server === null) return [];
+  const file = `${server.name}.conf`;
+  const bytes = await readBytes(join(folder, `round-${first.round}`, name, file), {
+    megabytes: 16,
+    below: folder,
+  });
+  return [{ variant: name, file, text: bytes.toString('utf8') }];
+}
+
+/** A setting's name tells no secret, as its value may. More differing names than these explain nothing. */
+const mostNames = 2;
+
+/** The names of the settings in which a config differs from its baseline; none if there are many. */
+export function changedSettings(
+  result: Result,
+  configs: readonly ComposedConfig[],
+  variant: string,
+): string[] {
+  const config = configs.find((one) => one.variant === variant);
+  const baseline = baselineOf(result, variant, configs);
+  if (config === undefined || baseline === undefined) return [];
+  const [before, after] = [settingsOf(baseline.text), settingsOf(config.text)];
+  const names = [...without(before, after), ...without(after, before)].map(
+    (line) => /[^ :;=]+/.exec(line.split(' › ').at(-1) ?? '')?.[0] ?? '',
+  );
+  const distinct = [...new Set(names)];
+  return distinct.length > mostNames ? [] : distinct;
 }
 
 /** Means of several pages differ by this share without meaning. */

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { readBytes, writeWhole } from '../../files.ts';
 import { short } from '../../format.ts';
-import type { Result, VariantResult } from '../../result/result.ts';
+import type { Result } from '../../result/result.ts';
 import { figuresOf } from '../charts.ts';
 import { environmentTable, noiseTable } from '../environment.ts';
 import { headingLines, resultHeading } from '../heading.ts';
@@ -11,7 +11,13 @@ import { circumstanceLines, noteLines, redirectedLines, storedLine } from '../se
 import type { Part } from '../table.ts';
 import { cpuBars, cpuOf, pairsOf, stacksFile, whyPart, type CpuBar } from '../why.ts';
 import { flameGraph, type Stacks } from './flame.ts';
-import { configsHtml, differencesHtml, hasOwnConfigs, type ComposedConfig } from './differences.ts';
+import {
+  configsHtml,
+  differencesHtml,
+  hasOwnConfigs,
+  readConfigs,
+  type ComposedConfig,
+} from './differences.ts';
 import { headlineHtml } from './headline.ts';
 import { html, list, nothing, paragraphs, tableHtml, figureHtml, page, type Html } from './page.ts';
 
@@ -28,26 +34,11 @@ export async function runPage(
   folder: string,
   result: Result,
 ): Promise<{ text: string; mode: number | undefined }> {
-  const read = result.variants.map((variant) => readConfig(folder, variant).catch(() => []));
-  const configs = (await Promise.all(read)).flat();
+  const configs = await readConfigs(folder, result);
   return {
     text: await htmlReport(result, configs, await readStacks(folder, result)),
     mode: hasOwnConfigs(result, configs) ? 0o600 : undefined,
   };
-}
-
-/** Reads the config of the first round; the others differ in ports and folders. Reads nothing outside the folder. */
-async function readConfig(
-  folder: string,
-  { name, rounds: [first], server }: VariantResult,
-): Promise<ComposedConfig[]> {
-  if (first === undefined || server === null) return [];
-  const file = `${server.name}.conf`;
-  const bytes = await readBytes(join(folder, `round-${first.round}`, name, file), {
-    megabytes: 16,
-    below: folder,
-  });
-  return [{ variant: name, file, text: bytes.toString('utf8') }];
 }
 
 /** Reads the stacks of the sides that were looked at; those that cannot be read are left out. */
