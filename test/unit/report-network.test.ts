@@ -5,6 +5,7 @@ import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
+import { severalPage } from '../../lib/report/html/several-page.ts';
 import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
 import { findingLines, footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable } from '../../lib/report/table.ts';
@@ -192,4 +193,6 @@ test('the page, Markdown and the terminal say the same', async () => {
       articleLink,
     ])
       expect(report).toContain(text);
+  const several = await severalPage([whole, { ...held, run: '2026-11-21T09-00-00-x' }]);
+  expect(several).toContain('<span class="verdict inconclusive">faster, delay not held</span>');
 });

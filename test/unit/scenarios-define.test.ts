@@ -257,6 +257,7 @@ describe('is refused, with the field named:', () => {
       { 'network.toServer.delayMs': -1 },
       /: network: toServer: delayMs -1 has to be from 0 to 60000$/,
     ],
+    [{ 'network.toServer.queuPackets': 1 }, 'network: toServer: there is no field "queuPackets": '],
     [{ 'network.toClient.delayMs': '100ms' }, /: network: toClient: delayMs has to be a number$/],
     [{ 'network.toServer.lossShare': 1 }, /: lossShare 1 has to be below 1: 0\.01 is 1 %$/],
     [{ 'network.serverSettings': ['a.conf'] }, '"a.conf": write ./a.conf for a file'],
