@@ -299,41 +299,34 @@ describe('files', () => {
 
 test('plots have every value where its axis says', () => {
   const values = [0.99, 1.004, 1.021];
+  const bars = values.map((value) => ({
+    series: 0,
+    value,
+    interval: [value - 0.002, value + 0.003] as [number, number],
+  }));
   const svg = intervalPlot({
     title: 'a <b>',
     series: ['one'],
     x: 'runs',
     y: { label: 'ratio', text: (value) => `=${value}=` },
-    groups: [
-      {
-        name: 'all',
-        bars: values.map((value) => ({
-          series: 0,
-          value,
-          interval: [value - 0.002, value + 0.003],
-        })),
-      },
-    ],
+    groups: [{ name: 'all', bars }],
   });
   expect(svg).toContain('a &lt;b&gt;');
-  const axis = [...svg.matchAll(/y1="([\d.]+)" y2="\1"\/><text class="end"[^>]*>=([\d.]+)=/g)].map(
-    ([, y, value]) => ({ y: Number(y), value: Number(value) }),
-  );
-  const [first, last] = [axis[0], axis.at(-1)] as [(typeof axis)[number], (typeof axis)[number]];
-  const valueAt = (y = ''): number =>
-    first.value + ((Number(y) - first.y) * (last.value - first.value)) / (last.y - first.y);
-  const shown = (pattern: RegExp): string[][] =>
-    [...svg.matchAll(pattern)].map(([, ...ys]) => ys.map((y) => valueAt(y).toFixed(3)));
+  const numbers = (pattern: RegExp): number[][] =>
+    [...svg.matchAll(pattern)].map(([, ...found]) => found.map(Number));
+  const axis = numbers(/y1="([\d.]+)" y2="\1"\/><text class="end"[^>]*>=([\d.]+)=/g);
+  const [[y = 0, from = 0] = [], [end = 0, to = 0] = []] = [axis[0], axis.at(-1)];
+  const valueAt = (at: number): number =>
+    Number((from + ((at - y) * (to - from)) / (end - y)).toFixed(3));
   expect(
-    shown(/cy="([\d.]+)"/g)
+    numbers(/cy="([\d.]+)"/g)
       .flat()
-      .map(Number),
+      .map(valueAt),
   ).toEqual(values);
-  expect(shown(/stroke-width="1.5"[^>]* y1="([\d.]+)" y2="([\d.]+)"/g)).toEqual([
-    ['0.988', '0.993'],
-    ['1.002', '1.007'],
-    ['1.019', '1.024'],
-  ]);
+  const ends = numbers(/stroke-width="1.5"[^>]* y1="([\d.]+)" y2="([\d.]+)"/g);
+  expect(ends.map((one) => one.map(valueAt))).toEqual(
+    values.map((value) => [value - 0.002, value + 0.003].map((one) => Number(one.toFixed(3)))),
+  );
 });
 
 describe('the page', () => {

@@ -143,22 +143,6 @@ describe('a rate', () => {
     expect(ends(step(2000, 5.1))).toEqual(['open', 'open', 'broken']);
   });
 
-  test('is asked for anew after each that ends', () => {
-    const search = new LimitSearch(fromNothing, within);
-    const ends = [9, 2, 9, 9, 9, 9].map((p99) => {
-      const rate = search.rates.next() as number;
-      return [rate, search.told(rate, step(rate, p99))];
-    });
-    expect(ends).toEqual([
-      [1000, 'open'],
-      [1000, 'kept'],
-      [2000, 'open'],
-      [2000, 'open'],
-      [2000, 'broken'],
-      [1414, 'open'],
-    ]);
-  });
-
   test('is broken by one clear step as long as nothing was kept', () => {
     const search = new LimitSearch(fromNothing, within);
     // Half of the answers took longer than that.
