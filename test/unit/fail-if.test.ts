@@ -30,12 +30,9 @@ const silence: string[] = [];
 describe('--fail-if', () => {
   test.each<[string, Verdict, number]>([
     ['slower', 'slower', 3],
-    ['faster', 'faster', 3],
-    ['different', 'slower', 3],
     ['different', 'faster', 3],
     ['inconclusive', 'inconclusive', 3],
     ['slower', 'faster', 0],
-    ['slower', 'same', 0],
     ['different', 'same', 0],
     ['inconclusive', 'slower', 0],
   ])('%s with %s is %i', (gate, verdict, code) => {
@@ -91,9 +88,7 @@ describe('--fail-if', () => {
     ['p99>3%', { latency: { p50: null, p90: null, p99: null } }, `${pair} has no p99`],
     ['cpu>3%', { verdict: 'none' }, `no verdict on ${pair}, so`],
     ['slower', { verdict: 'none' }, `no verdict on ${pair}, so`],
-    ['inconclusive', { verdict: 'none' }, `no verdict on ${pair}, so`],
     ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
-    ['slower', { verdict: 'faster', delayNotHeld: ['workers'] }, `on ${pair} the delay`],
   ])('%s is not answered with %j', (gates, changes, why) => {
     const asked = having({ verdict: 'same', ...changes });
     expect(() => answer(asked, gates)).toThrow(UserError);
@@ -128,7 +123,6 @@ describe('--fail-if', () => {
   test.each([
     ['slow', /^there is no --fail-if "slow": did you mean slower\?$/],
     ['slower>', /^--fail-if slower>: write slower>3%, .*success<99%$/],
-    ['slower:3%', /^--fail-if slower:3%: write /],
     ['success>99%', /^--fail-if success>99%: write /],
     ['slower>100%', /^--fail-if slower>100%: write /],
     ['slower,', /^there is no --fail-if ""/],

@@ -27,16 +27,11 @@ function loadOfLine(
 describe("the articles' lines are what the scenarios have", () => {
   test.each([
     ['wrk -c 100 -t 10 -d 10 http://127.0.0.1/', wrk('-c 100 -t 10 -d 10')],
-    ['ab -c 10000 -n 1000000 -r http://172.31.20.18/', ab('-c 10000 -n 1000000 -r')],
     [
       'weighttp -k -c 100 -n 100000 http://127.0.0.1:81/index.html',
       weighttp('-k -c 100 -n 100000'),
     ],
     ['h2load -n 100000 -c 1000 https://www.example.com -t 16', h2load('-n 100000 -c 1000 -t 16')],
-    [
-      'h2load -n100000 -c100 -m100 https://127.0.0.1:8081/index.html',
-      h2load('-n100000 -c100 -m100'),
-    ],
     [
       'vegeta attack -http2 -insecure -duration=10s -rate=1000',
       vegeta('-http2 -insecure -duration=10s -rate=1000'),
@@ -85,12 +80,10 @@ describe('the line', () => {
       'h2load -c 10 -D 1 --rps=0',
       /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/,
     ],
-    ['# wrk -c 1', /^the load: # needs a shell/],
     [
       'wrk -c 10; wrk -c 20',
       /^the load: ; needs a shell: a load is one command with its flags, such as "wrk -c 100 -d 10", with '…' around what a shell would change$/,
     ],
-    ['echo "GET http://a/" | vegeta attack -duration=1s', /^the load: \| needs a shell/],
     ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
     ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
     [
@@ -162,7 +155,6 @@ describe('the URL', () => {
     ],
     ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
     ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
-    ['weighttp -n 1 127.0.0.1:81/index.html', { scheme: 'http', port: 81, path: '/index.html' }],
   ])('of "%s" is %o', (line, url) => {
     const found = loadOfLine(line);
     expect(found.url).toEqual(url);
@@ -185,7 +177,6 @@ describe('the URL', () => {
     ['h2load -n 1 http://localhost/', 'https', { protocol: 'h2c' }],
     ['h2load -n 1 -p http/1.1 http://localhost/', undefined, { protocol: 'http/1.1' }],
     ['h2load -n 1 -p http/1.1 https://localhost/', undefined, { protocol: 'h2' }],
-    ['h2load -n 1 --h1', 'https', { protocol: 'http/1.1' }],
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
     ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
     ['vegeta attack -duration=1s -h2c', 'https', { protocol: 'h2' }],
@@ -272,7 +263,6 @@ test.each([
     "wrk -H 'X-Token: hunter2' 'http://localhost/a?author=b&access_token=hunter2&key=hunter2'",
     "wrk -H 'X-Token: ***' 'http://localhost/a?author=b&access_token=***&key=***'",
   ],
-  ["wrk -H 'Authorization: Bearer hunter2' -d 1", "wrk -H 'Authorization: ***' -d 1"],
   [
     "wrk -H'Cookie: hunter2' --header='X-Api-Key: hunter2' --header \"Accept: a\"",
     "wrk '-HCookie: ***' '--header=X-Api-Key: ***' --header \"Accept: a\"",

@@ -48,8 +48,6 @@ describe('a config of nginx', () => {
 
   it.each([
     ['listen *:81;', 81],
-    ['listen 10.1.2.3;', 80],
-    ['listen localhost:8000 default_server;', 8000],
     ['listen [::1];', 80],
     ['', process.getuid?.() === 0 ? 80 : 8000],
   ])('with %j listens on %d', async (listen, port) => {
@@ -138,7 +136,6 @@ describe('a config of nginx', () => {
     ['http { include loop; }', '/loop:1: includes /own.conf, which includes this file again'],
     ['http { }', '/own.conf has no server { } in http { }: there is nothing to load'],
     ['http { server { listen 99999; } }', '/own.conf:1: listen 99999 is not a host and a port'],
-    ['http { server { listen a:b; } }', '/own.conf:1: listen a:b is not a host and a port'],
     ['\nworker_processes many;\nhttp { server {} }', /^\/own.conf:2: worker_processes many is not/],
     [
       'http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }',
@@ -234,10 +231,8 @@ describe('a config of nghttpd', () => {
 describe('anything else', () => {
   it.each([
     ['Apache', 'ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n'],
-    ['Apache', 'Listen 8080\nLoadModule mpm_event_module modules/mod_mpm_event.so\n'],
     ['lighttpd', 'server.modules = ( "mod_access" )\n'],
     ['Caddy', 'example.org {\n\troot * /var/www\n\tfile_server\n}\n'],
-    ['Caddy', ':80\nreverse_proxy localhost:9000\n'],
     ['Caddy', '{\n  "apps": {"http": {"servers": {}}}\n}\n'],
     ['HAProxy', '# main\nglobal\n    daemon\n    maxconn 256\n\ndefaults\n    mode http\n'],
   ])('is refused as a config of %s, with the command to give', async (name, text) => {
@@ -271,7 +266,6 @@ describe('anything else', () => {
   it.each([
     ['gone', 'cannot read the config /gone: it is not there'],
     ['a', 'cannot read the config /a: it is a folder'],
-    ['a/b/c', 'cannot read the config /a/b/c: it is not there'],
     ['pipe', 'cannot read the config /pipe: it is a pipe'],
     // It would end the comment that names it.
     ['a\nuser root;\n#', '\\nuser root;\\n#", which has control characters in its path: rename it'],
