@@ -135,7 +135,10 @@ function reasonOf(pair: Pair, result: Result): string {
   const isOfCalls = ({ name, isCall }: PartChange): boolean =>
     isCall ? differing.has(name) : differing.size > 0 && name.startsWith('entering');
   const ofCalls = parts.filter(isOfCalls);
-  const others = parts.filter((part) => !isOfCalls(part) && isClear(part, wholeUs));
+  // Others on the machine cause interrupts.
+  const others = parts.filter(
+    (part) => part.name !== 'interrupts' && !isOfCalls(part) && isClear(part, wholeUs),
+  );
   // A server that is slower for another reason waits for its next request at other times.
   const calls = all.every(({ name }) => waitingCalls.test(name)) && others.length > 0 ? [] : all;
   const said = [
@@ -185,7 +188,7 @@ function othersText(parts: readonly PartChange[], { comparison, variant, baselin
       !name.startsWith('own') || largest === undefined || largest.us < Math.abs(us) / 2
         ? ''
         : ` (most in ${largest.name})`;
-    return `${name}${mostly} takes ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
+    return `${name}${mostly} ${name === 'page faults' ? 'take' : 'takes'} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
   });
   return `${enumeration(texts)} CPU time per request than in ${comparison.baseline}`;
 }

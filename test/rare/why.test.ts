@@ -164,7 +164,7 @@ test('the kind of key, by new connections with TLS', async () => {
     'wrk -t 1 -c 20 -d 5 -H "Connection: close"',
   );
   expect(sentence).toMatch(
-    /^Why \(ssl_certificate, ssl_certificate_key\): libcrypto takes \d+ µs less CPU time per request than in rsa/,
+    /^Why \(ssl_certificate, ssl_certificate_key\): libcrypto takes \d+ µs less /,
   );
 });
 
@@ -182,8 +182,8 @@ import (
 )
 
 func mixed(sum int) int {
-	for i := 0; i < 20000; i++ {
-		sum += i ^ sum>>3
+	for i := 0; i < 30000; i++ {
+		sum += i * i
 	}
 	return sum
 }

@@ -53,6 +53,7 @@ describe('every dashboard', () => {
         'Attempts that failed, by cause',
         'What went over the link',
         'What went over the link, round by round',
+        'Why: CPU µs of a request',
       ]);
       // A ratio begins with the third round.
       expect(await titles('live', result)).toEqual(['Ratio so far', 'Failures per second']);
