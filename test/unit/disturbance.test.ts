@@ -55,10 +55,7 @@ function check({
 }
 
 function expectFound(seen: Seen, message: RegExp | string | undefined): void {
-  if (message === undefined) {
-    check(seen);
-    return;
-  }
+  if (message === undefined) return check(seen);
   expect(() => check(seen)).toThrow(message);
   expect(() => check(seen)).toThrow(Disturbance);
 }
@@ -75,7 +72,6 @@ test.each<[string, UsageSample[], RegExp | string | undefined]>([
     every100([0, 12_000], [3000, 5100]),
     /^a: nothing was sampled for 2\.10 s of the load: bakeoff was stopped .* leave it running/,
   ],
-  ['over all of it', every100([0, 40_000], [1000, 21_000]), 'for 20.00 s'],
   ['before and after it', every100([0, 30_000], [0, 900], [11_100, 20_000]), undefined],
   ['no sample before it', every100([1100, 12_000]), notSampled],
   ['no sample after it', every100([0, 11_000]), notSampled],
@@ -115,7 +111,6 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
       "take the quota away (cpu.max; docker run --cpus, a pod's limits.cpu)",
   ],
   ['before it', [2000, 3000], undefined],
-  ['after it', [100, 900], undefined],
   ['for 1/1000 of it', [3000, 5000], undefined],
   ['for more', [3000, 4980], 'held the run back 4 times, for 2.00 ms'],
 ])('a quota that held the run back: %s', (_, monotonicMs, message) => {
@@ -142,7 +137,6 @@ describe('a server that stood still', () => {
     [1251, 1, 1, true],
     [4999, 500, 1, false],
     [5001, 500, 1, true],
-    [5, 0, 1, false],
     [3200, 2, 320, false],
     [3200, 2, 319, true],
   ])('for %i ms, with p99 %i ms and first bytes after %i ms: %s', (gapMs, p99, first, isFound) => {
@@ -216,7 +210,6 @@ describe('bodies of another length', () => {
     ['one shorter by a byte', { '2xx': 1000 }, 611_990, '611.99 B on average'],
     ['longer ones', { '2xx': 2 }, 2000, 'B on average, and the page has 612 B'],
     ['of failures among them', { '2xx': 999, '5xx': 1 }, 5, undefined],
-    ['none', {}, 0, undefined],
     ['not modified', { '3xx': 10 }, 0, undefined],
   ])('%s', (_, of, body, message) => {
     if (message === undefined) expect(differ(responses(of), body)).toBe(false);
@@ -231,7 +224,6 @@ describe('bodies of another length', () => {
   test.each([
     [614_999, 0, false],
     [618_000, 0, true],
-    [611_000, 0, false],
     [600_000, 0, true],
     [600_000, 60, false],
   ])('of several pages: %i bytes, %i in flight', (body, inFlight, isFound) => {
@@ -244,7 +236,6 @@ describe('bodies of another length', () => {
   test.each([
     [[600], false],
     [[605], false],
-    [[607], true],
     [[605, 607], true],
     [[600, 594, 500], true],
   ])("of a user's own config: %j bytes instead of 600", (lengths, isFound) => {
