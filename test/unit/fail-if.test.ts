@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { failIfCode, readFailIf } from '../../lib/cli/fail-if.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { Comparison, Result, VariantResult, Verdict } from '../../lib/result/result.ts';
@@ -27,108 +27,106 @@ function answer(asked: Result, gates: string): { code: number; said: string[] } 
 
 const silence: string[] = [];
 
-describe('--fail-if', () => {
-  test.each<[string, Verdict, number]>([
-    ['slower', 'slower', 3],
-    ['different', 'faster', 3],
-    ['inconclusive', 'inconclusive', 3],
-    ['slower', 'faster', 0],
-    ['different', 'same', 0],
-    ['inconclusive', 'slower', 0],
-  ])('%s with %s is %i', (gate, verdict, code) => {
-    const { code: found, said } = answer(having({ verdict }), gate);
-    expect(found).toBe(code);
-    const isSaid = code === 3 || verdict === 'inconclusive';
-    expect(said).toEqual(isSaid ? [expect.stringContaining(`--fail-if ${gate}`)] : []);
-  });
+test.each<[string, Verdict, number]>([
+  ['slower', 'slower', 3],
+  ['different', 'faster', 3],
+  ['inconclusive', 'inconclusive', 3],
+  ['slower', 'faster', 0],
+  ['different', 'same', 0],
+  ['inconclusive', 'slower', 0],
+])('%s with %s is %i', (gate, verdict, code) => {
+  const { code: found, said } = answer(having({ verdict }), gate);
+  expect(found).toBe(code);
+  const isSaid = code === 3 || verdict === 'inconclusive';
+  expect(said).toEqual(isSaid ? [expect.stringContaining(`--fail-if ${gate}`)] : []);
+});
 
-  test('asks the rows of the table alone', () => {
-    const beside: Partial<Comparison> = { baseline: 'other', verdict: 'slower' };
-    expect(answer(having({ verdict: 'same' }, beside), 'slower').code).toBe(0);
-    const published = with3(
-      having({ verdict: 'same' }, { variant: 'spdy', verdict: 'none' }),
-      'spdy',
-      { server: null, rounds: [] },
-    );
-    expect(answer(published, 'slower').code).toBe(0);
-  });
+test('asks the rows of the table alone', () => {
+  const beside: Partial<Comparison> = { baseline: 'other', verdict: 'slower' };
+  expect(answer(having({ verdict: 'same' }, beside), 'slower').code).toBe(0);
+  const published = with3(
+    having({ verdict: 'same' }, { variant: 'spdy', verdict: 'none' }),
+    'spdy',
+    { server: null, rounds: [] },
+  );
+  expect(answer(published, 'slower').code).toBe(0);
+});
 
-  test.each<[string, Partial<Comparison>, number, string[]]>([
-    ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.969] }, 3, [`: ${pair}: requests/s ×0.96 [0.95`]],
-    // The whole interval must lie beyond the limit.
-    ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.971] }, 0, [` was not shown: ${pair} is incon`]],
-    ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, silence],
-    ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s ×1.05`]],
-    ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 ×1.05`]],
-    ['faster>3%', { metric: 'p99', ratio: 0.95, ci95: [0.94, 0.96] }, 3, [`: ${pair}: p99 ×0.95`]],
-    // Requests/s do not decide this effect.
-    [
-      'slower, cpu>3%',
-      { verdict: 'inconclusive', cpu: { ratio: 1.66, ci95: [1.38, 1.98] } },
-      3,
-      [`: ${pair}: CPU per request ×1.66 [1.38, 1.98]`],
-    ],
-    [
-      'p99>5%',
-      { latency: { p50: null, p90: null, p99: { ratio: 1.2, ci95: [1.1, 1.3], verdict: 'none' } } },
-      3,
-      [`: ${pair}: p99 ×1.20 [1.10, 1.30]`],
-    ],
-  ])('%s with %j is %i', (gates, changes, code, said) => {
-    const last = gates.split(', ').at(-1);
-    const found = answer(having({ verdict: 'slower', ...changes }), gates);
-    expect(found).toEqual({
-      code,
-      said: said.map((text) => expect.stringContaining(`--fail-if ${last}${text}`)),
-    });
+test.each<[string, Partial<Comparison>, number, string[]]>([
+  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.969] }, 3, [`: ${pair}: requests/s ×0.96 [0.95`]],
+  // The whole interval must lie beyond the limit.
+  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.971] }, 0, [` was not shown: ${pair} is incon`]],
+  ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, silence],
+  ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s ×1.05`]],
+  ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 ×1.05`]],
+  ['faster>3%', { metric: 'p99', ratio: 0.95, ci95: [0.94, 0.96] }, 3, [`: ${pair}: p99 ×0.95`]],
+  // Requests/s do not decide this effect.
+  [
+    'slower, cpu>3%',
+    { verdict: 'inconclusive', cpu: { ratio: 1.66, ci95: [1.38, 1.98] } },
+    3,
+    [`: ${pair}: CPU per request ×1.66 [1.38, 1.98]`],
+  ],
+  [
+    'p99>5%',
+    { latency: { p50: null, p90: null, p99: { ratio: 1.2, ci95: [1.1, 1.3], verdict: 'none' } } },
+    3,
+    [`: ${pair}: p99 ×1.20 [1.10, 1.30]`],
+  ],
+])('%s with %j is %i', (gates, changes, code, said) => {
+  const last = gates.split(', ').at(-1);
+  const found = answer(having({ verdict: 'slower', ...changes }), gates);
+  expect(found).toEqual({
+    code,
+    said: said.map((text) => expect.stringContaining(`--fail-if ${last}${text}`)),
   });
+});
 
-  test.each<[string, Partial<Comparison>, string]>([
-    ['cpu>3%', { cpu: null }, `${pair} has no CPU per request`],
-    ['p99>3%', { latency: { p50: null, p90: null, p99: null } }, `${pair} has no p99`],
-    ['cpu>3%', { verdict: 'none' }, `no verdict on ${pair}, so`],
-    ['slower', { verdict: 'none' }, `no verdict on ${pair}, so`],
-    ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
-  ])('%s is not answered with %j', (gates, changes, why) => {
-    const asked = having({ verdict: 'same', ...changes });
-    expect(() => answer(asked, gates)).toThrow(UserError);
-    expect(() => answer(asked, gates)).toThrow(
-      new RegExp(`^--fail-if ${gates} cannot be told: .*${why}`),
-    );
-  });
+test.each<[string, Partial<Comparison>, string]>([
+  ['cpu>3%', { cpu: null }, `${pair} has no CPU per request`],
+  ['p99>3%', { latency: { p50: null, p90: null, p99: null } }, `${pair} has no p99`],
+  ['cpu>3%', { verdict: 'none' }, `no verdict on ${pair}, so`],
+  ['slower', { verdict: 'none' }, `no verdict on ${pair}, so`],
+  ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
+])('%s is not answered with %j', (gates, changes, why) => {
+  const asked = having({ verdict: 'same', ...changes });
+  expect(() => answer(asked, gates)).toThrow(UserError);
+  expect(() => answer(asked, gates)).toThrow(
+    new RegExp(`^--fail-if ${gates} cannot be told: .*${why}`),
+  );
+});
 
-  test('is answered by one row, and names all open rows', () => {
-    const two = (one: Verdict, other: Verdict): Result =>
-      with3(having({ verdict: one }, { variant: 'b', verdict: other }), 'b');
-    expect(answer(two('none', 'slower'), 'slower').code).toBe(3);
-    expect(answer(two('inconclusive', 'inconclusive'), 'slower')).toEqual({
-      code: 0,
-      said: [`--fail-if slower was not shown: ${pair}, b against workers are inconclusive`],
-    });
+test('is answered by one row, and names all open rows', () => {
+  const two = (one: Verdict, other: Verdict): Result =>
+    with3(having({ verdict: one }, { variant: 'b', verdict: other }), 'b');
+  expect(answer(two('none', 'slower'), 'slower').code).toBe(3);
+  expect(answer(two('inconclusive', 'inconclusive'), 'slower')).toEqual({
+    code: 0,
+    said: [`--fail-if slower was not shown: ${pair}, b against workers are inconclusive`],
   });
+});
 
-  test('is not answered if too many requests of a side failed', () => {
-    const same = having({ verdict: 'same' });
-    const failing = (successRatio: number): Result => ({
-      ...same,
-      variants: same.variants.map((one, index) => (index === 1 ? { ...one, successRatio } : one)),
-    });
-    expect(() => answer(failing(0.98), 'slower')).toThrow(
-      /open-file-cache's requests 98\.00 % succeeded, and 99\.00 % .*\(success<50%\)$/,
-    );
-    expect(answer(failing(0.98), 'slower,success<95%').code).toBe(0);
-    expect(answer(failing(0.99), 'slower').code).toBe(0);
+test('is not answered if too many requests of a side failed', () => {
+  const same = having({ verdict: 'same' });
+  const failing = (successRatio: number): Result => ({
+    ...same,
+    variants: same.variants.map((one, index) => (index === 1 ? { ...one, successRatio } : one)),
   });
+  expect(() => answer(failing(0.98), 'slower')).toThrow(
+    /open-file-cache's requests 98\.00 % succeeded, and 99\.00 % .*\(success<50%\)$/,
+  );
+  expect(answer(failing(0.98), 'slower,success<95%').code).toBe(0);
+  expect(answer(failing(0.99), 'slower').code).toBe(0);
+});
 
-  test.each([
-    ['slow', /^there is no --fail-if "slow": did you mean slower\?$/],
-    ['slower>', /^--fail-if slower>: write slower>3%, .*success<99%$/],
-    ['success>99%', /^--fail-if success>99%: write /],
-    ['slower>100%', /^--fail-if slower>100%: write /],
-    ['slower,', /^there is no --fail-if ""/],
-  ])('%j is refused', (gates, message) => {
-    expect(() => readFailIf('--fail-if', gates)).toThrow(
-      expect.objectContaining({ message: expect.stringMatching(message), exitCode: 2 }),
-    );
-  });
+test.each([
+  ['slow', /^there is no --fail-if "slow": did you mean slower\?$/],
+  ['slower>', /^--fail-if slower>: write slower>3%, .*success<99%$/],
+  ['success>99%', /^--fail-if success>99%: write /],
+  ['slower>100%', /^--fail-if slower>100%: write /],
+  ['slower,', /^there is no --fail-if ""/],
+])('%j is refused', (gates, message) => {
+  expect(() => readFailIf('--fail-if', gates)).toThrow(
+    expect.objectContaining({ message: expect.stringMatching(message), exitCode: 2 }),
+  );
 });

@@ -282,26 +282,24 @@ describe('bakeoff k8s', () => {
   });
 });
 
-describe('manifests', () => {
-  it('are for the servers and the image that docker/Dockerfile makes', async () => {
-    const dockerfile = readFileSync(path.join(projectRoot, 'docker/Dockerfile'), 'utf8');
-    const installed = Object.fromEntries(
-      [...dockerfile.matchAll(/^ +(nginx|h2o|nghttp2-server)=([\d.]+)[^ ]* \\$/gm)].map(
-        ([, name, version]) => [
-          name === 'nghttp2-server' ? 'nghttpd' : name,
-          version?.replace(/\.$/, ''),
-        ],
-      ),
-    );
-    expect(installed).toMatchObject(imageVersions);
-    const { deployments } = await printed('nginx-open-file-cache', ...influx);
-    expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
-    // A cluster that wants no root has to see a number.
-    expect(dockerfile).toMatch(/^USER 1000:1000$/m);
-    expect(deployments[0]?.spec.template.spec.securityContext).toMatchObject({
-      runAsUser: 1000,
-      runAsNonRoot: true,
-    });
+it('manifests are for the servers and the image that docker/Dockerfile makes', async () => {
+  const dockerfile = readFileSync(path.join(projectRoot, 'docker/Dockerfile'), 'utf8');
+  const installed = Object.fromEntries(
+    [...dockerfile.matchAll(/^ +(nginx|h2o|nghttp2-server)=([\d.]+)[^ ]* \\$/gm)].map(
+      ([, name, version]) => [
+        name === 'nghttp2-server' ? 'nghttpd' : name,
+        version?.replace(/\.$/, ''),
+      ],
+    ),
+  );
+  expect(installed).toMatchObject(imageVersions);
+  const { deployments } = await printed('nginx-open-file-cache', ...influx);
+  expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
+  // A cluster that wants no root has to see a number.
+  expect(dockerfile).toMatch(/^USER 1000:1000$/m);
+  expect(deployments[0]?.spec.template.spec.securityContext).toMatchObject({
+    runAsUser: 1000,
+    runAsNonRoot: true,
   });
 });
 

@@ -127,18 +127,16 @@ describe('the line', () => {
   );
 });
 
-describe('a rate', () => {
-  test.each([
-    [
-      'wrk -t2 -c100 -d30s -R2k -L http://localhost/',
-      { connections: 100, rate: 2000, requests: 60_000 },
-    ],
-    ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
-  ])('of "%s"', (line, expected) => {
-    const { load } = loadOfLine(line);
-    expect(load).toMatchObject(expected);
-    expect(load).not.toHaveProperty('durationSeconds');
-  });
+test.each([
+  [
+    'wrk -t2 -c100 -d30s -R2k -L http://localhost/',
+    { connections: 100, rate: 2000, requests: 60_000 },
+  ],
+  ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
+])('a rate of "%s"', (line, expected) => {
+  const { load } = loadOfLine(line);
+  expect(load).toMatchObject(expected);
+  expect(load).not.toHaveProperty('durationSeconds');
 });
 
 describe('the URL', () => {

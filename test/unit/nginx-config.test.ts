@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { composeConfig, parseConfig, printConfig } from '../../lib/servers/nginx-config.ts';
 
 const compose = (...texts: string[]): string =>
@@ -11,64 +11,59 @@ const compose = (...texts: string[]): string =>
     'base',
   );
 
-describe('composing', () => {
-  it('keeps the base as it is', () => {
-    expect(compose('a 1;\nevents { b 2; }\nhttp {\n types { text/html html htm; }\n}')).toBe(
-      'a 1;\nevents {\n    b 2;\n}\nhttp {\n    types {\n        text/html html htm;\n    }\n}\n',
-    );
-  });
+it('keeps the base as it is', () => {
+  expect(compose('a 1;\nevents { b 2; }\nhttp {\n types { text/html html htm; }\n}')).toBe(
+    'a 1;\nevents {\n    b 2;\n}\nhttp {\n    types {\n        text/html html htm;\n    }\n}\n',
+  );
+});
 
-  it('lets a knob replace what has its name in the same block, and says whose the line is', () => {
-    expect(
-      compose(
-        'http { keepalive_requests 100; sendfile on; }',
-        'http { keepalive_requests 5; }',
-        'keepalive_requests 9;',
-      ),
-    ).toBe(
-      'keepalive_requests 9;  # knob2\nhttp {\n    keepalive_requests 5;  # knob1\n    sendfile on;\n}\n',
-    );
-  });
+it('lets a knob replace what has its name in the same block, and says whose the line is', () => {
+  expect(
+    compose(
+      'http { keepalive_requests 100; sendfile on; }',
+      'http { keepalive_requests 5; }',
+      'keepalive_requests 9;',
+    ),
+  ).toBe(
+    'keepalive_requests 9;  # knob2\nhttp {\n    keepalive_requests 5;  # knob1\n    sendfile on;\n}\n',
+  );
+});
 
-  it('replaces all lines of a name, merges blocks by name and arguments, and adds the rest at the end', () => {
-    expect(
-      compose(
-        'add a; add b; location / { x 1; } location /b { x 1; }',
-        'location /b { x 2; } map $x $y { default 0; } add c; add d; e 1;',
-      ),
-    ).toBe(
-      'add c;  # knob1\nadd d;  # knob1\ne 1;  # knob1\nlocation / {\n    x 1;\n}\nlocation /b {\n    x 2;  # knob1\n}\nmap $x $y {  # knob1\n    default 0;  # knob1\n}\n',
-    );
-  });
+it('replaces all lines of a name, merges blocks by name and arguments, and adds the rest at the end', () => {
+  expect(
+    compose(
+      'add a; add b; location / { x 1; } location /b { x 1; }',
+      'location /b { x 2; } map $x $y { default 0; } add c; add d; e 1;',
+    ),
+  ).toBe(
+    'add c;  # knob1\nadd d;  # knob1\ne 1;  # knob1\nlocation / {\n    x 1;\n}\nlocation /b {\n    x 2;  # knob1\n}\nmap $x $y {  # knob1\n    default 0;  # knob1\n}\n',
+  );
+});
 
-  it('carries the comments about a line, not those about its file', () => {
-    expect(
-      compose(
-        '# the file\n\n# why a\n# is 1\na 1; # really\nb 2;\n',
-        '# the knob\n\n# why b\nb 3;',
-      ),
-    ).toBe('# why a\n# is 1\n# really\na 1;\n# why b\nb 3;  # knob1\n');
-  });
+it('carries the comments about a line, not those about its file', () => {
+  expect(
+    compose('# the file\n\n# why a\n# is 1\na 1; # really\nb 2;\n', '# the knob\n\n# why b\nb 3;'),
+  ).toBe('# why a\n# is 1\n# really\na 1;\n# why b\nb 3;  # knob1\n');
+});
 
-  it('leaves quotes, escapes, variables and comment signs in words alone', () => {
-    const text = `log_format x '$a "{;}" # $b\\'';\nrewrite ^/a\\;b$ /\${c}d#e;\nx "y\\"z;";\n`;
-    expect(compose(text)).toBe(text);
-  });
+it('leaves quotes, escapes, variables and comment signs in words alone', () => {
+  const text = `log_format x '$a "{;}" # $b\\'';\nrewrite ^/a\\;b$ /\${c}d#e;\nx "y\\"z;";\n`;
+  expect(compose(text)).toBe(text);
+});
 
-  it('keeps the quotes of a name that needs them, as a key of a map may, and drops others', () => {
-    const map = `map $x $y {\n    default upgrade;\n    "" close;\n    "~^[a-z]{2}$" 2;\n    "~*(google bot|bing)" 1;\n    "#top" 1;\n    ~*\\.(jpg|png)$ 3;\n    "~\\\\t" 4;\n    "~\\\\\\"" 5;\n    "\\\\" 6;\n}\n`;
-    expect(compose(map)).toBe(map);
-    expect(compose(`"gzip" on;\nmap $x $y {\n '' close;\n '#top' 1;\n 'a' 2;\n ~\\\\t 4; }`)).toBe(
-      'gzip on;\nmap $x $y {\n    "" close;\n    "#top" 1;\n    a 2;\n    "~\\\\t" 4;\n}\n',
-    );
-  });
+it('keeps the quotes of a name that needs them, as a key of a map may, and drops others', () => {
+  const map = `map $x $y {\n    default upgrade;\n    "" close;\n    "~^[a-z]{2}$" 2;\n    "~*(google bot|bing)" 1;\n    "#top" 1;\n    ~*\\.(jpg|png)$ 3;\n    "~\\\\t" 4;\n    "~\\\\\\"" 5;\n    "\\\\" 6;\n}\n`;
+  expect(compose(map)).toBe(map);
+  expect(compose(`"gzip" on;\nmap $x $y {\n '' close;\n '#top' 1;\n 'a' 2;\n ~\\\\t 4; }`)).toBe(
+    'gzip on;\nmap $x $y {\n    "" close;\n    "#top" 1;\n    a 2;\n    "~\\\\t" 4;\n}\n',
+  );
+});
 
-  it.each([
-    ['a 1;\nhttp {\n  b 2;\n', 'nginx config base:3: "{" without its "}"'],
-    ['http {\n a 1 }', 'nginx config base:2: "a 1" does not end with ";"'],
-    ['a "b;\n c', 'nginx config base:1: " without its end'],
-    [';', 'nginx config base:1: ";" without a directive'],
-  ])('refuses %j', (text, message) => {
-    expect(() => compose(text)).toThrow(message);
-  });
+it.each([
+  ['a 1;\nhttp {\n  b 2;\n', 'nginx config base:3: "{" without its "}"'],
+  ['http {\n a 1 }', 'nginx config base:2: "a 1" does not end with ";"'],
+  ['a "b;\n c', 'nginx config base:1: " without its end'],
+  [';', 'nginx config base:1: ";" without a directive'],
+])('refuses %j', (text, message) => {
+  expect(() => compose(text)).toThrow(message);
 });

@@ -48,41 +48,39 @@ const fourOf = (changes: Partial<Phase>): MeasuredVariant =>
     Array.from({ length: 4 }, () => phase({ requests: 1000, ...changes })),
   );
 
-describe('the noise of a round', () => {
-  test('is that of its phases by their time, with the lowest clock at an end and the highest at all', () => {
-    const phases = [
-      phase({
-        requests: 1,
-        seconds: 3,
-        noise: {
-          ...quiet,
-          serverStealShare: 0.1,
-          serverOthersShare: 0.2,
-          generatorOthersShare: 0.4,
-          serverMhz: [800, 3000],
-        },
-      }),
-      phase({
-        requests: 1,
-        seconds: 1,
-        noise: {
-          serverStealShare: 0.5,
-          generatorStealShare: 0.4,
-          serverOthersShare: 0,
-          generatorOthersShare: 0,
-          loadAverage: 3,
-          serverMhz: [3100, 2900],
-        },
-      }),
-    ];
-    expect(noiseOf({ round: 1, phases })).toEqual({
-      serverStealShare: expect.closeTo(0.2, 12) as number,
-      generatorStealShare: expect.closeTo(0.1, 12) as number,
-      serverOthersShare: expect.closeTo(0.15, 12) as number,
-      generatorOthersShare: expect.closeTo(0.3, 12) as number,
-      loadAverage: 3,
-      mhz: { lowest: 2900, highest: 3100 },
-    });
+test('the noise of a round is that of its phases by their time, with the lowest clock at an end and the highest at all', () => {
+  const phases = [
+    phase({
+      requests: 1,
+      seconds: 3,
+      noise: {
+        ...quiet,
+        serverStealShare: 0.1,
+        serverOthersShare: 0.2,
+        generatorOthersShare: 0.4,
+        serverMhz: [800, 3000],
+      },
+    }),
+    phase({
+      requests: 1,
+      seconds: 1,
+      noise: {
+        serverStealShare: 0.5,
+        generatorStealShare: 0.4,
+        serverOthersShare: 0,
+        generatorOthersShare: 0,
+        loadAverage: 3,
+        serverMhz: [3100, 2900],
+      },
+    }),
+  ];
+  expect(noiseOf({ round: 1, phases })).toEqual({
+    serverStealShare: expect.closeTo(0.2, 12) as number,
+    generatorStealShare: expect.closeTo(0.1, 12) as number,
+    serverOthersShare: expect.closeTo(0.15, 12) as number,
+    generatorOthersShare: expect.closeTo(0.3, 12) as number,
+    loadAverage: 3,
+    mhz: { lowest: 2900, highest: 3100 },
   });
 });
 
