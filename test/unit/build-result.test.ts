@@ -84,7 +84,6 @@ const asManyAsCores = nginx(['base'], { workers: 'server-cores' });
 
 test.each([
   [1, asManyAsCores, asManyAsCores, /^the same config and load here$/],
-  [4, asManyAsCores, asManyAsCores, /^the same config and load here$/],
   [1, two, two, /^the same config and load here$/],
   [1, one, asManyAsCores, /^needs 2 server cores$/],
   [4, four, asManyAsCores, /^needs 5 server cores$/],

@@ -120,16 +120,6 @@ describe('findScenario', () => {
     ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/, 1],
     ['broken.ts', changed('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/, 1],
     [
-      'twice.ts',
-      changed(
-        'variants: [',
-        'variants: [{ name: "only", server: nginx(["base"], { workers: 1 }) },',
-      ),
-      /two variants are named "only"/,
-      1,
-    ],
-    ['bare.ts', changed("docroot: 'nginx', ", ''), /variant "only" has a page without docroot/, 1],
-    [
       'unchecked.ts',
       changed('defineScenario(', '(').replace("'nginx'", "''"),
       /scenario wrong: page: docroot/,

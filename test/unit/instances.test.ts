@@ -32,7 +32,6 @@ describe('an instance', () => {
       '--tag',
       'instance_id=1',
     ]);
-    expect(instanceArguments(2, 4)[0]).toBe('--execution-segment=1/4:2/4');
     expect(instanceArguments(4, 4)[0]).toBe('--execution-segment=3/4:1');
     expect(instanceArguments(1, 1)).toEqual(['--tag', 'instance_id=1']);
   });

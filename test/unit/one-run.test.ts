@@ -42,14 +42,6 @@ test('a second one is told who measures, in one line, without what may be secret
   (await oneRunAtATime(name))();
 });
 
-test('one that is done lets the next one measure', async () => {
-  const name = newName();
-  const release = await oneRunAtATime(name);
-  await expect(oneRunAtATime(name)).rejects.toThrow(`process ${process.pid} of `);
-  release();
-  (await oneRunAtATime(name))();
-});
-
 test('one that may wait does, says for whom once, and gives up in time', async () => {
   const name = newName();
   const release = await oneRunAtATime(name);
