@@ -94,9 +94,17 @@ func FuzzHPACK(f *testing.F) {
 	f.Add(packed("\x88\x5c\x0112", "\x88\x0f\x0d\x03612\x5c\x03613", "\x40\x01A\x00\x88", "\x08\x03099"))
 	f.Add(packed("\x88\x00\x01a\x84\xff\xff\xff\xff", "\x88\x00\x01a\x81\x18", "\x88\x00\x81\x1f\x82\x1f\xff"))
 	f.Add(packed("\xff\x80\x80\x80\x80\x00", "\x7f\x00\x01x", "\x00\x7f\xff\xff\xff\xff\x07"))
+	// A block fills the table with 17 entries; a reference to the oldest of them, and another block, follow.
+	short, long := "\x88\x40\x01z\x01w", "\x88\x40\x01x\x7f\x49"+strings.Repeat("y", 200)
+	f.Add(packed(append(append([]string{short}, slices.Repeat([]string{long}, 11)...), "\x88\xce")...))
+	f.Add(packed(append(slices.Repeat([]string{long}, 11), short, "\x88\xbe")...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		mine, theirs, cache := newHpackDecoder(&hpackStrings{}), hpack.NewDecoder(hpackTableBytes, nil), &blockCache{}
+		other := newHpackDecoder(&hpackStrings{}) // of another connection, which has the same cache and is the first to get every other block
 		for i, part := range unpack(data) {
+			if i%2 > 0 {
+				other.decode(part, cache)
+			}
 			for range 2 {
 				got, fault := mine.decode(bytes.Clone(part), cache)
 				fields, err := theirs.DecodeFull(part)

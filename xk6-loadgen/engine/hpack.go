@@ -46,6 +46,7 @@ type blockCache struct {
 	bytes    []byte
 	block    block
 	inserted []field
+	version  int // version is another one for other bytes.
 }
 
 // staticFields is the static table (RFC 7541, appendix A), from 1 on.
@@ -124,6 +125,8 @@ type hpackDecoder struct {
 	// their headers send the same few bytes until the Date changes.
 	repeated []byte
 	meaning  block
+	// filled bytes were inserted by the last blocks, all of this version of the cache. A table full of one block stays as it is.
+	filled, version int
 }
 
 type hpackStrings struct{ name, value bytes.Buffer }
@@ -138,9 +141,15 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 		return d.meaning, ""
 	}
 	if len(p) > 0 && len(p) == len(cache.bytes) && string(p) == string(cache.bytes) {
-		for i := range cache.inserted {
-			d.insert(&cache.inserted[i])
-			d.repeated = d.repeated[:0]
+		if d.version != cache.version {
+			d.version, d.filled = cache.version, 0
+		}
+		if d.filled < hpackTableBytes {
+			for i := range cache.inserted {
+				d.filled += cache.inserted[i].tableBytes()
+				d.insert(&cache.inserted[i])
+				d.repeated = d.repeated[:0]
+			}
 		}
 		return cache.block, ""
 	}
@@ -148,6 +157,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	r, cacheable, first := hpackReader{rest: p}, len(p) <= maxCachedBlock, true
 	cache.bytes, cache.inserted = cache.bytes[:0], cache.inserted[:0]
 	d.repeated = d.repeated[:0]
+	cache.version++
 	changes := false
 	for len(r.rest) > 0 {
 		c := r.rest[0]
