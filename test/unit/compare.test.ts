@@ -101,8 +101,6 @@ const h2load = 'h2load -c 100 -m 10 -t 3 -D 10';
 
 test.each<[string, OwnConfig, OwnConfig, string[]]>([
   ['HTTP/1.1', nginx, nginx, [wrk, wrk]],
-  ['HTTP/1.1 over TLS', config('nginx', tls), config('h2o', tls), [wrk, wrk]],
-  ['HTTP/2 if both speak it', nginxH2, config('h2o', h2), [`${h2load} h2`, `${h2load} h2`]],
   ['HTTP/2 with and without TLS', nghttpd, nginxH2, [`${h2load} h2c`, `${h2load} h2`]],
   [
     'one stream if only one side speaks HTTP/2',
@@ -330,7 +328,6 @@ describe('the scenario', () => {
 
   test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
     ['nothing', { answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {}, []],
-    ['bodies', { answer: answerOf(10_000) }, {}, ['bodies differ: a.conf 10,000 B, b.conf 5 B']],
     [
       'bodies of one length',
       { answer: answerOf(5, { hash: 'b' }) },

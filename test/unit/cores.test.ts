@@ -133,8 +133,6 @@ test('this machine has as many CPUs as Node says', () => {
 describe('cores that are asked for', () => {
   test.each<[string, MadeUp, string, string]>([
     ['nothing', { allowed: '4-6' }, '', '6 / 4-5'],
-    ['the server', { allowed: '0-3' }, '0', '0 / 1-3'],
-    ['the generator', { allowed: '0-3' }, '/ 0,3', '1-2 / 0,3'],
     ['one thread of each core', { siblings: apart }, '/ 0-3', '4-7 / 0-3'],
     ['a part of a node', { siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
     ['a whole node', { siblings: alone(8), nodes: ['0-3', '4-7'] }, '4-7', '4-7 / 0-3'],

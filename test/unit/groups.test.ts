@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   apart,
   groupsOf,
@@ -52,41 +52,39 @@ function named(groups: readonly Group[]): string[] {
 
 const groupsIn = (scenario: Scenario, limits = roomy): string[] => named(planned(scenario, limits));
 
-describe('groupsOf', () => {
-  test('has all variants on loopback together, whatever their load', () => {
-    const closed = { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } };
-    const counted = { load: h2load('-n 1000 -c 10 -m 10') };
-    expect(groupsIn(scenarioOf({ a: {}, closed, counted }))).toEqual(['a closed counted']);
-  });
+test('groupsOf has all variants on loopback together, whatever their load', () => {
+  const closed = { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } };
+  const counted = { load: h2load('-n 1000 -c 10 -m 10') };
+  expect(groupsIn(scenarioOf({ a: {}, closed, counted }))).toEqual(['a closed counted']);
+});
 
-  test('has those with a rate apart from those without', () => {
-    const slow = { load: vegeta('-duration=10s -rate=100') };
-    const slower = { load: vegeta('-duration=10s -rate=10') };
-    expect(groupsIn(scenarioOf({ a: {}, slow, b: {}, slower }))).toEqual(['a b', 'slow slower']);
-  });
+test('groupsOf has those with a rate apart from those without', () => {
+  const slow = { load: vegeta('-duration=10s -rate=100') };
+  const slower = { load: vegeta('-duration=10s -rate=10') };
+  expect(groupsIn(scenarioOf({ a: {}, slow, b: {}, slower }))).toEqual(['a b', 'slow slower']);
+});
 
-  test('leaves those with a network alone, and all that have several phases', () => {
-    expect(groupsIn(scenarioOf({ a: {}, far: { network }, b: {} }))).toEqual(['far', 'a b']);
-    expect(
-      groupsIn(scenarioOf({ a: {}, b: {} }, { phases: { count: 2, pauseSeconds: 1 } })),
-    ).toEqual(['a', 'b']);
-  });
+test('groupsOf leaves those with a network alone, and all that have several phases', () => {
+  expect(groupsIn(scenarioOf({ a: {}, far: { network }, b: {} }))).toEqual(['far', 'a b']);
+  expect(groupsIn(scenarioOf({ a: {}, b: {} }, { phases: { count: 2, pauseSeconds: 1 } }))).toEqual(
+    ['a', 'b'],
+  );
+});
 
-  test('has a hundred together at most', () => {
-    const many = Object.fromEntries([...Array(101).keys()].map((index) => [`v${index}`, {}]));
-    const groups = groupsIn(scenarioOf(many));
-    expect(groups.map((names) => names.split(' ').length)).toEqual([100, 1]);
-  });
+test('groupsOf has a hundred together at most', () => {
+  const many = Object.fromEntries([...Array(101).keys()].map((index) => [`v${index}`, {}]));
+  const groups = groupsIn(scenarioOf(many));
+  expect(groups.map((names) => names.split(' ').length)).toEqual([100, 1]);
+});
 
-  test('parts them where files or memory do not allow all at once, in their order', () => {
-    const four = scenarioOf({ a: {}, b: {}, c: {}, d: {} });
-    expect(groupsIn(four, { ...roomy, files: otherFiles + 300 })).toEqual(['a b c', 'd']);
-    expect(groupsIn(four, { ...roomy, files: otherFiles + 400 })).toEqual(['a b c d']);
-    // A server and its connections take less than 100 MB; half of the memory is for others.
-    expect(groupsIn(four, { ...roomy, memoryBytes: 400e6 })).toEqual(['a b', 'c d']);
-    // Each is run, however little there is.
-    expect(groupsIn(four, { ...roomy, memoryBytes: 1 })).toEqual(['a', 'b', 'c', 'd']);
-  });
+test('groupsOf parts them where files or memory do not allow all at once, in their order', () => {
+  const four = scenarioOf({ a: {}, b: {}, c: {}, d: {} });
+  expect(groupsIn(four, { ...roomy, files: otherFiles + 300 })).toEqual(['a b c', 'd']);
+  expect(groupsIn(four, { ...roomy, files: otherFiles + 400 })).toEqual(['a b c d']);
+  // A server and its connections take less than 100 MB; half of the memory is for others.
+  expect(groupsIn(four, { ...roomy, memoryBytes: 400e6 })).toEqual(['a b', 'c d']);
+  // Each is run, however little there is.
+  expect(groupsIn(four, { ...roomy, memoryBytes: 1 })).toEqual(['a', 'b', 'c', 'd']);
 });
 
 test('commands that have fixed one port are told', () => {

@@ -4,17 +4,6 @@ import { fitLoad, type FitOptions } from '../../lib/scenario/load.ts';
 import { refused } from '../fixtures/refused.ts';
 
 describe('wrk', () => {
-  test("reads the article's line", () => {
-    expect(wrk('-c 100 -t 10 -d 10')).toEqual({
-      command: 'wrk -c 100 -t 10 -d 10',
-      protocol: 'http/1.1',
-      connections: 100,
-      threads: 10,
-      keepAlive: true,
-      durationSeconds: 10,
-    });
-  });
-
   test.each([
     ['--connections 100 --threads=10 --duration 2m', 100, 10, 120],
     ['  -d 1h   -c 3 -t 3', 3, 3, 3600],

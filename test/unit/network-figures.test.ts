@@ -95,7 +95,6 @@ describe("a network's figures", () => {
   });
 
   test.each([
-    [5, 1, 0.5],
     [5, 2, 0.75],
     [10.2, 1, 0],
   ])('have the idle share of the server: %d s on %i cores', (serverCpuSeconds, cores, share) => {
