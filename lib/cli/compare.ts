@@ -75,6 +75,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     );
     const begun = await begin(run, options.out, called);
     const tried = await startSides(sides, specOf, ready, options, begun);
+    requireBackends(sides, launch, tried);
     const { scenario, said } = comparisonOf(
       flags.has('allow-different-bodies')
         ? tried.map((side) => ({ ...side, answer: { ...side.answer, hash: '' } }))
@@ -91,6 +92,23 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   } finally {
     await run.close();
   }
+}
+
+/** Throws UserError (exit code 2) for an --upstream that stands for nothing. */
+function requireBackends(
+  sides: readonly Side[],
+  launch: LaunchOf,
+  tried: readonly Pick<Tried, 'redirections'>[],
+): void {
+  const lines = tried.flatMap(({ redirections }) => redirections);
+  const unused = sides
+    .flatMap(({ name }) => Object.entries(launch(name).upstreams ?? {}))
+    .find(
+      ([name, to]) =>
+        !lines.some((line) => line.toLowerCase().includes(name) && line.includes(` at ${to}`)),
+    );
+  if (unused !== undefined)
+    throw usageError(`--upstream ${unused.join('=')}: no side passes requests to ${unused[0]}`);
 }
 
 const help = [

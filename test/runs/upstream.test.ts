@@ -78,3 +78,33 @@ test("a backend's CPU time is reported apart from other programs'", async () => 
     about(/of the server's core .*: end what else runs on this machine(?!, but not the b)/),
   ).toEqual([]);
 });
+
+test('a stub answers in its time for a backend that is not here; one that nothing needs is refused', async () => {
+  const folder = join(home.folder, 'stubbed');
+  mkdirSync(folder);
+  const sides = ['a.conf', 'b.conf'].map((name) => join(folder, name));
+  for (const side of sides)
+    writeFileSync(
+      side,
+      'events { } http { access_log off; server { listen 8080; location / { proxy_pass http://app:9000; } } }',
+    );
+  const compare = (upstreams: string, out: string) =>
+    startCommand(
+      `compare ${sides.join(' ')} ${upstreams} --rounds 1 --duration 500ms --store none --out ${out}`.split(
+        ' ',
+      ),
+      home.env,
+    );
+  const out = newOut();
+  const run = compare('--upstream app:9000=stub:80ms:3B', out);
+  expect(await run.ended, run.stderr()).toBe(0);
+  for (const { latencyMs, load } of readResult(out).variants) {
+    // Its thread shares a core with the generator, and a busy machine may delay both.
+    expect(latencyMs?.p50).toBeGreaterThanOrEqual(80);
+    expect(latencyMs?.p50).toBeLessThan(120);
+    expect(load['bodyBytes'] ?? 3).toBe(3);
+  }
+  const refused = compare('--upstream app:9000=stub:1ms --upstream db=stub:1ms', newOut());
+  expect(await refused.ended).toBe(2);
+  expect(refused.stderr()).toContain('--upstream db=stub:1ms: no side passes requests to db\n');
+});
