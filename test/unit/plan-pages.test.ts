@@ -44,9 +44,7 @@ test('names and writes each list of pages once', async () => {
     variants: [plain, of('a', one), of('b', other), of('c', { ...one })],
   };
   const plan = makePlan(several, several.variants, cores, { quick: false, exact: false });
-  const targets = several.variants.map((_, index) => ({
-    url: `http://127.0.0.1:${8080 + index}/`,
-  }));
+  const targets = several.variants.map(() => ({ url: 'http://127.0.0.1:8080/' }));
   expect(
     loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, targets).pageFiles,
   ).toEqual([null, 'pages-1.txt', 'pages-2.txt', 'pages-1.txt']);

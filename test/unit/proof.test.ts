@@ -435,7 +435,7 @@ describe('the page', () => {
       ),
     });
     expect(markdown).not.toContain('Missing');
-    expect([...plots.keys()].map((path) => markdown.includes(`(${path})`))).toEqual(
+    expect([...plots.keys()].map((at) => markdown.includes(`(${at})`))).toEqual(
       Array(9).fill(true),
     );
     for (const line of [

@@ -373,10 +373,7 @@ describe('the page of several runs', () => {
   });
 
   test.each<[string, Result]>([
-    [
-      'These runs differ in: system.',
-      { ...later, environment: { ...both.environment, kernel: 'x' } },
-    ],
+    ['differ in: system.', { ...later, environment: { ...both.environment, kernel: 'x' } }],
     ['These runs differ in: judged by.', byCpu],
     ['These runs differ in: workers, configs.', { ...later, variants }],
     ['No difference is known', later],

@@ -18,11 +18,7 @@ const about = (rps: number, phases?: Figures['phases']): Figures => ({
 });
 const ends = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];
 const buckets = (counts: readonly number[]) =>
-  counts.map((count, index) => ({
-    fromMs: ends[index] as number,
-    toMs: ends[index + 1] ?? null,
-    count,
-  }));
+  counts.map((count, at) => ({ fromMs: ends[at] as number, toMs: ends[at + 1] ?? null, count }));
 /** A load at 1,000 requests/s. */
 const paced = (
   answers: ReturnType<typeof latency>,
@@ -122,11 +118,7 @@ describe('a load at a constant rate', () => {
 
   test('has a row for each bucket of any server', () => {
     const having = (variant: MeasuredVariant, froms: readonly number[]): MeasuredVariant => {
-      const own = froms.map((fromMs, index) => ({
-        fromMs,
-        toMs: froms[index + 1] ?? null,
-        count: 1,
-      }));
+      const own = froms.map((fromMs, at) => ({ fromMs, toMs: froms[at + 1] ?? null, count: 1 }));
       const rounds = variant.rounds.map(({ round, phases }) => ({
         round,
         phases: phases.map((one) => ({ ...one, buckets: own })),

@@ -237,10 +237,7 @@ describe('is refused, with the field named:', () => {
 
   test.each<[Record<string, unknown>, string | RegExp]>([
     [{ 'network.toClient': undefined }, /: network: toClient is missing$/],
-    [
-      { 'network.toServer.delayMs': -1 },
-      /: network: toServer: delayMs -1 has to be from 0 to 60000$/,
-    ],
+    [{ 'network.toServer.delayMs': -1 }, /: toServer: delayMs -1 has to be from 0 to 60000$/],
     [{ 'network.toServer.queuPackets': 1 }, 'network: toServer: there is no field "queuPackets": '],
     [{ 'network.toClient.delayMs': '100ms' }, /: network: toClient: delayMs has to be a number$/],
     [{ 'network.toServer.lossShare': 1 }, /: lossShare 1 has to be below 1: 0\.01 is 1 %$/],

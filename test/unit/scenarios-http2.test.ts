@@ -62,9 +62,7 @@ function scenarioNamed(name: string): Scenario {
 }
 
 function variantOf(run: PrintedRun): Variant {
-  return scenarioNamed(run.scenario).variants.find(
-    (variant) => variant.name === run.variant,
-  ) as Variant;
+  return scenarioNamed(run.scenario).variants.find((one) => one.name === run.variant) as Variant;
 }
 
 /** What one run printed, in the units of Published. */

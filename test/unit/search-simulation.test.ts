@@ -45,9 +45,7 @@ function searches(noise: Noise, ms: number, effect: number): Seen {
 }
 
 const differ = ({ intervals }: Seen): number =>
-  mean(
-    intervals.map((interval) => (['faster', 'slower'].includes(verdictOf(interval, 0.01)) ? 1 : 0)),
-  );
+  mean(intervals.map((one) => (['faster', 'slower'].includes(verdictOf(one, 0.01)) ? 1 : 0)));
 
 /** Half-width of the interval of the ratio, the steps of a round, and which share of loads keeps the limit at 5 % less than what was found and at 5 % more. */
 type Expected = [width: number, steps: number, below: number, beyond: number];

