@@ -5,7 +5,6 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -13,12 +12,14 @@ import {
 import { createServer, type AddressInfo } from 'node:net';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { addressesOf, connect, keepScript, measureLink } from '../../lib/hosts/agent-connection.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+
+afterEach(() => void vi.unstubAllEnvs());
 
 test('a folder is sent with all that is in it, and what a link points to is not', async () => {
   const own = newFolder();
@@ -39,17 +40,15 @@ test('no home is sent, and no folder that is too large', async () => {
     await expect(filesOf(one, 'web1')).rejects.toThrow(
       `${one} would be sent to web1 with all that is in it: put the config`,
     );
-  const own = newFolder();
-  writeFileSync(join(own, 'large'), Buffer.alloc(20_000_001));
-  await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
-  rmSync(join(own, 'large'));
-  for (let file = 0; file <= 2000; file++) writeFileSync(join(own, String(file)), '');
-  await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
+  const [large, many] = [newFolder(), newFolder()];
+  writeFileSync(join(large, 'file'), Buffer.alloc(20_000_001));
+  for (let file = 0; file <= 2000; file++) writeFileSync(join(many, String(file)), '');
+  for (const own of [large, many])
+    await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
 });
 
 test('a home is none by any name, and what has keys in it stays', async () => {
   const own = newFolder();
-  onTestFinished(() => void vi.unstubAllEnvs());
   for (const name of ['home/me', 'home/you/.gnupg', 'services'])
     mkdirSync(join(own, name), { recursive: true });
   symlinkSync('home/me', join(own, 'link'));
@@ -135,7 +134,6 @@ async function sshWith(text: string): Promise<string> {
 
 test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wrong there is told by its name', async () => {
   const home = newFolder(' with a blank');
-  onTestFinished(() => void vi.unstubAllEnvs());
   for (const name of ['ssh', 'own'])
     writeFileSync(join(home, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
   vi.stubEnv('HOME', home);
@@ -160,7 +158,6 @@ test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wro
 
 test("the addresses that a host has here are those of ssh's name for it", async () => {
   const program = join(newFolder(), 'ssh');
-  onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv('BAKEOFF_SSH', program);
   expect(await addressesOf('me@192.0.2.1')).toEqual(['192.0.2.1']);
   writeFileSync(

@@ -28,6 +28,7 @@ import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import { adopt } from '../fixtures/adopted.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
+import { openFileCache, result as measured, workers } from '../fixtures/result.ts';
 
 const servers: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
 
@@ -422,28 +423,20 @@ describe('a knob is left out', () => {
 });
 
 describe('the ranking', () => {
+  const [row] = measured([workers, openFileCache]).comparisons as [Comparison];
   const comparison = (
     variant: string,
     ratio: number,
     verdict: Verdict,
     metric: Comparison['metric'] = 'rps',
   ): Comparison => ({
+    ...row,
     metric,
     variant,
     baseline: 'as-it-is',
     ratio,
     ci95: [ratio - 0.02, ratio + 0.02],
     verdict,
-    why: '',
-    publishedRatio: null,
-    cpu: { ratio: 1 / ratio, ci95: [0.5, 2] },
-    latency: { p50: null, p90: null, p99: { ratio: 1, ci95: [0.9, 1.1], verdict: 'none' } },
-    roundRatios: [1, 1, 1, 1],
-    outliers: [],
-    swayedBy: null,
-    roundsNeeded: null,
-    disagreement: '',
-    delayNotHeld: [],
   });
   const result = (...comparisons: Comparison[]): Result =>
     ({ comparisons, sameWithin: 0.01 }) as unknown as Result;

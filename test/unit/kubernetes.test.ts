@@ -78,6 +78,21 @@ const runnable = (await loadScenarios())
   )
   .map(({ name }) => name);
 
+/** The file of a scenario with these variants, which may name `base` and `load`. */
+function ownScenario(name: string, variants: string): string {
+  const file = path.join(newFolder(), 'own.ts');
+  writeFileSync(
+    file,
+    `const load = { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 };
+    const base = { name: 'base', server: { name: 'nginx', config: ['base'], workers: 1 } };
+    export default {
+      name: '${name}', title: 'Mine', knob: 'x', page: { docroot: 'nginx', path: '/', bodyBytes: 612 }, load,
+      variants: ${variants},
+    };`,
+  );
+  return file;
+}
+
 describe('bakeoff k8s', () => {
   it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
     const {
@@ -182,14 +197,9 @@ describe('bakeoff k8s', () => {
   });
 
   it('prints variants whose names are words of YAML, or too long for a host', async () => {
-    const file = path.join(newFolder(), 'own.ts');
-    writeFileSync(
-      file,
-      `export default {
-      name: '0-of-mine', title: 'Mine', knob: 'x', page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-      load: { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 },
-      variants: ['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ name, server: { name: 'nginx', config: ['base'], workers: 1 } })),
-    };`,
+    const file = ownScenario(
+      '0-of-mine',
+      `['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ ...base, name }))`,
     );
     const { testRuns, deployments } = await printed(file, ...influx);
     expect(
@@ -269,15 +279,7 @@ describe('bakeoff k8s', () => {
       /manifests are read by many, and its load has the header Cookie: /,
     ],
   ])('refuses %s', async (_, variant, message) => {
-    const file = path.join(newFolder(), 'own.ts');
-    writeFileSync(
-      file,
-      `const load = { command: 'wrk', protocol: 'http/1.1', connections: 10, threads: 1, keepAlive: true, durationSeconds: 1 };
-    export default {
-      name: 'mine', title: 'Mine', knob: 'x', page: { docroot: 'nginx', path: '/', bodyBytes: 612 }, load,
-      variants: [{ name: 'own', ${variant} }, { name: 'base', server: { name: 'nginx', config: ['base'], workers: 1 } }],
-    };`,
-    );
+    const file = ownScenario('mine', `[{ name: 'own', ${variant} }, base]`);
     await expect(printed(file, ...influx)).rejects.toThrow(message);
   });
 });
