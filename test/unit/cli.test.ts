@@ -52,6 +52,7 @@ describe('a wrong flag is refused', () => {
   test.each<[string, RegExp]>([
     ['nginx-tcp-nopush', /"nginx-tcp-nopush" is one word too many$/],
     ['--round 3', /^there is no flag "--round": did you mean --rounds\?$/],
+    ['--variants worker', /"worker": did you mean workers\?$/],
     ['--variants workers,workers', /^--variants names workers twice$/],
     ['--variants=', /^--variants needs a value: --variants a,b$/],
     ['--rounds --quick', /^--rounds needs a value: --rounds N$/],

@@ -155,6 +155,7 @@ describe('cores that are asked for', () => {
     ['0-2', '1-2 / 0-1', false, / share core 1: give each its own$/],
     ['0-2', '0-1 / 1-2', true, / share core 1: give both the same ones, or each its own$/],
     ['0-1', '2', false, /^--server-cpus: core 2 is not there or not allowed; there are 0-1$/],
+    ['0-1', '/ 0-1', false, /^--generator-cpus leaves no core for the server/],
     ['0-1', '0-1', false, /^--server-cpus leaves no core for the generator/],
     ['3', '', false, /needs 2 cores, .* only core 3 is allowed here$/],
   ])('%s as "%s" is refused, with shared cores %s', (allowed, text, sharedCores, message) => {

@@ -135,6 +135,7 @@ describe('a config of nginx', () => {
     ['http { include loop; }', '/loop:1: includes /own.conf, which includes this file again'],
     ['http { }', '/own.conf has no server { } in http { }: there is nothing to load'],
     ['http { server { listen 99999; } }', '/own.conf:1: listen 99999 is not a host and a port'],
+    ['http { server { listen a:b; } }', '/own.conf:1: listen a:b is not a host and a port'],
     ['\nworker_processes many;\nhttp { server {} }', /^\/own.conf:2: worker_processes many is not/],
     [
       'http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }',
