@@ -348,36 +348,39 @@ export async function runPlan(
       progressEvents(plan, progress),
       startedAt,
     );
-    const names =
-      options.why === 'none' || outcome.ended !== undefined
-        ? new Set<string>()
-        : judged(outcome.result, options.why === 'decided');
-    if (names.size > 0) {
-      progress.running({
-        what: 'looking why',
-        seen: [...names].join(', '),
-        secondsLeft: secondsOfWhy(names.size),
-      });
-      try {
-        const perf = await perfOrWhyNot(interrupt.signal);
-        const { missing, sides } = await lookWhy(context, names, perf);
-        const configs = await readConfigs(folder, outcome.result);
-        const named = sides.map((side) => {
-          const changed = changedSettings(outcome.result, configs, side.variant);
-          return changed.length === 0 ? side : { ...side, changed };
-        });
-        outcome.result = { ...outcome.result, why: { missing, sides: named } };
-        const problem = await storeWhy(context, outcome.result);
-        if (problem !== null) outcome.result.warnings.push(problem);
-        await writeWhole(join(folder, 'result.json'), resultJson(outcome.result));
-      } catch (error) {
-        outcome.ended = error;
-      }
-    }
+    if (outcome.ended === undefined) await addCauses(context, outcome, options.why, progress);
     progress.clear();
     return { ...outcome, folder };
   } catch (error) {
     throw await explainFailure(folder, error);
+  }
+}
+
+/** Looks at the causes of what the rounds showed, and adds them to the result. */
+async function addCauses(
+  context: RunContext,
+  outcome: RunOutcome,
+  asked: RunOptions['why'],
+  progress: ReturnType<typeof createRunProgress>,
+): Promise<void> {
+  const names = asked === 'none' ? [] : [...judged(outcome.result, asked === 'decided')];
+  if (names.length === 0) return;
+  const secondsLeft = secondsOfWhy(names.length);
+  progress.running({ what: 'looking why', seen: names.join(', '), secondsLeft });
+  try {
+    const perf = await perfOrWhyNot(context.interrupt.signal);
+    const { missing, sides } = await lookWhy(context, new Set(names), perf);
+    const configs = await readConfigs(context.folder, outcome.result);
+    const named = sides.map((side) => {
+      const changed = changedSettings(outcome.result, configs, side.variant);
+      return changed.length === 0 ? side : { ...side, changed };
+    });
+    outcome.result = { ...outcome.result, why: { missing, sides: named } };
+    const problem = await storeWhy(context, outcome.result);
+    if (problem !== null) outcome.result.warnings.push(problem);
+    await writeWhole(join(context.folder, 'result.json'), resultJson(outcome.result));
+  } catch (error) {
+    outcome.ended = error;
   }
 }
 

@@ -29,7 +29,7 @@ const mostOpened = 20_000;
 
 /**
  * Loads the sides of each group that has started servers, and returns what the CPU time of a request is made of, by side. What
- * cannot be looked at is in `missing`, a line each. Leaves nothing running and no file.
+ * cannot be looked at is in `missing`, a line each. Leaves nothing running, and the sides' stacks in the run's folder.
  * @param names of the sides to look at
  * @param perf its path; an error: why there is none
  * @throws Interrupted after a signal
