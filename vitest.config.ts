@@ -40,6 +40,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
+          setupFiles: 'test/restore.ts',
           testTimeout: 30_000,
           isolate: false,
           maxWorkers: '100%',

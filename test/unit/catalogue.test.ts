@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { baselineName } from '../../lib/scenario/variants.ts';
 import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -9,7 +9,6 @@ import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 const folder = sharedFolder();
-afterEach(() => vi.unstubAllEnvs());
 
 const api = path.join(projectRoot, 'lib/scenario/index.ts');
 const source = (name: string): string => `

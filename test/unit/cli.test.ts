@@ -1,5 +1,5 @@
 // The command line: wrong words end with exit code 2 and one line, before anything starts; options and help.
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../commands.ts';
 
@@ -11,10 +11,6 @@ beforeEach(() => {
   complained.length = 0;
   vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.push(text));
   vi.spyOn(console, 'error').mockImplementation((text: string) => void complained.push(text));
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.unstubAllEnvs();
 });
 
 async function refused(words: string[], message: RegExp): Promise<void> {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { printHelp } from '../../lib/cli/words.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -19,9 +19,8 @@ beforeAll(() => {
     join(folder, 'apache.conf'),
     '<VirtualHost *:80>\n  DocumentRoot "/var/www"\n</VirtualHost>\n',
   );
-  vi.stubEnv('INIT_CWD', folder);
 });
-afterAll(() => void vi.unstubAllEnvs());
+beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
 test.each<[string[], RegExp, 1 | 2]>([
   [
@@ -112,7 +111,6 @@ test('no words show the help, with exit code 2; --help is 0', async () => {
   expect(String(print.mock.calls[0])).toMatch(/^npm run compare -- SIDE SIDE … \[flags\]\n/);
   for (const flag of ['--url URL', '--load "wrk', '--rounds', '--fail-if'])
     expect(String(print.mock.calls[0])).toContain(flag);
-  print.mockRestore();
 });
 
 test('a help goes on below its text in a narrow terminal, and is one line for each flag in a pipe', () => {
@@ -126,7 +124,6 @@ test('a help goes on below its text in a narrow terminal, and is one line for ea
   printHelp(lines);
   vi.stubGlobal('process', { ...process, stdout: { columns: 24 } });
   printHelp(lines);
-  vi.unstubAllGlobals();
   expect(print.mock.calls.flat()).toEqual([
     lines.join('\n'),
     [
@@ -138,5 +135,4 @@ test('a help goes on below its text in a narrow terminal, and is one line for ea
       '             and a port',
     ].join('\n'),
   ]);
-  print.mockRestore();
 });

@@ -2,7 +2,7 @@
 import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { startServer } from '../../lib/servers/index.ts';
@@ -10,10 +10,6 @@ import { unprivilegedUser } from '../../lib/servers/rights.ts';
 import { run } from '../../lib/process.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
-
-afterEach(() => {
-  vi.useRealTimers();
-});
 
 const endless = 'trap "" TERM; while :; do sleep 0.1; done';
 

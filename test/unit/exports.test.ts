@@ -8,7 +8,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { checkExports, report } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
@@ -25,9 +25,7 @@ const whole = result([workers, openFileCache]);
 
 /** Keeps the console silent until the end of the test. */
 function spyOn(name: 'log' | 'error') {
-  const spy = vi.spyOn(console, name).mockImplementation(() => undefined);
-  onTestFinished(() => spy.mockRestore());
-  return spy;
+  return vi.spyOn(console, name).mockImplementation(() => undefined);
 }
 
 /** Strict: what RFC 4180 does not allow is an error. */
@@ -279,7 +277,6 @@ describe('files that are named', () => {
   ])('%s is refused before anything runs', async (words, message) => {
     const folder = await ownFiles({ file: '', 'folder/x': '' });
     vi.stubEnv('INIT_CWD', folder);
-    onTestFinished(() => void vi.unstubAllEnvs());
     const complained = spyOn('error');
     const run = `scenario nginx-open-file-cache --store none --out ${folder} ${words}`;
     expect(await main(run.split(' '))).toBe(2);

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { connect } from '../../lib/hosts/agent-connection.ts';
 import { bodyOfFile } from '../../lib/scenario/load/flags.ts';
@@ -35,7 +35,6 @@ test('a binary that prints without end', async () => {
 
 test('another host that sends a line without end', async () => {
   vi.stubEnv('BAKEOFF_SSH', endless());
-  onTestFinished(() => void vi.unstubAllEnvs());
   const connection = await connect('web1', 'true');
   const lines: string[] = [];
   connection.onLine((line) => lines.push(line));

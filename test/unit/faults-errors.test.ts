@@ -1,7 +1,7 @@
 // What the machine refuses, and configs that no server takes: each is told in one line with what to do.
 import { unlinkSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { namesOf } from '../../lib/cli/sides.ts';
 import { main } from '../../lib/cli/main.ts';
 import { remedyFor } from '../../lib/errors.ts';
@@ -14,11 +14,6 @@ import { run, startChild } from '../../lib/process.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownConfig } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.unstubAllEnvs();
-});
 
 /** What a person reads of an error that nothing in between explains. */
 const told = (work: Promise<unknown>): Promise<string | undefined> =>

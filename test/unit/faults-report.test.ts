@@ -1,5 +1,5 @@
 // Results that would take for ever, and figures that have to agree with each other.
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { tableParts } from '../../lib/report/run-tables.ts';
 import { checkResult } from '../../lib/result/result.ts';
@@ -50,11 +50,7 @@ test('the help of report names the command as it was typed', async () => {
   const said = vi.spyOn(console, 'log').mockImplementation(() => undefined);
   const [, script] = process.argv;
   process.argv[1] = '/x/node_modules/.bin/bakeoff';
-  try {
-    expect(await main(['report', '--help'])).toBe(0);
-    expect(said.mock.calls.join('\n')).toMatch(/^npx bakeoff report RUN…/);
-  } finally {
-    process.argv[1] = script as string;
-    said.mockRestore();
-  }
+  onTestFinished(() => void (process.argv[1] = script as string));
+  expect(await main(['report', '--help'])).toBe(0);
+  expect(said.mock.calls.join('\n')).toMatch(/^npx bakeoff report RUN…/);
 });

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ab, h2load, vegeta, weighttp, wrk } from '../../lib/scenario/index.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../../lib/scenario/load/generators.ts';
@@ -12,8 +12,7 @@ writeFileSync(join(folder, 'body.json'), '{"a":1}');
 writeFileSync(join(folder, 'large'), 'x'.repeat(16 * 1024 + 1));
 writeFileSync(join(folder, 'binary'), Buffer.from([0xff, 0xfe, 0x00]));
 writeFileSync(join(folder, 'empty'), '');
-vi.stubEnv('INIT_CWD', folder);
-afterAll(() => void vi.unstubAllEnvs());
+beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
 /** All that a line comes to. */
 function loadOfLine(

@@ -113,7 +113,6 @@ describe("configs and pages of one's own", () => {
       join(folder, 'knob.conf'),
     ]);
     expect(scenario.page.docroot).toBe(join(folder, 'scenarios/www'));
-    vi.unstubAllEnvs();
   });
 
   test.each([
@@ -147,6 +146,4 @@ test('INIT_CWD counts in the checkout only: in another folder a path is meant th
   expect(fromCallersFolder('x')).toBe('/home/anna/x');
   vi.spyOn(process, 'cwd').mockReturnValue('/srv/project');
   expect(fromCallersFolder('x')).toBe('/srv/project/x');
-  vi.unstubAllEnvs();
-  vi.restoreAllMocks();
 });

@@ -1,13 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { readPageList, type PageList } from '../../lib/scenario/pages.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refused } from '../fixtures/refused.ts';
 
 const folder = sharedFolder();
-vi.stubEnv('INIT_CWD', folder);
-afterAll(() => void vi.unstubAllEnvs());
+beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
 const read = (text: string): PageList => {
   writeFileSync(join(folder, 'f'), text);

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
@@ -26,10 +26,6 @@ beforeEach(() => {
   [printed, complained] = [[], []];
   vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.push(text));
   vi.spyOn(console, 'error').mockImplementation((text: string) => void complained.push(text));
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.unstubAllEnvs();
 });
 
 /** Makes the folder of a run in `results`. */

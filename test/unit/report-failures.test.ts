@@ -1,5 +1,5 @@
 // Loads that failed, rates that were not reached, and runs that ended early.
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -120,7 +120,6 @@ test('hung requests are in the table and a note; more than 1 % leave no verdict'
 
 describe('a load without a successful request', () => {
   beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined));
-  afterEach(() => vi.restoreAllMocks());
   const options = {
     help: false,
     quick: false,

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -50,7 +50,6 @@ describe('the report', () => {
     const spies = (['log', 'error'] as const).map((name) =>
       vi.spyOn(console, name).mockImplementation(() => undefined),
     );
-    onTestFinished(() => spies.forEach((spy) => spy.mockRestore()));
     const code = await report({ result: whole, folder, ...outcome }, options);
     const [printed = [], complained = []] = spies.map((spy) =>
       spy.mock.calls.flat().flatMap((text) => String(text).split('\n')),

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   interruptsApart,
   watchMachine,
@@ -67,7 +67,6 @@ describe('watchMachine', () => {
 
   test('reads the clock at most twice a second, from cpufreq or /proc/cpuinfo', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1000);
-    onTestFinished(() => now.mockRestore());
     write(
       'proc/cpuinfo',
       'processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n\n',
@@ -337,7 +336,6 @@ describe('the sampler', () => {
   });
   afterEach(() => {
     for (const one of started.splice(0)) one.stop();
-    vi.useRealTimers();
   });
 
   const started: UsageSampler[] = [];

@@ -21,7 +21,6 @@ function temporary(mode = 0o1777): string {
   const folder = newFolder();
   chmodSync(folder, mode);
   vi.stubEnv('TMPDIR', folder);
-  onTestFinished(() => void vi.unstubAllEnvs());
   return folder;
 }
 

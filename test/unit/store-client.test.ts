@@ -1,6 +1,6 @@
 // What is asked of an InfluxDB, and what becomes of its answers; the real 1.x is in test/integration.
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
 import { openStore } from '../../lib/store/store.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
@@ -106,8 +106,6 @@ it('speaks to 2.x as to 1.x, with the token as password', async () => {
     K6_INFLUXDB_TAGS_AS_FIELDS: 'vu,iter,url',
   });
 });
-
-afterEach(() => void vi.unstubAllEnvs());
 
 describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
   beforeEach(() => void vi.stubEnv('BAKEOFF_K6_OUTPUT', 'xk6-influxdb'));

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import type { UpstreamAddress } from '../../lib/servers/ports.ts';
 import { addressFor } from '../../lib/servers/own/stub.ts';
 import { watchUpstreams } from '../../lib/servers/usage.ts';
@@ -50,7 +50,6 @@ test('a backend is all workers of the listening group, on the cores asked about'
   show(12, 30, 1);
   show(20, 5, 1, ['78', '79']);
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
-  onTestFinished(() => now.mockRestore());
   const used = watch([{ port: 3000 }], [1]);
   expect(used()).toBe(0);
   show(10, 101, 1, ['5', '77'], [11]);

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
 import { counterNames, countersOf, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -54,7 +54,6 @@ describe.each([
 
 it('keeps the use of ended processes, finds new ones a second later', () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
-  onTestFinished(() => now.mockRestore());
   show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
   show(20, 10, { 20: { cpuSeconds: 4 } });
   const usage = watchUsage(10, proc);
