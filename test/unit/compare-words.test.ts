@@ -38,6 +38,7 @@ test.each<[string[], RegExp, 1 | 2]>([
   [['a.conf', 'x='], /^the side x is empty: give/, 2],
   [['a.conf', 'ws://localhost/'], /^ws:\/\/localhost\/: ws:\/\/ cannot be loaded/, 2],
   [['a.conf', 'emtpy.conf'], /did you mean empty\.conf\?$/, 2],
+  [['nowhere/a.conf', 'b.conf'], /\/nowhere\/a\.conf/, 2],
   [['x=a.conf', 'x=b.conf'], /^two sides are named x: give another name, such as x-2=…$/, 2],
   [['a.conf', "node 'server.js"], /a ' is open to the end of the line: close it$/, 2],
   [['a.conf', 'node a.js | tee log'], /\| needs a shell: write sh -c '…'$/, 2],
@@ -50,6 +51,11 @@ test.each<[string[], RegExp, 1 | 2]>([
   [['a.conf', 'b.conf', '--host', 'example.com'], /^--host example\.com: no side/, 2],
   [['a.conf', 'b.conf', '--port', '3000'], /^--port is for a command, and no side is one$/, 2],
   [['a.conf', 'c=node x.js', '--port', 'a=3000'], /^--port is for a command, and a is none$/, 2],
+  [
+    ['a.conf', 'b.conf', '--bin', 'h2o=/x'],
+    /^--bin h2o=… is for a config of h2o, and no side is one$/,
+    2,
+  ],
   [
     ['a.conf', 'c=node x.js', '--bin', 'c:nginx=/x'],
     /^--bin nginx=… is for a config of nginx, and c is none$/,

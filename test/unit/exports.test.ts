@@ -71,7 +71,6 @@ describe('CSV', () => {
         p99_ms: '1.66',
         max_ms: '206.4',
         server_cpu_us_per_request: '11.8',
-        success_ratio: '1',
         baseline: 'workers',
         metric: 'rps',
         ratio: '1.32795',

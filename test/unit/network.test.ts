@@ -151,12 +151,12 @@ describe('a link', () => {
   }
 
   /** With a link that is a shell script; what it reads and does is its own to say. */
-  function open(text: string): Opening {
+  function open(text: string, binary?: string): Opening {
     const folder = folderOf({ link: `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n` });
     const interrupt = new AbortController();
     const guarded = new Set<number>();
     const opening = openNetwork({
-      binary: join(folder, 'link'),
+      binary: binary ?? join(folder, 'link'),
       spec,
       cores: { serverCpus: [0], generatorCpus: [0] },
       interrupt: {
@@ -217,15 +217,9 @@ describe('a link', () => {
   });
 
   test('that is not there is one line', async () => {
-    const interrupt = { signal: new AbortController().signal, guard: () => () => undefined };
-    await expect(
-      openNetwork({
-        binary: '/nowhere/delaylink',
-        spec,
-        cores: { serverCpus: [0], generatorCpus: [0] },
-        interrupt,
-      }),
-    ).rejects.toThrow(/\/nowhere\/delaylink.*(No such file|not found)/);
+    await expect(open('', '/nowhere/delaylink').opening).rejects.toThrow(
+      /\/nowhere\/delaylink.*(No such file|not found)/,
+    );
   });
 
   test.each(['opening', 'reporting'])('is ended by a signal while it is %s', async (when) => {
