@@ -12,14 +12,12 @@ import {
 import { createServer, type AddressInfo } from 'node:net';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { addressesOf, connect, keepScript, measureLink } from '../../lib/hosts/agent-connection.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-
-afterEach(() => void vi.unstubAllEnvs());
 
 test('a folder is sent with all that is in it, and what a link points to is not', async () => {
   const own = newFolder();

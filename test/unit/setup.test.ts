@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { delaylinkBeside, findGo } from '../../lib/setup/k6.ts';
 import { Progress, atLeast, thisMachine } from '../../lib/setup/machine.ts';
@@ -234,7 +234,6 @@ test('BAKEOFF_INSTALL says yes or no', () => {
 
 function stubInstall(said: string): void {
   vi.stubEnv('BAKEOFF_INSTALL', said);
-  onTestFinished(() => void vi.unstubAllEnvs());
 }
 
 test.each(['scenario', 'compare', 'grafana', 'bench', 'k6', 'test'])(
@@ -242,7 +241,6 @@ test.each(['scenario', 'compare', 'grafana', 'bench', 'k6', 'test'])(
   async (command) => {
     stubInstall('');
     const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-    onTestFinished(() => said.mockRestore());
     // Wrong words end each of them before it begins.
     expect(await main([command, '--no-install', '--rounded'])).toBe(2);
     expect(said.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
