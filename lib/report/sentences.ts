@@ -12,7 +12,7 @@ import {
   type StreamSweep,
 } from '../analysis/comparisons.ts';
 import { limitOf, rateCause, rateOf } from '../analysis/limit.ts';
-import { wholeRounds } from '../analysis/phases.ts';
+import { isFailing, wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { verdictOf } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
@@ -117,9 +117,15 @@ export function comparisonParts(
   const isDifferent = verdict === 'faster' || verdict === 'slower';
   if (verdict === 'none') {
     const besideMarked = beside && beside + notFinalMark(result);
-    const measured = hasRatio(comparison)
-      ? ` (measured ${effectText(comparison)}${delayMark(comparison)}${besideMarked})`
-      : besideMarked;
+    // Quick failures would be shown as speed.
+    const fails = [variant, baseline].some((name) => {
+      const side = variantOf(result, name);
+      return side !== undefined && isFailing(side);
+    });
+    const measured =
+      hasRatio(comparison) && !fails
+        ? ` (measured ${effectText(comparison)}${delayMark(comparison)}${besideMarked})`
+        : besideMarked;
     return [`No verdict on ${subject}${against('against')}: ${why}`, measured + article];
   }
   if (result.control === true)

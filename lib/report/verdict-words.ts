@@ -34,10 +34,10 @@ export function metricMark(metric: Metric): string {
   return metric === 'rps' ? '' : `${metricNames[metric]} `;
 }
 
-/** The verdict in words; for CPU time "cheaper" and "dearer". */
+/** The verdict in words; for CPU time "cheaper" and "costlier". */
 export function verdictWord(metric: Metric, verdict: Verdict): string {
   if (metric !== 'cpu') return verdict;
-  return verdict === 'faster' ? 'cheaper' : verdict === 'slower' ? 'dearer' : verdict;
+  return verdict === 'faster' ? 'cheaper' : verdict === 'slower' ? 'costlier' : verdict;
 }
 
 /** The other percentiles that have a verdict, if the comparison is by latency. */

@@ -56,7 +56,7 @@ describe('the sentence on a comparison', () => {
     ['rps', 6.02, [5.804, 6.25], 'faster', 'faster here: 6.02 times; 5.8 to 6.25 times'],
     ['p99', 2, [1.95, 1e300], 'slower', 'slower here: p99 2 times; 1.95 to over 1,000,000 times'],
     ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
-    ['cpu', 8.13, [7.9, 8.4], 'slower', 'dearer here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
+    ['cpu', 8.13, [7.9, 8.4], 'slower', 'costlier here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
   ])(
     'has percent up to double, then times, and shares of the CPU: %s %f',
     (metric, ratio, ci95, verdict, text) => {
@@ -307,4 +307,20 @@ describe('requests/s by streams', async () => {
         'over HTTP/2',
       );
   });
+});
+
+test('shows no effect of a side that failed: quick failures are no speed', () => {
+  const failing = {
+    ...openFileCache,
+    rounds: openFileCache.rounds.map(({ round, phases }) => ({
+      round,
+      phases: phases.map((one) => ({
+        ...one,
+        responses: { ...one.responses, '2xx': one.requests / 2, '5xx': one.requests / 2 },
+      })),
+    })),
+  };
+  const [sentence] = verdictLines(result([workers, failing]));
+  expect(sentence).toMatch(/^No verdict on .*open.file.cache/);
+  expect(sentence).not.toContain('measured');
 });
