@@ -90,9 +90,13 @@ test('a stub answers in its time for a backend that is not here; one that nothin
     );
   const compare = (upstreams: string, out: string) =>
     startCommand(
-      `compare ${sides.join(' ')} ${upstreams} --rounds 1 --duration 500ms --store none --out ${out}`.split(
-        ' ',
-      ),
+      [
+        'compare',
+        ...sides,
+        ...`${upstreams} --rounds 1 --duration 500ms --store none --out ${out}`.split(' '),
+        '--load',
+        'wrk -c 5 -t 1 -d 1',
+      ],
       home.env,
     );
   const out = newOut();
@@ -101,7 +105,7 @@ test('a stub answers in its time for a backend that is not here; one that nothin
   for (const { latencyMs, load } of readResult(out).variants) {
     // Its thread shares a core with the generator, and a busy machine may delay both.
     expect(latencyMs?.p50).toBeGreaterThanOrEqual(80);
-    expect(latencyMs?.p50).toBeLessThan(120);
+    expect(latencyMs?.p50).toBeLessThan(160);
     expect(load['bodyBytes'] ?? 3).toBe(3);
   }
   const refused = compare('--upstream app:9000=stub:1ms --upstream db=stub:1ms', newOut());
