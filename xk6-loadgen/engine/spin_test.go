@@ -16,16 +16,16 @@ func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {
 	for rate, handler := range map[float64]func(*testServer, net.Conn){0: silent, 50: always(ok)} {
 		o := options(serve(t, handler).url)
 		o.Connections, o.Rate, o.Duration = 1, rate, 400*time.Millisecond
-		used := func() (outcome, float64) {
-			before := linux.ProcessCPU()
-			r := load(t, context.Background(), o)
-			return r, float64(linux.ProcessCPU()-before) / 1e9
+		used := func() (r outcome, cpu, all float64) {
+			before, began := linux.ProcessCPU(), time.Now()
+			r = load(t, context.Background(), o)
+			return r, float64(linux.ProcessCPU()-before) / 1e9, time.Since(began).Seconds()
 		}
 		tried(t, func() string {
 			o.Spin = false
-			_, asleep := used()
+			_, asleep, _ := used()
 			o.Spin = true
-			r, awake := used()
+			r, awake, all := used()
 			if awake < 2*asleep {
 				return fmt.Sprintf("rate %g: %g s of CPU in all, and %g s asleep", rate, awake, asleep)
 			}
@@ -33,7 +33,8 @@ func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {
 			if r.CPUSeconds > awake/2 {
 				return fmt.Sprintf("rate %g: %g s of CPU for the load, of %g s in all", rate, r.CPUSeconds, awake)
 			}
-			if rate > 0 && r.SendDelayMs.P50 > 1 {
+			// A loop that spins and has less CPU time than this was kept from its core by others, and late because of them.
+			if rate > 0 && r.SendDelayMs.P50 > 1 && awake > 0.9*all {
 				return fmt.Sprintf("half of the requests left %g ms late or later", r.SendDelayMs.P50)
 			}
 			return ""
