@@ -166,8 +166,9 @@ test('a server that answers no more under load costs its rounds, and is named', 
   await vi.waitFor(
     () => {
       started = descendants(run.pid);
+      // On a busy machine its turns may be so few that it is told at the end.
       expect(run.stderr()).toMatch(
-        /^round 1 is dropped and repeated: silent: node stood still: no response came for [\d.]+ m?s .*while requests were under way; /m,
+        /^round 1 is dropped and repeated: silent: node stood still: no response came for [\d.]+ m?s .*while requests were under way; |No request of silent succeeded: \d+ requests were never answered/m,
       );
     },
     { timeout: 60_000, interval: 20 },
