@@ -77,6 +77,11 @@ test.each<[string[], RegExp, 1 | 2]>([
     2,
   ],
   [
+    ['a.conf', 'b.conf', '--upstream', 'app=stub:1s:101MB'],
+    /^--upstream app=stub:1s:101MB: write /,
+    2,
+  ],
+  [
     ['node a.js', 'node b.js', '--upstream', 'app=stub:1s'],
     /^--upstream is for a config, and no side is one$/,
     2,

@@ -14,15 +14,16 @@ server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
 
 const usualBytes = 1000;
+const mostBytes = 100e6;
 const factors = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
 
-/** Reads stub:50ms or stub:50ms:2KB; undefined for any other text. */
+/** Reads stub:50ms or stub:50ms:2KB, up to 100 MB; undefined for any other text. */
 export function readStub(text: string): { ms: number; bytes: number } | undefined {
   const [, time, unit, size, kind] =
     /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
   const times = (count: string, name = ''): number => Number(count) * factors[name as 'ms'];
-  if (time === undefined) return undefined;
-  return { ms: times(time, unit), bytes: size === undefined ? usualBytes : times(size, kind) };
+  const bytes = size === undefined ? usualBytes : times(size, kind);
+  return time === undefined || bytes > mostBytes ? undefined : { ms: times(time, unit), bytes };
 }
 
 const stubs = new Map<string, Promise<string>>();
