@@ -226,18 +226,15 @@ export type NetworkUse = v.InferOutput<typeof networkUse>;
  * What the server used for each request, connects and warm-up included: CPU time by kind, context switches, page faults, bytes that its
  * system calls read and wrote.
  */
-const perRequestFields = each(
-  [
-    'userCpuUs',
-    'systemCpuUs',
-    'voluntarySwitches',
-    'involuntarySwitches',
-    'pageFaults',
-    'readBytes',
-    'writtenBytes',
-  ],
-  figure,
-);
+export const counterNames = [
+  'userCpuUs',
+  'systemCpuUs',
+  'voluntarySwitches',
+  'involuntarySwitches',
+  'pageFaults',
+  'readBytes',
+  'writtenBytes',
+] as const;
 
 /** A load phase of a round. */
 const phase = open({
@@ -250,7 +247,7 @@ const phase = open({
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
   /** Absent where the server was not started on this machine. */
-  perRequest: optional(open(perRequestFields)),
+  perRequest: optional(open(each(counterNames, figure))),
   generatorCpuSeconds: figure,
   /** null without /proc/stat's figures, and for an address. */
   noise: orNull(noise),

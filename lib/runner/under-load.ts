@@ -13,7 +13,7 @@ import {
 } from '../machine/usage.ts';
 import { sharesCores } from '../machine/cores.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
-import type { LoadResult, Phase } from '../result/result.ts';
+import { counterNames, type LoadResult, type Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/variants.ts';
 import {
   isStarted,
@@ -21,7 +21,7 @@ import {
   type RunningServer,
   type StartedServer,
 } from '../servers/index.ts';
-import { counterNames, countersOf, watchProcess, type Counters } from '../servers/usage.ts';
+import { countersOf, watchProcess, type Counters } from '../servers/usage.ts';
 import { byName, present } from '../present.ts';
 import { startK6There } from './generators.ts';
 import { expectedOf, loadPlanFor } from './k6-plan.ts';

@@ -1,6 +1,7 @@
 // CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
 import { namesIn, readIfThere } from '../files.ts';
 import { byName } from '../present.ts';
+import { counterNames } from '../result/result.ts';
 import { listeningAt, processIds, socketsOf } from '../process.ts';
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
@@ -116,16 +117,7 @@ function statCpuSeconds(folder: string): number | undefined {
     : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
 }
 
-/** Counts of processes since they began: CPU time in µs, context switches, page faults, bytes of their system calls. */
-export const counterNames = [
-  'userCpuUs',
-  'systemCpuUs',
-  'voluntarySwitches',
-  'involuntarySwitches',
-  'pageFaults',
-  'readBytes',
-  'writtenBytes',
-] as const;
+/** Counts of processes since they began. */
 export type Counters = Record<(typeof counterNames)[number], number>;
 
 /** Sums of the processes' counters, with their ended threads and without their ended children. What may not be read counts as 0. */

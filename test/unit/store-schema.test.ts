@@ -1,5 +1,5 @@
 import { byName } from '../../lib/present.ts';
-import { counterNames } from '../../lib/servers/usage.ts';
+import { counterNames } from '../../lib/result/result.ts';
 import { expect, it } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';

@@ -2,7 +2,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
-import { counterNames, countersOf, watchUsage } from '../../lib/servers/usage.ts';
+import { counterNames } from '../../lib/result/result.ts';
+import { countersOf, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
