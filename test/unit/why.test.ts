@@ -4,7 +4,7 @@ import { cpuBars, whyLines, whyPart } from '../../lib/report/why.ts';
 import { changedSettings } from '../../lib/report/html/differences.ts';
 import { flameGraph } from '../../lib/report/html/flame.ts';
 import { textOf } from '../../lib/report/table.ts';
-import { countsIn, placeOf } from '../../lib/runner/why.ts';
+import { countsIn, placeOf } from '../../lib/runner/perf-output.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);

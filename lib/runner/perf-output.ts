@@ -1,0 +1,210 @@
+// What perf has written, read: counts of system calls, and samples of CPU time by the part that they belong to.
+import { basename } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { UserError } from '../errors.ts';
+import { linkOf, namesIn } from '../files.ts';
+import { startChild } from '../process.ts';
+import { perfCounts, type WhySide } from '../result/result.ts';
+import type { StartedServer } from '../servers/index.ts';
+
+/** A user's own settings change what perf prints. */
+export const perfEnvironment = (): NodeJS.ProcessEnv => ({
+  ...process.env,
+  PERF_CONFIG: '/dev/null',
+  LC_ALL: 'C',
+});
+
+/** "context-switches" of contextSwitches. */
+export const eventOf = (count: string): string =>
+  count.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** Reads what `perf stat -x;` writes; a machine without hardware counters has "<not supported>" for some. */
+export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' | 'counts'> {
+  const rows = text.split('\n').map((line) => line.split(';'));
+  const all = new Map(
+    rows.flatMap(([count = '', , event]) =>
+      event !== undefined && /^\d+$/.test(count)
+        ? [[event.replace(/:u$/, ''), Number(count) / requests] as const]
+        : [],
+    ),
+  );
+  const named = [...all].flatMap(([event, perRequest]) => {
+    const [, name] = /^syscalls:sys_enter_(\w+)$/.exec(event) ?? [];
+    return name === undefined ? [] : [{ name, perRequest }];
+  });
+  const counts: WhySide['counts'] = { calls: all.get('raw_syscalls:sys_enter') ?? 0 };
+  for (const name of perfCounts) {
+    const count = all.get(eventOf(name));
+    if (count !== undefined) counts[name] = count;
+  }
+  return { calls: named.toSorted((a, b) => b.perRequest - a.perRequest), counts };
+}
+
+/** Names of the kernel's system calls, as it traces them. */
+export function namesOfCalls(): ReadonlySet<string> {
+  const names = namesIn('/sys/kernel/tracing/events/syscalls').flatMap(
+    (name) => /^sys_enter_(\w+)$/.exec(name)?.[1] ?? [],
+  );
+  if (names.length > 0) return new Set(names);
+  throw new UserError(
+    'the kernel does not show its system calls: run as root with tracefs mounted (mount -t tracefs tracefs /sys/kernel/tracing)',
+  );
+}
+
+export interface Parts {
+  /** Samples by stack, "outermost;…;innermost". */
+  stacks: ReadonlyMap<string, number>;
+  callsSeen: string[];
+  perRequest(requests: number): Pick<WhySide, 'cpu' | 'functions'>;
+}
+
+type Place = Pick<WhySide['cpu'][number], 'kind' | 'name'>;
+
+const mostFunctions = 5;
+
+/** Reads perf's samples of a side. @param file that `perf record` wrote. @throws UserError if it has no sample */
+export async function partsOf(
+  { perf, calls }: { perf: string; calls: ReadonlySet<string> },
+  server: StartedServer,
+  file: string,
+): Promise<Parts> {
+  const programs = new Set(server.processes().map((pid) => linkOf(`/proc/${pid}/exe`)));
+  const places = new Map<string, Place & { samples: number }>();
+  const functions = new Map<string, number>();
+  const stacks = new Map<string, number>();
+  let us = 0;
+  for await (const { periodNs, frames } of samplesIn(perf, file)) {
+    us = periodNs / 1000;
+    const place = placeOf(frames, calls, programs);
+    const key = `${place.kind} ${place.name}`;
+    const known = places.get(key) ?? { ...place, samples: 0 };
+    places.set(key, { ...known, samples: known.samples + 1 });
+    const stack = foldedStack(frames);
+    stacks.set(stack, (stacks.get(stack) ?? 0) + 1);
+    const leaf = frames[0];
+    if (place.kind === 'user' && leaf !== undefined && leaf.symbol !== '[unknown]')
+      functions.set(leaf.symbol, (functions.get(leaf.symbol) ?? 0) + 1);
+  }
+  if (places.size === 0) throw new UserError('perf saw no sample of a side');
+  const largestFirst = <T extends { us: number }>(all: T[]): T[] => all.sort((a, b) => b.us - a.us);
+  return {
+    stacks,
+    callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
+    perRequest: (requests) => ({
+      // A count of samples is a Poisson variable.
+      cpu: largestFirst(
+        [...places.values()].map(({ samples, ...place }) => ({
+          ...place,
+          us: (us * samples) / requests,
+          sdUs: (us * Math.sqrt(samples)) / requests,
+        })),
+      ),
+      functions: largestFirst(
+        [...functions].map(([name, samples]) => ({ name, us: (us * samples) / requests })),
+      ).slice(0, mostFunctions),
+    }),
+  };
+}
+
+/** Kernel functions end with "_[k]"; an object stands for what has no symbol, once for a run of frames. */
+function foldedStack(frames: readonly Frame[]): string {
+  const names = frames
+    .filter(({ object }) => object !== '[unknown]')
+    .map(({ symbol, object }) => {
+      if (isKernel(object)) return `${symbol}_[k]`;
+      return (symbol === '[unknown]' ? `[${basename(object)}]` : symbol).replaceAll(/[;\n]/g, ':');
+    })
+    .reverse();
+  return names
+    .filter((name, index) => name !== names[index - 1] || !name.startsWith('['))
+    .join(';');
+}
+
+/** The kernel or a module of it, such as [kernel.kallsyms] and [veth]; a process has objects in brackets too. */
+const isKernel = (object: string): boolean =>
+  /^\[(guest\.)?kernel|^\[\w+\]$/.test(object) &&
+  !/^\[(vdso|unknown|vvar|anon.*|heap)\]$/.test(object);
+
+interface Frame {
+  symbol: string;
+  object: string;
+}
+
+interface Sample {
+  periodNs: number;
+  /** The innermost first. */
+  frames: Frame[];
+}
+
+async function* samplesIn(perf: string, file: string): AsyncGenerator<Sample> {
+  const child = await startChild({
+    command: perf,
+    args: ['script', '--no-inline', '-F', 'period,ip,sym,dso', '-i', file],
+    env: perfEnvironment(),
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  try {
+    let sample: Sample | undefined;
+    for await (const line of createInterface({ input: child.process.stdout as Readable })) {
+      const [, symbol, object] = /^\s+[\da-f]+ (.*) \((.*)\)$/.exec(line) ?? [];
+      if (symbol !== undefined && object !== undefined) sample?.frames.push({ symbol, object });
+      else if (/^\s*\d+\s*$/.test(line)) sample = { periodNs: Number(line), frames: [] };
+      else if (sample !== undefined) {
+        yield sample;
+        sample = undefined;
+      }
+    }
+  } finally {
+    await child.stop();
+  }
+}
+
+const syscallEntry = /^(do_syscall_64|do_int80_syscall_32|invoke_syscall|do_el0_svc)/;
+/** How the kernel calls the function of a system call; the compiler leaves any of them out. */
+const callForms = /^(?:__(?:x64|arm64|ia32|do|se)_sys_|do_sys_|__sys_|ksys_|do_)(\w+?)(?:\.\w+)*$/;
+/** The forms stand at the bottom of the stack; functions above them may be called alike. */
+const mostFormFrames = 3;
+
+/**
+ * Returns the part that a sample belongs to: the system call at the bottom of its kernel stack, else what the kernel did, or the
+ * object in user space. @param calls names of system calls. @param programs paths of the server's executables
+ */
+export function placeOf(
+  frames: readonly Frame[],
+  calls: ReadonlySet<string>,
+  programs: ReadonlySet<string>,
+): Place {
+  const leaf = frames[0];
+  if (leaf === undefined) return { kind: 'kernel', name: 'unknown' };
+  if (!isKernel(leaf.object)) return { kind: 'user', name: objectName(leaf.object, programs) };
+  const above = frames.findIndex(({ object }) => !isKernel(object));
+  // The outermost first.
+  const stack = frames
+    .slice(0, above === -1 ? undefined : above)
+    .map(({ symbol }) => symbol)
+    .reverse();
+  const entry = stack.findIndex((symbol) => syscallEntry.test(symbol));
+  if (entry !== -1)
+    for (const symbol of stack.slice(entry + 1, entry + 1 + mostFormFrames)) {
+      const name = callForms.exec(symbol)?.[1]?.replace(/^openat2$/, 'openat') ?? '';
+      const call = [name, `${name}64`].find((one) => calls.has(one));
+      if (call !== undefined) return { kind: 'call', name: call };
+    }
+  const [outermost = ''] = stack;
+  if (entry !== -1 || /^entry_|^(do_)?syscall|^__(x64|arm64)_sys|^exit_to_user/.test(outermost))
+    return { kind: 'kernel', name: 'entering and leaving system calls' };
+  if (/page_fault|^exc_page|^do_mem_abort/.test(outermost))
+    return { kind: 'kernel', name: 'page faults' };
+  if (/^asm_|_interrupt$|^ret_from_intr|^el\d+\w*_irq/.test(outermost))
+    return { kind: 'kernel', name: 'interrupts' };
+  return { kind: 'kernel', name: 'the rest of the kernel' };
+}
+
+function objectName(object: string, programs: ReadonlySet<string>): string {
+  if (programs.has(object)) return 'own code';
+  if (/^(\[unknown\]|\/\/anon|\[anon.*|\[heap\]|.*\/perf-\d+\.map|\/memfd:.*)$/.test(object))
+    return 'code made at run time';
+  // libssl.so.3 and libc-2.36.so are libssl and libc.
+  return basename(object).replace(/(-[\d.]+)?\.so(\.[\d.]+)?$/, '');
+}
