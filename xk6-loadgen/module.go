@@ -143,6 +143,7 @@ func summary(r engine.Result) map[string]any {
 		serverCPU = map[string]any{"seconds": cpu.Seconds, "idleShare": cpu.IdleShare}
 	}
 	return map[string]any{
+		"unexpected": r.Unexpected, "pages": pages(r.Pages),
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
 		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS,
 		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "statuses": statuses, "errors": errorCounts,
@@ -156,6 +157,17 @@ func summary(r engine.Result) map[string]any {
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
 		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU,
 	}
+}
+
+func pages(figures []engine.PageFigures) []any {
+	all := []any{}
+	for _, p := range figures {
+		all = append(all, map[string]any{
+			"page": p.Page, "responses": p.Responses, "unexpected": p.Unexpected, "errors": p.Errors, "bodyBytes": p.BodyBytes,
+			"p50Ms": p.LatencyMs.P50, "p99Ms": p.LatencyMs.P99, "midMeanMs": p.MidMeanMs,
+		})
+	}
+	return all
 }
 
 func named(names []string, counts []int64) map[string]any {

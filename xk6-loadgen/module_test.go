@@ -77,7 +77,7 @@ func page(t *testing.T) string {
 func TestRunReturnsWhatItSampled(t *testing.T) {
 	url := page(t)
 	value, samples, err := script(t, context.Background(), `loadgen.run({
-		url: '`+url+`?a#b', pages: '/\n/missing 3\n', protocol: 'http/1.1', connections: 5, streams: 1, requests: 1e3, threads: 2,
+		url: '`+url+`?a#b', mix: '{"target":"/"}\n{"target":"/missing","weight":3,"status":404}\n', protocol: 'http/1.1', connections: 5, streams: 1, requests: 1e3, threads: 2,
 		keepAlive: true, timeout: '5s', method: 'POST', headers: { 'X-A': 7 }, body: 'hi', tags: { round: 2 },
 	})`)
 	if err != nil {
@@ -118,7 +118,10 @@ func TestRunReturnsWhatItSampled(t *testing.T) {
 	if got, want := sum(samples, "loadgen_latency_ms", map[string]string{"stat": "p99", "scope": "run"}), result["latencyMs"].(map[string]any)["p99"]; got != want {
 		t.Errorf("p99 of the run is %v in samples, %v in the result", got, want)
 	}
-	if got := sum(samples, "loadgen_success_ratio", nil); got != float64(responses["2xx"].(int64))/1000 {
+	if pages := result["pages"].([]any); len(pages) != 2 || pages[0].(map[string]any)["page"] != "POST /missing" || pages[0].(map[string]any)["responses"] != responses["4xx"] {
+		t.Errorf("pages %v", pages)
+	}
+	if got := sum(samples, "loadgen_success_ratio", nil); got != 1 || result["unexpected"] != int64(0) {
 		t.Errorf("success ratio %v", got)
 	}
 	if got := sum(samples, "loadgen_rps", nil); got != result["rps"] {
@@ -219,46 +222,45 @@ func TestAStoppedVUStillSendsItsSamples(t *testing.T) {
 
 func TestWrongOptionsAreNamed(t *testing.T) {
 	for code, want := range map[string]string{
-		`loadgen.run()`:                                                          "give an object with options",
-		`loadgen.run('http://127.0.0.1/')`:                                       "the options must be an object",
-		`loadgen.run({})`:                                                        "url: give the address",
-		`loadgen.run({ urls: [], requests: 1 })`:                                 "url: give the address",
-		`loadgen.run({ urls: 'x', requests: 1 })`:                                "urls: must be a list",
-		`loadgen.run({ pages: '/', requests: 1 })`:                               "pages: are those of one url",
-		`loadgen.run({ url: 'http://127.0.0.1/', pages: '/ 1\nx 2' })`:           `pages: line 2 must be a path and its weight, 1 to 1000000000, as in /index.html 3, got "x 2"`,
-		`loadgen.run({ url: 'http://127.0.0.1/', pages: '/ 0' })`:                `pages: line 1 must be a path and its weight, 1 to 1000000000, as in /index.html 3, got "/ 0"`,
-		`loadgen.run({ url: 'http://127.0.0.1/', pages: '\n' })`:                 "pages: is empty",
-		`loadgen.run({ url: 'http://127.0.0.1/', pages: '/\n'.repeat(262145) })`: "pages: at most 262144, got 262145",
-		`loadgen.run({ connections: '100' })`:                                    "connections: must be a whole number of at least 1, got '100'",
-		`loadgen.run({ connections: 5n })`:                                       "connections: must be a whole number of at least 1, got 5n",
-		`loadgen.run({ tls: [] })`:                                               "tls: must be an object, got a list",
-		`loadgen.run({ url: 7 })`:                                                "url: must be a string, got 7",
-		`loadgen.run({ conections: 7 })`:                                         `there is no option "conections"; there are: url, pages, urls, protocol`,
-		`loadgen.run({ conections: null })`:                                      `there is no option "conections"`,
-		`loadgen.run({ connections: 1.5 })`:                                      "connections: must be a whole number of at least 1, got 1.5",
-		`loadgen.run({ connections: '10' })`:                                     "connections: must be a whole number",
-		`loadgen.run({ requests: -1 })`:                                          "requests: must be a whole number",
-		`loadgen.run({ duration: 10 })`:                                          "duration: must be a string with a unit",
-		`loadgen.run({ duration: '10' })`:                                        "duration: must be a time with a unit",
-		`loadgen.run({ timeout: '-1s' })`:                                        "timeout: must be a time",
-		`loadgen.run({ keepAlive: 'yes' })`:                                      "keepAlive: must be true or false, got 'yes'",
-		`loadgen.run({ spin: 1 })`:                                               "spin: must be true or false, got 1",
-		`loadgen.run({ headers: ['a'] })`:                                        "headers: must be an object",
-		`loadgen.run({ headers: { a: {} } })`:                                    "headers: a must be a string",
-		`loadgen.run({ tags: { scope: 'run' } })`:                                "tags: scope is set by the module or k6",
-		`loadgen.run({ streams: 2, url: 'http://x/', requests: 1 })`:             "streams: HTTP/1 has one request at a time",
-		`loadgen.run({ protocol: 'h2', url: 'http://x/', requests: 1 })`:         "protocol: h2 is HTTP/2 over TLS",
-		`loadgen.run({ protocol: 'spdy', url: 'http://x/', requests: 1 })`:       `protocol: "spdy" is not supported`,
-		`loadgen.run({ rate: '10' })`:                                            "rate: must be a number of requests/s",
-		`loadgen.run({ rate: 0 })`:                                               "rate: must be a number of requests/s greater than 0, got 0",
-		`loadgen.run({ buckets: ['1'] })`:                                        "buckets: must be a time with a unit",
-		`loadgen.run({ netns: '' })`:                                             "netns: is empty",
-		`loadgen.run({ netns: 7 })`:                                              "netns: must be a string, got 7",
-		`loadgen.run({ url: 'http://127.0.0.1/', requests: 1, netns: '/x' })`:    "netns: /x cannot be opened: no such file or directory",
-		`loadgen.run({ tls: true })`:                                             "tls: must be an object",
-		`loadgen.run({ tls: { verify: false } })`:                                `tls: there is no option "verify"; there are: insecureSkipVerify`,
-		`loadgen.run({ tls: { insecureSkipVerify: 1 } })`:                        "tls: insecureSkipVerify: must be true or false, got 1",
-		`loadgen.run({ tls: { ciphers: 'a' } })`:                                 "tls: ciphers: must be a list",
+		`loadgen.run()`:                                                       "give an object with options",
+		`loadgen.run('http://127.0.0.1/')`:                                    "the options must be an object",
+		`loadgen.run({})`:                                                     "url: give the address",
+		`loadgen.run({ requests: 1 })`:                                        "url: give the address",
+		`loadgen.run({ mix: 1, requests: 1 })`:                                "mix: must be a list of requests, or a text with one in JSON on each line, got 1",
+		`loadgen.run({ mix: ['/'], requests: 1 })`:                            "mix: 0 must be an object, got '/'",
+		`loadgen.run({ mix: [{ target: '/' }, { targt: '/' }] })`:             `mix: request 2: json: unknown field "targt"`,
+		`loadgen.run({ mix: '{"target":"/","headers":{"a":1}}' })`:            `mix: request 1: headers: a: json: cannot unmarshal number`,
+		`loadgen.run({ mix: '\n' })`:                                          "mix: is empty",
+		`loadgen.run({ connections: '100' })`:                                 "connections: must be a whole number of at least 1, got '100'",
+		`loadgen.run({ connections: 5n })`:                                    "connections: must be a whole number of at least 1, got 5n",
+		`loadgen.run({ tls: [] })`:                                            "tls: must be an object, got a list",
+		`loadgen.run({ url: 7 })`:                                             "url: must be a string, got 7",
+		`loadgen.run({ conections: 7 })`:                                      `there is no option "conections"; there are: url, mix, protocol`,
+		`loadgen.run({ conections: null })`:                                   `there is no option "conections"`,
+		`loadgen.run({ connections: 1.5 })`:                                   "connections: must be a whole number of at least 1, got 1.5",
+		`loadgen.run({ connections: '10' })`:                                  "connections: must be a whole number",
+		`loadgen.run({ requests: -1 })`:                                       "requests: must be a whole number",
+		`loadgen.run({ duration: 10 })`:                                       "duration: must be a string with a unit",
+		`loadgen.run({ duration: '10' })`:                                     "duration: must be a time with a unit",
+		`loadgen.run({ timeout: '-1s' })`:                                     "timeout: must be a time",
+		`loadgen.run({ keepAlive: 'yes' })`:                                   "keepAlive: must be true or false, got 'yes'",
+		`loadgen.run({ spin: 1 })`:                                            "spin: must be true or false, got 1",
+		`loadgen.run({ headers: ['a'] })`:                                     "headers: must be an object",
+		`loadgen.run({ headers: { a: {} } })`:                                 "headers: a must be a string",
+		`loadgen.run({ tags: { scope: 'run' } })`:                             "tags: scope is set by the module or k6",
+		`loadgen.run({ streams: 2, url: 'http://x/', requests: 1 })`:          "streams: HTTP/1 has one request at a time",
+		`loadgen.run({ protocol: 'h2', url: 'http://x/', requests: 1 })`:      "protocol: h2 is HTTP/2 over TLS",
+		`loadgen.run({ protocol: 'spdy', url: 'http://x/', requests: 1 })`:    `protocol: "spdy" is not supported`,
+		`loadgen.run({ rate: '10' })`:                                         "rate: must be a number of requests/s",
+		`loadgen.run({ rate: 0 })`:                                            "rate: must be a number of requests/s greater than 0, got 0",
+		`loadgen.run({ buckets: ['1'] })`:                                     "buckets: must be a time with a unit",
+		`loadgen.run({ netns: '' })`:                                          "netns: is empty",
+		`loadgen.run({ netns: 7 })`:                                           "netns: must be a string, got 7",
+		`loadgen.run({ url: 'http://127.0.0.1/', requests: 1, netns: '/x' })`: "netns: /x cannot be opened: no such file or directory",
+		`loadgen.run({ tls: true })`:                                          "tls: must be an object",
+		`loadgen.run({ tls: { verify: false } })`:                             `tls: there is no option "verify"; there are: insecureSkipVerify`,
+		`loadgen.run({ tls: { insecureSkipVerify: 1 } })`:                     "tls: insecureSkipVerify: must be true or false, got 1",
+		`loadgen.run({ tls: { ciphers: 'a' } })`:                              "tls: ciphers: must be a list",
 	} {
 		_, samples, err := script(t, context.Background(), code)
 		if err == nil || !strings.Contains(err.Error(), want) {

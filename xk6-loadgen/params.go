@@ -1,7 +1,8 @@
 package loadgen
 
 import (
-	"cmp"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,7 +11,6 @@ import (
 	"reflect"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,9 +22,6 @@ import (
 
 // loadOptions are those of one load. Scripts set fields with a js tag.
 type loadOptions struct {
-	URL string `js:"url"`
-	// Pages of URL's server: each line has a path and its weight. A text, because long lists are slow in a script.
-	Pages string `js:"pages,filled"`
 	engine.Options
 	Tags tagList `js:"tags"`
 }
@@ -54,9 +51,7 @@ func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error)
 		loadOptions
 		callOptions
 	}{loadOptions: newLoadOptions()}
-	if err = read(value, &options); err == nil {
-		err = options.setURLs()
-	}
+	err = read(value, &options)
 	options.Options.StartAt = options.callOptions.StartAt
 	return options.loadOptions, options.callOptions, err
 }
@@ -71,46 +66,79 @@ func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns,
 	err = read(value, &options)
 	for i, given := range options.Sides {
 		side := sideOptions{loadOptions: newLoadOptions()}
-		sideErr := read(given, &side)
-		if sideErr == nil {
-			sideErr = side.setURLs()
-		}
-		if sideErr != nil {
-			return nil, turns, false, fmt.Errorf("sides[%d]: %w", i, sideErr)
+		if err := read(given, &side); err != nil {
+			return nil, turns, false, fmt.Errorf("sides[%d]: %w", i, err)
 		}
 		sides = append(sides, side)
 	}
 	return sides, engine.Turns{Slice: options.Slice, Seed: options.Seed, StartAt: options.StartAt}, options.Segmented, err
 }
 
-func (o *loadOptions) setURLs() error {
-	if o.URL != "" {
-		o.URLs = slices.Insert(o.URLs, 0, o.URL)
-	}
-	if o.Pages == "" {
-		return nil
-	}
-	if len(o.URLs) != 1 {
-		return errors.New("pages: are those of one url; give it, and no urls")
-	}
-	origin := o.URLs[0]
-	if scheme := strings.Index(origin, "://"); scheme >= 0 {
-		if path := strings.IndexAny(origin[scheme+3:], "/?#"); path >= 0 {
-			origin = origin[:scheme+3+path]
+// mix reads requests from a list of objects, or from a text with one in JSON on each line, since long lists are slow in a script.
+func mix(v sobek.Value) (mix []engine.Request, err error) {
+	lines := []byte(nil)
+	if text, isText := v.Export().(string); isText {
+		lines = []byte(text)
+	} else if _, err = as[[]any](v, "a list of requests, or a text with one in JSON on each line"); err != nil {
+		return nil, err
+	} else {
+		list := v.(*sobek.Object)
+		for _, index := range list.Keys() {
+			object, err := objectOf(list.Get(index))
+			if err != nil {
+				return nil, fmt.Errorf("%s %w", index, err)
+			}
+			line, err := object.MarshalJSON()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", index, err)
+			}
+			lines = append(append(lines, line...), '\n')
 		}
 	}
-	o.URLs = nil
-	lines := strings.Split(strings.TrimSpace(o.Pages), "\n")
-	if len(lines) > engine.MaxURLs {
-		return fmt.Errorf("pages: at most %d, got %d", engine.MaxURLs, len(lines))
-	}
-	for number, line := range lines {
-		path, weight, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.Atoi(cmp.Or(weight, "1"))
-		if err != nil || n < 1 || n > engine.MaxWeight || !strings.HasPrefix(path, "/") {
-			return fmt.Errorf("pages: line %d must be a path and its weight, 1 to %d, as in /index.html 3, got %q", number+1, engine.MaxWeight, line)
+	for line := range bytes.Lines(lines) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
 		}
-		o.URLs, o.Weights = append(o.URLs, origin+path), append(o.Weights, n)
+		var request struct {
+			Target, Method, Body string
+			Headers              headers
+			BodyBase64           []byte
+			Weight, Status       int
+		}
+		decoder := json.NewDecoder(bytes.NewReader(line))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&request); err != nil {
+			return nil, fmt.Errorf("request %d: %w", len(mix)+1, err)
+		}
+		body := request.BodyBase64
+		if request.Body != "" {
+			body = []byte(request.Body)
+		}
+		mix = append(mix, engine.Request{
+			Target: request.Target, Method: request.Method, Headers: request.Headers, Body: body, Weight: request.Weight, Status: request.Status,
+		})
+	}
+	if len(mix) == 0 {
+		return nil, errors.New("is empty; leave it out if there is none")
+	}
+	return mix, nil
+}
+
+// headers keep their order.
+type headers []engine.Header
+
+func (h *headers) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return errors.New("headers: must be an object of texts")
+	}
+	for decoder.More() {
+		name, _ := decoder.Token()
+		var value string
+		if err := decoder.Decode(&value); err != nil {
+			return fmt.Errorf("headers: %s: %w", name, err)
+		}
+		*h = append(*h, engine.Header{Name: name.(string), Value: value})
 	}
 	return nil
 }
@@ -171,6 +199,9 @@ func setField(field reflect.Value, v sobek.Value) (err error) {
 	case *sobek.Value:
 		*to = v
 		return nil
+	case *[]engine.Request:
+		*to, err = mix(v)
+		return err
 	case *[]engine.Header:
 		*to, err = texts(v)
 		return err

@@ -69,7 +69,12 @@ export function successRatioOf(
 }
 
 /** Responses of the expected class, by default 2xx and 3xx. */
-export function succeeded({ responses, expected }: Pick<Phase, 'responses' | 'expected'>): number {
+export function succeeded({
+  responses,
+  expected,
+  unexpected,
+}: Pick<Phase, 'responses' | 'expected' | 'unexpected'>): number {
+  if (expected === 'each') return responsesOf({ responses }) - unexpected;
   return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }
 
@@ -133,7 +138,7 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
       ...present({ expected }),
       errors: summed(phases.map((phase) => phase.errors)),
       errorCauses: summed(phases.map((phase) => phase.errorCauses)),
-      ...byName(['unsent', 'hung'], (name) => total(phases, (phase) => phase[name])),
+      ...byName(['unsent', 'hung', 'unexpected'], (name) => total(phases, (phase) => phase[name])),
       ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) =>
         mergedLatency(phases.map((phase) => phase[name])),
       ),

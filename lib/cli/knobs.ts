@@ -30,7 +30,7 @@ import { whyLines } from '../report/why.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { PlanDraft } from '../runner/plan.ts';
 import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
-import { pagePaths } from '../scenario/pages.ts';
+import { requestsOf } from '../scenario/pages.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { changeLines } from '../servers/own/changes.ts';
 import { layable, type Layable } from '../servers/own/own-config.ts';
@@ -287,7 +287,7 @@ async function tryKnobs(
   const asItIs: AsItIs = { given, server, load, page };
   const config = await layable(own, {
     port: listen.port,
-    paths: pagePaths(side.page),
+    paths: requestsOf(side.page).map(({ target }) => target),
     cores: coreCount,
   });
   const lay = (chosen: readonly Candidate[]) => config.lay(chosen.map(({ laid }) => laid));

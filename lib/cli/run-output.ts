@@ -1,4 +1,5 @@
 // The output of a run: heading, progress, report and exit code.
+import { requestsOf } from '../scenario/pages.ts';
 import { join } from 'node:path';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -44,7 +45,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
     bodyBytes: [...new Set(pages.map(({ bodyBytes }) => bodyBytes))],
-    pages: pages.map(({ weights = {} }) => Object.keys(weights).length || 1),
+    pages: pages.map((page) => requestsOf(page).length),
     protocol: listed(variants.map(({ load }) => load.protocol)),
     network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),
     rounds: fewest,

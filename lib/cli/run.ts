@@ -17,7 +17,7 @@ import { headingLines } from '../report/heading.ts';
 import { changedSettings, readConfigs } from '../report/html/differences.ts';
 import { byText } from '../report/sentences.ts';
 import { resultJson, type Environment, type Result } from '../result/result.ts';
-import { writePageFiles } from '../runner/k6-plan.ts';
+import { writeMixFiles } from '../runner/k6-plan.ts';
 import { compileScript } from '../runner/k6.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
 import {
@@ -320,7 +320,7 @@ export async function runPlan(
   const plan: Plan = { ...draft, run: named.run };
   try {
     const script = join(folder, 'script.js');
-    await Promise.all([compileScript(script), writePageFiles(plan.scenario, folder)]);
+    await Promise.all([compileScript(script), writeMixFiles(plan.scenario, folder)]);
     const environment = run.environment();
     say(options, [
       ...addressLines(plan),

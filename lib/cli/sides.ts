@@ -15,7 +15,6 @@ import {
   pathOrUrl,
   type UrlParts,
   type PageList,
-  type PageWeights,
 } from '../scenario/pages.ts';
 import {
   isLoopback,
@@ -46,7 +45,7 @@ export interface Given {
 export interface Side extends Given {
   listen: Listen;
   load: LoadProfile;
-  page: Pick<Page, 'path' | 'host' | 'weights' | 'status'>;
+  page: Pick<Page, 'path' | 'host' | 'requests' | 'status'>;
 }
 
 /** The servers whose configs bakeoff reads. */
@@ -356,19 +355,19 @@ export function sidesOf(
   });
   const streams = wished.every(({ side }) => prefersHttp2(side)) ? 10 : 1;
   const threads = Math.min(generatorCores(cores), 100);
-  return wished.map(({ side, line, wish: { path, host, weights } }): Side => {
+  return wished.map(({ side, line, wish: { path, host, requests } }): Side => {
     const usual = prefersHttp2(side)
       ? `h2load -c 100 -m ${streams} -t ${threads} -D 10`
       : `wrk -c 100 -t ${threads} -d 10`;
     return {
       ...side,
-      page: { path, ...present({ host, weights, status: asked.status }) },
+      page: { path, ...present({ host, requests, status: asked.status }) },
       load: loadFor(side, line ?? readLoadLine(usual)),
     };
   });
 }
 
-type Wish = Partial<UrlParts> & { path: string; weights?: PageWeights; flag: string };
+type Wish = Partial<UrlParts> & Pick<PageList, 'requests'> & { path: string; flag: string };
 
 function wishFor(
   { given, source }: Given,
@@ -380,7 +379,7 @@ function wishFor(
     ...(url === undefined ? [] : [{ flag: '--url', ...pathOrUrl(url, '--url') }]),
     ...(urls === undefined
       ? []
-      : [{ flag: '--urls', ...urls.url, ...present({ weights: urls.weights }) }]),
+      : [{ flag: '--urls', ...urls.url, ...present({ requests: urls.requests }) }]),
     ...(line?.url === undefined ? [] : [{ flag: '--load', ...line.url }]),
   ];
   if (wishes.length > 1)

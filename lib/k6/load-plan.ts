@@ -1,19 +1,17 @@
 // The load plan that the runner gives to the k6 script as JSON in the environment, and the options of k6/x/loadgen.
 
 import type { LoadResult, Phase } from '../result/result.ts';
-import type { Within } from '../scenario/model.ts';
+import type { LoadRequest, Within } from '../scenario/model.ts';
 
 /**
- * Options of `loadgen.run`: a load phase. Needs `url` or `urls`, and `duration` or `requests`. Durations are Go's: '10s',
+ * Options of `loadgen.run`: a load phase. Needs `url`, and `duration` or `requests`. Durations are Go's: '10s',
  * '500ms', '1m30s'. Unknown, wrong and contradictory options are refused by name.
  */
 export interface LoadOptions {
   /** http:// or https://. */
   url?: string;
-  /** Several URLs with one scheme, host and port, in a mixed order that the seed draws. */
-  urls?: readonly string[];
-  /** Several pages of the server of `url`: on each line a path and a whole number (1), how often it is requested beside the others. */
-  pages?: string;
+  /** Requests to the server of `url`, in a mixed order that the seed draws; as a text, which is faster for many, one in JSON on each line. */
+  mix?: readonly LoadRequest[] | string;
   /** http/1.0 and http/1.1 use TLS for https://; h2 is HTTP/2 over TLS without fall-back, h2c HTTP/2 without TLS. Default: http/1.1. */
   protocol?: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
   /** Open connections. More than there are ports need several addresses, in 127.0.0.0/8 only. Default: 1. */
@@ -104,8 +102,8 @@ export interface LoadPlan {
   maxDurationSeconds: number;
   /** Calls of `loadgen.alternate`, in this order. All have the same sides. */
   phases: readonly AlternateOptions[];
-  /** For each side, the file with its pages beside the script; null: the page in its `url`. */
-  pageFiles?: readonly (string | null)[];
+  /** For each side, the file with its requests beside the script; null: the page in its `url`. */
+  mixFiles?: readonly (string | null)[];
   /** Between two phases. */
   pauseSeconds?: number;
   /** The number of k6 that make the load together, each its segment. Absent: 1. */

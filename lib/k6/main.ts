@@ -37,8 +37,8 @@ if (json === undefined)
 const plan = JSON.parse(json) as LoadPlan;
 const { instances = 1 } = plan;
 
-/** The plan's phases with their pages. k6 opens files only now. */
-const phases = plan.phases.map(withPages);
+/** The plan's phases with their requests. k6 opens files only now. */
+const phases = plan.phases.map(withMix);
 
 export const options: Options = {
   scenarios: {
@@ -130,12 +130,12 @@ function searchRates(
   );
 }
 
-function withPages(phase: AlternateOptions): AlternateOptions {
-  const pagesOf = (file: string | null | undefined): Pick<SideOptions, 'pages'> =>
-    typeof file === 'string' ? { pages: open(`./${file}`) } : {};
+function withMix(phase: AlternateOptions): AlternateOptions {
+  const mixOf = (file: string | null | undefined): Pick<SideOptions, 'mix'> =>
+    typeof file === 'string' ? { mix: open(`./${file}`) } : {};
   return {
     ...phase,
-    sides: phase.sides.map((side, index) => ({ ...side, ...pagesOf(plan.pageFiles?.[index]) })),
+    sides: phase.sides.map((side, index) => ({ ...side, ...mixOf(plan.mixFiles?.[index]) })),
   };
 }
 

@@ -263,7 +263,7 @@ async function outcomeOf(
   }
   const page = pageOf(scenario, variant);
   // The right size is not known for requests with headers of their own, or several pages.
-  if (page.weights === undefined && load.headers === undefined && load.method === undefined)
+  if (page.requests === undefined && load.headers === undefined && load.method === undefined)
     bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
   const requests = total(phases, (phase) => phase.requests);
   const {

@@ -7,7 +7,7 @@ import { filesBelow, inTemporaryFolder } from '../files.ts';
 import { type LoadPlan, loadPlanVariable } from '../k6/load-plan.ts';
 import { present } from '../present.ts';
 import { dividedPlan } from '../runner/generators.ts';
-import { loadPlanFor, writePageFiles } from '../runner/k6-plan.ts';
+import { loadPlanFor, writeMixFiles } from '../runner/k6-plan.ts';
 import { compileScript, ownVariables } from '../runner/k6.ts';
 import type { PlannedVariant } from '../runner/plan.ts';
 import type { Load } from '../scenario/load.ts';
@@ -394,7 +394,7 @@ export function loadHere(
 export async function scriptManifest({ run, scenario, namespace }: ClusterRun): Promise<Manifest> {
   const files = await filesMade(async (folder) => {
     await compileScript(join(folder, scriptFile));
-    await writePageFiles(scenario, folder);
+    await writeMixFiles(scenario, folder);
   });
   const metadata = {
     name: scriptName(run),

@@ -75,6 +75,7 @@ const byteFields = ['received', 'headers', 'headersDecoded', 'body', 'sent'] as 
 const bucketFields = { fromMs: figure, toMs: orNull(figure), count };
 const statusClass = oneOf(['2xx', '3xx', '4xx', '5xx']);
 export type StatusClass = v.InferOutput<typeof statusClass>;
+const expected = oneOf(['2xx', '3xx', '4xx', '5xx', 'each']);
 const statuses = v.record(
   v.pipe(text, v.regex(/^[345]\d\d$/, 'has to be a status')),
   count,
@@ -97,6 +98,8 @@ const outcomeFields = {
   unsent: count,
   /** Requests of `inFlight` older than 1 s and than twice p99.9: the server has probably forgotten them. */
   hung: orElse(count, 0),
+  /** Responses with another status than their request's. */
+  unexpected: orElse(count, 0),
   /** Responses per second of each connection, until its last response. */
   perConnectionRps: distribution,
   /** Responses per second of each event loop. */
@@ -239,8 +242,8 @@ export const counterNames = [
 /** A load phase of a round. */
 const phase = open({
   ...loadFields,
-  /** The class of status that succeeds. Absent: 2xx and 3xx. */
-  expected: optional(statusClass),
+  /** The class of status that succeeds; `each`: each request has a status of its own. Absent: 2xx and 3xx. */
+  expected: optional(expected),
   /** CPU time of all its processes for the responses in the window; null for an address. */
   serverCpuSeconds: orNull(figure),
   serverRssBytes: orNull(figure),
@@ -279,7 +282,7 @@ export type BucketShare = v.InferOutput<typeof bucketShare>;
 const phaseResult = open({
   ...trafficFields,
   ...outcomeFields,
-  expected: optional(statusClass),
+  expected: optional(expected),
   ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latencyFigures),
   /** From 1. */
   phase: whole(1, 100),

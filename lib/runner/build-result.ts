@@ -145,7 +145,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, tried }: Known): 
     ...present({
       host: page.host,
       status: page.status,
-      pages: page.weights && Object.keys(page.weights).length,
+      pages: page.requests?.length,
     }),
     asWritten: { threads, ...present({ durationSeconds, requests }) },
   };

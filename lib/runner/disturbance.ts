@@ -148,7 +148,7 @@ function otherBodiesIn(
   { responses, expected = '2xx', bytes, inFlight }: Phase,
   answer: Pick<Answer, 'bytes' | 'sdBytes'>,
 ): number | undefined {
-  const answered = responses[expected];
+  const answered = expected === 'each' ? responsesOf({ responses }) : responses[expected];
   if (answered === 0 || responsesOf({ responses }) > answered) return undefined;
   // Long pages are more often still under way at the end.
   const tolerated = deviations * (answer.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);

@@ -154,8 +154,9 @@ function mergeResults(
     results.map((result) => result[field]).sort((a, b) => Date.parse(a) - Date.parse(b));
   const limits = results.flatMap(({ maxConcurrentStreams }) => maxConcurrentStreams ?? []);
   return {
-    ...byName(['requests', 'warmupRequests', 'inFlight', 'hung', 'unsent', 'cpuSeconds'], (name) =>
-      total(results, (result) => result[name]),
+    ...byName(
+      ['requests', 'warmupRequests', 'inFlight', 'hung', 'unsent', 'unexpected', 'cpuSeconds'],
+      (name) => total(results, (result) => result[name]),
     ),
     ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) =>
       mergedDistribution(results.map((result) => result[name])),
@@ -299,8 +300,8 @@ export async function startK6There(
   };
 }
 
-async function filesToSend(script: string, { pageFiles = [] }: LoadPlan): Promise<SentFile[]> {
-  const pages = pageFiles.flatMap((file) => (file === null ? [] : [join(dirname(script), file)]));
+async function filesToSend(script: string, { mixFiles = [] }: LoadPlan): Promise<SentFile[]> {
+  const pages = mixFiles.flatMap((file) => (file === null ? [] : [join(dirname(script), file)]));
   return Promise.all(
     [script, ...pages].map(async (file) => ({
       path: basename(file),

@@ -1,4 +1,4 @@
-// The load of a group as k6 gets it: its load plan and the files with its pages.
+// The load of a group as k6 gets it: its load plan and the files with its requests.
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { mostSteps } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
-import { serverNameOf, type PageWeights } from '../scenario/pages.ts';
+import { serverNameOf } from '../scenario/pages.ts';
 import { isOwn, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
@@ -29,7 +29,8 @@ const turnsPatience = 5;
 
 /** The class of status that succeeds, as Phase.expected. Shipped servers have none for 2xx: there 3xx succeeds too, as in the articles. */
 export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
-  const { status = 200 } = pageOf(scenario, variant);
+  const { status = 200, requests } = pageOf(scenario, variant);
+  if (requests !== undefined) return { expected: 'each' };
   return status < 300 && !isOwn(variant.server)
     ? {}
     : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
@@ -59,7 +60,7 @@ export function loadPlanFor(
     within === undefined
       ? total(sides, (side) => longestPhaseSeconds(scenario, side))
       : mostSteps * total(sides, longestStepSeconds);
-  const pageFiles = sides.map(({ variant }) => pageFileOf(scenario, variant));
+  const mixFiles = sides.map(({ variant }) => mixFileOf(scenario, variant));
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load }, index): SideOptions => {
       const target = targets[index] as Target;
@@ -84,7 +85,7 @@ export function loadPlanFor(
     maxDurationSeconds: Math.ceil(phases * longestSeconds + (phases - 1) * pauseSeconds) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({
-      pageFiles: pageFiles.every((file) => file === null) ? undefined : pageFiles,
+      mixFiles: mixFiles.every((file) => file === null) ? undefined : mixFiles,
       pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds,
       search: within && {
         within,
@@ -185,48 +186,50 @@ function goDuration(seconds: number): string {
   return `${nanoseconds / size}${unit}`;
 }
 
-const digests = new WeakMap<PageWeights, string>();
+const texts = new WeakMap<Page, { text: string; digest: string }>();
 
-/** SHA-256 of a list of pages, computed once per list: it may be long. */
-function digestOf(weights: PageWeights): string {
-  const known = digests.get(weights) ?? createHash('sha256').update(textOf(weights)).digest('hex');
-  digests.set(weights, known);
-  return known;
-}
-
-const textOf = (weights: PageWeights): string =>
-  Object.entries(weights)
-    .map(([path, weight]) => `${path} ${weight}\n`)
+/** The page's requests as the generator reads them, and their SHA-256; made once per page: they may be many. */
+function mixOf(page: Page): { text: string; digest: string } {
+  const known = texts.get(page);
+  if (known !== undefined) return known;
+  const text = (page.requests ?? [])
+    .map((request) => `${JSON.stringify({ status: page.status ?? 200, ...request })}\n`)
     .join('');
-
-/** The page's properties, to be compared as text: a list of pages as its digest. */
-export function pageFacts({ weights, ...page }: Page): object {
-  return weights === undefined ? page : { ...page, weights: digestOf(weights) };
+  const made = { text, digest: createHash('sha256').update(text).digest('hex') };
+  texts.set(page, made);
+  return made;
 }
 
-/** The scenario's different lists of pages, by file name. */
-function pageFilesOf(scenario: Scenario): Map<string, PageWeights> {
-  const lists = new Map<string, PageWeights>();
+/** The page's properties, to be compared as text: its requests as their digest. */
+export function pageFacts(page: Page): object {
+  return page.requests === undefined ? page : { ...page, requests: mixOf(page).digest };
+}
+
+/** The scenario's different lists of requests: file names by digest. */
+function mixFilesOf(scenario: Scenario): Map<string, { file: string; text: string }> {
+  const files = new Map<string, { file: string; text: string }>();
   for (const variant of scenario.variants) {
-    const { weights } = pageOf(scenario, variant);
-    if (weights !== undefined) lists.set(digestOf(weights), weights);
+    const page = pageOf(scenario, variant);
+    const { text, digest } = mixOf(page);
+    if (page.requests !== undefined && !files.has(digest))
+      files.set(digest, { file: `requests-${files.size + 1}.ndjson`, text });
   }
-  return new Map([...lists.values()].map((weights, index) => [`pages-${index + 1}.txt`, weights]));
+  return files;
 }
 
-/** The file with the variant's pages; null for a single page. The list is too long for k6's environment. */
-function pageFileOf(scenario: Scenario, variant: Variant): string | null {
-  const { weights } = pageOf(scenario, variant);
-  if (weights === undefined) return null;
-  const files = [...pageFilesOf(scenario)];
-  return files.find(([, list]) => digestOf(list) === digestOf(weights))?.[0] ?? null;
+/** The file with the variant's requests; null for a single page. They are too many for k6's environment. */
+function mixFileOf(scenario: Scenario, variant: Variant): string | null {
+  const page = pageOf(scenario, variant);
+  return page.requests === undefined
+    ? null
+    : (mixFilesOf(scenario).get(mixOf(page).digest)?.file ?? null);
 }
 
-/** Writes the scenario's lists of pages into the run's folder, in the format of --urls. Throws the file system's error. */
-export async function writePageFiles(scenario: Scenario, folder: string): Promise<void> {
+/** Writes the scenario's lists of requests into the run's folder, an object in JSON a line. Throws the file system's error. */
+export async function writeMixFiles(scenario: Scenario, folder: string): Promise<void> {
   await Promise.all(
-    [...pageFilesOf(scenario)].map(([name, weights]) =>
-      writeFile(join(folder, name), textOf(weights), { mode: 0o600 }),
+    [...mixFilesOf(scenario).values()].map(({ file, text }) =>
+      writeFile(join(folder, file), text, { mode: 0o600 }),
     ),
   );
 }

@@ -136,7 +136,7 @@ function outcomeOf(
     phases = [all[found.step] as Phase];
     requireSound(planned, measurement, { all, told: phases }, server, alarms);
   }
-  const severalPages = pageOf(scenario, planned.variant).weights !== undefined;
+  const severalPages = pageOf(scenario, planned.variant).requests !== undefined;
   const firstAnswer = severalPages ? attempt.tried?.get(name)?.answer : undefined;
   const requests = total(all, (phase) => phase.requests);
   return {

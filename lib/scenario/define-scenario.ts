@@ -66,20 +66,35 @@ function problemOfParts({
   return Object.entries(present(problems))[0]?.join(': ');
 }
 
-function problemOfPage({ docroot, path, host, weights = { [path]: 1 } }: Page): string | undefined {
+function problemOfPage({ docroot, path, host, requests }: Page): string | undefined {
   if (docroot === '')
     return 'docroot is empty: name a folder of server-configs/www/, or a path such as ./www';
   if (docroot !== undefined && !isPath(docroot) && docroot.includes('/'))
     return `docroot "${docroot}": write ./${docroot} for a folder beside the scenario`;
-  if (!Object.hasOwn(weights, path)) return `path "${path}" has to be one of weights`;
-  for (const one of Object.keys(weights)) {
-    if (!one.startsWith('/')) return `path "${one}" has to begin with /`;
-    if (/[\s#\0]/.test(one))
-      return `path "${one}" has a blank or a # in it: write it as %20 or %23`;
+  const mix = requests ?? [{ target: path }];
+  if (!mix.some(({ target }) => target === path))
+    return `path "${path}" has to be a target of requests`;
+  for (const { target, method, headers = {}, body, bodyBase64 } of mix) {
+    if (!target.startsWith('/')) return `path "${target}" has to begin with /`;
+    if (/[\s#\0]/.test(target))
+      return `path "${target}" has a blank or a # in it: write it as %20 or %23`;
+    const problem =
+      problemOfMethod(method) ??
+      (body !== undefined && bodyBase64 !== undefined ? 'give body or bodyBase64' : undefined) ??
+      Object.entries(headers)
+        .map(([name, value]) => problemOfHeader(name, value, 'http/1.1'))
+        .find(Boolean);
+    if (problem !== undefined) return `request ${target}: ${problem}`;
   }
   if (host !== undefined && !/^[^\s/\0]+$/.test(host))
     return `host "${host}" has to be a name such as www.example.com`;
   return undefined;
+}
+
+function problemOfMethod(method = 'GET'): string | undefined {
+  return /^[A-Z]+$/.test(method) && method !== 'CONNECT'
+    ? undefined
+    : `method "${method}" has to be one such as GET or POST`;
 }
 
 function problemOfNetwork(network: NetworkSpec): string | undefined {
@@ -238,8 +253,8 @@ function problemOfLoad(load: LoadProfile): string | undefined {
     if (bucketSeconds.length === 0 || !ascending)
       return 'bucketSeconds have to be ascending, and at least one';
   }
-  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
-    return `method "${method}" has to be one such as GET or POST`;
+  const wrongMethod = problemOfMethod(method);
+  if (wrongMethod !== undefined) return wrongMethod;
   for (const [name, value] of Object.entries(load.headers ?? {})) {
     const problem = problemOfHeader(name, value, protocol);
     if (problem !== undefined) return `headers: ${problem}`;

@@ -196,9 +196,26 @@ const loadFields = {
 export interface LoadProfile extends Of<typeof loadFields> {}
 const loadProfile = given(loadFields);
 
-const weights = v.pipe(
-  v.record(text, whole(1, mostWeight), 'has to be an object of weights by path'),
-  v.check((all) => Object.keys(all).length <= mostPages, `has to have at most ${mostPages} paths`),
+const requestFields = {
+  /** The path with its query. */
+  target: text,
+  /** Default: the load's, with its body. */
+  method: orAbsent(text),
+  /** They replace the load's of the same name. */
+  headers: orAbsent(textsByName),
+  body: orAbsent(text),
+  /** Instead of `body`: bytes. */
+  bodyBase64: orAbsent(text),
+  /** How often it is made beside the others. Default: 1. */
+  weight: orAbsent(whole(1, mostWeight)),
+  /** The expected status. Default: the page's. */
+  status: orAbsent(whole(200, 599)),
+};
+/** One of the requests that a load mixes. */
+export interface LoadRequest extends Of<typeof requestFields> {}
+const requests = v.pipe(
+  list(given(requestFields)),
+  v.check((all) => all.length <= mostPages, `has to have at most ${mostPages} requests`),
 );
 const pageFields = {
   /** The folder of `server-configs/www/` to serve, or a path such as ./www. Absent: the server's own config says (`asIs`). */
@@ -207,8 +224,8 @@ const pageFields = {
   path: text,
   /** The Host or :authority to send. Default: the server's address. */
   host: orAbsent(text),
-  /** Several pages with `path` among them: a whole number each, how often it is requested beside the others. */
-  weights: orAbsent(weights),
+  /** The requests to mix, with `path` among their targets. Default: `path` alone. */
+  requests: orAbsent(requests),
   /** The exact length of the body; of several pages the weighted mean, rounded. */
   bodyBytes: count,
   /** The expected status. Default: 200. Under load, answers of another class fail. */

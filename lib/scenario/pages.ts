@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { textOfFile } from './load/flags.ts';
-import { mostPages, mostWeight, type Page } from './model.ts';
+import { mostPages, mostWeight, type LoadRequest, type Page } from './model.ts';
 
 export interface UrlParts {
   scheme: 'http' | 'https';
@@ -60,18 +60,19 @@ export function serverNameOf(host: string | undefined): string | undefined {
   return name === '' || name.startsWith('[') || isIP(name) !== 0 ? undefined : name;
 }
 
-/** By path, in the order of the list. */
-export type PageWeights = NonNullable<Page['weights']>;
-
-export function pagePaths({ path, weights }: Pick<Page, 'path' | 'weights'>): string[] {
-  return weights === undefined ? [path] : Object.keys(weights);
+/** The page's requests; the only one if it has no list. */
+export function requestsOf({
+  path,
+  requests = [{ target: path }],
+}: Pick<Page, 'path' | 'requests'>): readonly LoadRequest[] {
+  return requests;
 }
 
 export interface PageList {
   /** The first page, with the address if a line has it. */
   url: Partial<UrlParts> & { path: string };
   /** Absent for a single page. */
-  weights?: PageWeights;
+  requests?: readonly LoadRequest[];
 }
 
 const mostListBytes = 16 * 1024 ** 2;
@@ -129,7 +130,9 @@ export function readPageList(flag: string, file: string): PageList {
     );
   return {
     url: { ...first?.parts, ...present({ port }), path },
-    ...(weights.size === 1 ? {} : { weights: Object.fromEntries(weights) }),
+    ...(weights.size === 1
+      ? {}
+      : { requests: [...weights].map(([target, weight]) => ({ target, weight })) }),
   };
 }
 

@@ -18,7 +18,7 @@ import type {
   ServerName,
   ServerSpec,
 } from '../scenario/model.ts';
-import { pagePaths } from '../scenario/pages.ts';
+import { requestsOf } from '../scenario/pages.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
 import { serverBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
@@ -313,7 +313,7 @@ async function configFor(
       within: asIs.within,
       upstreams,
       laid: asIs.laid ?? [],
-      paths: pagePaths(page),
+      paths: requestsOf(page).map(({ target }) => target),
       nextPort: () => freePort(),
     },
     build,

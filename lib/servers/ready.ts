@@ -14,10 +14,10 @@ import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
 import { hundredths, whole } from '../format.ts';
 import { present } from '../present.ts';
-import type { TlsOffer } from '../scenario/model.ts';
+import type { LoadRequest, TlsOffer } from '../scenario/model.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2 } from '../scenario/load.ts';
-import { serverNameOf } from '../scenario/pages.ts';
+import { requestsOf, serverNameOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
 import type { Answer, Protocol, RunningServer, ServerSide, StartOptions } from './server.ts';
@@ -53,6 +53,7 @@ export async function waitUntilReady(
   limitMs = 10_000,
 ): Promise<Answer> {
   const { origin, page, protocol, allPages } = check;
+  const first = requestsOf(page).find(({ target }) => target === page.path) as LoadRequest;
   const url = shownUrl(origin + page.path);
   requireFit(url, protocol);
   // The timer of AbortSignal.timeout does not keep Node from ending.
@@ -64,10 +65,10 @@ export async function waitUntilReady(
     for (;;) {
       const askedAtMs = performance.now();
       try {
-        const answer = await onConnection(check, until, (ask) => ask(page.path));
-        requireRight(answer, url, check);
-        if (page.weights === undefined || !allPages) return answer;
-        return { ...answer, ...(await askPages(check, page.weights, signal)) };
+        const answer = await onConnection(check, until, (ask) => ask(first));
+        requireRight(answer, url, check, first);
+        if (page.requests === undefined || !allPages) return answer;
+        return { ...answer, ...(await askPages(check, page.requests, signal)) };
       } catch (error) {
         if (error instanceof UserError) throw error;
         signal.throwIfAborted();
@@ -110,13 +111,19 @@ function requireFit(url: string, protocol: Protocol): void {
   );
 }
 
-function requireRight({ status, bytes, location }: Answer, url: string, check: ReadyCheck): void {
+function requireRight(
+  { status, bytes, location }: Answer,
+  url: string,
+  check: ReadyCheck,
+  request: LoadRequest,
+): void {
   const { page, anyLength, user } = check;
-  const { docroot, host, weights, bodyBytes, status: expected = 200 } = page;
+  const { docroot, host, requests, bodyBytes } = page;
+  const expected = statusOf(request, page);
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === expected) {
     // The length of several pages is their mean.
-    if (anyLength || weights !== undefined || (bodyBytes ?? bytes) === bytes) return;
+    if (anyLength || requests !== undefined || (bodyBytes ?? bytes) === bytes) return;
     throw new UserError(
       `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
     );
@@ -174,54 +181,68 @@ const batchConnections = 8;
 const pageLimitMs = 10_000;
 const named = 3;
 
+const statusOf = ({ status }: LoadRequest, page: ReadyCheck['page']): number =>
+  status ?? page.status ?? 200;
+
 type PageLengths = Required<Pick<Answer, 'bytes' | 'sdBytes'>>;
 
 /** Asks for each page. Returns the mean length of their bodies by weight, and its standard deviation. */
 async function askPages(
   check: ReadyCheck,
-  weights: Readonly<Record<string, number>>,
+  requests: readonly LoadRequest[],
   aborted: AbortSignal,
 ): Promise<PageLengths> {
   const { origin, page, anyLength } = check;
-  const paths = Object.keys(weights);
   const limited = (): AbortSignal => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
   const lengths: number[] = [];
   const wrong: string[] = [];
   let silent = 0;
-  for (let from = 0; from < paths.length && silent < named; from += batch) {
-    const some = paths.slice(from, from + batch);
+  for (let from = 0; from < requests.length && silent < named; from += batch) {
+    const some = requests.slice(from, from + batch);
     const together = await onConnection(check, limited(), (ask) =>
-      Promise.all(some.map((path) => ask(path).catch(() => undefined))),
+      Promise.all(some.map((request) => ask(request).catch(() => undefined))),
     ).catch(() => []);
-    for (const [place, path] of some.entries()) {
+    for (const [place, request] of some.entries()) {
+      const path = nameOf(request);
       // A server may close a connection at any time: the page gets a second try on its own.
       const answer =
         together[place] ??
-        (await onConnection(check, limited(), (ask) => ask(path)).catch((error: Error) => error));
+        (await onConnection(check, limited(), (ask) => ask(request)).catch(
+          (error: Error) => error,
+        ));
       aborted.throwIfAborted();
       if (answer instanceof Error) {
         wrong.push(
-          `${shownUrl(path)} (${answer.name === 'TimeoutError' ? `no answer within ${pageLimitMs / 1000} s` : answer.message})`,
+          `${path} (${answer.name === 'TimeoutError' ? `no answer within ${pageLimitMs / 1000} s` : answer.message})`,
         );
         if (++silent === named) break;
-      } else if (answer.status !== (page.status ?? 200))
-        wrong.push(`${shownUrl(path)} (status ${answer.status})`);
+      } else if (answer.status !== statusOf(request, page))
+        wrong.push(
+          `${path} (status ${answer.status}${request.status === undefined ? '' : `, not ${request.status}`})`,
+        );
       else lengths.push(answer.bytes);
     }
   }
   if (wrong.length > 0) {
     const more = wrong.length > named ? ` and ${whole(wrong.length - named)} more` : '';
     throw new UserError(
-      `of ${whole(paths.length)} pages these are not served: ${wrong.slice(0, named).join(', ')}${more}: take them out of the list, or have them served`,
+      `of ${whole(requests.length)} requests these are not answered as expected: ${wrong.slice(0, named).join(', ')}${more}: take them out of the list, or have them served`,
     );
   }
-  const bodies = meanByWeight(Object.values(weights), lengths);
+  const bodies = meanByWeight(
+    requests.map(({ weight = 1 }) => weight),
+    lengths,
+  );
   if (anyLength || Math.round(bodies.bytes) === (page.bodyBytes ?? Math.round(bodies.bytes)))
     return bodies;
   throw new UserError(
     `the pages at ${origin} have ${hundredths(bodies.bytes)} bytes on average, by their weights, and bodyBytes says ${page.bodyBytes}: they are not what is to be measured`,
   );
 }
+
+/** "/a", "POST /a", without what may be secret. */
+const nameOf = ({ method = 'GET', target }: LoadRequest): string =>
+  `${method === 'GET' ? '' : `${method} `}${shownUrl(target)}`;
 
 function meanByWeight(weights: readonly number[], lengths: readonly number[]): PageLengths {
   const [first = 0] = lengths;
@@ -237,7 +258,7 @@ function meanByWeight(weights: readonly number[], lengths: readonly number[]): P
 async function onConnection<T>(
   check: ReadyCheck,
   signal: AbortSignal,
-  work: (ask: (path: string) => Promise<Answer>) => Promise<T>,
+  work: (ask: (request: LoadRequest) => Promise<Answer>) => Promise<T>,
 ): Promise<T> {
   const { origin, protocol, page, tls } = check;
   const secure = secureOptions(tls, page.host);
@@ -245,7 +266,9 @@ async function onConnection<T>(
   if (!isHttp2(protocol)) {
     const Agent = origin.startsWith('https:') ? SecureAgent : PlainAgent;
     const agent = new Agent({ keepAlive: true, maxSockets: batchConnections, ...secure });
-    return work((path) => askHttp1(path, check, signal, agent)).finally(() => agent.destroy());
+    return work((request) => askHttp1(request, check, signal, agent)).finally(() =>
+      agent.destroy(),
+    );
   }
   const session = connect(origin, secure);
   // The stream reports an error of the session too.
@@ -255,7 +278,7 @@ async function onConnection<T>(
     // Node accepts a server without ALPN; the load does not.
     if (origin.startsWith('https:') && session.alpnProtocol !== 'h2')
       throw Object.assign(new Error('no ALPN'), { code: 'ERR_SSL_NO_APPLICATION_PROTOCOL' });
-    return await work((path) => askHttp2(path, check, signal, session));
+    return await work((request) => askHttp2(request, check, signal, session));
   } finally {
     session.destroy();
   }
@@ -288,19 +311,33 @@ const tls13Suites = [
 /** Marks the check in access logs, which count the requests of the load. */
 const userAgent = 'bakeoff-ready';
 
+/** The method, headers (names in lower case) and body to send. */
+function completed(
+  request: LoadRequest,
+  { page: { host }, request: ofLoad = {} }: ReadyCheck,
+): { method: string; headers: Record<string, string>; body: string | Buffer | undefined } {
+  const { method = ofLoad.method ?? 'GET' } = request;
+  const own =
+    request.bodyBase64 === undefined ? request.body : Buffer.from(request.bodyBase64, 'base64');
+  const headers = [ofLoad.headers, request.headers, { 'user-agent': userAgent }].flatMap((some) =>
+    Object.entries(some ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+  return {
+    method,
+    headers: { ...present({ host }), ...Object.fromEntries(headers) },
+    body: request.method === undefined ? ofLoad.body : own,
+  };
+}
+
 async function askHttp1(
-  path: string,
-  { origin, page: { host }, request: { method = 'GET', headers, body } = {} }: ReadyCheck,
+  asked: LoadRequest,
+  check: ReadyCheck,
   signal: AbortSignal,
   agent: PlainAgent,
 ): Promise<Answer> {
-  const send = origin.startsWith('https:') ? requestSecure : requestPlain;
-  const request = send(origin + path, {
-    agent,
-    signal,
-    method,
-    headers: { ...present({ host }), ...headers, 'user-agent': userAgent },
-  });
+  const send = check.origin.startsWith('https:') ? requestSecure : requestPlain;
+  const { method, headers, body } = completed(asked, check);
+  const request = send(check.origin + asked.target, { agent, signal, method, headers });
   const response = responseOf<[IncomingMessage]>(request);
   request.end(body);
   const [answer] = await response;
@@ -308,24 +345,23 @@ async function askHttp1(
 }
 
 async function askHttp2(
-  path: string,
-  { origin, page: { host }, request: { method = 'GET', headers = {}, body } = {} }: ReadyCheck,
+  asked: LoadRequest,
+  check: ReadyCheck,
   signal: AbortSignal,
   session: ClientHttp2Session,
 ): Promise<Answer> {
-  const { pathname, search } = new URL(origin + path);
+  const { pathname, search } = new URL(check.origin + asked.target);
+  const {
+    method,
+    headers: { host, ...headers },
+    body,
+  } = completed(asked, check);
   const stream = session.request(
     {
       ':method': method,
       ':path': pathname + search,
-      ...(host === undefined ? {} : { ':authority': host }),
-      ...Object.fromEntries(
-        Object.entries(headers).map(([name, value]) => [
-          /^host$/i.test(name) ? ':authority' : name.toLowerCase(),
-          value,
-        ]),
-      ),
-      'user-agent': userAgent,
+      ...present({ ':authority': host }),
+      ...headers,
     },
     { signal, endStream: body === undefined },
   );
@@ -406,6 +442,6 @@ export async function answerOfAll(
   signal: AbortSignal,
   enter?: ServerSide['enter'],
 ): Promise<Answer> {
-  if (check.page.weights === undefined) return answer;
+  if (check.page.requests === undefined) return answer;
   return waitUntilReadyInside(enter, { ...check, origin, allPages: true }, signal);
 }

@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { beforeAll, expect, it } from 'vitest';
 import { startK6, compileScript } from '../../lib/runner/k6.ts';
-import { writePageFiles, loadPlanFor } from '../../lib/runner/k6-plan.ts';
+import { writeMixFiles, loadPlanFor } from '../../lib/runner/k6-plan.ts';
 import { makePlan } from '../../lib/runner/make-plan.ts';
 import type { Group } from '../../lib/runner/plan.ts';
 import { defineScenario } from '../../lib/scenario/define-scenario.ts';
@@ -42,7 +42,8 @@ it.each<[string, ConfiguredServer, LoadProfile]>([
   ] as const)
     await writeFile(path.join(docroot, file), 'x'.repeat(length));
   const bodyBytes = (12 * 100 + 7 * 1000 + 20_000) / 20;
-  const page = { docroot, path: '/', weights, bodyBytes };
+  const requested = Object.entries(weights).map(([target, weight]) => ({ target, weight }));
+  const page = { docroot, path: '/', requests: requested, bodyBytes };
   const scenario = defineScenario({
     name: 'pages',
     title: 'several pages',
@@ -77,7 +78,7 @@ it.each<[string, ConfiguredServer, LoadProfile]>([
   };
   const script = path.join(folder, 'script.js');
   await compileScript(script);
-  await writePageFiles(scenario, folder);
+  await writeMixFiles(scenario, folder);
   const loadPlan = loadPlanFor(plan, plan.groups[0] as Group, 1, [{ url: `${origin}/` }]);
   const [outcome] = await (
     await startK6({ binary: k6, script, folder, cpus: [0], output: null, loadPlan })

@@ -173,7 +173,16 @@ test.each<[Asked, object]>([
     { url: 'http://www.example.com/a', load: ['wrk -H Host:b.example'] },
     { path: '/a', host: 'b.example' },
   ],
-  [{ urls: '/ 2\n/b' }, { path: '/', weights: { '/': 2, '/b': 1 } }],
+  [
+    { urls: '/ 2\n/b' },
+    {
+      path: '/',
+      requests: [
+        { target: '/', weight: 2 },
+        { target: '/b', weight: 1 },
+      ],
+    },
+  ],
   [{ urls: '/b 7', load: ['wrk -c 3 -t 1'] }, { path: '/b' }],
 ])('%j asks for page %j', (asked, page) => {
   expect(twoSides(nginx, nginx, asked).map((side) => side.page)).toEqual([page, page]);

@@ -97,7 +97,7 @@ describe('the line', () => {
     ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
     [
       'h2load -i list',
-      /^h2load: -i cannot be honoured here: several pages are --urls FILE of compare, or page\.weights of a scenario$/,
+      /^h2load: -i cannot be honoured here: several pages are --urls FILE of compare, or page\.requests of a scenario$/,
     ],
     ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
     [

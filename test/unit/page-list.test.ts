@@ -17,20 +17,47 @@ test.each<[string, string, PageList]>([
   [
     'a comment, blanks, empty lines',
     '# all\n\n  /b?x=1#top\t2   # twice\r\n\r\n/a',
-    { url: { path: '/b?x=1' }, weights: { '/b?x=1': 2, '/a': 1 } },
+    {
+      url: { path: '/b?x=1' },
+      requests: [
+        { target: '/b?x=1', weight: 2 },
+        { target: '/a', weight: 1 },
+      ],
+    },
   ],
-  ['a byte order mark', '\uFEFF/a\n/b', { url: { path: '/a' }, weights: { '/a': 1, '/b': 1 } }],
+  [
+    'a byte order mark',
+    '\uFEFF/a\n/b',
+    {
+      url: { path: '/a' },
+      requests: [
+        { target: '/a', weight: 1 },
+        { target: '/b', weight: 1 },
+      ],
+    },
+  ],
   [
     'the same page twice',
     '/a 2\n/b\n/a\n/ä',
-    { url: { path: '/a' }, weights: { '/a': 3, '/b': 1, '/%C3%A4': 1 } },
+    {
+      url: { path: '/a' },
+      requests: [
+        { target: '/a', weight: 3 },
+        { target: '/b', weight: 1 },
+        { target: '/%C3%A4', weight: 1 },
+      ],
+    },
   ],
   [
     'URLs of one server, and a path',
     '/a\nhttp://www.example.com:8080/b\nHTTP://www.example.com:8080',
     {
       url: { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/a' },
-      weights: { '/a': 1, '/b': 1, '/': 1 },
+      requests: [
+        { target: '/a', weight: 1 },
+        { target: '/b', weight: 1 },
+        { target: '/', weight: 1 },
+      ],
     },
   ],
   [
@@ -38,7 +65,10 @@ test.each<[string, string, PageList]>([
     'https://a.example/\nhttps://a.example:443/b',
     {
       url: { scheme: 'https', host: 'a.example', port: 443, path: '/' },
-      weights: { '/': 1, '/b': 1 },
+      requests: [
+        { target: '/', weight: 1 },
+        { target: '/b', weight: 1 },
+      ],
     },
   ],
   ['one page', '/a 7', { url: { path: '/a' } }],
@@ -48,7 +78,7 @@ test.each<[string, string, PageList]>([
 
 test('the order is that of the file', () => {
   const paths = ['/2', '/10', '/1', '/__proto__'];
-  expect(Object.keys(read(paths.join('\n')).weights ?? {})).toEqual(paths);
+  expect(read(paths.join('\n')).requests?.map(({ target }) => target)).toEqual(paths);
 });
 
 test.each<[string, RegExp]>([
@@ -77,7 +107,7 @@ test.each<[string, RegExp]>([
 
 test('100,000 pages are taken, and no more', () => {
   const lines = Array.from({ length: 100_000 }, (_, index) => `/${index}.html ${1 + (index % 5)}`);
-  expect(Object.keys(read(lines.join('\n')).weights ?? {})).toHaveLength(100_000);
+  expect(read(lines.join('\n')).requests).toHaveLength(100_000);
   expect(() => read([...lines, '/one-more'].join('\n'))).toThrow(
     /^--urls f, line 100001: more than 100000 pages are too many/,
   );

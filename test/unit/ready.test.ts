@@ -113,13 +113,14 @@ describe.each(protocols)('over %s', (protocol) => {
 
 describe.each(protocols)('of several pages over %s', (protocol) => {
   // The first page has 10 bytes and a weight of 51, the 249 others have 20.
-  const weights = Object.fromEntries(
-    Array.from({ length: 250 }, (_, index) => [`/${index}`, index === 0 ? 51 : 1]),
-  );
+  const requests = Array.from({ length: 250 }, (_, index) => ({
+    target: `/${index}`,
+    weight: index === 0 ? 51 : 1,
+  }));
   const right: RequestListener = ({ url }, response) =>
     response.end('x'.repeat(url === '/0' ? 10 : 20));
   const serving = (listener: RequestListener, bodyBytes?: number): Promise<Answer> => {
-    const several = { docroot: 'nginx', path: '/0', weights };
+    const several = { docroot: 'nginx', path: '/0', requests };
     const page = bodyBytes === undefined ? several : { ...several, bodyBytes };
     return ready(answering(listener, protocol), { page, protocol, allPages: true });
   };
@@ -142,13 +143,13 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
       else response.writeHead(request.url === '/8' ? 204 : 404).end();
     };
     await expect(serving(wrong)).rejects.toThrow(
-      'of 250 pages these are not served: /7 (status 404), /8 (status 204), /77 (status 404) and 1 more: take',
+      'of 250 requests these are not answered as expected: /7 (status 404), /8 (status 204), /77 (status 404) and 1 more: take',
     );
   });
 
   it('asks for the first page only by default', async () => {
     const server = answering(right, protocol);
-    const { bytes } = await ready(server, { page: { path: '/0', weights }, protocol });
+    const { bytes } = await ready(server, { page: { path: '/0', requests }, protocol });
     expect(bytes).toBe(10);
   });
 });

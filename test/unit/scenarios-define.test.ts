@@ -130,7 +130,7 @@ const withServer = (server: ServerSpec): Scenario => ({
 const asIs = withServer(nginx(['/a.conf'], { workers: 1, asIs: {} }));
 const inNetwork = { ...good, network };
 
-const tooMany = Object.fromEntries(Array.from({ length: 100_001 }, (_, i) => [`/${i}`, 1]));
+const tooMany = Array.from({ length: 100_001 }, () => ({ target: '/' }));
 
 describe('is refused, with the field named:', () => {
   test.each<[Record<string, unknown>, RegExp | string]>([
@@ -139,9 +139,16 @@ describe('is refused, with the field named:', () => {
     [{ 'page.path': 'index.html' }, 'page: path "index.html" has to begin with /'],
     [{ 'page.host': 'a/b' }, 'page: host "a/b"'],
     [{ 'page.docroot': '' }, 'page: docroot is empty'],
-    [{ 'page.weights': { '/a': 1 } }, /page: path "\/" has to be one of weights$/],
-    [{ 'page.weights': { '/': 1, 'a.html': 1 } }, 'page: path "a.html" has to begin with /'],
-    [{ 'page.weights': tooMany }, /page: weights has to have at most 100000 paths$/],
+    [{ 'page.requests': [{ target: '/a' }] }, /page: path "\/" has to be a target of requests$/],
+    [
+      { 'page.requests': [{ target: '/' }, { target: 'a.html' }] },
+      'page: path "a.html" has to begin with /',
+    ],
+    [
+      { 'page.requests': [{ target: '/', method: 'get' }] },
+      'page: request /: method "get" has to be one such as GET or POST',
+    ],
+    [{ 'page.requests': tooMany }, /page: requests has to have at most 100000 requests$/],
     [{ 'page.status': 99 }, /page: status 99 has to be a whole number from 200 to 599$/],
     [{ alsoCompare: [{ variant: 'third', against: 'nobody' }] }, '"nobody", which is not there'],
     [{ alsoCompare: [{ variant: 'third', against: 'third' }] }, 'compares "third" with itself'],

@@ -87,15 +87,15 @@ func (l *loop) mayStart() bool {
 }
 
 // take allows the slot to start an attempt, due now or by a rate's schedule. A slot that asks too early becomes idle.
-func (l *loop) take(c *conn) (due int64, taken bool) {
-	due = l.clock
+func (l *loop) take(c *conn) (a attempt, taken bool) {
+	due := l.clock
 	if l.turnIsOver || l.phase == solo && l.outstanding > 0 {
-		return 0, false
+		return a, false
 	}
 	if l.opensAhead(c) {
 		c.openedAhead = true
 		l.outstanding++
-		return due, true
+		return attempt{begun: l.clock, due: due, request: l.nextRequest()}, true
 	}
 	if l.plan.Rate > 0 {
 		if due = l.schedule.nextDue; due > l.clock || !l.mayStart() {
@@ -105,18 +105,18 @@ func (l *loop) take(c *conn) (due int64, taken bool) {
 				}
 				l.idle.push(c)
 			}
-			return 0, false
+			return a, false
 		}
 	}
 	if l.plan.Requests > 0 && l.phase > warming && !l.takeCounted(c) {
-		return 0, false
+		return a, false
 	}
 	l.schedule.take()
 	l.outstanding++
 	if l.plan.Rate > 0 && l.allowance == 0 && l.plan.Requests > 0 && l.phase == measuring && !l.shared.alone {
 		l.sliceEnd = min(l.sliceEnd, l.schedule.nextDue)
 	}
-	return due, true
+	return attempt{begun: l.clock, due: due, request: l.nextRequest()}, true
 }
 
 func (l *loop) takeCounted(c *conn) bool {
@@ -163,7 +163,7 @@ func (l *loop) noteSent(due int64) {
 }
 
 // response ends an attempt. Its latency runs from start to the read of the response's last byte, by the loop's clock.
-func (l *loop) response(start int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
+func (l *loop) response(a *attempt, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.responses++
 	l.lastEnd = l.clock
@@ -176,23 +176,43 @@ func (l *loop) response(start int64, status int, headerBytes, decodedBytes, body
 	i.HeaderBytes += headerBytes
 	i.HeadersDecodedBytes += decodedBytes
 	i.BodyBytes += bodyBytes
+	isUnexpected := status != a.request.status && (a.request.status != 0 || status >= 400)
+	if isUnexpected {
+		i.Unexpected++
+	}
+	var own *page
+	if l.pages != nil && i != l.outside {
+		own = &l.pages[a.request.page]
+		own.responses++
+		own.bodyBytes += bodyBytes
+		if isUnexpected {
+			own.unexpected++
+		}
+	}
+	start := a.start
 	if start < l.began {
 		l.older--
 	} else if start < l.recordFrom {
 		return
 	}
 	i.latency.record(l.clock - start)
+	if own != nil {
+		own.latency.record(l.clock - start)
+	}
 	if len(l.plan.Buckets) > 0 && i != l.outside {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++
 	}
 }
 
-func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, due int64) {
+func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, a *attempt) {
 	if cause == CauseTimedOut {
-		l.noteWait(l.clock-due, 1)
+		l.noteWait(l.clock-a.due, 1)
 	}
-	if due < l.began {
+	if a.due < l.began {
 		l.older--
+	}
+	if l.pages != nil && l.current != l.outside {
+		l.pages[a.request.page].errors++
 	}
 	c.noteReached()
 	l.outstanding--

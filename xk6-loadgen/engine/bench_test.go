@@ -42,22 +42,20 @@ func BenchmarkH2C(b *testing.B) {
 	benchmark(b, answerFrames, func(o *Options) { o.Protocol, o.Streams = H2C, 10 })
 }
 
-// BenchmarkURLs and BenchmarkURLsH2C are one request for one of 1,000 URLs.
-func BenchmarkURLs(b *testing.B) { benchmark(b, always(ok), manyURLs) }
+// BenchmarkMix and BenchmarkMixH2C are one request of 1,000.
+func BenchmarkMix(b *testing.B) { benchmark(b, always(ok), mixOfMany) }
 
-func BenchmarkURLsH2C(b *testing.B) {
+func BenchmarkMixH2C(b *testing.B) {
 	benchmark(b, answerFrames, func(o *Options) {
 		o.Protocol, o.Streams = H2C, 10
-		manyURLs(o)
+		mixOfMany(o)
 	})
 }
 
-func manyURLs(o *Options) {
+func mixOfMany(o *Options) {
 	for i := range 1000 {
-		o.URLs = append(o.URLs, fmt.Sprintf("%sproducts/%d.html", o.URLs[0], i))
-		o.Weights = append(o.Weights, 1+i%7)
+		o.Mix = append(o.Mix, Request{Target: fmt.Sprintf("/products/%d.html", i), Weight: 1 + i%7})
 	}
-	o.Weights = append(o.Weights, 1)
 }
 
 // BenchmarkSpin is one request over HTTP/1.1 of a loop that does not sleep.

@@ -134,7 +134,8 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	bucketCounts := make([]int64, len(loops[0].bucketCounts))
 	var connRps, threadRps []float64
 	hungAfter := max(int64(hangOfLatencies*r.LatencyMs.P999*1e6), shortestHang)
-	for _, l := range loops {
+	pages := loops[0].pages
+	for i, l := range loops {
 		// A loop without a request has no part in the window's end, which it may have noticed late.
 		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {
 			end, endCPU = l.windowEnd, l.endCPU
@@ -150,6 +151,9 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		firstByte.merge(l.firstByteTimes)
 		sendDelay.merge(l.sendDelays)
 		addEach(bucketCounts, l.bucketCounts)
+		if i > 0 {
+			mergePages(pages, l.pages)
+		}
 		r.Unsent += l.unsent
 		if r.TLS == nil {
 			r.TLS = l.tlsState
@@ -177,6 +181,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
 	r.LongestGapMs = inMs(s.gap.longest.Load())
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
+	r.Pages = pageFigures(loops[0].plan.pages, pages)
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
 	return end, endCPU

@@ -9,13 +9,14 @@ import (
 func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Rate, o.Requests, o.Buckets = 100, 50, []time.Duration{time.Millisecond}
+	o.Mix = []Request{{Target: "/a"}, {Target: "/b", Status: 201}}
 	l := idleLoop(t, o)
 	l.allowance = 40
 	l.startCycles()
 	respond := func(times int) {
 		for range times {
 			l.outstanding++
-			l.response(l.clock, 200, 1, 1, 1)
+			l.response(&attempt{start: l.clock, request: &l.plan.requests[1]}, 200, 1, 1, 1)
 			l.noteSent(l.clock)
 		}
 	}
@@ -28,8 +29,8 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	l.endCycle(true)
 	respond(2)
 	l.leaveCycles()
-	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil {
-		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance)
+	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil || l.pages[1].unexpected != 5 {
+		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make, pages %v", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance, l.pages)
 	}
 }
 

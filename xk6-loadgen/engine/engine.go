@@ -46,6 +46,7 @@ type Result struct {
 	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
 	Unsent                                         int64           // due at a rate in the window, could not leave; in no other count
 	Buckets                                        []LatencyBucket // Buckets count the responses by latency, if asked for.
+	Pages                                          []PageFigures   // Pages, the greatest weight first, are empty for a single one.
 	TLS                                            *TLSState       // nil without TLS, and if no handshake was completed
 	MaxConcurrentStreams                           int64           // the server's limit per connection (HTTP/2); 0: it named none
 	// PerConnectionRPS is over slots; with a shared number of requests its time ends with its last response. PerThreadRPS is sampled as in wrk.
@@ -198,7 +199,7 @@ func reserveProcessors(loops int) (release func()) {
 	return func() { change(-loops) }
 }
 
-// SuccessRatio is the share of 2xx and 3xx in all requests that were answered, failed or hung.
+// SuccessRatio is the share of expected responses in all requests that were answered, failed or hung.
 func (r *Result) SuccessRatio() float64 {
-	return float64(r.Responses[0]+r.Responses[1]) / float64(max(1, r.Requests+r.Hung))
+	return float64(r.ResponseTotal()-r.Unexpected) / float64(max(1, r.Requests+r.Hung))
 }

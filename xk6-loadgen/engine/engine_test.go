@@ -165,7 +165,7 @@ func TestNothingIsAllocatedPerRequest(t *testing.T) {
 	o := options(serve(t, always(ok)).url)
 	o.Connections, o.Warmup, o.Requests = 10, 50*time.Millisecond, 20_000
 	wantFewAllocations(t, o)
-	o.URLs, o.KeepAlive, o.Protocol = []string{serveOneByOne(t)}, false, HTTP10
+	o.URL, o.KeepAlive, o.Protocol = serveOneByOne(t), false, HTTP10
 	wantFewAllocations(t, o)
 }
 

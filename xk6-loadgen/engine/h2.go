@@ -123,14 +123,14 @@ func (s *h2) open(a attempt) {
 	s.active++
 	s.oldest = min(s.oldest, a.begun)
 
-	own, flags := l.nextRequest(), http2.FlagHeadersEndHeaders
-	if len(l.plan.Body) == 0 {
+	own, flags := a.request, http2.FlagHeadersEndHeaders
+	if len(own.body) == 0 {
 		flags |= http2.FlagHeadersEndStream
 	} else {
 		s.uploading++
 	}
-	l.out = appendFrameHeader(l.out, len(s.update)+len(own)+len(s.shared), http2.FrameHeaders, flags, s.nextID)
-	l.out = append(append(append(l.out, s.update...), own...), s.shared...)
+	l.out = appendFrameHeader(l.out, len(s.update)+len(own.bytes)+len(s.shared)+len(own.after), http2.FrameHeaders, flags, s.nextID)
+	l.out = append(append(append(append(l.out, s.update...), own.bytes...), s.shared...), own.after...)
 	s.update, s.shared = nil, s.later
 	s.nextID += 2
 	// Some identifiers may be skipped in the ring, so the last ones stay unused.
@@ -171,12 +171,12 @@ func (s *h2) finish() {
 func (s *h2) complete(st *stream) {
 	c := s.conn
 	l := c.loop
-	if st.sent < len(l.plan.Body) {
+	if st.sent < len(st.request.body) {
 		// The response came before the whole request was sent: the server does not want the rest.
 		s.reset(st.id, http2.ErrCodeCancel)
 	}
 	length := st.length
-	if l.plan.isHead || st.status == 204 || st.status == 304 {
+	if st.request.isHead || st.status == 204 || st.status == 304 {
 		length = 0
 	}
 	if length >= 0 && length != st.bodyBytes {
@@ -184,9 +184,9 @@ func (s *h2) complete(st *stream) {
 		if st.bodyBytes < length {
 			cause = CauseShort
 		}
-		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", st.due)
+		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", &st.attempt)
 	} else {
-		l.response(st.start, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
+		l.response(&st.attempt, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
 		c.countResponse()
 		s.answered = true
 	}
@@ -203,7 +203,7 @@ func (s *h2) reset(id uint32, code http2.ErrCode) {
 
 func (s *h2) fault(st *stream, example string) {
 	s.reset(st.id, http2.ErrCodeProtocol)
-	s.conn.loop.failure(s.conn, ErrProtocol, CauseOther, example, st.due)
+	s.conn.loop.failure(s.conn, ErrProtocol, CauseOther, example, &st.attempt)
 	s.remove(st)
 	s.refill()
 }
@@ -237,10 +237,13 @@ func (s *h2) flush() {
 
 func (s *h2) upload() {
 	l := s.conn.loop
-	body := l.plan.Body
 	for i := range s.streams {
 		st := &s.streams[i]
-		for st.id != 0 && st.sent < len(body) && len(l.out) < uploadBytes {
+		if st.id == 0 {
+			continue
+		}
+		body := st.request.body
+		for st.sent < len(body) && len(l.out) < uploadBytes {
 			n := int(min(int64(len(body)-st.sent), maxFrameBytes, st.window, s.sendWindow))
 			if n <= 0 {
 				break
@@ -286,12 +289,13 @@ func (s *h2) closedByPeer() {
 func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	l := s.conn.loop
 	if s.active == 0 && len(s.waiting) > 0 {
-		l.failure(s.conn, kind, cause, example, s.nextWaiting().due)
+		first := s.nextWaiting()
+		l.failure(s.conn, kind, cause, example, &first)
 	}
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 {
 			s.remove(st)
-			l.failure(s.conn, kind, cause, example, st.due)
+			l.failure(s.conn, kind, cause, example, &st.attempt)
 		}
 	}
 }
@@ -299,6 +303,7 @@ func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 type attempt struct {
 	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
 	start      int64 // where its latency begins; 0 before it has a stream
+	request    *request
 }
 
 // stream is an active attempt. id 0: the place is free.
@@ -320,10 +325,10 @@ func (s *h2) haveWaiting() bool {
 		return true
 	}
 	l := s.conn.loop
-	due, taken := l.take(s.conn)
+	next, taken := l.take(s.conn)
 	if taken {
 		s.newest = l.clock
-		s.waiting = append(s.waiting, attempt{begun: l.clock, due: due})
+		s.waiting = append(s.waiting, next)
 	}
 	return taken
 }
@@ -357,7 +362,7 @@ func (s *h2) find(id uint32) *stream {
 }
 
 func (s *h2) remove(st *stream) {
-	if st.sent < len(s.conn.loop.plan.Body) {
+	if st.sent < len(st.request.body) {
 		s.uploading--
 	}
 	st.id = 0
@@ -388,7 +393,7 @@ func (s *h2) expire(before int64) {
 			s.oldest = min(s.oldest, a.begun)
 			return false
 		}
-		l.failure(c, ErrTimeout, CauseTimedOut, example, a.due)
+		l.failure(c, ErrTimeout, CauseTimedOut, example, &a)
 		return true
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, expires)

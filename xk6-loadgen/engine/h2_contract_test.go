@@ -195,7 +195,7 @@ func TestContractStop(t *testing.T) {
 	})
 }
 
-func TestContractURLsByTheirWeights(t *testing.T) {
+func TestContractTheMixByItsWeights(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
 		var seen [3]atomic.Int64
 		paths := []string{"/", "/a%20b?c=d", "/z/" + strings.Repeat("long", 100)}
@@ -208,13 +208,13 @@ func TestContractURLsByTheirWeights(t *testing.T) {
 			return fine(r)
 		})
 		o := x.options(s.url)
-		o.URLs, o.Weights, o.Requests = nil, []int{3, 2, 1}, 301
-		for _, path := range paths {
-			o.URLs = append(o.URLs, s.url+path[1:])
+		o.Requests = 301
+		for i, path := range paths {
+			o.Mix = append(o.Mix, Request{Target: path, Weight: 3 - i})
 		}
 		r := load(t, context.Background(), o)
 		for i := range seen {
-			if n, share := seen[i].Load(), 301*float64(o.Weights[i])/6; math.Abs(float64(n)-share) >= 1 {
+			if n, share := seen[i].Load(), 301*float64(3-i)/6; math.Abs(float64(n)-share) >= 1 {
 				t.Errorf("%d of %s, whose share is %g", n, paths[i], share)
 			}
 		}

@@ -227,7 +227,7 @@ func TestHeadersAreIndexedFromTheSecondRequestOn(t *testing.T) {
 		})(p)
 	})
 	o := h2Options(s)
-	o.URLs, o.Headers = []string{s.url + "some/path?query"}, []Header{{"User-Agent", "bakeoff"}, {"Accept", "*/*"}, {"X-Long", strings.Repeat("x", 500)}}
+	o.URL, o.Headers = s.url+"some/path?query", []Header{{"User-Agent", "bakeoff"}, {"Accept", "*/*"}, {"X-Long", strings.Repeat("x", 500)}}
 	if r := load(t, context.Background(), o); r.Responses[0] != 40 || first.Load() != 2 || later.Load() != 38 {
 		t.Errorf("responses %v, %d first, %d later: %s", r.Responses, first.Load(), later.Load(), r.ErrorExample)
 	}
@@ -252,7 +252,7 @@ func TestTheServersHeaderTableSizeIsRespected(t *testing.T) {
 				}
 			})
 			o := h2Options(s)
-			o.URLs, o.Headers, o.Requests = []string{s.url + "a", s.url + "b"}, headers, 100
+			o.Mix, o.Headers, o.Requests = []Request{{Target: "/a"}, {Target: "/b"}}, headers, 100
 			if r := load(t, context.Background(), o); r.Responses[0] != 100 || s.connections.Load() != 2 {
 				t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
 			}

@@ -357,7 +357,7 @@ func TestLatencyBucketsHoldEveryResponse(t *testing.T) {
 			return answer{status: 200, body: "hello"}
 		})
 		o := x.options(s.url)
-		o.URLs = []string{s.url, s.url + "slow", s.url + "not"}
+		o.Mix = []Request{{Target: "/"}, {Target: "/slow"}, {Target: "/not"}}
 		o.Requests, o.Streams, o.Connections, o.Warmup = 30, 1, 2, time.Millisecond
 		o.Buckets = []time.Duration{20 * time.Millisecond, 10 * time.Second}
 		before := len(slow)

@@ -337,7 +337,7 @@ func (s *h2) rstStream(f *frame) (fault string) {
 		if l.example == "" {
 			example = "the server reset the stream (" + code.String() + ")"
 		}
-		l.failure(s.conn, ErrRead, CauseReset, example, st.due)
+		l.failure(s.conn, ErrRead, CauseReset, example, &st.attempt)
 		s.remove(st)
 	}
 	s.refill()

@@ -3,10 +3,9 @@ package engine
 import "bytes"
 
 type http1 struct {
-	conn    *conn
-	parser  parser
-	request []byte
-	busy    bool
+	conn   *conn
+	parser parser
+	busy   bool
 	attempt
 }
 
@@ -16,7 +15,7 @@ func (s *http1) next() {
 	if s.busy || c.backingOff || c.state != closed && c.state != established {
 		return
 	}
-	due, taken := c.loop.take(c)
+	next, taken := c.loop.take(c)
 	if !taken {
 		if c.hasNoneLeft() {
 			c.close()
@@ -24,8 +23,7 @@ func (s *http1) next() {
 		return
 	}
 	s.busy = true
-	s.begun, s.due = c.loop.clock, due
-	s.request = c.loop.nextRequest()
+	s.attempt, s.parser.isHead = next, next.request.isHead
 	if c.state == established {
 		s.connected()
 	} else {
@@ -43,7 +41,7 @@ func (s *http1) connected() {
 	}
 	s.start = c.loop.startOfLatency(s.begun, s.due)
 	generation := c.generation
-	c.send(s.request)
+	c.send(s.request.bytes)
 	if c.generation == generation && c.state == established {
 		c.loop.noteSent(s.due)
 	}
@@ -84,7 +82,7 @@ func (s *http1) discarded(n int64) {
 
 func (s *http1) complete() {
 	c := s.conn
-	c.loop.response(s.start, s.parser.status, s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
+	c.loop.response(&s.attempt, s.parser.status, s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
 	c.countResponse()
 	s.busy = false
 	closes := s.parser.closes || c.peerClosed
@@ -123,7 +121,7 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 	s.parser.reset()
 	if s.busy {
 		s.busy = false
-		s.conn.loop.failure(s.conn, kind, cause, example, s.due)
+		s.conn.loop.failure(s.conn, kind, cause, example, &s.attempt)
 	}
 }
 

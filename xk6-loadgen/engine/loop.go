@@ -121,7 +121,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		if p.Protocol.isHTTP2() {
 			c.session = &h2{conn: c}
 		} else {
-			c.session = &http1{conn: c, parser: parser{isHead: p.isHead}}
+			c.session = &http1{conn: c}
 		}
 	}
 	return l

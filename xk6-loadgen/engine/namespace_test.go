@@ -97,7 +97,7 @@ func TestWhatIsNotInTheNamespaceCannotBeReached(t *testing.T) {
 	r := load(t, context.Background(), o)
 	wantErrors(t, r, ErrConnect, 8)
 	// There is no route to it: loopback is all that there is inside.
-	o.URLs = []string{"http://198.51.100.1/"}
+	o.URL = "http://198.51.100.1/"
 	r = load(t, context.Background(), o)
 	wantErrors(t, r, ErrConnect, 8)
 	if s.connections.Load() != 0 || !strings.Contains(r.ErrorExample, "unreachable") {

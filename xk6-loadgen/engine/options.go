@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,12 +40,12 @@ type Header struct{ Name, Value string }
 
 // Options describe one load phase, which has either Requests or Duration. The js tags are the names of the options in scripts.
 type Options struct {
-	// URLs have one scheme, host and port. Each is requested in proportion to its weight; each thread keeps every URL within one request of it.
-	URLs        []string `js:"urls"`
-	Weights     []int
-	Protocol    Protocol `js:"protocol"`
-	Connections int      `js:"connections"`
-	Streams     int      `js:"streams"` // Streams are concurrent requests per connection (HTTP/2), up to the server's limit
+	// URL is the address. Mix are requests of its server in place of the URL's own: each thread keeps every one within one request of its share.
+	URL         string    `js:"url"`
+	Mix         []Request `js:"mix"`
+	Protocol    Protocol  `js:"protocol"`
+	Connections int       `js:"connections"`
+	Streams     int       `js:"streams"` // Streams are concurrent requests per connection (HTTP/2), up to the server's limit
 	// Requests is an exact number. In the closed model kept connections share them evenly; otherwise whichever is free makes the next.
 	Requests int64         `js:"requests"`
 	Duration time.Duration `js:"duration"`
@@ -70,7 +68,7 @@ type Options struct {
 	Buckets []time.Duration `js:"buckets"` // Buckets are the ascending upper ends of Result.Buckets
 	Segment Segment         // this process's part of a rate, where several processes make one load
 	StartAt time.Time       // when the load begins, at most a minute ahead; zero: at once
-	seed    uint64          // seed of the arrivals and the order of the URLs.
+	seed    uint64          // seed of the arrivals and the order of the mix.
 }
 
 const (
@@ -85,18 +83,17 @@ const (
 // plan is Options made ready for the loops: checked, resolved and encoded once.
 type plan struct {
 	Options
-	target  sockaddr
-	sources sources    // sources are the local addresses of the connections.
-	network *namespace // nil for the process's own
-	// requests are the bytes for each URL; with HTTP/2 the beginning of a header block, before the headers that all share.
-	requests     [][]byte
+	target       sockaddr
+	sources      sources    // sources are the local addresses of the connections.
+	network      *namespace // nil for the process's own
+	requests     []request
+	pages        []string // pages are the names of those with figures of their own
 	h2           h2Headers
 	order        []uint32    // a cycle of indexes of requests
 	tls          *tls.Config // nil without TLS
-	isHead       bool
-	divided      bool   // each connection has its share of the requests
-	lastStreamID uint32 // the greatest stream identifier of a connection
-	noDelay      bool   // needed where a request can leave in more than one segment, or follow another one
+	divided      bool        // each connection has its share of the requests
+	lastStreamID uint32      // the greatest stream identifier of a connection
+	noDelay      bool        // needed where a request can leave in more than one segment, or follow another one
 }
 
 // newPlan's errors name the option. The caller closes the plan.
@@ -104,35 +101,41 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	p := &plan{
-		Options: o, isHead: o.Method == http.MethodHead, noDelay: o.KeepAlive || len(o.Body) > 0,
-		divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID,
+	p := &plan{Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID}
+	first, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
 	}
-	var urls []*url.URL
-	for _, raw := range o.URLs {
-		u, err := parseURL(raw)
-		if err != nil {
+	mix := o.mixed(first)
+	for i, r := range mix {
+		if err := r.check(o.Protocol); err != nil {
+			if len(o.Mix) > 0 {
+				err = fmt.Errorf("mix[%d].%w", i, err)
+			}
 			return nil, err
 		}
-		urls = append(urls, u)
-		if first := urls[0]; u.Host != first.Host || u.Scheme != first.Scheme {
-			return nil, fmt.Errorf("urls: all must have one scheme, host and port, got %s and %s", first, u)
-		}
-		if !o.Protocol.isHTTP2() {
-			p.requests = append(p.requests, encodeRequest(o, u))
-		}
 	}
-	first := urls[0]
-	var err error
 	if o.Protocol.isHTTP2() {
-		if p.requests, p.h2, err = encodeH2Requests(o, urls); err != nil {
-			return nil, err
+		p.requests, p.h2, err = encodeH2Requests(first.Scheme, mix)
+	} else {
+		for _, r := range mix {
+			p.requests = append(p.requests, request{bytes: encodeRequest(o, r)})
 		}
 	}
-	if o.Weights == nil {
-		o.Weights = slices.Repeat([]int{1}, len(urls))
+	if err != nil {
+		return nil, err
 	}
-	p.order = orderOf(o.Weights, o.seed+uint64(o.Segment.number(0))<<32)
+	p.noDelay = o.KeepAlive
+	var pages []int
+	p.pages, pages = pagesOf(mix)
+	weights := make([]int, len(mix))
+	for i, r := range mix {
+		own := &p.requests[i]
+		own.isHead, own.status, own.page = r.Method == http.MethodHead, r.Status, pages[i]
+		p.noDelay = p.noDelay || len(r.Body) > 0
+		weights[i] = r.Weight
+	}
+	p.order = orderOf(weights, o.seed+uint64(o.Segment.number(0))<<32)
 	switch isTLS := first.Scheme == "https"; {
 	case isTLS && o.Protocol == H2C:
 		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")
@@ -163,10 +166,10 @@ func (p *plan) close() { p.network.close() }
 
 func (o Options) check() error {
 	switch {
-	case len(o.URLs) == 0:
+	case o.URL == "":
 		return errors.New("url: give the address to load, as in http://127.0.0.1:8080/")
-	case len(o.URLs) > MaxURLs:
-		return fmt.Errorf("urls: at most %d, got %d", MaxURLs, len(o.URLs))
+	case len(o.Mix) > MaxMix:
+		return fmt.Errorf("mix: at most %d requests, got %d", MaxMix, len(o.Mix))
 	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.isHTTP2():
 		return fmt.Errorf("protocol: %q is not supported; use http/1.1, http/1.0, h2 or h2c", o.Protocol)
 	case o.Threads < 1 || o.Threads > maxThreads:
@@ -206,11 +209,25 @@ func (o Options) check() error {
 			return fmt.Errorf("buckets: upper ends must be greater than zero and ascend, got %s at place %d", end, i+1)
 		}
 	}
-	if !httpguts.ValidHeaderFieldName(o.Method) || o.Method == http.MethodConnect {
-		return fmt.Errorf("method: %q is not a method that asks for a resource", o.Method)
+	return checkFiles(o.Connections)
+}
+
+// check's errors name the field.
+func (r Request) check(protocol Protocol) error {
+	switch {
+	case !httpguts.ValidHeaderFieldName(r.Method) || r.Method == http.MethodConnect:
+		return fmt.Errorf("method: %q is not a method that asks for a resource", r.Method)
+	case !strings.HasPrefix(r.Target, "/"):
+		return fmt.Errorf("target: %q must begin with /", r.Target)
+	case strings.ContainsFunc(r.Target, func(c rune) bool { return c <= ' ' || c == 0x7f }):
+		return fmt.Errorf("target: %q has a space or control character in it; write it as %%20 or the like", r.Target)
+	case r.Weight < 1 || r.Weight > MaxWeight:
+		return fmt.Errorf("weight: must be 1 to %d, got %d", MaxWeight, r.Weight)
+	case r.Status != 0 && (r.Status < 200 || r.Status > 599):
+		return fmt.Errorf("status: must be 200 to 599, got %d", r.Status)
 	}
 	hosts := 0
-	for _, h := range o.Headers {
+	for _, h := range r.Headers {
 		if !httpguts.ValidHeaderFieldName(h.Name) {
 			return fmt.Errorf("headers: %q is not a header name", h.Name)
 		}
@@ -225,12 +242,12 @@ func (o Options) check() error {
 		case "connection", "content-length", "transfer-encoding":
 			return fmt.Errorf("headers: %s is set by the engine (from keepAlive and body)", h.Name)
 		case "te", "upgrade", "keep-alive", "proxy-connection":
-			if o.Protocol.isHTTP2() {
+			if protocol.isHTTP2() {
 				return fmt.Errorf("headers: %s is not allowed in HTTP/2", h.Name)
 			}
 		}
 	}
-	return checkFiles(o.Connections)
+	return nil
 }
 
 func checkFiles(connections int) error {

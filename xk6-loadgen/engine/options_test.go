@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -53,7 +52,7 @@ func TestRequestsAsWritten(t *testing.T) {
 	}
 }
 
-func TestURLsAreAskedInTurnWhateverBecomesOfThem(t *testing.T) {
+func TestTheMixIsMadeInTurnWhateverBecomesOfThem(t *testing.T) {
 	var a, b atomic.Int64
 	s := serve(t, func(_ *testServer, c net.Conn) {
 		for r := bufio.NewReader(c); ; {
@@ -70,7 +69,7 @@ func TestURLsAreAskedInTurnWhateverBecomesOfThem(t *testing.T) {
 		}
 	})
 	o := options(s.url)
-	o.URLs, o.Requests = []string{s.url + "a", s.url + "b"}, 100
+	o.Mix, o.Requests = []Request{{Target: "/a"}, {Target: "/b"}}, 100
 	r := load(t, context.Background(), o)
 	if a.Load() != 50 || b.Load() != 50 || r.Errors[ErrRead] != 50 {
 		t.Errorf("%d of a, %d of b, errors %v", a.Load(), b.Load(), r.Errors)
@@ -124,14 +123,14 @@ func TestFileLimitIsNamed(t *testing.T) {
 	}
 }
 
-func https(o *Options) { o.URLs = []string{"https://127.0.0.1:9/"} }
+func https(o *Options) { o.URL = "https://127.0.0.1:9/" }
 
 func TestOptionsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"url: give the address":               func(o *Options) { o.URLs = nil },
-		"must start with http://":             func(o *Options) { o.URLs = []string{"127.0.0.1:80"} },
+		"url: give the address":               func(o *Options) { o.URL = "" },
+		"must start with http://":             func(o *Options) { o.URL = "127.0.0.1:80" },
 		"h2 is HTTP/2 over TLS":               func(o *Options) { o.Protocol = H2 },
-		"h2c is HTTP/2 without TLS":           func(o *Options) { o.Protocol, o.URLs = H2C, []string{"https://127.0.0.1/"} },
+		"h2c is HTTP/2 without TLS":           func(o *Options) { o.Protocol, o.URL = H2C, "https://127.0.0.1/" },
 		"tls: is for https://":                func(o *Options) { o.TLS.MaxVersion = "TLSv1.2" },
 		"minVersion must be TLSv1.2 or":       func(o *Options) { https(o); o.TLS.MinVersion = "1.2" },
 		"maxVersion must be TLSv1.2 or":       func(o *Options) { https(o); o.TLS.MaxVersion = "TLSv1.1" },
@@ -147,12 +146,18 @@ func TestOptionsAreChecked(t *testing.T) {
 		"rate: must be":                       func(o *Options) { o.Rate = math.Inf(1) },
 		"requests/s, got -1":                  func(o *Options) { o.Rate = -1 },
 		"must be greater than zero and asc":   func(o *Options) { o.Buckets = []time.Duration{2, 2} },
-		"names no host":                       func(o *Options) { o.URLs = []string{"http:///x"} },
-		"a port is 1 to 65535":                func(o *Options) { o.URLs = []string{"http://127.0.0.1:0/"} },
-		"carries a user name":                 func(o *Options) { o.URLs = []string{"http://u:p@127.0.0.1/"} },
-		"one scheme, host and port":           func(o *Options) { o.URLs = append(o.URLs, "http://127.0.0.1:1/") },
-		"got http://127.0.0.1:9/ and https":   func(o *Options) { o.URLs = append(o.URLs, "https://127.0.0.1:9/") },
-		"urls: at most 262144, got 262145":    func(o *Options) { o.URLs = slices.Repeat(o.URLs, MaxURLs+1) },
+		"names no host":                       func(o *Options) { o.URL = "http:///x" },
+		"a port is 1 to 65535":                func(o *Options) { o.URL = "http://127.0.0.1:0/" },
+		"carries a user name":                 func(o *Options) { o.URL = "http://u:p@127.0.0.1/" },
+		"mix: at most 262144 requests":        func(o *Options) { o.Mix = make([]Request, MaxMix+1) },
+		"mix[1].target: \"b\" must begin":     func(o *Options) { o.Mix = []Request{{Target: "/a"}, {Target: "b"}} },
+		"mix[0].target: \"/a b\" has a space": func(o *Options) { o.Mix = []Request{{Target: "/a b"}} },
+		"mix[0].method: \"CONNECT\"":          func(o *Options) { o.Mix = []Request{{Target: "/", Method: "CONNECT"}} },
+		"mix[0].weight: must be 1 to":         func(o *Options) { o.Mix = []Request{{Target: "/", Weight: -1}} },
+		"mix[0].status: must be 200 to 599":   func(o *Options) { o.Mix = []Request{{Target: "/", Status: 100}} },
+		"mix[0].headers: Host is given twice": func(o *Options) {
+			o.Mix = []Request{{Target: "/", Headers: []Header{{"Host", "a"}, {"host", "b"}}}}
+		},
 		"protocol: \"h3\"":                    func(o *Options) { o.Protocol = "h3" },
 		"threads: must be":                    func(o *Options) { o.Threads = 0 },
 		"connections: must be":                func(o *Options) { o.Connections = 0 },
@@ -163,12 +168,12 @@ func TestOptionsAreChecked(t *testing.T) {
 		"timeout: must be greater":            func(o *Options) { o.Timeout = 0 },
 		"method: \"GET /\" is not":            func(o *Options) { o.Method = "GET /" },
 		"method: \"CONNECT\" is not":          func(o *Options) { o.Method = "CONNECT" },
-		"has a space or control":              func(o *Options) { o.URLs = []string{"http://127.0.0.1/?a=b c"} },
+		"has a space or control":              func(o *Options) { o.URL = "http://127.0.0.1/?a=b c" },
 		"is not a header name":                func(o *Options) { o.Headers = []Header{{"a b", ""}} },
 		"has a line break":                    func(o *Options) { o.Headers = []Header{{"a", "b\r\nc: d"}} },
 		"Host is given twice":                 func(o *Options) { o.Headers = []Header{{"Host", "a"}, {"host", "b"}} },
 		"Content-Length is set by the engine": func(o *Options) { o.Headers = []Header{{"Content-Length", "1"}} },
-		"no.such.host.invalid":                func(o *Options) { o.URLs = []string{"http://no.such.host.invalid/"} },
+		"no.such.host.invalid":                func(o *Options) { o.URL = "http://no.such.host.invalid/" },
 	} {
 		o := options("http://127.0.0.1:9/")
 		o.Requests = 1

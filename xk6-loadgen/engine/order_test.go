@@ -59,7 +59,7 @@ func TestOrderKeepsEveryShareWithinOne(t *testing.T) {
 func TestOrderOfWeightsWithoutACommonMeasureEndsEarly(t *testing.T) {
 	weights := []int{MaxWeight, MaxWeight - 1, 3, 999_999_937}
 	order := orderOf(weights, 1)
-	if len(order) != MaxURLs {
+	if len(order) != MaxMix {
 		t.Fatalf("%d steps", len(order))
 	}
 	wantShares(t, weights, order)
@@ -87,7 +87,7 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
-func TestURLsAreAskedByTheirWeights(t *testing.T) {
+func TestTheMixIsMadeByItsWeights(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		weights []int
@@ -116,9 +116,12 @@ func TestURLsAreAskedByTheirWeights(t *testing.T) {
 				}
 			})
 			o := options(s.url)
-			o.URLs, o.Weights, o.Connections, o.Requests = nil, test.weights, 7, 1234
+			o.Connections, o.Requests = 7, 1234
 			for i := range counts {
-				o.URLs = append(o.URLs, fmt.Sprintf("%s%c", s.url, 'a'+i))
+				o.Mix = append(o.Mix, Request{Target: fmt.Sprintf("/%c", 'a'+i)})
+				if test.weights != nil {
+					o.Mix[i].Weight = test.weights[i]
+				}
 			}
 			test.change(&o)
 			r := load(t, context.Background(), o)
@@ -131,7 +134,7 @@ func TestURLsAreAskedByTheirWeights(t *testing.T) {
 					share = float64(test.weights[i]) / 100
 				}
 				if n := counts[i].Load(); math.Abs(float64(n)-share*float64(o.Requests)) >= test.off {
-					t.Errorf("%d of %s, whose share is %g", n, o.URLs[i], share)
+					t.Errorf("%d of %s, whose share is %g", n, o.Mix[i].Target, share)
 				}
 			}
 		})

@@ -130,6 +130,7 @@ type cycle struct {
 	interval
 	sendDelays, waits *recorder
 	buckets           []int64
+	pages             []page
 }
 
 type cycles struct {
@@ -153,8 +154,9 @@ func newCycles(runs []*run) *cycles {
 }
 
 func (l *loop) startCycles() {
-	l.cycle = &cycle{interval: interval{latency: newRecorder()}, sendDelays: l.sendDelays, waits: l.waits, buckets: l.bucketCounts}
+	l.cycle = &cycle{interval: interval{latency: newRecorder()}, sendDelays: l.sendDelays, waits: l.waits, buckets: l.bucketCounts, pages: l.pages}
 	l.sendDelays, l.waits, l.bucketCounts = newRecorder(), newRecorder(), make([]int64, len(l.bucketCounts))
+	l.pages = newPages(l.plan)
 	l.current = &l.cycle.interval
 }
 
@@ -166,6 +168,7 @@ func (l *loop) endCycle(keep bool) {
 		c.sendDelays.merge(l.sendDelays)
 		c.waits.merge(l.waits)
 		addEach(c.buckets, l.bucketCounts)
+		mergePages(c.pages, l.pages)
 	} else {
 		l.warmup += c.Requests
 		if l.plan.Requests > 0 {
@@ -177,6 +180,7 @@ func (l *loop) endCycle(keep bool) {
 	l.sendDelays.reset()
 	l.waits.reset()
 	clear(l.bucketCounts)
+	resetPages(l.pages)
 }
 
 func (l *loop) leaveCycles() {
@@ -185,7 +189,7 @@ func (l *loop) leaveCycles() {
 		return
 	}
 	l.endCycle(true)
-	l.sendDelays, l.waits, l.bucketCounts, l.cycle = c.sendDelays, c.waits, c.buckets, nil
+	l.sendDelays, l.waits, l.bucketCounts, l.pages, l.cycle = c.sendDelays, c.waits, c.buckets, c.pages, nil
 	l.current = l.interval
 }
 

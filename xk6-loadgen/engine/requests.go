@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
@@ -15,11 +16,55 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-func encodeRequest(o Options, u *url.URL) []byte {
+// Request is one of those that a load mixes. Without a method it has the load's method and body.
+type Request struct {
+	Target  string // Target is a path with its query
+	Method  string
+	Headers []Header // Headers replace the load's of the same name
+	Body    []byte
+	Weight  int // Weight is how often it is made beside the others, 0 is 1.
+	Status  int // Status is expected, 0: any below 400
+}
+
+// request is a Request as the loops need it.
+type request struct {
+	bytes, after []byte // bytes are all of it; with HTTP/2 the header block before, and after, the headers that all share.
+	body         []byte // with HTTP/2
+	status, page int    // page is the index of its page's figures
+	isHead       bool
+}
+
+// mixed returns the requests to make, complete.
+func (o Options) mixed(u *url.URL) []Request {
+	mix := slices.Clone(o.Mix)
+	if len(mix) == 0 {
+		mix = []Request{{Target: u.RequestURI()}}
+	}
+	for i := range mix {
+		r := &mix[i]
+		if r.Method == "" {
+			r.Method, r.Body = o.Method, o.Body
+		}
+		own := r.Headers
+		r.Headers = slices.DeleteFunc(slices.Clone(o.Headers), func(h Header) bool { return isIn(own, h.Name) })
+		if !isIn(own, "Host") && !isIn(o.Headers, "Host") {
+			r.Headers = slices.Insert(r.Headers, 0, Header{"Host", withoutZone(u.Host)})
+		}
+		r.Headers = append(r.Headers, own...)
+		r.Weight = cmp.Or(r.Weight, 1)
+	}
+	return mix
+}
+
+func isIn(headers []Header, name string) bool {
+	return slices.ContainsFunc(headers, func(h Header) bool { return strings.EqualFold(h.Name, name) })
+}
+
+func encodeRequest(o Options, r Request) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s %s\r\n", o.Method, u.RequestURI(), strings.ToUpper(string(o.Protocol)))
-	if !slices.ContainsFunc(o.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Host") }) {
-		fmt.Fprintf(&b, "Host: %s\r\n", withoutZone(u.Host))
+	fmt.Fprintf(&b, "%s %s %s\r\n", r.Method, r.Target, strings.ToUpper(string(o.Protocol)))
+	for _, h := range r.Headers {
+		fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
 	}
 	// Only if it is not the version's default, as wrk and ab do.
 	switch {
@@ -28,24 +73,21 @@ func encodeRequest(o Options, u *url.URL) []byte {
 	case o.Protocol == HTTP11 && !o.KeepAlive:
 		b.WriteString("Connection: close\r\n")
 	}
-	for _, h := range o.Headers {
-		fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
-	}
-	if o.saysLength() {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(o.Body))
+	if r.saysLength() {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(r.Body))
 	}
 	b.WriteString("\r\n")
-	b.Write(o.Body)
+	b.Write(r.Body)
 	return b.Bytes()
 }
 
 // saysLength: RFC 9110, section 8.6.
-func (o Options) saysLength() bool {
-	return len(o.Body) > 0 || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch
+func (r Request) saysLength() bool {
+	return len(r.Body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
 }
 
 const (
-	MaxURLs   = 1 << 18
+	MaxMix    = 1 << 18
 	MaxWeight = 1_000_000_000
 )
 
@@ -60,7 +102,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	for _, weight := range weights {
 		sum += int64(weight / divisor)
 	}
-	order := make([]uint32, min(sum, MaxURLs))
+	order := make([]uint32, min(sum, MaxMix))
 	steps := int64(len(order))
 
 	type end struct{ whole, rest int64 } // ends are deadlines in steps: a whole number, and a rest in parts of the weight
@@ -80,7 +122,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 		if e.rest > 0 {
 			due++
 		}
-		heap.Push(&ready, int(min(due, steps+1)*MaxURLs+ranks[request])) // After the last step the order does not matter
+		heap.Push(&ready, int(min(due, steps+1)*MaxMix+ranks[request])) // After the last step the order does not matter
 	}
 	for rank, request := range byRank {
 		ranks[request] = int64(rank)
@@ -90,7 +132,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 		for _, request := range from[step] {
 			begin(request)
 		}
-		request := int32(byRank[heap.Pop(&ready).(int)%MaxURLs])
+		request := int32(byRank[heap.Pop(&ready).(int)%MaxMix])
 		order[step] = uint32(request)
 		if again := max(ends[request].whole, step+1); again < steps {
 			from[again] = append(from[again], request)
@@ -117,12 +159,12 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-func (l *loop) nextRequest() []byte {
-	request := l.plan.requests[l.plan.order[l.step]]
+func (l *loop) nextRequest() *request {
+	next := &l.plan.requests[l.plan.order[l.step]]
 	if l.step++; l.step == len(l.plan.order) {
 		l.step = 0
 	}
-	return request
+	return next
 }
 
 // h2Headers are the blocks that all requests share. The first request puts them into the server's dynamic table.
@@ -132,26 +174,36 @@ type h2Headers struct {
 	longest                int // the most bytes of a request's frame
 }
 
-func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2Headers, err error) {
-	shared := []hpack.HeaderField{{Name: ":authority", Value: withoutZone(urls[0].Host)}}
-	for _, h := range o.Headers {
+// h2Fields begins with the pseudo-headers (RFC 9113, section 8.3).
+func h2Fields(scheme string, r Request) []hpack.HeaderField {
+	fields := []hpack.HeaderField{{Name: ":method", Value: r.Method}, {Name: ":scheme", Value: scheme}, {Name: ":path", Value: r.Target}}
+	for _, h := range r.Headers {
 		if name := strings.ToLower(h.Name); name == "host" {
-			shared[0].Value = h.Value
+			fields = slices.Insert(fields, 3, hpack.HeaderField{Name: ":authority", Value: h.Value})
 		} else {
-			shared = append(shared, hpack.HeaderField{Name: name, Value: h.Value})
+			fields = append(fields, hpack.HeaderField{Name: name, Value: h.Value})
 		}
 	}
-	if o.saysLength() {
-		shared = append(shared, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(o.Body))})
+	if r.saysLength() {
+		fields = append(fields, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(r.Body))})
 	}
-	path := func(u *url.URL) hpack.HeaderField { return hpack.HeaderField{Name: ":path", Value: u.RequestURI()} }
-	if len(urls) == 1 {
-		shared = slices.Insert(shared, 0, path(urls[0]))
-	}
+	return fields
+}
 
+func encodeH2Requests(scheme string, mix []Request) (requests []request, headers h2Headers, err error) {
+	uses := map[hpack.HeaderField]int{}
+	for _, r := range mix {
+		for _, f := range h2Fields(scheme, r) {
+			uses[f]++
+		}
+	}
+	// Method and scheme are a byte each in any case.
+	isShared := func(f hpack.HeaderField) bool {
+		return uses[f] == len(mix) && f.Name != ":method" && f.Name != ":scheme"
+	}
 	var buffer bytes.Buffer
 	indexing, plain := hpack.NewEncoder(&buffer), hpack.NewEncoder(&buffer)
-	encode := func(encoder *hpack.Encoder, fields ...hpack.HeaderField) []byte {
+	encode := func(encoder *hpack.Encoder, fields []hpack.HeaderField) []byte {
 		buffer.Reset()
 		for _, f := range fields {
 			encoder.WriteField(f) //nolint:errcheck // into memory
@@ -159,30 +211,31 @@ func encodeH2Requests(o Options, urls []*url.URL) (requests [][]byte, headers h2
 		return bytes.Clone(buffer.Bytes())
 	}
 	plain.SetMaxDynamicTableSize(0)
-	// The encoder announces the size in the next block, which is thrown away.
-	encode(plain, hpack.HeaderField{Name: ":method", Value: o.Method})
+	first := h2Fields(scheme, mix[0])
+	encode(plain, first[:1]) // The encoder announces the size in the next block, which is thrown away
+	shared := slices.DeleteFunc(first, func(f hpack.HeaderField) bool { return !isShared(f) })
 	size := uint32(0)
 	for _, f := range shared {
 		size += f.Size()
 	}
-	headers = h2Headers{opening: encode(indexing, shared...), steady: encode(indexing, shared...), plain: encode(plain, shared...)}
+	headers = h2Headers{opening: encode(indexing, shared), steady: encode(indexing, shared), plain: encode(plain, shared)}
 	if size > hpackTableBytes {
 		headers.opening, headers.steady = headers.plain, headers.plain
 	}
-	start := []hpack.HeaderField{{Name: ":method", Value: o.Method}, {Name: ":scheme", Value: urls[0].Scheme}}
-	for _, u := range urls {
-		own := start
-		if len(urls) > 1 {
-			own = append(start[:2:2], path(u))
+	for _, r := range mix {
+		own := slices.DeleteFunc(h2Fields(scheme, r), isShared)
+		regular := slices.IndexFunc(own, func(f hpack.HeaderField) bool { return f.Name[0] != ':' })
+		if regular < 0 {
+			regular = len(own)
 		}
-		request := encode(plain, own...)
+		encoded := request{bytes: encode(plain, own[:regular]), after: encode(plain, own[regular:]), body: r.Body}
 		// All of it goes into one frame, after a table size update.
-		longest := 1 + len(request) + max(len(headers.opening), len(headers.plain))
+		longest := 1 + len(encoded.bytes) + max(len(headers.opening), len(headers.plain)) + len(encoded.after)
 		if longest > maxFrameBytes {
 			return nil, h2Headers{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
 		}
 		headers.longest = max(headers.longest, frameHeaderBytes+longest)
-		requests = append(requests, request)
+		requests = append(requests, encoded)
 	}
 	return requests, headers, nil
 }

@@ -106,7 +106,10 @@ func TestSegmentsHaveOrdersOfTheirOwn(t *testing.T) {
 	var orders [][]uint32
 	for _, segment := range []Segment{{}, NewSegment(0, []int64{3}, 3), NewSegment(1, []int64{3}, 3), NewSegment(2, []int64{3}, 3)} {
 		o := options(s.url)
-		o.Requests, o.Segment, o.URLs, o.Weights = 1, segment, slices.Repeat([]string{s.url}, len(weights)), weights
+		o.Requests, o.Segment = 1, segment
+		for _, weight := range weights {
+			o.Mix = append(o.Mix, Request{Target: "/", Weight: weight})
+		}
 		p, err := newPlan(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -144,7 +144,7 @@ const ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 // options are sound defaults for a test against the URL.
 func options(url string) Options {
 	return Options{
-		URLs: []string{url}, Protocol: HTTP11, Connections: 4, Streams: 1, Threads: 1, KeepAlive: true, Timeout: 10 * time.Second, Method: "GET",
+		URL: url, Protocol: HTTP11, Connections: 4, Streams: 1, Threads: 1, KeepAlive: true, Timeout: 10 * time.Second, Method: "GET",
 	}
 }
 

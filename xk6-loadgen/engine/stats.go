@@ -61,8 +61,10 @@ type Counts struct {
 	Requests  int64
 	Responses [statusClasses]int64
 	Statuses  [300]int64 // Statuses counts each status from 300 on
-	Errors    [errorKinds]int64
-	Causes    [errorCauses]int64
+	// Unexpected responses have another status than their request's; where it names none, 4xx and 5xx.
+	Unexpected int64
+	Errors     [errorKinds]int64
+	Causes     [errorCauses]int64
 	// HeaderBytes are as received, HeadersDecodedBytes without HTTP/2's compression. BodyBytes are without framing or padding.
 	// ReceivedBytes and SentBytes are all bytes, with TLS those inside its records.
 	HeaderBytes, HeadersDecodedBytes, BodyBytes, ReceivedBytes, SentBytes int64
@@ -72,6 +74,7 @@ func (c *Counts) add(other *Counts) {
 	c.Requests += other.Requests
 	addEach(c.Responses[:], other.Responses[:])
 	addEach(c.Statuses[:], other.Statuses[:])
+	c.Unexpected += other.Unexpected
 	addEach(c.Errors[:], other.Errors[:])
 	addEach(c.Causes[:], other.Causes[:])
 	c.HeaderBytes += other.HeaderBytes
@@ -110,7 +113,11 @@ type recorder struct {
 	sum, squares float64
 }
 
-func newRecorder() *recorder { return &recorder{histogram: histogram.New(longest, 3)} }
+func newRecorder() *recorder { return newRecorderOf(3) }
+
+func newRecorderOf(digits int) *recorder {
+	return &recorder{histogram: histogram.New(longest, digits)}
+}
 
 func (r *recorder) record(nanoseconds int64) { r.recordMany(nanoseconds, 1) }
 

@@ -53,6 +53,7 @@ type measurement struct {
 	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
 	sendDelays, waits      *recorder
 	bucketCounts           []int64 // bucketCounts has one more than the plan has buckets
+	pages                  []page  // pages is nil for a single one
 	unsent                 int64
 	sampleFrom, sampleBase int64
 	threadRps, connRps     []float64
@@ -73,8 +74,8 @@ type interval struct {
 func newMeasurement(l *loop, connections int) measurement {
 	m := measurement{
 		unreached: connections, spare: make(chan *interval, 2), connectTimes: newRecorder(), firstByteTimes: newRecorder(),
-		bucketCounts: make([]int64, len(l.plan.Buckets)+1),
-		interval:     &interval{loop: l, latency: newRecorder()}, outside: &interval{latency: newRecorder()},
+		bucketCounts: make([]int64, len(l.plan.Buckets)+1), pages: newPages(l.plan),
+		interval: &interval{loop: l, latency: newRecorder()}, outside: &interval{latency: newRecorder()},
 	}
 	if l.plan.Rate > 0 {
 		m.sendDelays, m.waits = newRecorder(), newRecorder()
@@ -255,6 +256,7 @@ func (l *loop) resetCounts(from int64) {
 		r.reset()
 	}
 	clear(l.bucketCounts)
+	resetPages(l.pages)
 	l.example = ""
 }
 

@@ -27,7 +27,7 @@ const repeated = (short?: string) => ({ ...valued(short), multiple: true });
 /** The timeout of h2load and weighttp, which have none. Article 002's longest request took 447 s, on a full network. */
 const endlessTimeoutSeconds = 600;
 const timeUnits = ['ms', 's', 'm', 'h'] as const;
-const severalPages = 'several pages are --urls FILE of compare, or page.weights of a scenario';
+const severalPages = 'several pages are --urls FILE of compare, or page.requests of a scenario';
 const noScripts =
   'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u) or h2load (-d)';
 

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// maxPages have figures of their own; the rest, with the smallest weights, have figures together.
+const maxPages = 1000
+
+// OtherPages is the name of those that have figures together.
+const OtherPages = "others"
+
+// PageFigures are those of the requests for one path, with whatever query. A method other than GET makes another page.
+type PageFigures struct {
+	Page                                     string
+	Responses, Unexpected, Errors, BodyBytes int64
+	LatencyMs                                LatencyDistribution
+	MidMeanMs                                float64 // MidMeanMs is the mean of the middle half of the latencies.
+}
+
+type page struct {
+	responses, unexpected, errors, bodyBytes int64
+	latency                                  *recorder
+}
+
+func pageName(r Request) string {
+	path, _, _ := strings.Cut(r.Target, "?")
+	if r.Method == http.MethodGet {
+		return path
+	}
+	return r.Method + " " + path
+}
+
+// pagesOf names the pages, the greatest weight first, and gives each request's index among them.
+func pagesOf(mix []Request) (names []string, indexes []int) {
+	weights := map[string]int{}
+	for _, r := range mix {
+		name := pageName(r)
+		if _, known := weights[name]; !known {
+			names = append(names, name)
+		}
+		weights[name] += r.Weight
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(weights[b], weights[a]) })
+	if len(names) > maxPages {
+		names = append(names[:maxPages-1], OtherPages)
+	}
+	places := map[string]int{}
+	for i, name := range names {
+		places[name] = i
+	}
+	for _, r := range mix {
+		place, own := places[pageName(r)]
+		if !own {
+			place = maxPages - 1
+		}
+		indexes = append(indexes, place)
+	}
+	return names, indexes
+}
+
+// newPages is nil for a single page, whose figures are the load's.
+func newPages(p *plan) []page {
+	if len(p.pages) < 2 {
+		return nil
+	}
+	pages := make([]page, len(p.pages))
+	for i := range pages {
+		pages[i].latency = newRecorderOf(2)
+	}
+	return pages
+}
+
+func mergePages(into, pages []page) {
+	for i := range pages {
+		from, to := &pages[i], &into[i]
+		to.responses += from.responses
+		to.unexpected += from.unexpected
+		to.errors += from.errors
+		to.bodyBytes += from.bodyBytes
+		to.latency.merge(from.latency)
+	}
+}
+
+func resetPages(pages []page) {
+	for i := range pages {
+		p := &pages[i]
+		p.latency.reset()
+		*p = page{latency: p.latency}
+	}
+}
+
+func pageFigures(names []string, pages []page) (figures []PageFigures) {
+	for i := range pages {
+		p := &pages[i]
+		figures = append(figures, PageFigures{
+			Page: names[i], Responses: p.responses, Unexpected: p.unexpected, Errors: p.errors, BodyBytes: p.bodyBytes,
+			LatencyMs: p.latency.distribution(), MidMeanMs: p.latency.midMeanMs(),
+		})
+	}
+	return figures
+}
+
+// midMeanMs is the interquartile mean in milliseconds, with each class's values in its middle; 0 without values.
+func (r *recorder) midMeanMs() float64 {
+	from, to := float64(r.count)/4, float64(r.count)*3/4
+	sum, seen := 0.0, 0.0
+	for class := range r.histogram.All {
+		in := min(to, seen+float64(class.Count)) - max(from, seen)
+		if seen += float64(class.Count); in > 0 {
+			sum += in * float64(class.From+class.To) / 2
+		}
+	}
+	return sum / max(1, to-from) / 1e6
+}
