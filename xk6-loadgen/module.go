@@ -61,7 +61,7 @@ func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, err
 	if err != nil {
 		return nil, err
 	}
-	push := m.pusherOf(state, load.Tags)
+	push := m.pusherOf(state, load.Tags, call)
 	result, err := engine.Run(m.vu.Context(), load.Options, push.second)
 	if err != nil {
 		return nil, err
@@ -72,19 +72,19 @@ func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, err
 
 // alternate is loadgen.alternate({ sides, slice, seed }).
 func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error) {
-	given, turns, segmented, err := parseAlternate(value)
+	given, turns, call, err := parseAlternate(value)
 	if err != nil {
 		return nil, err
 	}
 	var pushers []*pusher
 	var sides []engine.Side
 	for _, side := range given {
-		if segmented {
+		if call.Segmented {
 			if err := divide(state.Options, &side.Options, len(given)); err != nil {
 				return nil, err
 			}
 		}
-		push := m.pusherOf(state, side.Tags)
+		push := m.pusherOf(state, side.Tags, call)
 		pushers = append(pushers, push)
 		sides = append(sides, engine.Side{Options: side.Options, CPUOf: side.CPUOf, OnSecond: push.second})
 	}
@@ -101,14 +101,14 @@ func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error)
 }
 
 // pusherOf tags a load with an instance, which keeps the points of loads at the same time apart.
-func (m *instance) pusherOf(state *lib.State, tags []engine.Header) *pusher {
+func (m *instance) pusherOf(state *lib.State, tags []engine.Header, call callOptions) *pusher {
 	m.calls++
 	all := state.Tags.GetCurrentValues().Tags
 	for _, tag := range tags {
 		all = all.With(tag.Name, tag.Value)
 	}
 	all = all.With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
-	return &pusher{metrics: m.metrics, tags: all, out: state.Samples}
+	return &pusher{metrics: m.metrics, tags: all, out: state.Samples, silent: !call.Samples}
 }
 
 // summary is the result as a script gets it. Times are milliseconds, instants ISO 8601 in UTC.

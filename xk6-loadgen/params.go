@@ -34,6 +34,7 @@ type sideOptions struct {
 
 // callOptions hold for all loads of a call.
 type callOptions struct {
+	Samples   bool      `js:"samples"`   // samples go out
 	Segmented bool      `js:"segmented"` // the options describe the load of several k6 together
 	StartAt   time.Time `js:"startAt"`
 }
@@ -50,28 +51,28 @@ func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error)
 	options := struct {
 		loadOptions
 		callOptions
-	}{loadOptions: newLoadOptions()}
+	}{newLoadOptions(), callOptions{Samples: true}}
 	err = read(value, &options)
 	options.Options.StartAt = options.callOptions.StartAt
 	return options.loadOptions, options.callOptions, err
 }
 
-func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns, segmented bool, err error) {
-	var options struct {
+func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns, call callOptions, err error) {
+	options := struct {
 		Sides []sobek.Value `js:"sides"`
 		Slice time.Duration `js:"slice"`
 		Seed  uint64        `js:"seed"`
 		callOptions
-	}
+	}{callOptions: callOptions{Samples: true}}
 	err = read(value, &options)
 	for i, given := range options.Sides {
 		side := sideOptions{loadOptions: newLoadOptions()}
 		if err := read(given, &side); err != nil {
-			return nil, turns, false, fmt.Errorf("sides[%d]: %w", i, err)
+			return nil, turns, call, fmt.Errorf("sides[%d]: %w", i, err)
 		}
 		sides = append(sides, side)
 	}
-	return sides, engine.Turns{Slice: options.Slice, Seed: options.Seed, StartAt: options.StartAt}, options.Segmented, err
+	return sides, engine.Turns{Slice: options.Slice, Seed: options.Seed, StartAt: options.StartAt}, options.callOptions, err
 }
 
 // mix reads requests from a list of objects, or from a text with one in JSON on each line, since long lists are slow in a script.

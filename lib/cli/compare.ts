@@ -1,5 +1,6 @@
 // npm run compare: two sides or more, as they are.
 import { usageError } from '../errors.ts';
+import { present } from '../present.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { ServerSpec, Page, Scenario, Variant } from '../scenario/model.ts';
@@ -62,7 +63,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     options.exports,
     given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])),
   );
-  const asked = readAsked(words, given);
+  const asked = await readAsked(words, given);
   const launch = readLaunch(words, given);
   const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
   const kinds = given.map(({ source }) => source.kind);
@@ -84,7 +85,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       same,
       called,
     );
-    say(options, said);
+    say(options, [...(asked.log?.said ?? []), ...said]);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
     const storing = await openDatabase(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], begun);
@@ -165,6 +166,7 @@ export function comparisonOf(
   const isControl = same[0]?.length === sides.length;
   const pageFor = ({ page, answer }: Tried): Page => ({
     ...page,
+    ...present({ requests: answer.requests ?? page.requests }),
     bodyBytes: Math.round(answer.bytes),
   });
   const scenario = defineScenario({
@@ -214,7 +216,11 @@ function differenceLines(sides: readonly Tried[]): string[] {
       `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
   );
   const encrypting = sides.filter(({ listen }) => listen.tls).map(({ given }) => given);
+  const other = sides.flatMap(({ given, answer: { otherStatuses } }) =>
+    otherStatuses === undefined ? [] : [`${given} answers ${otherStatuses}.`],
+  );
   return [
+    ...other,
     ...bodies,
     ...(bodies.length > 0
       ? []

@@ -109,7 +109,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const config = await readConfig(words, options);
   const run = await openRun(options, []);
   try {
-    const asked = readKnobsAsked(words, config, run.cores);
+    const asked = await readKnobsAsked(words, config, run.cores);
     const ready = await getTools(run, [asked.server], options, (signal) =>
       checkSides([asked.side], () => asked.server, run, signal),
     );
@@ -230,16 +230,16 @@ async function readConfig(
   return { ...source.config, given };
 }
 
-type KnobsAsked = ReturnType<typeof readKnobsAsked>;
+type KnobsAsked = Awaited<ReturnType<typeof readKnobsAsked>>;
 
-function readKnobsAsked(
+async function readKnobsAsked(
   words: Words,
   { given, ...config }: OwnConfig & { given: string },
   cores: Cores,
 ) {
   const source: Source = { kind: 'config', config };
   const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
-  const [side] = sidesOf(sides, readAsked(words, sides), cores) as [Side];
+  const [side] = sidesOf(sides, await readAsked(words, sides), cores) as [Side];
   return {
     config,
     side,

@@ -1,4 +1,5 @@
 // The sides of a comparison: config files, commands and addresses, with address, protocol and load of each.
+import { readLog, type Traffic } from '../traffic/log.ts';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,7 +8,7 @@ import { check, givenName } from '../form.ts';
 import { present, repeated } from '../present.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
-import type { ServerName, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
+import type { LoadRequest, ServerName, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
 import {
   readPageList,
   defaultPort,
@@ -230,6 +231,12 @@ export function ofSides(
 export const askedFlags = {
   url: { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
   urls: { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
+  log: {
+    value: 'access.log',
+    repeated: true,
+    help: 'the requests of an access log, by their shares; - is stdin',
+  },
+  methods: { value: 'all', help: 'of a log not only GET and HEAD: the others may change data' },
   load: {
     value: '"wrk -c 100 -d 10"',
     repeated: true,
@@ -248,12 +255,16 @@ export const askedFlags = {
 interface Asked {
   url?: string;
   urls?: PageList;
+  log?: Traffic;
   status?: number;
   load: OfSides;
 }
 
 /** Throws UserError (exit code 2). */
-export function readAsked({ flags, lists, read }: Words, given: readonly Given[]): Asked {
+export async function readAsked(
+  { flags, lists, read }: Words,
+  given: readonly Given[],
+): Promise<Asked> {
   const status = read('status', (flag, text) =>
     Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')),
   );
@@ -263,8 +274,17 @@ export function readAsked({ flags, lists, read }: Words, given: readonly Given[]
     !given.some(({ source }) => source.kind === 'config' && source.config.within)
   )
     throw usageError('--in is for a file of nginx without http { }, and no side is one');
+  const methods = read('methods', (flag, text) => ofForm(flag, text, /^all$/, 'give all'));
+  const logs = lists.get('log');
+  if (logs === undefined && methods !== undefined)
+    throw usageError('--methods is for a log: give one (--log), or leave it out');
   return {
-    ...present({ url: flags.get('url'), urls: read('urls', readPageList), status }),
+    ...present({
+      url: flags.get('url'),
+      urls: read('urls', readPageList),
+      log: logs && (await readLog(logs, methods === undefined ? 'safe' : 'all')),
+      status,
+    }),
     load: ofSides('--load', lists.get('load') ?? [], names),
   };
 }
@@ -371,7 +391,7 @@ type Wish = Partial<UrlParts> & Pick<PageList, 'requests'> & { path: string; fla
 
 function wishFor(
   { given, source }: Given,
-  { url, urls }: Asked,
+  { url, urls, log }: Asked,
   usualPath: string,
   line: LoadLine | undefined,
 ): Wish {
@@ -380,6 +400,16 @@ function wishFor(
     ...(urls === undefined
       ? []
       : [{ flag: '--urls', ...urls.url, ...present({ requests: urls.requests }) }]),
+    ...(log === undefined
+      ? []
+      : [
+          {
+            flag: '--log',
+            path: (log.requests[0] as LoadRequest).target,
+            requests: log.requests,
+            ...present({ host: log.host }),
+          },
+        ]),
     ...(line?.url === undefined ? [] : [{ flag: '--load', ...line.url }]),
   ];
   if (wishes.length > 1)

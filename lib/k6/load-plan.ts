@@ -80,6 +80,8 @@ export interface CallOptions {
   segmented?: boolean;
   /** The load's begin in milliseconds since 1970 (as Date.now()), at most a minute ahead. Default: at once. */
   startAt?: number;
+  /** false: no samples go out. Default: true. */
+  samples?: boolean;
 }
 
 /** Options of `loadgen.alternate`. A turn begins when the last requests of the turn before are answered. Several sides need Linux 5.11. */
@@ -104,6 +106,8 @@ export interface LoadPlan {
   phases: readonly AlternateOptions[];
   /** For each side, the file with its requests beside the script; null: the page in its `url`. */
   mixFiles?: readonly (string | null)[];
+  /** After each phase the sides with a mix make one request at a time for so many seconds: the times of pages without a queue. */
+  aloneSeconds?: number;
   /** Between two phases. */
   pauseSeconds?: number;
   /** The number of k6 that make the load together, each its segment. Absent: 1. */

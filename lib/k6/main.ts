@@ -4,6 +4,7 @@ import { sleep } from 'k6';
 import encoding from 'k6/encoding';
 import exec from 'k6/execution';
 import http, { type Params, type Response } from 'k6/http';
+import type { PageFigures } from '../result/result.ts';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../analysis/latency.ts';
@@ -81,9 +82,30 @@ function runPhases(): void {
       ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}),
     };
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
+    if (plan.aloneSeconds !== undefined) addAlone(outcome, phase, plan.aloneSeconds);
     tell(outcome);
     orAbort(() => met?.leave(index + 1, outcome));
   }
+}
+
+/** Adds to each page the time of its answers with one request at a time. */
+function addAlone(outcome: PhaseOutcome, phase: AlternateOptions, seconds: number): void {
+  const sides = phase.sides.map(
+    ({ rate: _, arrivals: __, requests: ___, buckets: ____, ...side }): SideOptions => ({
+      ...side,
+      connections: 1,
+      streams: 1,
+      threads: 1,
+      warmup: '100ms',
+      duration: `${seconds}s`,
+    }),
+  );
+  const alone = loadgen.alternate({ ...phase, sides, samples: false });
+  for (const [side, { pages }] of outcome.results.entries())
+    for (const [index, page] of pages.entries()) {
+      const { responses, midMeanMs } = alone[side]?.pages[index] as PageFigures;
+      page.alone = { responses, ms: midMeanMs };
+    }
 }
 
 function orAbort<T>(work: () => T): T {

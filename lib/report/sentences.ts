@@ -33,6 +33,7 @@ import { amount, besideVerdicts, effectText, verdictWord } from './verdict-words
 import { whyNothing } from '../analysis/warnings.ts';
 import { metricNames } from '../analysis/latency.ts';
 import { isAtRate } from '../scenario/load.ts';
+import { pageLines } from './pages.ts';
 import { whyLines } from './why.ts';
 
 /** The verdicts, and the circumstances that they depend on. */
@@ -84,6 +85,7 @@ export function generalLines(result: Result): string[] {
 /** Rates that were not reached, the limit, and for what the verdicts hold. */
 export function circumstanceLines(result: Result): string[] {
   return [
+    ...pageLines(result),
     ...whyLines(result),
     ...missedRateLines(result.variants),
     ...lateLines(result.variants),

@@ -23,6 +23,7 @@ import {
   type Table,
   type TerminalOptions,
 } from './table.ts';
+import { pagesPart } from './pages.ts';
 import { whyPart } from './why.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 
@@ -49,6 +50,7 @@ export function terminalReport(
   ];
   return [
     ...[
+      ...pagesPart(result, 10),
       ...(verbose ? [...loadPart(result), ...whyPart(result)] : []),
       ...tableParts(result),
     ].flatMap((part) => [...terminalLines(part, options), '']),

@@ -124,8 +124,20 @@ const turns = open({
   stoodStill: optional(figure),
 });
 
+/** A page of a mix: a path, with a method other than GET before it. */
+const pageFigures = open({
+  page: text,
+  ...each(['responses', 'unexpected', 'errors', 'bodyBytes'], count),
+  ...each(['p50Ms', 'p99Ms', 'midMeanMs'], figure),
+  /** Its answers with one request at a time, and the mean time of their middle half. */
+  alone: optional(open({ responses: count, ms: figure })),
+});
+export type PageFigures = v.InferOutput<typeof pageFigures>;
+
 const loadFields = {
   ...outcomeFields,
+  /** The greatest weights first; empty for a single page. */
+  pages: orElse(list(pageFigures), []),
   /** Attempts that ended in the window: responses + errors. */
   requests: count,
   /** Attempts that ended in the warm-up, ramps, drains and turns left out; in no other figure. */

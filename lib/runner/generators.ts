@@ -161,6 +161,8 @@ function mergeResults(
     ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) =>
       mergedDistribution(results.map((result) => result[name])),
     ),
+    // Pages are of one generator: percentiles of several do not add up.
+    pages: [],
     seconds,
     rps: seconds === 0 ? 0 : total(results, responsesOf) / seconds,
     responses: summed(results.map(({ responses }) => responses)),

@@ -18,7 +18,13 @@ import { serverNameOf } from '../scenario/pages.ts';
 import { isOwn, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
-import { expectedSeconds, type Group, type Plan, type PlannedVariant } from './plan.ts';
+import {
+  expectedSeconds,
+  secondsAlone,
+  type Group,
+  type Plan,
+  type PlannedVariant,
+} from './plan.ts';
 
 /** Limit for a count of requests, as a multiple of its expected time. */
 const patience = 20;
@@ -60,6 +66,8 @@ export function loadPlanFor(
     within === undefined
       ? total(sides, (side) => longestPhaseSeconds(scenario, side))
       : mostSteps * total(sides, longestStepSeconds);
+  const isMix = sides.some(({ variant }) => pageOf(scenario, variant).requests !== undefined);
+  const aloneSeconds = isMix && within === undefined ? secondsAlone : 0;
   const mixFiles = sides.map(({ variant }) => mixFileOf(scenario, variant));
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load }, index): SideOptions => {
@@ -82,10 +90,15 @@ export function loadPlanFor(
   return {
     scenario: scenario.name,
     tags: { run, round: String(round) },
-    maxDurationSeconds: Math.ceil(phases * longestSeconds + (phases - 1) * pauseSeconds) + 10,
+    maxDurationSeconds:
+      Math.ceil(
+        phases * (longestSeconds + aloneSeconds * turnsPatience * sides.length) +
+          (phases - 1) * pauseSeconds,
+      ) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({
       mixFiles: mixFiles.every((file) => file === null) ? undefined : mixFiles,
+      aloneSeconds: aloneSeconds === 0 ? undefined : aloneSeconds,
       pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds,
       search: within && {
         within,

@@ -208,6 +208,9 @@ const networkSeconds = 2;
 /** Seen: 12 to 21. */
 const stepsPerSearch = 15;
 
+/** Seconds of a side's pages one at a time, after each phase: enough for 20 answers of a page in 1,000. */
+export const secondsAlone = 0.7;
+
 /** Estimates the seconds of a load phase with its warm-up. @param network undefined on loopback */
 export function expectedSeconds(
   load: Load,
@@ -254,7 +257,9 @@ export function secondsPerGroup(
       const network = networkOf(scenario, variant);
       return (
         sum +
-        count * expectedSeconds(load, pageOf(scenario, variant), network) +
+        count *
+          (expectedSeconds(load, pageOf(scenario, variant), network) +
+            (pageOf(scenario, variant).requests === undefined ? 0 : secondsAlone + 0.1)) +
         serverSeconds +
         (network === undefined ? 0 : networkSeconds)
       );

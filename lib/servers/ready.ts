@@ -12,7 +12,8 @@ import { Agent as SecureAgent, request as requestSecure } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
-import { hundredths, whole } from '../format.ts';
+import { hundredths, percent, whole } from '../format.ts';
+import { total } from '../analysis/statistics.ts';
 import { present } from '../present.ts';
 import type { LoadRequest, TlsOffer } from '../scenario/model.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
@@ -119,7 +120,9 @@ function requireRight(
 ): void {
   const { page, anyLength, user } = check;
   const { docroot, host, requests, bodyBytes } = page;
-  const expected = statusOf(request, page);
+  // Requests with a status of their own are judged together.
+  if (request.status !== undefined) return;
+  const expected = page.status ?? 200;
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === expected) {
     // The length of several pages is their mean.
@@ -181,20 +184,22 @@ const batchConnections = 8;
 const pageLimitMs = 10_000;
 const named = 3;
 
-const statusOf = ({ status }: LoadRequest, page: ReadyCheck['page']): number =>
-  status ?? page.status ?? 200;
-
 type PageLengths = Required<Pick<Answer, 'bytes' | 'sdBytes'>>;
+/** The share of a log's requests that a server may answer with another status than the log says. */
+const mostOthers = 0.05;
 
 /** Asks for each page. Returns the mean length of their bodies by weight, and its standard deviation. */
 async function askPages(
   check: ReadyCheck,
   requests: readonly LoadRequest[],
   aborted: AbortSignal,
-): Promise<PageLengths> {
+): Promise<PageLengths & Pick<Answer, 'requests' | 'otherStatuses'>> {
   const { origin, page, anyLength } = check;
   const limited = (): AbortSignal => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
   const lengths: number[] = [];
+  const answered: LoadRequest[] = [];
+  const others: string[] = [];
+  let othersWeight = 0;
   const wrong: string[] = [];
   let silent = 0;
   for (let from = 0; from < requests.length && silent < named; from += batch) {
@@ -216,11 +221,18 @@ async function askPages(
           `${path} (${answer.name === 'TimeoutError' ? `no answer within ${pageLimitMs / 1000} s` : answer.message})`,
         );
         if (++silent === named) break;
-      } else if (answer.status !== statusOf(request, page))
-        wrong.push(
-          `${path} (status ${answer.status}${request.status === undefined ? '' : `, not ${request.status}`})`,
+      } else if (request.status === undefined && answer.status !== (page.status ?? 200))
+        wrong.push(`${path} (status ${answer.status})`);
+      else {
+        lengths.push(answer.bytes);
+        answered.push(
+          request.status === undefined ? request : { ...request, status: answer.status },
         );
-      else lengths.push(answer.bytes);
+        if (request.status !== undefined && request.status !== answer.status) {
+          others.push(`${path} (${answer.status}, not ${request.status})`);
+          othersWeight += request.weight ?? 1;
+        }
+      }
     }
   }
   if (wrong.length > 0) {
@@ -229,12 +241,24 @@ async function askPages(
       `of ${whole(requests.length)} requests these are not answered as expected: ${wrong.slice(0, named).join(', ')}${more}: take them out of the list, or have them served`,
     );
   }
+  const share = othersWeight / total(requests, ({ weight = 1 }) => weight);
+  const otherStatuses =
+    others.length === 0
+      ? undefined
+      : `${percent(share)} of the requests with another status than the log: ${others.slice(0, named).join(', ')}${others.length > named ? ` and ${whole(others.length - named)} more` : ''}`;
+  if (share > mostOthers)
+    throw new UserError(
+      `${origin} answers ${otherStatuses}: have it serve what the log has, or take a log of this site`,
+    );
   const bodies = meanByWeight(
     requests.map(({ weight = 1 }) => weight),
     lengths,
   );
   if (anyLength || Math.round(bodies.bytes) === (page.bodyBytes ?? Math.round(bodies.bytes)))
-    return bodies;
+    return {
+      ...bodies,
+      ...(otherStatuses === undefined ? {} : { otherStatuses, requests: answered }),
+    };
   throw new UserError(
     `the pages at ${origin} have ${hundredths(bodies.bytes)} bytes on average, by their weights, and bodyBytes says ${page.bodyBytes}: they are not what is to be measured`,
   );

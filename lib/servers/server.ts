@@ -1,6 +1,13 @@
 // The types of servers: options of a start, a running server, a config that is ready to run, a kind of server.
 import type { RunAs } from '../process.ts';
-import type { LaidLines, LoadProfile, Page, ServerName, TlsOffer } from '../scenario/model.ts';
+import type {
+  LaidLines,
+  LoadProfile,
+  LoadRequest,
+  Page,
+  ServerName,
+  TlsOffer,
+} from '../scenario/model.ts';
 import type { Address, UpstreamAddress } from './ports.ts';
 import type { TreeUsage } from './usage.ts';
 
@@ -12,6 +19,10 @@ export interface Answer {
   /** Length of the body as sent; for several pages their mean by weight, with its standard deviation. */
   bytes: number;
   sdBytes?: number;
+  /** Several requests with the status that the server answers with, where a log says another one. */
+  requests?: readonly LoadRequest[];
+  /** How many those are, and which, to follow "answers". */
+  otherStatuses?: string;
   /** Of the body; of several pages the first one's. */
   hash: string;
   /** The headers Content-Encoding, Content-Type and Location; '' without. */

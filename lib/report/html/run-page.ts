@@ -9,6 +9,7 @@ import { headingLines, resultHeading } from '../heading.ts';
 import { articleParts, loadPart } from '../run-tables.ts';
 import { circumstanceLines, noteLines, redirectedLines, storedLine } from '../sentences.ts';
 import type { Part } from '../table.ts';
+import { pagesPart } from '../pages.ts';
 import { cpuBars, cpuOf, pairsOf, stacksFile, whyPart, type CpuBar } from '../why.ts';
 import { flameGraph, type Stacks } from './flame.ts';
 import {
@@ -73,7 +74,7 @@ ${differencesHtml(result, configs, isOwn ? notes : nothing)}${
       : html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`
   }
 ${whyPart(result).map((part) => whyHtml(part, cpuBars(result), flamesHtml(result, stacks)))}<section><h2>The table</h2>
-${articleParts(result).map(partHtml)}${isOwn ? nothing : notes}</section>
+${articleParts(result).map(partHtml)}${pagesPart(result, Infinity).map(partHtml)}${isOwn ? nothing : notes}</section>
 ${
   figures.length === 0
     ? nothing

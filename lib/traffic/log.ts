@@ -1,0 +1,261 @@
+// Reads the access log of a server: which requests it had, how often, and with which status.
+import { createReadStream } from 'node:fs';
+import { createGunzip } from 'node:zlib';
+import { messageOf, usageError } from '../errors.ts';
+import { counts, percent, whole } from '../format.ts';
+import { present } from '../present.ts';
+import type { LoadRequest } from '../scenario/model.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
+import { shownUrl } from '../scenario/load/flags.ts';
+
+export interface Traffic {
+  /** The most frequent first. The status is the log's most frequent one of the request. */
+  requests: readonly LoadRequest[];
+  /** The most frequent host of a log that names hosts. */
+  host?: string;
+  /** What was read and what was left out, for the person. */
+  said: readonly string[];
+}
+
+/** So many requests are made as they are; the others stand together by path, up to so many paths. */
+const mostRequests = 10_000;
+/** More different requests are not kept in memory: the rarest are counted by path alone. */
+const mostKept = 200_000;
+const longestLine = 64 * 1024;
+
+interface Entry {
+  method: string;
+  target: string;
+  status: number;
+  host?: string;
+}
+
+/**
+ * Reads access logs in the combined or common format (also with a host before it), or with a JSON object per line, as nginx, Apache and
+ * Caddy write them. Plain or gzip; `-` is stdin.
+ * @param methods `safe`: GET and HEAD only, since other requests may change data
+ * @throws UserError (exit code 2) for a file that cannot be read, an unknown format, and if nothing is left
+ */
+export async function readLog(
+  files: readonly string[],
+  methods: 'safe' | 'all' = 'safe',
+): Promise<Traffic> {
+  const tally = new Tally(methods);
+  for (const file of files) {
+    try {
+      await eachLine(file, (line) => tally.add(line));
+    } catch (error) {
+      throw usageError(`--log ${file}: ${messageOf(error)}`);
+    }
+  }
+  return tally.traffic(files.join(' '));
+}
+
+/** Calls for each line, with a character per byte; of a line that is too long for its first part. */
+async function eachLine(file: string, call: (line: string) => void): Promise<void> {
+  const input: NodeJS.ReadableStream =
+    file === '-' ? process.stdin : createReadStream(fromCallersFolder(file));
+  let [kept, isFirst, text] = ['', true, input as AsyncIterable<Buffer>];
+  const take = (chunk: Buffer): void => {
+    const lines = (kept + chunk.toString('latin1')).split('\n');
+    kept = (lines.pop() as string).slice(0, longestLine);
+    lines.forEach(call);
+  };
+  for await (const chunk of text) {
+    if (isFirst && chunk[0] === 0x1f && chunk[1] === 0x8b) {
+      const unzip = createGunzip();
+      unzip.write(chunk);
+      input.on('error', (error) => unzip.destroy(error as Error));
+      text = input.pipe(unzip);
+      for await (const part of text) take(part);
+      break;
+    }
+    isFirst = false;
+    take(chunk);
+  }
+  if (kept !== '') call(kept);
+}
+
+// [1] host [2] request line [3] status
+const textLine =
+  /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[[^\]]+\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/;
+
+/** An entry, or why the line has none. */
+function entryOf(line: string): Entry | string {
+  if (line.length >= longestLine) return 'longer than 64 KiB';
+  const found = line.startsWith('{') ? ofJson(line) : ofText(line);
+  if (typeof found === 'string') return found;
+  const { method, target, status } = found;
+  if (!/^[A-Z]+$/.test(method)) return 'no HTTP request';
+  if (method === 'CONNECT' || !target.startsWith('/')) return 'for another server';
+  // 444 and 499 are nginx's: no answer was sent, or nobody waited for it.
+  if (status < 200 || status === 408 || status === 444 || status === 499)
+    return 'without an answer';
+  return found;
+}
+
+function ofText(line: string): Entry | string {
+  const [, host, request = '', status = ''] = textLine.exec(line) ?? [];
+  if (status === '') return 'of an unknown form';
+  return withRequest(request, Number(status), host);
+}
+
+function withRequest(request: string, status: number, host: string | undefined): Entry | string {
+  const [, method, target] = /^(\S+) (\S+) HTTP\/\d(?:\.\d)?$/.exec(request) ?? [];
+  return method === undefined || target === undefined
+    ? 'no HTTP request'
+    : { method, target, status, ...present({ host }) };
+}
+
+function ofJson(line: string): Entry | string {
+  let log: Record<string, unknown>;
+  try {
+    log = JSON.parse(Buffer.from(line, 'latin1').toString()) as Record<string, unknown>;
+  } catch {
+    return 'of an unknown form';
+  }
+  const inner = log['request'];
+  const all = typeof inner === 'object' && inner !== null ? { ...log, ...inner } : log;
+  const field = (...names: string[]): string | undefined =>
+    names
+      .map((name) => (all as Record<string, unknown>)[name])
+      .find((value) => typeof value === 'string' && value !== '') as string | undefined;
+  const status = Number((all as Record<string, unknown>)['status']);
+  const host = field('host', 'http_host', 'server_name', 'vhost')?.replace(/:\d+$/, '');
+  if (!Number.isInteger(status)) return 'of an unknown form';
+  const [method, uri] = [
+    field('method', 'request_method'),
+    field('request_uri', 'uri', 'url', 'path'),
+  ];
+  if (method === undefined || uri === undefined)
+    return withRequest(field('request') ?? '', status, host);
+  const query = uri.includes('?') ? '' : (field('args', 'query_string', 'query') ?? '');
+  const target = `${uri}${query === '' || query.startsWith('?') ? query : `?${query}`}`;
+  return { method, target: Buffer.from(target).toString('latin1'), status, ...present({ host }) };
+}
+
+/** As a server may be asked for it: bytes that a log escapes (\xC3), or that are not ASCII, as %C3. */
+function sendable(target: string): string {
+  const encoded = (code: number): string => `%${code.toString(16).toUpperCase().padStart(2, '0')}`;
+  return target
+    .replace(/#.*$/, '')
+    .replace(/\\x([0-9A-Fa-f]{2})/g, (_, hex: string) => encoded(parseInt(hex, 16)))
+    .replace(/[^!-~]/g, (byte) => encoded(byte.charCodeAt(0)));
+}
+
+const safe = ['GET', 'HEAD'];
+
+class Tally {
+  /** By host, and by method, status and target. */
+  readonly #hosts = new Map<string, Map<string, number>>();
+  readonly #leftOut = new Map<string, { count: number; line: string }>();
+  #lines = 0;
+  #kept = 0;
+
+  readonly #methods: 'safe' | 'all';
+
+  constructor(methods: 'safe' | 'all') {
+    this.#methods = methods;
+  }
+
+  add(line: string): void {
+    if (line === '' || line === '\r') return;
+    this.#lines++;
+    const entry = entryOf(line);
+    if (typeof entry === 'string') return this.#leave(entry, line);
+    const { method, status, host = '' } = entry;
+    if (this.#methods === 'safe' && !safe.includes(method))
+      return this.#leave(`${method}, which may change data (--methods all)`, line);
+    const counted = this.#hosts.get(host) ?? new Map<string, number>();
+    this.#hosts.set(host, counted);
+    let key = `${method} ${status} ${sendable(entry.target)}`;
+    const before = counted.get(key);
+    if (before === undefined && ++this.#kept > mostKept) {
+      this.#kept--;
+      key = key.replace(/\?.*$/, '');
+      if (!counted.has(key) && this.#kept > 2 * mostKept)
+        return this.#leave('of a path that is too rare', line);
+    }
+    counted.set(key, (counted.get(key) ?? 0) + 1);
+  }
+
+  #leave(why: string, line: string): void {
+    const known = this.#leftOut.get(why);
+    if (known === undefined) this.#leftOut.set(why, { count: 1, line });
+    else known.count++;
+  }
+
+  traffic(files: string): Traffic {
+    const hosts = [...this.#hosts]
+      .map(([host, counted]) => ({ host, counted, sum: sumOf(counted.values()) }))
+      .sort((a, b) => b.sum - a.sum);
+    const [first] = hosts;
+    const others = sumOf(hosts.slice(1).map(({ sum }) => sum));
+    const reasons = [...this.#leftOut].map(
+      ([why, { count, line }]) => `${whole(count)} ${why}, such as ${exampleOf(line)}`,
+    );
+    if (others > 0) reasons.push(`${whole(others)} for other hosts than ${first?.host}`);
+    const left = reasons.length === 0 ? '' : `Left out: ${reasons.join('; ')}.`;
+    if (first === undefined)
+      throw usageError(
+        `--log ${files}: ${this.#lines === 0 ? 'it is empty' : `none of ${counts(this.#lines, 'line')} can be used. ${left} Give a log in the combined format, or with an object in JSON on each line`}`,
+      );
+    const { requests, sum } = mixOf(first.counted);
+    return {
+      requests,
+      ...present({ host: first.host === '' ? undefined : first.host }),
+      said: [
+        `${counts(requests.length, 'request')} of the log are ${percent(sum / this.#lines)} of its ${counts(this.#lines, 'line')}.`,
+        ...(left === '' ? [] : [left]),
+      ],
+    };
+  }
+}
+
+const sumOf = (values: Iterable<number>): number => {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum;
+};
+
+/** Without what may be secret: values of a query, and the rest of the line. */
+function exampleOf(line: string): string {
+  const request = /"([^"]*)"/.exec(line)?.[1] ?? line;
+  return JSON.stringify(shownUrl(request.slice(0, 80)).slice(0, 80));
+}
+
+/** @param counted by method, status and target */
+function mixOf(counted: ReadonlyMap<string, number>): { requests: LoadRequest[]; sum: number } {
+  const all = new Map<string, { method: string; target: string; statuses: Map<number, number> }>();
+  for (const [key, count] of counted) {
+    const [method = '', status = '', target = ''] = key.split(' ');
+    const name = `${method} ${target}`;
+    const one = all.get(name) ?? { method, target, statuses: new Map<number, number>() };
+    all.set(name, one);
+    // Answers to conditional requests: the load's are not.
+    const whole = status === '304' || status === '206' ? 200 : Number(status);
+    one.statuses.set(whole, count + (one.statuses.get(whole) ?? 0));
+  }
+  const sorted = [...all.values()]
+    .map(
+      ({
+        method,
+        target,
+        statuses,
+      }): Required<Pick<LoadRequest, 'target' | 'method' | 'weight' | 'status'>> => {
+        const [[status]] = [...statuses].sort(([, a], [, b]) => b - a) as [[number, number]];
+        return { method, target, status, weight: sumOf(statuses.values()) };
+      },
+    )
+    .sort((a, b) => b.weight - a.weight);
+  const requests = sorted.slice(0, mostRequests);
+  const paths = new Map<string, (typeof requests)[number]>();
+  for (const request of sorted.slice(mostRequests)) {
+    const path = `${request.method} ${request.target.replace(/\?.*$/, '')}`;
+    const known = paths.get(path);
+    if (known !== undefined) known.weight += request.weight;
+    else if (paths.size < mostRequests) paths.set(path, { ...request });
+  }
+  const mix = [...requests, ...paths.values()];
+  return { requests: mix, sum: sumOf(mix.map(({ weight }) => weight)) };
+}
