@@ -1,13 +1,14 @@
 // The pages of a mix: their figures under the load, and how long each takes alone.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { alphaOf, median, ratioInterval, total } from '../analysis/statistics.ts';
-import { verdictOf } from '../analysis/verdict.ts';
 import { change, counts, enumeration, percent, short, times, whole } from '../format.ts';
 import type { Comparison, PageFigures, Result, Verdict } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 /** With fewer answers in a round, a page's time alone is left to chance. */
 const fewestAlone = 20;
+/** A page also feels the answer before it, by up to 3 % of its time: a smaller difference may not be its own. */
+const carriedOver = 0.03;
 /** What a sentence names. */
 const mostNamed = 3;
 
@@ -31,6 +32,13 @@ function pageNames(result: Pick<Result, 'variants'>): string[] {
 const of = (pages: readonly PageFigures[], name: string): PageFigures | undefined =>
   pages.find(({ page }) => page === name);
 
+function verdictOn([low, high]: PageEffect['interval']): Verdict {
+  const most = 1 + carriedOver;
+  if (low > most) return 'slower';
+  if (high < 1 / most) return 'faster';
+  return low >= 1 / most && high <= most ? 'same' : 'inconclusive';
+}
+
 /** The effect on each page that has enough answers; their intervals hold together, as those of all comparisons. */
 function effectsOf({ variant, baseline }: Comparison, result: Result): PageEffect[] {
   const [now, before] = [pagesIn(result, variant), pagesIn(result, baseline)];
@@ -48,8 +56,7 @@ function effectsOf({ variant, baseline }: Comparison, result: Result): PageEffec
   const alpha = alphaOf(timed.length * measuredComparisons(result).length, 1);
   return timed.map(({ page, times: [baselineMs, variantMs] }) => {
     const { ratio, interval } = ratioInterval(baselineMs, variantMs, alpha);
-    const [low, high] = interval;
-    return { page, ratio, interval, verdict: verdictOf([1 / high, 1 / low], result.sameWithin) };
+    return { page, ratio, interval, verdict: verdictOn(interval) };
   });
 }
 
@@ -110,7 +117,7 @@ export function pagesPart(result: Result, most: number): Part[] {
         ]),
       ],
       below: [
-        `"Alone" is the time of an answer with one request at a time, without a queue, after each round's load: more than ×1 is slower. ${
+        `"Alone" is the time of an answer with one request at a time, without a queue, after each round's load: more than ×1 is slower; less than 3 % may be the answer before it. ${
           names.length > most ? `${whole(names.length - most)} pages more are in report.html.` : ''
         }`.trim(),
       ],

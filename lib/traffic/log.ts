@@ -1,12 +1,12 @@
 // Reads the access log of a server: which requests it had, how often, and with which status.
 import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { messageOf, usageError } from '../errors.ts';
 import { counts, percent, whole } from '../format.ts';
 import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { shownUrl } from '../scenario/load/flags.ts';
 
 export interface Traffic {
   /** The most frequent first. The status is the log's most frequent one of the request. */
@@ -20,7 +20,7 @@ export interface Traffic {
 /** So many requests are made as they are; the others stand together by path, up to so many paths. */
 const mostRequests = 10_000;
 /** More different requests are not kept in memory: the rarest are counted by path alone. */
-const mostKept = 200_000;
+const mostKept = 50_000;
 const longestLine = 64 * 1024;
 
 interface Entry {
@@ -53,26 +53,23 @@ export async function readLog(
 
 /** Calls for each line, with a character per byte; of a line that is too long for its first part. */
 async function eachLine(file: string, call: (line: string) => void): Promise<void> {
-  const input: NodeJS.ReadableStream =
-    file === '-' ? process.stdin : createReadStream(fromCallersFolder(file));
-  let [kept, isFirst, text] = ['', true, input as AsyncIterable<Buffer>];
-  const take = (chunk: Buffer): void => {
-    const lines = (kept + chunk.toString('latin1')).split('\n');
-    kept = (lines.pop() as string).slice(0, longestLine);
-    lines.forEach(call);
-  };
-  for await (const chunk of text) {
-    if (isFirst && chunk[0] === 0x1f && chunk[1] === 0x8b) {
-      const unzip = createGunzip();
-      unzip.write(chunk);
-      input.on('error', (error) => unzip.destroy(error as Error));
-      text = input.pipe(unzip);
-      for await (const part of text) take(part);
-      break;
-    }
-    isFirst = false;
-    take(chunk);
+  const input = file === '-' ? process.stdin : createReadStream(fromCallersFolder(file));
+  const chunks = (input as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  async function* all(): AsyncGenerator<Buffer> {
+    for (let next = first; next.done !== true; next = await chunks.next()) yield next.value;
   }
+  let kept = '';
+  const take = async (source: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const chunk of source) {
+      const lines = (kept + chunk.toString('latin1')).split('\n');
+      kept = (lines.pop() as string).slice(0, longestLine);
+      lines.forEach(call);
+    }
+  };
+  if (first.done !== true && first.value[0] === 0x1f && first.value[1] === 0x8b)
+    await pipeline(all(), createGunzip(), take);
+  else await take(all());
   if (kept !== '') call(kept);
 }
 
@@ -200,12 +197,12 @@ class Tally {
       throw usageError(
         `--log ${files}: ${this.#lines === 0 ? 'it is empty' : `none of ${counts(this.#lines, 'line')} can be used. ${left} Give a log in the combined format, or with an object in JSON on each line`}`,
       );
-    const { requests, sum } = mixOf(first.counted);
+    const { requests, paths, sum } = mixOf(first.counted);
     return {
       requests,
       ...present({ host: first.host === '' ? undefined : first.host }),
       said: [
-        `${counts(requests.length, 'request')} of the log are ${percent(sum / this.#lines)} of its ${counts(this.#lines, 'line')}.`,
+        `Of the log's ${counts(this.#lines, 'line')}, ${percent(sum / this.#lines)} are in the load: ${counts(requests.length - paths, 'request')}${paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`}.`,
         ...(left === '' ? [] : [left]),
       ],
     };
@@ -221,11 +218,15 @@ const sumOf = (values: Iterable<number>): number => {
 /** Without what may be secret: values of a query, and the rest of the line. */
 function exampleOf(line: string): string {
   const request = /"([^"]*)"/.exec(line)?.[1] ?? line;
-  return JSON.stringify(shownUrl(request.slice(0, 80)).slice(0, 80));
+  return JSON.stringify(request.slice(0, 80).replace(/=[^&\s]*/g, '=…'));
 }
 
 /** @param counted by method, status and target */
-function mixOf(counted: ReadonlyMap<string, number>): { requests: LoadRequest[]; sum: number } {
+function mixOf(counted: ReadonlyMap<string, number>): {
+  requests: LoadRequest[];
+  paths: number;
+  sum: number;
+} {
   const all = new Map<string, { method: string; target: string; statuses: Map<number, number> }>();
   for (const [key, count] of counted) {
     const [method = '', status = '', target = ''] = key.split(' ');
@@ -257,5 +258,5 @@ function mixOf(counted: ReadonlyMap<string, number>): { requests: LoadRequest[];
     else if (paths.size < mostRequests) paths.set(path, { ...request });
   }
   const mix = [...requests, ...paths.values()];
-  return { requests: mix, sum: sumOf(mix.map(({ weight }) => weight)) };
+  return { requests: mix, paths: paths.size, sum: sumOf(mix.map(({ weight }) => weight)) };
 }

@@ -1,0 +1,128 @@
+// What is read of access logs: formats, weights, what is left out and why.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { readLog, type Traffic } from '../../lib/traffic/log.ts';
+import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
+import { refusalOf } from '../fixtures/refused.ts';
+
+const folder = sharedFolder();
+beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
+
+const read = (text: string | Buffer, methods?: 'all'): Promise<Traffic> => {
+  writeFileSync(join(folder, 'log'), text);
+  return readLog(['log'], methods);
+};
+const combined = (request: string, status = 200, before = '1.2.3.4 - - '): string =>
+  `${before}[10/Oct/2025:13:55:36 +0000] "${request}" ${status} 612 "-" "curl/8 [x] \\"y\\""\n`;
+const get = { method: 'GET', target: '/a?b=1', status: 200, weight: 1 };
+
+test.each<[string, string | Buffer, Partial<Traffic>]>([
+  ['combined', combined('GET /a?b=1 HTTP/1.1'), { requests: [get] }],
+  ['IPv6 and a user', combined('GET /a?b=1 HTTP/2.0', 200, '::1 - jo do '), { requests: [get] }],
+  [
+    'common',
+    '::1 - - [10/Oct/2025:13:55:36 +0000] "GET /a?b=1 HTTP/1.0" 200 -',
+    { requests: [get] },
+  ],
+  ['gzip', gzipSync(combined('GET /a?b=1 HTTP/1.1')), { requests: [get] }],
+  [
+    "Apache's vhost_combined",
+    combined('GET /a?b=1 HTTP/1.1', 200, 'www.example.com:80 1.2.3.4 - - '),
+    { host: 'www.example.com', requests: [get] },
+  ],
+  [
+    "nginx's JSON",
+    '{"time":"x","request":"GET /a?b=1 HTTP/1.1","status":"200","http_host":"a.example:8080"}\n',
+    { host: 'a.example', requests: [get] },
+  ],
+  [
+    'JSON of parts',
+    '{"request_method":"GET","uri":"/a","args":"b=1","status":200}',
+    { requests: [get] },
+  ],
+  [
+    "Caddy's JSON",
+    '{"level":"info","ts":1.5,"request":{"method":"GET","host":"c.example","uri":"/a?b=1"},"status":200,"size":5}',
+    { host: 'c.example', requests: [get] },
+  ],
+])('a log in %s', async (_, text, traffic) => {
+  expect(await read(text)).toMatchObject(traffic);
+});
+
+test('the most frequent come first, with their most frequent status; answers to conditions are 200', async () => {
+  const { requests, said } = await read(
+    combined('GET /b HTTP/1.1', 404).repeat(2) +
+      combined('GET /b HTTP/1.1') +
+      combined('HEAD /a HTTP/1.1', 304).repeat(4) +
+      combined('GET /\\xC3\\xA4#x HTTP/1.1').repeat(1),
+  );
+  expect(requests).toEqual([
+    { method: 'HEAD', target: '/a', status: 200, weight: 4 },
+    { method: 'GET', target: '/b', status: 404, weight: 3 },
+    { method: 'GET', target: '/%C3%A4', status: 200, weight: 1 },
+  ]);
+  expect(said).toEqual(["Of the log's 8 lines, 100 % are in the load: 3 requests."]);
+});
+
+test('what is left out has its count and an example without secrets', async () => {
+  const { requests, said } = await read(
+    combined('GET / HTTP/1.1').repeat(5) +
+      combined('\\x16\\x03\\x01', 400).repeat(2) +
+      combined('POST /pay?card=4111 HTTP/1.1') +
+      combined('get / HTTP/1.1') +
+      combined('CONNECT a:443 HTTP/1.1') +
+      combined('GET http://other/ HTTP/1.1') +
+      combined('GET /slow HTTP/1.1', 499) +
+      'half a li\n' +
+      'x'.repeat(2 ** 20),
+  );
+  expect(requests).toHaveLength(1);
+  expect(said[0]).toBe("Of the log's 14 lines, 36 % are in the load: 1 request.");
+  expect(said[1]).toMatch(
+    /^Left out: 3 no HTTP request, such as .*; 1 POST, which may change data \(--methods all\), such as "POST \/pay\?card=….*; 2 for another server, such as .*; 1 without an answer, .*; 1 of an unknown form, such as "half a li"; 1 longer than 64 KiB/,
+  );
+  expect(said[1]).not.toContain('4111');
+});
+
+test('other methods are taken if asked for, without their bodies', async () => {
+  const { requests } = await read(combined('POST /a HTTP/1.1', 201), 'all');
+  expect(requests).toEqual([{ method: 'POST', target: '/a', status: 201, weight: 1 }]);
+});
+
+test('of several hosts the most frequent one', async () => {
+  const at = (host: string) => combined('GET / HTTP/1.1', 200, `${host}:80 1.2.3.4 - - `);
+  const { host, said } = await read(at('b.example') + at('a.example').repeat(2));
+  expect([host, said[1]]).toEqual(['a.example', 'Left out: 1 for other hosts than a.example.']);
+});
+
+test('10,000 requests are as they are, the rest by path', async () => {
+  const lines = Array.from({ length: 30_000 }, (_, index) => {
+    const target = index < 10_000 ? `/${index}` : `/rest${index % 2}?${index}`;
+    return combined(`GET ${target} HTTP/1.1`).repeat(index < 10_000 ? 2 : 1);
+  });
+  const { requests, said } = await read(lines.join(''));
+  expect(said).toEqual([
+    "Of the log's 40,000 lines, 100 % are in the load: 10,000 requests, and rarer ones of 2 paths.",
+  ]);
+  expect(requests).toHaveLength(10_002);
+  expect(requests.at(-1)).toMatchObject({ target: '/rest1?10001', weight: 10_000 });
+});
+
+test.each<[string, string | Buffer, RegExp]>([
+  ['an empty log', '', /^--log log: it is empty$/],
+  [
+    'another format',
+    'a b c\nd e\n',
+    /none of 2 lines can be used\. Left out: 2 of an unknown form, such as "a b c"\. Give a log in the combined/,
+  ],
+  ['a broken archive', gzipSync('x'.repeat(1000)).subarray(0, 20), /^--log log: /],
+])('%s is refused', async (_, text, message) => {
+  expect(await refusalOf(read(text))).toMatch(message);
+});
+
+test('a file that is not there, and a folder', async () => {
+  expect(await refusalOf(readLog(['none']))).toMatch(/^--log none: .*ENOENT/);
+  expect(await refusalOf(readLog([newFolder()]))).toMatch(/EISDIR/);
+});
