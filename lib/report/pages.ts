@@ -118,7 +118,9 @@ export function pagesPart(result: Result, most: number): Part[] {
       ],
       below: [
         `"Alone" is the time of an answer with one request at a time, without a queue, after each round's load: more than ×1 is slower; less than 3 % may be the answer before it. ${
-          names.length > most ? `${whole(names.length - most)} pages more are in report.html.` : ''
+          names.length > most
+            ? `${counts(names.length - most, 'page')} more ${names.length - most === 1 ? 'is' : 'are'} in report.html.`
+            : ''
         }`.trim(),
       ],
     },

@@ -2,6 +2,7 @@
 import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from './model.ts';
 
 export { defineScenario } from './define-scenario.ts';
+export { fromLog } from '../traffic/log.ts';
 export type {
   AddressServer,
   CommandServer,
@@ -9,6 +10,7 @@ export type {
   LaidLines,
   LinkDirection,
   LoadProfile,
+  LoadRequest,
   NetworkSpec,
   Page,
   Published,

@@ -19,8 +19,8 @@ export interface Traffic {
 
 /** So many requests are made as they are; the others stand together by path, up to so many paths. */
 const mostRequests = 10_000;
-/** More different requests are not kept in memory: the rarest are counted by path alone. */
-const mostKept = 50_000;
+/** Of more different requests the rarest are not kept in memory. */
+const mostKept = 30_000;
 const longestLine = 64 * 1024;
 
 interface Entry {
@@ -49,6 +49,11 @@ export async function readLog(
     }
   }
   return tally.traffic(files.join(' '));
+}
+
+/** The requests of access logs for a scenario's page, as readLog reads them. */
+export async function fromLog(...files: string[]): Promise<readonly LoadRequest[]> {
+  return (await readLog(files)).requests;
 }
 
 /** Calls for each line, with a character per byte; of a line that is too long for its first part. */
@@ -165,15 +170,29 @@ class Tally {
       return this.#leave(`${method}, which may change data (--methods all)`, line);
     const counted = this.#hosts.get(host) ?? new Map<string, number>();
     this.#hosts.set(host, counted);
-    let key = `${method} ${status} ${sendable(entry.target)}`;
-    const before = counted.get(key);
-    if (before === undefined && ++this.#kept > mostKept) {
-      this.#kept--;
-      key = key.replace(/\?.*$/, '');
-      if (!counted.has(key) && this.#kept > 2 * mostKept)
-        return this.#leave('of a path that is too rare', line);
+    const key = `${method} ${status} ${sendable(entry.target)}`;
+    const before = counted.get(key) ?? 0;
+    counted.set(key, before + 1);
+    if (before === 0 && ++this.#kept > mostKept) this.#forgetRare(line);
+  }
+
+  /** Counts the rarer half of all requests to the most frequent one of their path, if it has another. */
+  #forgetRare(line: string): void {
+    for (const counted of this.#hosts.values()) {
+      const ofPath = new Map<string, string>();
+      const sorted = [...counted].sort(([, a], [, b]) => b - a);
+      for (const [place, [key, count]] of sorted.entries()) {
+        const path = key.replace(/\?.*$/, '');
+        const first = ofPath.get(path);
+        if (first === undefined && place < (3 * sorted.length) / 4) ofPath.set(path, key);
+        else if (place > sorted.length / 2) {
+          counted.delete(key);
+          this.#kept--;
+          if (first !== undefined) counted.set(first, (counted.get(first) as number) + count);
+          else for (let n = 0; n < count; n++) this.#leave('of a path that is too rare', line);
+        }
+      }
     }
-    counted.set(key, (counted.get(key) ?? 0) + 1);
   }
 
   #leave(why: string, line: string): void {

@@ -127,7 +127,7 @@ describe('the results of all instances', () => {
 
   test('are one result', () => {
     const { latencyMs, connectMs, ...rest } = merged([one, two], planOf({ connections: 3 }));
-    const { errors, errorCauses, errorExample, inFlight, hung, unsent } = one;
+    const { errors, errorCauses, errorExample, inFlight, hung, unsent, unexpected } = one;
     expect(rest).toEqual({
       errors,
       errorCauses,
@@ -135,6 +135,8 @@ describe('the results of all instances', () => {
       inFlight,
       hung,
       unsent,
+      unexpected,
+      pages: [],
       requests: 3003,
       warmupRequests: 7,
       seconds: 10,

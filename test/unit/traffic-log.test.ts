@@ -126,3 +126,13 @@ test('a file that is not there, and a folder', async () => {
   expect(await refusalOf(readLog(['none']))).toMatch(/^--log none: .*ENOENT/);
   expect(await refusalOf(readLog([newFolder()]))).toMatch(/EISDIR/);
 });
+
+test('a request that comes late among very many rare ones is counted', async () => {
+  const rare = Array.from({ length: 120_000 }, (_, index) =>
+    combined(`GET /rare?${index} HTTP/1.1`),
+  );
+  const late = combined('GET /late?x=1 HTTP/1.1').repeat(500);
+  const { requests, said } = await read(rare.join('') + late + rare.slice(0, 5).join(''));
+  expect(requests.find(({ target }) => target === '/late?x=1')?.weight).toBeGreaterThan(498);
+  expect(said[0]).toMatch(/^Of the log's 120,505 lines, 100 % are in the load/);
+});
