@@ -85,7 +85,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       same,
       called,
     );
-    say(options, [...(asked.log?.said ?? []), ...said]);
+    say(options, [...(asked.traffic?.said ?? []), ...said]);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
     const storing = await openDatabase(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], begun);

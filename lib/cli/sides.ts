@@ -1,4 +1,5 @@
 // The sides of a comparison: config files, commands and addresses, with address, protocol and load of each.
+import { readHar, readTargets } from '../traffic/lists.ts';
 import { readLog, type Traffic } from '../traffic/log.ts';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
@@ -236,7 +237,12 @@ export const askedFlags = {
     repeated: true,
     help: 'the requests of an access log, by their shares; - is stdin',
   },
-  methods: { value: 'all', help: 'of a log not only GET and HEAD: the others may change data' },
+  har: { value: 'FILE', help: "the requests that a browser's developer tools have saved" },
+  targets: { value: 'FILE', help: 'the targets of vegeta, as text or JSON' },
+  methods: {
+    value: 'all',
+    help: 'of a log or HAR not only GET and HEAD: the others may change data',
+  },
   load: {
     value: '"wrk -c 100 -d 10"',
     repeated: true,
@@ -255,9 +261,33 @@ export const askedFlags = {
 interface Asked {
   url?: string;
   urls?: PageList;
-  log?: Traffic;
+  /** Of --log, --har or --targets. */
+  traffic?: Traffic & { flag: string };
   status?: number;
   load: OfSides;
+}
+
+async function readTraffic({
+  flags,
+  lists,
+  read,
+}: Pick<Words, 'flags' | 'lists' | 'read'>): Promise<Asked['traffic']> {
+  const sources = (['log', 'har', 'targets'] as const).filter((flag) => flags.has(flag));
+  const [source, other] = sources;
+  if (other !== undefined) throw usageError(`--${source} and --${other}: leave one of them out`);
+  const all = read('methods', (flag, text) => ofForm(flag, text, /^all$/, 'give all'));
+  if (all !== undefined && source !== 'log' && source !== 'har')
+    throw usageError('--methods is for --log or --har: give one, or leave it out');
+  const methods = all === undefined ? 'safe' : 'all';
+  if (source === undefined) return undefined;
+  const file = flags.get(source) as string;
+  const traffic =
+    source === 'log'
+      ? await readLog(lists.get('log') ?? [], methods)
+      : source === 'har'
+        ? readHar(file, methods)
+        : readTargets(file);
+  return { ...traffic, flag: `--${source}` };
 }
 
 /** Throws UserError (exit code 2). */
@@ -274,15 +304,11 @@ export async function readAsked(
     !given.some(({ source }) => source.kind === 'config' && source.config.within)
   )
     throw usageError('--in is for a file of nginx without http { }, and no side is one');
-  const methods = read('methods', (flag, text) => ofForm(flag, text, /^all$/, 'give all'));
-  const logs = lists.get('log');
-  if (logs === undefined && methods !== undefined)
-    throw usageError('--methods is for a log: give one (--log), or leave it out');
   return {
     ...present({
       url: flags.get('url'),
       urls: read('urls', readPageList),
-      log: logs && (await readLog(logs, methods === undefined ? 'safe' : 'all')),
+      traffic: await readTraffic({ flags, lists, read }),
       status,
     }),
     load: ofSides('--load', lists.get('load') ?? [], names),
@@ -391,7 +417,7 @@ type Wish = Partial<UrlParts> & Pick<PageList, 'requests'> & { path: string; fla
 
 function wishFor(
   { given, source }: Given,
-  { url, urls, log }: Asked,
+  { url, urls, traffic }: Asked,
   usualPath: string,
   line: LoadLine | undefined,
 ): Wish {
@@ -400,14 +426,14 @@ function wishFor(
     ...(urls === undefined
       ? []
       : [{ flag: '--urls', ...urls.url, ...present({ requests: urls.requests }) }]),
-    ...(log === undefined
+    ...(traffic === undefined
       ? []
       : [
           {
-            flag: '--log',
-            path: (log.requests[0] as LoadRequest).target,
-            requests: log.requests,
-            ...present({ host: log.host }),
+            flag: traffic.flag,
+            path: (traffic.requests[0] as LoadRequest).target,
+            requests: traffic.requests,
+            ...present({ host: traffic.host }),
           },
         ]),
     ...(line?.url === undefined ? [] : [{ flag: '--load', ...line.url }]),

@@ -9,6 +9,8 @@ import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts'
 const fewestAlone = 20;
 /** A page also feels the answer before it, by up to 3 % of its time: a smaller difference may not be its own. */
 const carriedOver = 0.03;
+/** So many of the largest are compared: with each more the intervals of all grow. */
+const mostCompared = 10;
 /** What a sentence names. */
 const mostNamed = 3;
 
@@ -39,20 +41,22 @@ function verdictOn([low, high]: PageEffect['interval']): Verdict {
   return low >= 1 / most && high <= most ? 'same' : 'inconclusive';
 }
 
-/** The effect on each page that has enough answers; their intervals hold together, as those of all comparisons. */
+/** The effects on the largest pages with enough answers; their intervals hold together, as those of all comparisons. */
 function effectsOf({ variant, baseline }: Comparison, result: Result): PageEffect[] {
   const [now, before] = [pagesIn(result, variant), pagesIn(result, baseline)];
-  const timed = pageNames(result).flatMap((page) => {
-    const times = [before, now].map((rounds) =>
-      rounds.map((pages) => {
-        const alone = of(pages, page)?.alone;
-        return alone === undefined || alone.responses < fewestAlone ? 0 : alone.ms;
-      }),
-    ) as [number[], number[]];
-    return times.every((rounds) => rounds.length > 1 && rounds.every((ms) => ms > 0))
-      ? [{ page, times }]
-      : [];
-  });
+  const timed = pageNames(result)
+    .slice(0, mostCompared)
+    .flatMap((page) => {
+      const times = [before, now].map((rounds) =>
+        rounds.map((pages) => {
+          const alone = of(pages, page)?.alone;
+          return alone === undefined || alone.responses < fewestAlone ? 0 : alone.ms;
+        }),
+      ) as [number[], number[]];
+      return times.every((rounds) => rounds.length > 1 && rounds.every((ms) => ms > 0))
+        ? [{ page, times }]
+        : [];
+    });
   const alpha = alphaOf(timed.length * measuredComparisons(result).length, 1);
   return timed.map(({ page, times: [baselineMs, variantMs] }) => {
     const { ratio, interval } = ratioInterval(baselineMs, variantMs, alpha);
@@ -135,7 +139,9 @@ export function pageLines(result: Result): string[] {
     if (effects.length === 0) return [];
     const { variant, baseline } = comparison;
     if (differing.length === 0)
-      return [`No page takes more or less time of ${variant} than of ${baseline}, one at a time.`];
+      return [
+        `No page is clearly faster or slower of ${variant} than of ${baseline}, one at a time.`,
+      ];
     const named = differing
       .sort((a, b) => Math.abs(Math.log(b.ratio)) - Math.abs(Math.log(a.ratio)))
       .slice(0, mostNamed)
@@ -143,7 +149,7 @@ export function pageLines(result: Result): string[] {
     const more = differing.length - named.length;
     const others = effects.length - differing.length;
     return [
-      `${variant} takes another time than ${baseline} for ${enumeration(named)}${more > 0 ? ` and ${counts(more, 'page')} more` : ''}${others > 0 ? `; no difference is seen on the other ${counts(others, 'page')}` : ''}.`,
+      `${variant} takes another time than ${baseline} for ${enumeration(named)}${more > 0 ? ` and ${counts(more, 'page')} more` : ''}${others > 0 ? `; no difference is seen on the other ${counts(others, 'page')} compared` : ''}.`,
     ];
   });
 }

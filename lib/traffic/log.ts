@@ -145,7 +145,8 @@ function sendable(target: string): string {
     .replace(/[^!-~]/g, (byte) => encoded(byte.charCodeAt(0)));
 }
 
-const safe = ['GET', 'HEAD'];
+/** Others may change data. */
+export const safeMethods = ['GET', 'HEAD'];
 
 class Tally {
   /** By host, and by method, status and target. */
@@ -166,7 +167,7 @@ class Tally {
     const entry = entryOf(line);
     if (typeof entry === 'string') return this.#leave(entry, line);
     const { method, status, host = '' } = entry;
-    if (this.#methods === 'safe' && !safe.includes(method))
+    if (this.#methods === 'safe' && !safeMethods.includes(method))
       return this.#leave(`${method}, which may change data (--methods all)`, line);
     const counted = this.#hosts.get(host) ?? new Map<string, number>();
     this.#hosts.set(host, counted);
@@ -207,11 +208,10 @@ class Tally {
       .sort((a, b) => b.sum - a.sum);
     const [first] = hosts;
     const others = sumOf(hosts.slice(1).map(({ sum }) => sum));
-    const reasons = [...this.#leftOut].map(
-      ([why, { count, line }]) => `${whole(count)} ${why}, such as ${exampleOf(line)}`,
+    const left = leftOutText(
+      this.#leftOut,
+      others > 0 ? [`${whole(others)} for other hosts than ${first?.host}`] : [],
     );
-    if (others > 0) reasons.push(`${whole(others)} for other hosts than ${first?.host}`);
-    const left = reasons.length === 0 ? '' : `Left out: ${reasons.join('; ')}.`;
     if (first === undefined)
       throw usageError(
         `--log ${files}: ${this.#lines === 0 ? 'it is empty' : `none of ${counts(this.#lines, 'line')} can be used. ${left} Give a log in the combined format, or with an object in JSON on each line`}`,
@@ -234,6 +234,21 @@ const sumOf = (values: Iterable<number>): number => {
   return sum;
 };
 
+/** The status of a request without conditions: the load's have none. */
+export const statusWithout = (status: number): number =>
+  status === 304 || status === 206 ? 200 : status;
+
+/** "Left out: 3 POST, such as …", by reason; '' if nothing is. */
+export function leftOutText(
+  reasons: ReadonlyMap<string, { count: number; line: string }>,
+  more: readonly string[] = [],
+): string {
+  const all = [...reasons].map(
+    ([why, { count, line }]) => `${whole(count)} ${why}, such as ${exampleOf(line)}`,
+  );
+  return all.length + more.length === 0 ? '' : `Left out: ${[...all, ...more].join('; ')}.`;
+}
+
 /** Without what may be secret: values of a query, and the rest of the line. */
 function exampleOf(line: string): string {
   const request = /"([^"]*)"/.exec(line)?.[1] ?? line;
@@ -252,8 +267,7 @@ function mixOf(counted: ReadonlyMap<string, number>): {
     const name = `${method} ${target}`;
     const one = all.get(name) ?? { method, target, statuses: new Map<number, number>() };
     all.set(name, one);
-    // Answers to conditional requests: the load's are not.
-    const whole = status === '304' || status === '206' ? 200 : Number(status);
+    const whole = statusWithout(Number(status));
     one.statuses.set(whole, count + (one.statuses.get(whole) ?? 0));
   }
   const sorted = [...all.values()]

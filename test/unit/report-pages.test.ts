@@ -37,7 +37,7 @@ test.each<[string, Record<string, number>, string]>([
   [
     'one page',
     { ...base, '/api': 0.282 },
-    'open-file-cache takes another time than workers for /api (+41 %); no difference is seen on the other 2 pages.',
+    'open-file-cache takes another time than workers for /api (+41 %); no difference is seen on the other 2 pages compared.',
   ],
   [
     'all pages',
@@ -47,7 +47,7 @@ test.each<[string, Record<string, number>, string]>([
   [
     'less than the page before may cause',
     { ...base, '/api': 0.204 },
-    'No page takes more or less time of open-file-cache than of workers, one at a time.',
+    'No page is clearly faster or slower of open-file-cache than of workers, one at a time.',
   ],
 ])('a difference on %s', (_, times, line) => {
   expect(pageLines(of(times))).toEqual([line]);
