@@ -44,8 +44,9 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe'): Traffic
   const found = entries.flatMap((entry: HarEntry): Found[] => {
     const { method = '', url = '', headers = [], postData } = entry.request ?? {};
     if (!/^https?:/.test(url) || !URL.canParse(url)) return leave('for no http(s) URL', url);
-    const status = Number(entry.response?.status);
-    if (!(status >= 200)) return leave('without an answer', `${method} ${url}`);
+    const status = entry.response?.status;
+    if (status !== undefined && !(status >= 200))
+      return leave('without an answer', `${method} ${url}`);
     if (methods === 'safe' && !safeMethods.includes(method))
       return leave(`${method}, which may change data (--methods all)`, `${method} ${url}`);
     const { pathname, search, host } = new URL(url);
@@ -61,7 +62,7 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe'): Traffic
         target: pathname + search,
         headers: sent(headers),
         ...body,
-        status: statusWithout(status),
+        ...present({ status: status && statusWithout(status) }),
         host,
       },
     ];
