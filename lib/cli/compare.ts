@@ -28,6 +28,8 @@ import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
+import { requestName, requestsOf } from '../scenario/pages.ts';
+import type { Answer } from '../servers/server.ts';
 
 const compareFlags = {
   ...askedFlags,
@@ -79,7 +81,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     requireBackends(sides, launch, tried);
     const { scenario, said } = comparisonOf(
       flags.has('allow-different-bodies')
-        ? tried.map((side) => ({ ...side, answer: { ...side.answer, hash: '' } }))
+        ? tried.map((side) => ({ ...side, answer: withoutHashes(side.answer) }))
         : tried,
       launch,
       same,
@@ -94,6 +96,12 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     await run.close();
   }
 }
+
+const withoutHashes = ({ each, ...answer }: Answer): Answer => ({
+  ...answer,
+  hash: '',
+  ...present({ each: each?.map((one) => ({ ...one, hash: '' })) }),
+});
 
 /** Throws UserError (exit code 2) for an --upstream that stands for nothing. */
 function requireBackends(
@@ -199,6 +207,37 @@ function sameLine(group: readonly Side[], isControl: boolean): string {
   return `${who} are the same: ${isControl ? 'what differs' : 'what differs between them'} is noise.`;
 }
 
+/** Which requests other sides answer otherwise than the first: the first difference of each. */
+function differingRequests(sides: readonly Tried[]): string[] {
+  const [first, ...others] = sides as [Tried, ...Tried[]];
+  const kinds = [
+    ['status', 'another status'],
+    ['encoding', 'another encoding'],
+    ['bytes', 'another length'],
+    ['hash', 'another body of the same length'],
+  ] as const;
+  return others.flatMap(({ given, answer: { each = [] } }) => {
+    const before = first.answer.each ?? [];
+    const requests = requestsOf(first.page);
+    if (each.length !== before.length) return [];
+    const found = kinds.flatMap(([, words], place) => {
+      const own = requests.filter(
+        (_request, index) =>
+          place === kinds.findIndex(([kind]) => each[index]?.[kind] !== before[index]?.[kind]),
+      );
+      const [example] = own;
+      return example === undefined
+        ? []
+        : [`${whole(own.length)} with ${words} (such as ${requestName(example)})`];
+    });
+    return found.length === 0
+      ? []
+      : [
+          `Of ${whole(requests.length)} requests ${given} answers ${enumeration(found)} than ${first.given}.`,
+        ];
+  });
+}
+
 function differenceLines(sides: readonly Tried[]): string[] {
   const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] => {
     const found = sides.map(of);
@@ -221,6 +260,7 @@ function differenceLines(sides: readonly Tried[]): string[] {
   );
   return [
     ...other,
+    ...differingRequests(sides),
     ...bodies,
     ...(bodies.length > 0
       ? []

@@ -82,7 +82,8 @@ function runPhases(): void {
       ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}),
     };
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
-    if (plan.aloneSeconds !== undefined) addAlone(outcome, phase, plan.aloneSeconds);
+    if (plan.aloneSeconds !== undefined && instances === 1)
+      addAlone(outcome, phase, plan.aloneSeconds);
     tell(outcome);
     orAbort(() => met?.leave(index + 1, outcome));
   }

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
-import { textOfFile } from './load/flags.ts';
+import { shownUrl, textOfFile } from './load/flags.ts';
 import { mostPages, mostWeight, type LoadRequest, type Page } from './model.ts';
 
 export interface UrlParts {
@@ -66,6 +66,12 @@ export function requestsOf({
   requests = [{ target: path }],
 }: Pick<Page, 'path' | 'requests'>): readonly LoadRequest[] {
   return requests;
+}
+
+/** "/a", "POST /a", without what may be secret: of a log, with a status of its own, the values of the query. */
+export function requestName({ method = 'GET', target, status }: LoadRequest): string {
+  const shown = status === undefined ? target : target.replace(/=[^&]*/g, '=…');
+  return `${method === 'GET' ? '' : `${method} `}${shownUrl(shown)}`;
 }
 
 export interface PageList {

@@ -18,7 +18,7 @@ import { present } from '../present.ts';
 import type { LoadRequest, TlsOffer } from '../scenario/model.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2 } from '../scenario/load.ts';
-import { requestsOf, serverNameOf } from '../scenario/pages.ts';
+import { requestName, requestsOf, serverNameOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
 import type { Answer, Protocol, RunningServer, ServerSide, StartOptions } from './server.ts';
@@ -193,10 +193,10 @@ async function askPages(
   check: ReadyCheck,
   requests: readonly LoadRequest[],
   aborted: AbortSignal,
-): Promise<PageLengths & Pick<Answer, 'requests' | 'otherStatuses'>> {
+): Promise<PageLengths & Pick<Answer, 'each' | 'requests' | 'otherStatuses'>> {
   const { origin, page, anyLength } = check;
   const limited = (): AbortSignal => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
-  const lengths: number[] = [];
+  const each: Answer[] = [];
   const answered: LoadRequest[] = [];
   const others: string[] = [];
   let othersWeight = 0;
@@ -208,7 +208,7 @@ async function askPages(
       Promise.all(some.map((request) => ask(request).catch(() => undefined))),
     ).catch(() => []);
     for (const [place, request] of some.entries()) {
-      const path = nameOf(request);
+      const path = requestName(request);
       // A server may close a connection at any time: the page gets a second try on its own.
       const answer =
         together[place] ??
@@ -224,7 +224,7 @@ async function askPages(
       } else if (request.status === undefined && answer.status !== (page.status ?? 200))
         wrong.push(`${path} (status ${answer.status})`);
       else {
-        lengths.push(answer.bytes);
+        each.push(answer);
         answered.push(
           request.status === undefined ? request : { ...request, status: answer.status },
         );
@@ -252,21 +252,18 @@ async function askPages(
     );
   const bodies = meanByWeight(
     requests.map(({ weight = 1 }) => weight),
-    lengths,
+    each.map(({ bytes }) => bytes),
   );
   if (anyLength || Math.round(bodies.bytes) === (page.bodyBytes ?? Math.round(bodies.bytes)))
     return {
       ...bodies,
+      each: each.map(({ status, encoding, bytes, hash }) => ({ status, encoding, bytes, hash })),
       ...(otherStatuses === undefined ? {} : { otherStatuses, requests: answered }),
     };
   throw new UserError(
     `the pages at ${origin} have ${hundredths(bodies.bytes)} bytes on average, by their weights, and bodyBytes says ${page.bodyBytes}: they are not what is to be measured`,
   );
 }
-
-/** "/a", "POST /a", without what may be secret. */
-const nameOf = ({ method = 'GET', target }: LoadRequest): string =>
-  `${method === 'GET' ? '' : `${method} `}${shownUrl(target)}`;
 
 function meanByWeight(weights: readonly number[], lengths: readonly number[]): PageLengths {
   const [first = 0] = lengths;

@@ -21,7 +21,9 @@ export interface Answer {
   sdBytes?: number;
   /** Several requests with the status that the server answers with, where a log says another one. */
   requests?: readonly LoadRequest[];
-  /** How many those are, and which, to follow "answers". */
+  /** The answers to several requests, in their order. */
+  each?: readonly Pick<Answer, 'status' | 'encoding' | 'bytes' | 'hash'>[];
+  /** How many have another status, and which, to follow "answers". */
   otherStatuses?: string;
   /** Of the body; of several pages the first one's. */
   hash: string;

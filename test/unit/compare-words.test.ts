@@ -104,7 +104,11 @@ test.each<[string[], RegExp, 1 | 2]>([
   ],
   [['a.conf', 'b.conf', '--load', 'b='], /^--load b=: there is nothing behind b=$/, 2],
   [['a.conf', 'apache.conf'], /apache\.conf.*Apache/, 1],
-  [['a.conf', 'b.conf', '--loads', 'wrk'], /^there is no flag "--loads": did you mean --load\?$/, 2],
+  [
+    ['a.conf', 'b.conf', '--loads', 'wrk'],
+    /^there is no flag "--loads": did you mean --load\?$/,
+    2,
+  ],
 ])('%j are refused in one line', async (args, message, exitCode) => {
   const error = await compareCommand(args).then(
     () => undefined,

@@ -43,6 +43,8 @@ func TestContractAMixOfRequests(t *testing.T) {
 		if r.Responses[0] != 100 || r.Responses[2] != 30 || r.Unexpected != 0 || r.SuccessRatio() != 1 {
 			t.Fatalf("responses %v, %d unexpected, errors %v: %s", r.Responses, r.Unexpected, r.Errors, r.ErrorExample)
 		}
+		mutex.Lock()
+		defer mutex.Unlock()
 		for _, m := range o.mixed(&url.URL{}) {
 			own, all := "", "load"
 			if m.Target == "/a?x=1" {
