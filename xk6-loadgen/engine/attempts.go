@@ -197,7 +197,7 @@ func (l *loop) response(a *attempt, status int, headerBytes, decodedBytes, bodyB
 	}
 	i.latency.record(l.clock - start)
 	if own != nil {
-		own.latency.record(l.clock - start)
+		own.latencies[pageClass(l.clock-start)]++
 	}
 	if len(l.plan.Buckets) > 0 && i != l.outside {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++

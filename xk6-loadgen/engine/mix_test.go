@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ func TestContractAMixOfRequests(t *testing.T) {
 		want := []PageFigures{{Page: "/a", Responses: 80, BodyBytes: 50*5 + 30*8}, {Page: "HEAD /b", Responses: 20},
 			{Page: "POST /b", Responses: 20, BodyBytes: 100}, {Page: "PUT /b", Responses: 10, BodyBytes: 50}}
 		for i, p := range r.Pages {
-			if p.MidMeanMs <= 0 || p.MidMeanMs < p.LatencyMs.Min || p.MidMeanMs > p.LatencyMs.Max {
+			if p.MidMeanMs <= 0 || p.MidMeanMs < p.LatencyMs.Min*0.98 || p.MidMeanMs > p.LatencyMs.Max*1.02 {
 				t.Errorf("%s: a mean of %g ms", p.Page, p.MidMeanMs)
 			}
 			if p.LatencyMs, p.MidMeanMs = (LatencyDistribution{}), 0; fmt.Sprint(p) != fmt.Sprint(want[i]) {
@@ -92,5 +93,19 @@ func TestMorePagesThanHaveFiguresAreTheOthers(t *testing.T) {
 	names, places := pagesOf(o.mixed(&url.URL{}))
 	if len(names) != maxPages || names[0] != "/1499" || names[maxPages-1] != OtherPages || places[0] != maxPages-1 || places[1499] != 0 || places[2999] != 0 {
 		t.Errorf("%d pages, %s to %s", len(names), names[0], names[len(names)-1])
+	}
+}
+
+func TestAClassOfAPageIsNearItsLatencies(t *testing.T) {
+	last := -1
+	for nanoseconds := int64(1); nanoseconds <= longest; nanoseconds += 1 + nanoseconds/300 {
+		class := pageClass(nanoseconds)
+		if off := math.Abs(float64(pageMiddle(class) - nanoseconds)); class < last || class >= pageClasses || off > max(64, 0.008*float64(nanoseconds)) {
+			t.Fatalf("%d ns is in class %d, whose middle is %d", nanoseconds, class, pageMiddle(class))
+		}
+		last = class
+	}
+	if pageClass(2*longest) != pageClass(longest) || pageClass(-1) != 0 {
+		t.Error("beyond the ends")
 	}
 }

@@ -180,7 +180,7 @@ func (l *loop) endCycle(keep bool) {
 	l.sendDelays.reset()
 	l.waits.reset()
 	clear(l.bucketCounts)
-	resetPages(l.pages)
+	clear(l.pages)
 }
 
 func (l *loop) leaveCycles() {

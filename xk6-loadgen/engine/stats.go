@@ -113,11 +113,7 @@ type recorder struct {
 	sum, squares float64
 }
 
-func newRecorder() *recorder { return newRecorderOf(3) }
-
-func newRecorderOf(digits int) *recorder {
-	return &recorder{histogram: histogram.New(longest, digits)}
-}
+func newRecorder() *recorder { return &recorder{histogram: histogram.New(longest, 3)} }
 
 func (r *recorder) record(nanoseconds int64) { r.recordMany(nanoseconds, 1) }
 

@@ -256,7 +256,7 @@ func (l *loop) resetCounts(from int64) {
 		r.reset()
 	}
 	clear(l.bucketCounts)
-	resetPages(l.pages)
+	clear(l.pages)
 	l.example = ""
 }
 
