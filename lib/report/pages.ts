@@ -6,7 +6,7 @@ import type { Comparison, PageFigures, Result, Verdict } from '../result/result.
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 /** With fewer answers in a round, a page's time alone is left to chance. */
-const fewestAlone = 20;
+const fewestAlone = 5;
 /** A page also feels the answer before it, by up to 3 % of its time: a smaller difference may not be its own. */
 const carriedOver = 0.03;
 /** So many of the largest are compared: with each more the intervals of all grow. */

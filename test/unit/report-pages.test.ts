@@ -54,7 +54,7 @@ test.each<[string, Record<string, number>, string]>([
 });
 
 test('without enough answers, or without pages, nothing is said', () => {
-  expect(pageLines(of({ ...base, '/api': 0.5 }, 10))).toEqual([]);
+  expect(pageLines(of({ ...base, '/api': 0.5 }, 3))).toEqual([]);
   expect(pageLines(result([workers, openFileCache]))).toEqual([]);
   expect(pagesPart(result([workers, openFileCache]), 10)).toEqual([]);
 });
