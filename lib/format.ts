@@ -59,31 +59,45 @@ export function short(value: number): string {
 }
 
 /**
- * ×1.33; with the interval: ×1.33 [1.31, 1.35]. Up to five decimals if two would hide on which side of 1 an end is: ×1.006 [1.002,
- * 1.010]. Below 0.1 with two significant digits: ×0.0041.
+ * A ratio as an effect: 1.33 is "+33 %", with its interval "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percents are as
+ * exact as shows on which side of 0 an end is, and that −99.6 % is not all.
  */
-export function times(ratio: number, interval?: readonly [number, number]): string {
-  const fewest = ratio > 0 && ratio < 0.1 ? Math.min(10, 1 - Math.floor(Math.log10(ratio))) : 2;
-  if (interval === undefined) return `×${ratio.toFixed(fewest)}`;
-  const near = interval.some((end) => end.toFixed(2) === '1.00') ? [3, 4, 5] : [2];
-  const decimals = Math.max(
-    fewest,
-    near.find((count) => interval.every((end) => end === 1 || Number(end.toFixed(count)) !== 1)) ??
-      5,
+export function effect(ratio: number, interval?: readonly [number, number]): string {
+  if (interval === undefined) return amount(ratio);
+  const among = (ends: string[]): string => ` [${ends.join(', ')}]`;
+  if (ratio >= 2) return amount(ratio) + among(interval.map((end) => inTimes(end)));
+  const percents = [ratio, ...interval].map((one) => (one - 1) * 100);
+  const fewest = percents.every((one) => Math.abs(one) < 9.95) ? 1 : 0;
+  const decimals = [fewest, 1, 2, 3].find((count) =>
+    percents.every((one) => one === 0 || ![0, -100].includes(Number(one.toFixed(count)))),
   );
-  return `×${ratio.toFixed(decimals)} [${interval.map((end) => end.toFixed(decimals)).join(', ')}]`;
+  const [own, ...ends] = percents.map((one) => one.toFixed(decimals ?? 3).replace('-', '−'));
+  const sign = Number(percents[0]?.toFixed(decimals ?? 3)) === 0 ? '±' : ratio > 1 ? '+' : '';
+  return `${sign}${sign === '±' ? own?.replace('−', '') : own} %${among(ends)}`;
 }
 
-/** Only the end of an interval from very different rounds is above. */
-const mostPercent = 1e9;
+/** "+8.9 %", and from 2 on "6 times"; with `isShare` "22 %". The end of an interval is written `as` its ratio. */
+export function amount(ratio: number, isShare = false, as = ratio): string {
+  if (as >= 2 || ratio > mostTimes) return `${inTimes(ratio)} times`;
+  if (!isShare) return change(ratio);
+  return Math.abs(as - 1) < 0.1 ? `${Number((100 * ratio).toFixed(1))} %` : percent(ratio);
+}
+
+/** Only the end of an interval from scattered rounds is above. */
+const mostTimes = 1e6;
+
+function inTimes(ratio: number): string {
+  return ratio > mostTimes
+    ? `over ${whole(mostTimes)}`
+    : Number(ratio.toPrecision(3)).toLocaleString('en-US');
+}
 
 /**
  * A ratio as a change: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal. Up to three decimals avoid "±0 %", and up
  * to ten avoid "−100 %".
  */
-export function change(ratio: number): string {
+function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
-  if (percent > mostPercent) return `over +${whole(mostPercent)} %`;
   const size = Math.abs(percent);
   const rounded = (decimals: number): number => Number(size.toFixed(decimals));
   const near0 = [1, 2, 3].find((decimals) => rounded(decimals) > 0);

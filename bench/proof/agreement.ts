@@ -3,7 +3,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mean } from '../../lib/analysis/statistics.ts';
-import { change, percent } from '../../lib/format.ts';
+import { effect, percent } from '../../lib/format.ts';
 import { defineScenario, h2load, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { LoadProfile, Page, Scenario, ServerSpec } from '../../lib/scenario/model.ts';
 import { load as wrkLoad } from '../../scenarios/h2o-vs-nginx.ts';
@@ -139,5 +139,5 @@ function add({ ratios, generatorShares }: EffectSeen, turns: readonly Load[]): v
 }
 
 function lastOf({ name, ratios, generatorShares }: EffectSeen & { name: string }): string {
-  return `${name} ${change(ratios.at(-1) as number)} (${percent(generatorShares.at(-1) as number)} of its core)`;
+  return `${name} ${effect(ratios.at(-1) as number)} (${percent(generatorShares.at(-1) as number)} of its core)`;
 }

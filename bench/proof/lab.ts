@@ -5,7 +5,7 @@ import { mergedLatency } from '../../lib/analysis/latency.ts';
 import { roundRps } from '../../lib/analysis/phases.ts';
 import { median, total } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
-import { change, percent } from '../../lib/format.ts';
+import { effect, percent } from '../../lib/format.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { RoundFailure, orderOfRound, type RunContext, type Plan } from '../../lib/runner/plan.ts';
 import type { Interrupt } from '../../lib/process.ts';
@@ -150,7 +150,7 @@ export function runOf(result: Result, name = result.comparisons[0]?.variant): Ru
 
 /** e.g. "−2.1 % ±0.9 %, slower, 31 s". */
 export function runText(run: Run): string {
-  return `${change(run.ratio)} ±${percent(halfWidthOf(run))}, ${run.verdict}, ${Math.round(run.seconds)} s`;
+  return `${effect(run.ratio)} ±${percent(halfWidthOf(run))}, ${run.verdict}, ${Math.round(run.seconds)} s`;
 }
 
 /** How often a round is tried. */

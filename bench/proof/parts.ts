@@ -1,7 +1,7 @@
 // The parts of the proof that compare servers by rounds or whole runs of the runner.
 import { geometricMean, halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
-import { change, enumeration, percent } from '../../lib/format.ts';
+import { effect, enumeration, percent } from '../../lib/format.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { apart, orderOfRound, type Plan, type RunContext } from '../../lib/runner/plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
@@ -209,7 +209,7 @@ export async function measureSlices(
       });
       await save();
       lab.say(
-        `round ${round} of ${lab.repeats}, wrk, ${data.wrk.effect.length} pairs: open_file_cache ${change(ratioOf(data.wrk.effect).ratio)}`,
+        `round ${round} of ${lab.repeats}, wrk, ${data.wrk.effect.length} pairs: open_file_cache ${effect(ratioOf(data.wrk.effect).ratio)}`,
       );
     }
   });
@@ -228,8 +228,8 @@ function add({ effect, control }: Seen, rps: ReadonlyMap<string, number>): void 
   control.push(ratioIn(rps, again, plain));
 }
 
-function lastOf({ effect, control }: Seen): string {
-  return `open_file_cache ${change(effect.at(-1) as number)}, nothing ${change(control.at(-1) as number)}`;
+function lastOf({ effect: seen, control }: Seen): string {
+  return `open_file_cache ${effect(seen.at(-1) as number)}, nothing ${effect(control.at(-1) as number)}`;
 }
 
 // Whether turns show in latency: a config against itself at a rate, in turns, and the same server loaded alone.
@@ -283,7 +283,7 @@ export async function measureLatency(
       if (seen === undefined) continue;
       data.rounds.push(seen);
       lab.say(
-        `round ${round} of ${lab.repeats}, in turns by alone: ${enumeration(percentiles.map((name) => `${name} ${change(inTurnsByAlone(seen, name))}`))}`,
+        `round ${round} of ${lab.repeats}, in turns by alone: ${enumeration(percentiles.map((name) => `${name} ${effect(inTurnsByAlone(seen, name))}`))}`,
       );
       await save();
     }

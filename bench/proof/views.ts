@@ -7,7 +7,7 @@ import {
   total,
 } from '../../lib/analysis/statistics.ts';
 import { limitText } from '../../lib/analysis/within.ts';
-import { change, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
+import { effect, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
 import {
   leftColumn as left,
   rightColumn as right,
@@ -136,13 +136,13 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
     about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of the plain server and the smallest cost, had \`${preciseFlags}\`, and so ended when the verdict was there, the interval within ±0.5 %, or the time over.`,
     findings: rows.map(
       ({ name, truth, runs }) =>
-        `${name} (${change(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`,
+        `${name} (${effect(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`,
     ),
     tables: [
       tableOf(rows, [
         left('extra', ({ name }) => name),
         right('true ratio', ({ truth }) => bounded(truth)),
-        right('cost', ({ truth }) => change(truth.ratio)),
+        right('cost', ({ truth }) => effect(truth.ratio)),
         right('found', ({ runs }) => ofRuns(found(runs).length, runs), byDefault),
         right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), byDefault),
         right(
@@ -178,7 +178,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
         'power',
         'A known extra cost: default runs, and what it truly is (dotted)',
         rows.map(({ name, truth, runs }) => ({
-          name: `${name} (${change(truth.ratio)})`,
+          name: `${name} (${effect(truth.ratio)})`,
           runs,
           reference: truth.ratio,
         })),

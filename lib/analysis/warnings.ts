@@ -1,5 +1,5 @@
 // Warnings below the table: a sentence of each kind with the next step, and how to find them.
-import { change, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
+import { effect, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
 import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../result/result.ts';
 import {
   lateSends,
@@ -80,7 +80,7 @@ export const warning = {
   swayed: ({ variant, baseline, verdict }: Comparison, round: number) =>
     `${variant} against ${baseline}: round ${round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`,
   dependent: ({ variant, baseline }: Comparison, seen: Dependence) =>
-    `${variant} against ${baseline}: ${seen.kind === 'drift' ? `from the first round to the last the ratio moved by ${change(seen.ratio)}` : `rounds resemble the one before (correlation ${seen.correlation.toFixed(2)})`}, ` +
+    `${variant} against ${baseline}: ${seen.kind === 'drift' ? `from the first round to the last the ratio moved by ${effect(seen.ratio)}` : `rounds resemble the one before (correlation ${seen.correlation.toFixed(2)})`}, ` +
     'so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again',
   repeated: (round: number, why: string, as = round + 1) =>
     `round ${round} was dropped and repeated as round ${as}: ${why}`,

@@ -2,7 +2,7 @@
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { isLatency, lessIsBetter, metricNames } from '../analysis/latency.ts';
 import { usageError, UserError, unknownWord } from '../errors.ts';
-import { enumeration, success, times } from '../format.ts';
+import { enumeration, success, effect } from '../format.ts';
 import { verdictWord } from '../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 
@@ -133,7 +133,7 @@ function finding(gate: Gate, row: Comparison): string {
   if (gate.beyond === undefined)
     return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricNames[metric]}`}`;
   const { ratio, ci95, metric: by } = figureOf(gate, row) ?? row;
-  return `${variant} against ${baseline}: ${metricNames[by]} ${times(ratio, ci95)}`;
+  return `${variant} against ${baseline}: ${metricNames[by]} ${effect(ratio, ci95)}`;
 }
 
 function requireAnswer(gate: Gate, rows: readonly Comparison[]): void {

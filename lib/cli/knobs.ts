@@ -1,6 +1,6 @@
 // npm run knobs: finds out which of the usual advice does anything for a config, on this machine.
 import { usageError, UserError, unknownWord } from '../errors.ts';
-import { change, enumeration } from '../format.ts';
+import { effect, enumeration } from '../format.ts';
 import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from '../knobs/catalogue.ts';
 import {
   gain,
@@ -398,7 +398,7 @@ function verifiedLines(
   const expected =
     chosen.length < 2
       ? ''
-      : ` Their single effects, multiplied, are ${change(product(effects, chosen))}.`;
+      : ` Their single effects, multiplied, are ${effect(product(effects, chosen))}.`;
   const words = {
     faster: 'Verified',
     slower: 'They harm together',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { usageError, UserError, messageOf } from '../errors.ts';
-import { counts, duration, scaledTime, success, times, whole } from '../format.ts';
+import { counts, duration, scaledTime, success, effect, whole } from '../format.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
 import {
@@ -205,7 +205,8 @@ function seenSoFar(
   const ratios = comparisons
     .filter(({ roundRatios }) => roundRatios.length > 1)
     .map(
-      ({ metric, variant, ratio, ci95 }) => `${variant} ${metricMark(metric)}${times(ratio, ci95)}`,
+      ({ metric, variant, ratio, ci95 }) =>
+        `${variant} ${metricMark(metric)}${effect(ratio, ci95)}`,
     );
   if (variants.length > 1 && ratios.length > 0) return ratios.join(', ');
   return `${variants.join(', ')}${rps === null ? '' : ` · ${whole(rps)} requests/s now`}`;

@@ -16,7 +16,7 @@ import { parse as parseYaml } from 'yaml';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { lessIsBetter } from '../analysis/latency.ts';
 import { halfWidth } from '../analysis/statistics.ts';
-import { percent, times, tolerance, whole } from '../format.ts';
+import { percent, effect, tolerance, whole } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { leftColumn, tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
@@ -204,7 +204,7 @@ export function rankingTable(
   const column = (title: string, cell: (comparison: Comparison) => Cell) =>
     leftColumn(title, ({ comparison }: Effect) => cell(comparison));
   const ratio = (one: { ratio: number; ci95: [number, number] } | null): string =>
-    one === null ? '' : times(one.ratio, one.ci95);
+    one === null ? '' : effect(one.ratio, one.ci95);
   return tableOf(effects, [
     leftColumn('knob', ({ candidate }) => candidate.name),
     column(metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), (comparison) =>

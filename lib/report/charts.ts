@@ -24,7 +24,7 @@ import {
   perSecond,
   scaledTime,
   short,
-  times,
+  effect,
   whole,
 } from '../format.ts';
 import type { Bar, Percentile, Percentiles, PlotData, Rounds } from './html/figure.ts';
@@ -200,7 +200,7 @@ function ratioFigures(result: Result): Figure[] {
   const nameOf = (one: Comparison): string =>
     only ? one.variant : `${one.variant} against ${one.baseline}`;
   const barsOf = (group: string, value: number | null, published: boolean): Bar[] =>
-    value === null || value === 0 ? [] : [{ group, published, value, label: times(value) }];
+    value === null || value === 0 ? [] : [{ group, published, value, label: effect(value) }];
   const bars = compared.flatMap((one) => [
     ...barsOf(nameOf(one), one.publishedRatio, true),
     ...barsOf(nameOf(one), one.ratio, false),
@@ -213,7 +213,7 @@ function ratioFigures(result: Result): Figure[] {
       tables: [
         tableOf(compared, [
           leftColumn('variant', nameOf),
-          rightColumn('published', ({ publishedRatio }) => figure(publishedRatio, times)),
+          rightColumn('published', ({ publishedRatio }) => figure(publishedRatio, effect)),
           leftColumn('here', (one) => verdictCell(one, result)),
         ]),
       ],

@@ -1,7 +1,7 @@
 // The pages of a mix: their figures under the load, and how long each takes alone.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { alphaOf, median, ratioInterval, total } from '../analysis/statistics.ts';
-import { change, counts, enumeration, percent, short, times, whole } from '../format.ts';
+import { counts, effect, enumeration, percent, short, whole } from '../format.ts';
 import type { Comparison, PageFigures, Result, Verdict } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
@@ -111,17 +111,17 @@ export function pagesPart(result: Result, most: number): Part[] {
             leftColumn(
               `${comparison.variant} alone, against ${comparison.baseline}`,
               (page: string) => {
-                const effect = effects.get(page);
-                return effect === undefined
+                const seen = effects.get(page);
+                return seen === undefined
                   ? ''
-                  : `${times(effect.ratio, effect.interval)} ${effect.verdict}`;
+                  : `${effect(seen.ratio, seen.interval)} ${seen.verdict}`;
               },
             ),
           ),
         ]),
       ],
       below: [
-        `"Alone" is the time of an answer with one request at a time, without a queue, after each round's load: more than ×1 is slower; less than 3 % may be the answer before it. ${
+        `"Alone" is the time of an answer with one request at a time, without a queue, after each round's load: less than 3 % may be the answer before it. ${
           names.length > most
             ? `${counts(names.length - most, 'page')} more ${names.length - most === 1 ? 'is' : 'are'} in report.html.`
             : ''
@@ -145,7 +145,7 @@ export function pageLines(result: Result): string[] {
     const named = differing
       .sort((a, b) => Math.abs(Math.log(b.ratio)) - Math.abs(Math.log(a.ratio)))
       .slice(0, mostNamed)
-      .map(({ page, ratio }) => `${page} (${change(ratio)})`);
+      .map(({ page, ratio }) => `${page} (${effect(ratio)})`);
     const more = differing.length - named.length;
     const others = effects.length - differing.length;
     return [

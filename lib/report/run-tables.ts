@@ -18,7 +18,7 @@ import {
   scaledTime,
   short,
   success,
-  times,
+  effect,
   whole,
 } from '../format.ts';
 import { byName } from '../present.ts';
@@ -69,22 +69,20 @@ function disagreementLines(result: Result): string[] {
     one.cpu === null || one.disagreement === ''
       ? []
       : [
-          `${nameOf(one, result)}: requests/s (${times(one.ratio)}) and CPU per request (${times(one.cpu.ratio)}) disagree, since ${one.disagreement}.`,
+          `${nameOf(one, result)}: requests/s (${effect(one.ratio)}) and CPU per request (${effect(one.cpu.ratio)}) disagree, since ${one.disagreement}.`,
         ],
   );
 }
 
-/** The ratios of all rounds of a comparison that is undecided or has outliers: "×1.40 ×1.44 ×1.80! ×1.42". */
+/** The effects in all rounds of a comparison that is undecided or has outliers: "+40 %, +44 %, +80 %!, +42 %". */
 function roundLines(result: Result): string[] {
   return measuredComparisons(result)
     .filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive')
     .map((one) => {
-      const rounds = roundRatiosOf(one, result);
-      const decimals = rounds.every(({ ratio }) => Math.abs(ratio - 1) < 0.1) ? 3 : 2;
-      const ratios = rounds.map(
-        ({ ratio, apart }) => `×${ratio.toFixed(decimals)}${apart ? '!' : ''}`,
+      const effects = roundRatiosOf(one, result).map(
+        ({ ratio, apart }) => `${effect(ratio)}${apart ? '!' : ''}`,
       );
-      return `${nameOf(one, result)}, rounds${one.outliers.length > 0 ? ' (! is an outlier)' : ''}: ${ratios.join(' ')}`;
+      return `${nameOf(one, result)}, rounds${one.outliers.length > 0 ? ' (! is an outlier)' : ''}: ${effects.join(', ')}`;
     });
 }
 
@@ -139,7 +137,7 @@ export function variantTable(result: Result): Table {
       hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1)),
     ),
     leftColumn(
-      'CPU ratio',
+      'CPU change',
       ({ variant, comparison }) => cpuCell(comparison?.cpu ?? null, variant.rounds.length),
       { group: here, joined: true },
     ),
@@ -177,7 +175,7 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
   const hasErrors = rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0);
   return [
     column('requests/s', ({ rps }) => figure(rps, perSecond)),
-    leftColumn('ratio', ({ comparison }) => figure(comparison?.publishedRatio, times), { group }),
+    leftColumn('change', ({ comparison }) => figure(comparison?.publishedRatio, effect), { group }),
     column('headers kB', (one) => figure(withHeaders ? one.headerBytes : null, kilobytes)),
     column('p50', (published) => publishedQuantile(published, 0.5)),
     column('p99', (published) => publishedQuantile(published, 0.99)),

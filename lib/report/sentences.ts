@@ -17,6 +17,7 @@ import { groupedBy } from '../analysis/statistics.ts';
 import { verdictOf } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import {
+  amount,
   counts,
   enumeration,
   percent,
@@ -29,7 +30,7 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import type { Comparison, Integrity, Result, Search, VariantResult } from '../result/result.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
-import { amount, besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
+import { besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
 import { metricNames } from '../analysis/latency.ts';
 import { isAtRate } from '../scenario/load.ts';

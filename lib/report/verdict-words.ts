@@ -1,7 +1,7 @@
 // A comparison in words, and as a cell of a table.
 import { hasRatio, delayMark, notFinalMark } from '../analysis/comparisons.ts';
 import { minimumRounds } from '../analysis/verdict.ts';
-import { change, percent, times, tolerance } from '../format.ts';
+import { amount, effect, tolerance } from '../format.ts';
 import type {
   BesideRatio,
   Comparison,
@@ -12,15 +12,6 @@ import type {
 } from '../result/result.ts';
 import type { Cell } from './table.ts';
 import { isLatency, latencyMetrics, metricNames } from '../analysis/latency.ts';
-
-/** "+8.9 %", and from 2 on "6 times"; with `isShare` "22 %". The end of an interval is written `as` its ratio. */
-export function amount(ratio: number, isShare = false, as = ratio): string {
-  // The end of an interval of scattered rounds.
-  if (ratio > 1e6) return 'over 1,000,000 times';
-  if (as >= 2) return `${Number(ratio.toPrecision(3)).toLocaleString('en-US')} times`;
-  if (!isShare) return change(ratio);
-  return Math.abs(as - 1) < 0.1 ? `${Number((100 * ratio).toFixed(1))} %` : percent(ratio);
-}
 
 /** An effect with its metric: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
 export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {
@@ -67,16 +58,16 @@ export function verdictCell(
   const beside = besideVerdicts(comparison)
     .map(
       (one) =>
-        `, ${metricMark(one.metric)}${times(one.ratio, one.ci95)} ${inWords(one.metric, one.verdict)}${notFinal}`,
+        `, ${metricMark(one.metric)}${effect(one.ratio, one.ci95)} ${inWords(one.metric, one.verdict)}${notFinal}`,
     )
     .join('');
   if (verdict === 'none') {
-    const shown = hasRatio(comparison) ? `${metricMark(metric)}${times(ratio)}` : '–';
+    const shown = hasRatio(comparison) ? `${metricMark(metric)}${effect(ratio)}` : '–';
     return { text: `${shown} ${why}${delay}${beside}`, part: `${why}${delay}`, verdict };
   }
   const marks = `${delay}${notFinal}`;
   const words = `${inWords(metric, verdict)}${marks}`;
-  const text = `${metricMark(metric)}${times(ratio, ci95)} ${words}${beside}`;
+  const text = `${metricMark(metric)}${effect(ratio, ci95)} ${words}${beside}`;
   return marks === ''
     ? { text, part: verdictWord(metric, verdict), verdict }
     : { text, part: words, verdict: 'inconclusive' };
@@ -84,5 +75,5 @@ export function verdictCell(
 
 /** The ratio of CPU time per request, with its interval from minimumRounds on; '' if unknown. */
 export function cpuCell(cpu: Comparison['cpu'], rounds: number): string {
-  return cpu === null ? '' : times(cpu.ratio, rounds < minimumRounds ? undefined : cpu.ci95);
+  return cpu === null ? '' : effect(cpu.ratio, rounds < minimumRounds ? undefined : cpu.ci95);
 }

@@ -1,7 +1,7 @@
 // What a verdict is made of, from the look of perf at its sides: sentences, tables and bars. docs/why.md says how to read them.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { total } from '../analysis/statistics.ts';
-import { change, counts, enumeration, hundredths, short } from '../format.ts';
+import { effect, counts, enumeration, hundredths, short } from '../format.ts';
 import {
   perfCounts,
   type Comparison,
@@ -324,7 +324,7 @@ const namesOf = (all: readonly { name: string }[]): string[] => [
 function overheadLine(result: Result, sides: readonly WhySide[]): string {
   const added = sides.flatMap((side) => {
     const usual = variantOf(result, side.variant)?.serverCpuMicrosPerRequest?.median ?? 0;
-    return usual === 0 ? [] : `${side.variant} ${change(side.cpuUs / usual)}`;
+    return usual === 0 ? [] : `${side.variant} ${effect(side.cpuUs / usual)}`;
   });
   return `CPU time per request while looked at, against the rounds: ${enumeration(added)}.`;
 }

@@ -12,7 +12,7 @@ import {
   wholeRounds,
 } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { times } from '../format.ts';
+import { effect } from '../format.ts';
 import type {
   NetworkResult,
   BucketShare,
@@ -303,7 +303,7 @@ export const benchComparison = {
     ...ofComparison('text', {
       // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
       effect: ({ measured, interval }) =>
-        measured && (hasRatio(measured) ? times(measured.ratio, interval) : '–'),
+        measured && (hasRatio(measured) ? effect(measured.ratio, interval) : '–'),
       verdict: ({ comparison, result }) => comparison && markedVerdict(comparison, result),
       why: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
       looks: ({ result }) => result.looks.join(', '),

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import * as format from '../../lib/format.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { findChromium, startChromium } from '../browser.ts';
@@ -89,8 +90,8 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
 
     const bars = await marks(page, /^requests\/s against workers/, 'bar', 'width');
     expect(bars.map(({ title }) => title)).toEqual([
-      `open-file-cache, published: ×${publishedRatio?.toFixed(2)}`,
-      `open-file-cache, here: ×${ratio?.toFixed(2)}`,
+      `open-file-cache, published: ${format.effect(publishedRatio ?? 0)}`,
+      `open-file-cache, here: ${format.effect(ratio ?? 0)}`,
     ]);
     const [published = NaN, here = NaN] = widthsOf(bars);
     expect(here / published).toBeCloseTo((ratio ?? NaN) / (publishedRatio ?? NaN), 2);

@@ -120,7 +120,7 @@ test('a rate is kept, every answer is in a bucket, and p99 and p50 have a verdic
     expect(verdicts).toMatch(
       /^(faster|slower|same|inconclusive),(faster|slower|same|inconclusive)$/,
     );
-    expect(run.stdout()).toMatch(/p99 ×\d.* p50 ×\d/);
+    expect(run.stdout()).toMatch(/p99 (?:[+−±]?\d).* p50 (?:[+−±]?\d)/);
   }
   // Sentence, table and panel have the same percentiles, of all rounds.
   const store = await storeOf(home);

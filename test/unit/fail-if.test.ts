@@ -53,25 +53,25 @@ test('asks the rows of the table alone', () => {
 });
 
 test.each<[string, Partial<Comparison>, number, string[]]>([
-  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.969] }, 3, [`: ${pair}: requests/s ×0.96 [0.95`]],
+  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.969] }, 3, [`: ${pair}: requests/s −4.0 % [−5.0`]],
   // The whole interval must lie beyond the limit.
   ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.971] }, 0, [` was not shown: ${pair} is incon`]],
   ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, silence],
-  ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s ×1.05`]],
-  ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 ×1.05`]],
-  ['faster>3%', { metric: 'p99', ratio: 0.95, ci95: [0.94, 0.96] }, 3, [`: ${pair}: p99 ×0.95`]],
+  ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s +5.0 %`]],
+  ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 +5.0 %`]],
+  ['faster>3%', { metric: 'p99', ratio: 0.95, ci95: [0.94, 0.96] }, 3, [`: ${pair}: p99 −5.0 %`]],
   // Requests/s do not decide this effect.
   [
     'slower, cpu>3%',
     { verdict: 'inconclusive', cpu: { ratio: 1.66, ci95: [1.38, 1.98] } },
     3,
-    [`: ${pair}: CPU per request ×1.66 [1.38, 1.98]`],
+    [`: ${pair}: CPU per request +66 % [38, 98]`],
   ],
   [
     'p99>5%',
     { latency: { p50: null, p90: null, p99: { ratio: 1.2, ci95: [1.1, 1.3], verdict: 'none' } } },
     3,
-    [`: ${pair}: p99 ×1.20 [1.10, 1.30]`],
+    [`: ${pair}: p99 +20 % [10, 30]`],
   ],
 ])('%s with %j is %i', (gates, changes, code, said) => {
   const last = gates.split(', ').at(-1);

@@ -510,11 +510,11 @@ describe('the ranking', () => {
       'knob requests/s CPU/request p99 here',
     );
     expect(rows.map((row) => [0, 1, 4].map((index) => textOf(row[index] ?? '')))).toEqual([
-      ['log', '×1.10 [1.08, 1.12]', 'helps'],
-      ['buffered', '×1.08 [1.06, 1.10]', 'helps'],
-      ['etag', '×1.01 [0.99, 1.03]', 'undecided ±2.0 %'],
-      ['cache', '×1.00 [0.98, 1.02]', 'nothing here, same within 1 %'],
-      ['aio', '×0.50 [0.48, 0.52]', 'harms'],
+      ['log', '+10 % [8, 12]', 'helps'],
+      ['buffered', '+8 % [6, 10]', 'helps'],
+      ['etag', '+1.0 % [−1.0, 3.0]', 'undecided ±2.0 %'],
+      ['cache', '±0.0 % [−2.0, 2.0]', 'nothing here, same within 1 %'],
+      ['aio', '−50 % [−52, −48]', 'harms'],
     ]);
   });
 

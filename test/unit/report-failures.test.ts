@@ -179,7 +179,7 @@ const partial: Result = { ...complete, state: 'partial', looks: [5, 10, 20] };
 
 test('a run that ended early has verdicts that are not final', () => {
   expect(variantTable(partial).rows[1]?.find((one) => textOf(one).includes('faster'))).toEqual({
-    text: '×1.33 [1.31, 1.34] faster, not final',
+    text: '+33 % [31, 34] faster, not final',
     part: 'faster, not final',
     verdict: 'inconclusive',
   });

@@ -100,7 +100,7 @@ describe('a load at a constant rate', () => {
     const table = variantTable(rate);
     expect(columnOf(table, 'p50', 'published')).toEqual(['600–750 µs', '450–600 µs']);
     expect(columnOf(table, 'p99', 'published')).toEqual(['over 5 ms', '1–2 ms']);
-    expect(columnOf(table, 'against nginx')?.[1]).toBe('p99 ×0.37 needs 4 rounds');
+    expect(columnOf(table, 'against nginx')?.[1]).toBe('p99 −63 % needs 4 rounds');
     expect(columnOf(table, 'p99 ms')).toEqual(['1.9', '0.70']);
     expect(findingLines(rate)[1]).toMatch(/ nginx 12 µs and 80 µs, h2o 11 µs and 80 µs\.$/);
   });

@@ -106,7 +106,7 @@ describe('the sentence on a comparison', () => {
       'No verdict on open_file_cache: p99 needs 1,000 responses; p50 +50 % (95 % interval +40 % to +60 %), slower, not final.',
     );
     expect(verdictCell(partial.comparisons[0] as Comparison, partial).text).toBe(
-      '– p99 needs 1,000 responses, p50 ×1.50 [1.40, 1.60] slower, not final',
+      '– p99 needs 1,000 responses, p50 +50 % [40, 60] slower, not final',
     );
   });
 });
@@ -117,7 +117,8 @@ describe('below the table', () => {
   test('are the rounds of a row that is undecided or has outliers', () => {
     expect(below(compared({ outliers: [] }))).toEqual([]);
     const roundRatios = [1.4, 1.44, 1.8, 1.42, 1.41, 1.43];
-    const line = 'open-file-cache, rounds (! is an outlier): ×1.40 ×1.44 ×1.80! ×1.42 ×1.41 ×1.43';
+    const line =
+      'open-file-cache, rounds (! is an outlier): +40 %, +44 %, +80 %!, +42 %, +41 %, +43 %';
     expect(below(compared({ roundRatios, outliers: [3] }))).toEqual([line]);
     // A repeated round has moved the numbers.
     const variants = both.variants.map((variant) => ({
@@ -126,7 +127,7 @@ describe('below the table', () => {
     }));
     expect(below(compared({ roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
     expect(below(compared({ ...inconclusive, roundRatios: [0.99, 1.004], outliers: [] }))).toEqual([
-      'open-file-cache, rounds: ×0.990 ×1.004',
+      'open-file-cache, rounds: −1 %, +0.4 %',
     ]);
   });
 
@@ -134,7 +135,7 @@ describe('below the table', () => {
     const [own] = both.comparisons as [Comparison];
     const quiet = { ...own, outliers: [], disagreement: 'of this' };
     expect(below({ ...both, comparisons: [quiet, { ...quiet, baseline: 'another' }] })).toEqual([
-      'open-file-cache: requests/s (×1.33) and CPU per request (×0.74) disagree, since of this.',
+      'open-file-cache: requests/s (+33 %) and CPU per request (−26 %) disagree, since of this.',
       expect.stringMatching(/^open-file-cache against another: /),
     ]);
   });
@@ -245,9 +246,9 @@ describe('a ladder', async () => {
     const cells = columnOf(variantTable(ladder), 'against the row before');
     expect(cells?.map((text) => text.replace(/^.*\] /, ''))).toEqual([
       '',
-      '×1.01 needs 2 server cores',
+      '+1 % needs 2 server cores',
       'slower (against h2o-initial)',
-      '×1.01 needs 2 server cores',
+      '+0.9 % needs 2 server cores',
       'faster',
       'inconclusive',
       'faster',

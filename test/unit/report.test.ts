@@ -20,15 +20,15 @@ const both = result([workers, openFileCache]);
 describe('the table', () => {
   test('goes on below on 80 columns and on fewer, joined columns together', () => {
     const lines = [
-      '                  published               here',
-      'variant          requests/s  ratio  requests/s  against workers',
-      'workers             624,639             60,411',
-      'open-file-cache     700,324  ×1.12      80,275  ×1.33 [1.31, 1.34] faster',
+      '                  published                here',
+      'variant          requests/s  change  requests/s  against workers',
+      'workers             624,639              60,411',
+      'open-file-cache     700,324  +12 %       80,275  +33 % [31, 34] faster',
       '',
       '                       here',
-      'variant          CPU µs/req  CPU ratio           p50 ms  p99 ms  max ms',
-      'workers                15.9                         1.6     2.1     8.4',
-      'open-file-cache        11.8  ×0.74 [0.74, 0.74]     1.2     1.7     206',
+      'variant          CPU µs/req  CPU change        p50 ms  p99 ms  max ms',
+      'workers                15.9                       1.6     2.1     8.4',
+      'open-file-cache        11.8  −26 % [−26, −26]     1.2     1.7     206',
       '',
       '                     here',
       'variant          errors/M  success',
@@ -41,7 +41,7 @@ describe('the table', () => {
 
   test('colours the verdict only, and moves nothing by it', () => {
     const coloured = terminalTable(variantTable(both), { width: Infinity, colour: true });
-    expect(coloured[3]).toContain('[1.31, 1.34] \u001b[32mfaster\u001b[39m ');
+    expect(coloured[3]).toContain('[31, 34] \u001b[32mfaster\u001b[39m ');
     expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ''))).toEqual(
       terminalTable(variantTable(both), plain),
     );
@@ -51,7 +51,7 @@ describe('the table', () => {
     const only = { server: null, publishedOnly: 'gone', rounds: [] };
     const withSpdy = result([workers, { ...openFileCache, name: 'spdy', ...only }]);
     expect(terminalTable(variantTable(withSpdy), plain)[3]).toBe(
-      'spdy        700,324  ×1.12  published only',
+      'spdy        700,324  +12 %   published only',
     );
     expect(columnOf(variantTable(withSpdy), 'against workers')).toBeUndefined();
     expect(footnoteLines(withSpdy)).toEqual(['spdy is published only: gone']);
@@ -68,15 +68,15 @@ describe('the table', () => {
   });
 
   test('has the ratio of CPU per request, with an interval from 4 rounds on', () => {
-    const cpu = (of: Result): string[] | undefined => columnOf(variantTable(of), 'CPU ratio');
+    const cpu = (of: Result): string[] | undefined => columnOf(variantTable(of), 'CPU change');
     const changed = (changes: object): Result => ({
       ...both,
       comparisons: both.comparisons.map((one) => ({ ...one, ...changes })),
     });
     const two = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 2) }));
-    expect(cpu(result(two))).toEqual(['', '×0.74']);
+    expect(cpu(result(two))).toEqual(['', '−26 %']);
     expect(cpu(changed({ cpu: null }))).toBeUndefined();
-    expect(cpu(changed({ ratio: 0, ci95: [0, 0] }))?.[1]).toBe('×0.74 [0.74, 0.74]');
+    expect(cpu(changed({ ratio: 0, ci95: [0, 0] }))?.[1]).toBe('−26 % [−26, −26]');
   });
 
   test('has no baseline in its heading if they differ', () => {
@@ -120,11 +120,11 @@ test('Markdown has verdict, table, notes and load, and collapses the rest', () =
   expect(shown).toMatch(/^\*\*open-file-cache is faster than workers here: \+33 % .*\*\*\n\n/);
   const [header, rule, first, second, ...rest] = shown?.split('\n').slice(2) ?? [];
   expect(header).toMatch(
-    /^\| variant \| published requests\/s \| published ratio \| requests\/s \|/,
+    /^\| variant \| published requests\/s \| published change \| requests\/s \|/,
   );
   expect(rule).toMatch(/^\| --- \| ---: \| --- \| ---: \|/);
   expect(first).toMatch(/^\| workers \| 624,639 \| {2}\| 60,411 \|/);
-  expect(second).toMatch(/^\| open-file-cache \| 700,324 \| ×1.12 \| 80,275 \|/);
+  expect(second).toMatch(/^\| open-file-cache \| 700,324 \| \+12 % \| 80,275 \|/);
   expect(rest).toEqual([
     '',
     '- Note: quick run',
@@ -260,18 +260,18 @@ describe('long lines', () => {
 });
 
 describe('figures', () => {
-  const { short, change, percent, success, duration, tolerance } = format;
+  const { short, effect, percent, success, duration, tolerance } = format;
   test.each<[string, (value: number) => string, number, string]>([
     ['ms', short, 0.004, '0.00'],
     ['ms', short, 0.996, '1.0'],
     ['ms', short, 99.96, '100'],
-    ['ratio', change, 1.334, '+33 %'],
-    ['ratio', change, 0.998, '−0.2 %'],
-    ['ratio', change, 1.0996, '+10 %'],
-    ['ratio', change, 1 + 1e-7, '±0 %'],
-    ['ratio', change, 0.00017, '−99.98 %'],
-    ['ratio', change, 0, '−100 %'],
-    ['ratio', change, Number.MAX_VALUE, 'over +1,000,000,000 %'],
+    ['ratio', effect, 1.334, '+33 %'],
+    ['ratio', effect, 0.998, '−0.2 %'],
+    ['ratio', effect, 1.0996, '+10 %'],
+    ['ratio', effect, 1 + 1e-7, '±0 %'],
+    ['ratio', effect, 0.00017, '−99.98 %'],
+    ['ratio', effect, 0, '−100 %'],
+    ['ratio', effect, Number.MAX_VALUE, 'over 1,000,000 times'],
     ['share', percent, 0.0123, '1.2 %'],
     ['share', percent, 1.04, '104 %'],
     ['success', success, 1, '100 %'],
@@ -285,14 +285,19 @@ describe('figures', () => {
   });
 
   test.each<[number, [number, number] | undefined, string]>([
-    [0.0041, [0.0038, 0.0046], '×0.0041 [0.0038, 0.0046]'],
-    [0.05, [0.04, 1.001], '×0.050 [0.040, 1.001]'],
-    [0.004, undefined, '×0.0040'],
-    [1.006, [0.98, 1.04], '×1.01 [0.98, 1.04]'],
-    [1.006, [1, 1.02], '×1.006 [1.000, 1.020]'],
-    [1.006, [1 + 1e-9, 1.02], '×1.00600 [1.00000, 1.02000]'],
+    [0.0041, [0.0038, 0.0046], '−99.6 % [−99.6, −99.5]'],
+    [0.05, [0.04, 1.001], '−95.0 % [−96.0, 0.1]'],
+    [0.004, undefined, '−99.6 %'],
+    [1.33, [1.31, 1.35], '+33 % [31, 35]'],
+    [1.006, [0.98, 1.04], '+0.6 % [−2.0, 4.0]'],
+    [1.006, [1, 1.02], '+0.6 % [0.0, 2.0]'],
+    [1.00002, [0.9997, 1.0003], '+0.002 % [−0.030, 0.030]'],
+    [1, [1 - 1e-9, 1.02], '±0.000 % [−0.000, 2.000]'],
+    [1.99, [1.2, 4], '+99 % [20, 300]'],
+    [6.123, [1.5, 12.3456], '6.12 times [1.5, 12.3]'],
+    [2, [0, Infinity], '2 times [0, over 1,000,000]'],
   ])('a ratio of %f within %j is %s', (ratio, interval, text) => {
-    expect(format.times(ratio, interval)).toBe(text);
+    expect(format.effect(ratio, interval)).toBe(text);
   });
 });
 
@@ -303,7 +308,7 @@ describe('live progress', () => {
       text += piece;
     };
     const progress = createRunProgress({ ...stream, write });
-    progress.running({ what: 'round 2 of 10', seen: 'b ×1.21', secondsLeft: 75.2 });
+    progress.running({ what: 'round 2 of 10', seen: 'b +21 %', secondsLeft: 75.2 });
     progress.finished('done');
     progress.say('round 2 is repeated');
     progress.clear();
@@ -312,7 +317,7 @@ describe('live progress', () => {
 
   test('is one line that is rewritten on a terminal, cut to its width', () => {
     const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
-    expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b ×1.21', 'round 2 is repeated\n']);
+    expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b +21 %', 'round 2 is repeated\n']);
     expect(line(12)[1]).toBe('round 2 of ');
   });
 

@@ -244,7 +244,7 @@ it('writes one row of the table per variant, a nanosecond apart', () => {
     tags: { server: 'nginx', variant: 'tuned', version: '1.22.1' },
     fields: {
       position: 2,
-      effect: '×1.000 [1.000, 1.000]',
+      effect: '±0.0 % [0.0, 0.0]',
       rounds_needed: 0,
       cpu_ci_high: 1,
       errors_per_million: 5000,

@@ -1,10 +1,10 @@
 // The first lines of a page: verdicts in words with their size, in their colour, and as bars with their intervals.
 import { measuredComparisons, markedVerdict } from '../../analysis/comparisons.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
-import { enumeration } from '../../format.ts';
+import { amount, enumeration } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
-import { amount, effectText, verdictCell, verdictWord } from '../verdict-words.ts';
+import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
 import { html, nothing, paragraphs, unbroken, type Html } from './page.ts';
 import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 

@@ -4,7 +4,7 @@ import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
 import { isFailing, roundRps } from '../../analysis/phases.ts';
 import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
 import { minimumRounds } from '../../analysis/verdict.ts';
-import { times } from '../../format.ts';
+import { effect } from '../../format.ts';
 import { differingFacts, environmentTable } from '../environment.ts';
 import { effectsHtml, headline, shownOf } from './headline.ts';
 import { html, list, nothing, paragraphs, tableHtml, page, type Html } from './page.ts';
@@ -68,7 +68,7 @@ ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}<
 }
 
 /** The columns of a run's own table that stand side by side. */
-const shownColumns = /^(?:requests\/s|against .*|CPU µs\/req|CPU ratio|success)$/;
+const shownColumns = /^(?:requests\/s|against .*|CPU µs\/req|CPU change|success)$/;
 
 /** A row per variant, a group of columns per run. */
 function runsTable(results: readonly Result[], titles: readonly string[]): Table {
@@ -114,7 +114,7 @@ function runAgainstRun(
     const ratios = (name: string) => ratioCell(...sameRatios(name, first, result));
     return [
       leftColumn('requests/s', rates, { group }),
-      leftColumn('ratio to its baseline', ratios, { group }),
+      leftColumn('against its baseline', ratios, { group }),
     ];
   });
   const names = first.variants.map(({ name }) => name);
@@ -130,7 +130,7 @@ ${paragraphs([how], 'about')}`;
 function ratioCell(before: readonly number[], after: readonly number[]): string {
   if (Math.min(before.length, after.length) < minimumRounds) return '';
   const { ratio, interval } = unpairedRatio(before, after);
-  return times(ratio, interval);
+  return effect(ratio, interval);
 }
 
 /** The ratios of all rounds; empty if metric, baseline or limit of the runs differ, or if a load failed. */
