@@ -89,6 +89,16 @@ it.each([
   expect(redirections).toContainEqual(expect.stringContaining(said));
 });
 
+it.each(['fastcgi_pass app:9000', 'proxy_pass https://app:9000'])(
+  'refuses a stub for %s',
+  async (words) => {
+    const upstreams = [{ name: 'app:9000', to: 'stub:1ms', address: '127.0.0.1:9' }];
+    await expect(nginx(`http { server { ${words}; } }`, { upstreams })).rejects.toThrow(
+      `own.conf:1: ${words}: the stub answers plain HTTP alone, so start a backend`,
+    );
+  },
+);
+
 it('says which lines may turn the load away', async () => {
   const { redirections, hangsUp } = await nginx(
     'http { limit_conn c 9; server { listen 80; location / { limit_req zone=z; if ($x) { return 444; } } location = /other { limit_req zone=y; } } }',

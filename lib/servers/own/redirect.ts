@@ -222,6 +222,10 @@ export function localTarget(
     // A port of the config is somebody else's here.
     const there = { ...here, place, loopbackPorts: new Set<number>() };
     if (to === address) return localTarget(next, said, where, there);
+    if (/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(words))
+      throw new UserError(
+        `${where}: ${words}: the stub answers plain HTTP alone, so start a backend and name it: --upstream ${name}=127.0.0.1:9000`,
+      );
     // The stub's time is no backend's: its thread is bakeoff's own.
     here.said.push(`${said}, which answers in place of a backend`);
     return localTarget(next, said, where, { ...there, said: [], upstreams: [] });
