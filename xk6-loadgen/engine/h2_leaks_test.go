@@ -53,7 +53,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				}
 				s := servePeer(t, true, handler)
 				o := h2Options(s)
-				o.Connections, o.Threads, o.Requests, o.Timeout = 50, 2, 200, 500*time.Millisecond
+				o.Connections, o.Threads, o.Requests, o.Timeout = 50, 2, 200, 2*time.Second
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				if test.stops {
