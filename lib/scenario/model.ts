@@ -208,6 +208,8 @@ const requestFields = {
   bodyBase64: orAbsent(text),
   /** How often it is made beside the others. Default: 1. */
   weight: orAbsent(whole(1, mostWeight)),
+  /** When it is made, in milliseconds from the load's begin. If a request has times all have, and the load makes these alone. */
+  atMs: orAbsent(list(within(0, 86_400_000))),
   /** The expected status. Default: the page's. */
   status: orAbsent(whole(200, 599)),
 };

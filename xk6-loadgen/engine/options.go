@@ -89,7 +89,9 @@ type plan struct {
 	requests     []request
 	pages        []string // pages are the names of those with figures of their own
 	h2           h2Headers
-	order        []uint32    // a cycle of indexes of requests
+	order        []uint32 // a cycle of indexes of requests; with times that of all requests
+	listed       []int64  // listed are the requests' times within the span, nil where a rate or the responses say when they are made
+	span         int64
 	tls          *tls.Config // nil without TLS
 	divided      bool        // each connection has its share of the requests
 	lastStreamID uint32      // the greatest stream identifier of a connection
@@ -98,10 +100,15 @@ type plan struct {
 
 // newPlan's errors name the option. The caller closes the plan.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
-	if err := o.check(); err != nil {
+	span := o.Duration
+	times, order, err := o.list()
+	if err == nil {
+		err = o.check()
+	}
+	if err != nil {
 		return nil, err
 	}
-	p := &plan{Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID}
+	p := &plan{Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID, listed: times, span: int64(span)}
 	first, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
@@ -135,7 +142,9 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		p.noDelay = p.noDelay || len(r.Body) > 0
 		weights[i] = r.Weight
 	}
-	p.order = orderOf(weights, o.seed+uint64(o.Segment.number(0))<<32)
+	if p.order = order; order == nil {
+		p.order = orderOf(weights, o.seed+uint64(o.Segment.number(0))<<32)
+	}
 	switch isTLS := first.Scheme == "https"; {
 	case isTLS && o.Protocol == H2C:
 		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")

@@ -64,6 +64,9 @@ func (r *run) choosePace() {
 	if r.plan.Rate > 0 {
 		p.slice = rateSlice
 	}
+	if r.plan.listed != nil {
+		p.slice = time.Duration(r.plan.span) // In one turn: what a rush leaves in the queue is part of what comes after it
+	}
 	latency := newRecorder()
 	for _, l := range r.loops {
 		latency.merge(l.interval.latency)

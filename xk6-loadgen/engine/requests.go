@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http2/hpack"
 )
@@ -23,7 +24,9 @@ type Request struct {
 	Headers []Header // Headers replace the load's of the same name
 	Body    []byte
 	Weight  int // Weight is how often it is made beside the others, 0 is 1.
-	Status  int // Status is expected, 0: any below 400
+	// At is when it is due, from the window's begin on. If one has this, all have: the load is an open one of these requests alone.
+	At     []time.Duration
+	Status int // Status is expected, 0: any below 400
 }
 
 // request is a Request as the loops need it.
@@ -160,6 +163,9 @@ func (e *earliest) Pop() any {
 }
 
 func (l *loop) nextRequest() *request {
+	if s := &l.schedule; s.listed != nil {
+		return &l.plan.requests[l.plan.order[s.number(s.taken-1)]]
+	}
 	next := &l.plan.requests[l.plan.order[l.step]]
 	if l.step++; l.step == len(l.plan.order) {
 		l.step = 0

@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // Segment says which requests of a rate, counted from 0, belong to this process of several. The zero Segment has all of them.
@@ -61,6 +65,50 @@ type schedule struct {
 	phase        uint64
 	random       *rand.Rand
 	drawn        int64
+	listed       []int64 // listed are the times of all requests, if they do not follow from the rate
+	span         int64   // span is how long the list lasts
+}
+
+// mostListed requests take 120 MB.
+const mostListed = 10_000_000
+
+// list gives a load whose requests have times the rate and the count of these, in place of its duration, which is the list's span. Then
+// times and order (of indexes into Mix) have an entry per request, the earliest first; otherwise they are nil.
+func (o *Options) list() (times []int64, order []uint32, err error) {
+	type due struct {
+		at      time.Duration
+		request uint32
+	}
+	var all []due
+	for i, r := range o.Mix {
+		for _, at := range r.At {
+			if at < 0 || at >= o.Duration {
+				return nil, nil, fmt.Errorf("mix[%d].atMs: %s is not within the duration, %s", i, at, o.Duration)
+			}
+			all = append(all, due{at, uint32(i)})
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, nil, nil
+	case o.Rate > 0 || o.Arrivals != "" || o.Requests > 0:
+		return nil, nil, errors.New("mix: the requests have times (atMs): leave rate, arrivals and requests out")
+	case len(all) > mostListed:
+		return nil, nil, fmt.Errorf("mix: at most %d times, got %d", mostListed, len(all))
+	}
+	o.Mix = slices.Clone(o.Mix)
+	for i := range o.Mix {
+		if o.Mix[i].Weight = len(o.Mix[i].At); o.Mix[i].Weight == 0 {
+			return nil, nil, fmt.Errorf("mix[%d].atMs: give times to all requests, or to none", i)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(a.at, b.at) })
+	for _, one := range all {
+		times, order = append(times, int64(one.at)), append(order, one.request)
+	}
+	o.Rate = float64(len(all)) / o.Duration.Seconds()
+	o.Requests, o.Duration = o.Segment.before(int64(len(all))), 0
+	return times, order, nil
 }
 
 func newSchedule(p *plan, loop int) schedule {
@@ -109,6 +157,12 @@ func (s *schedule) take() {
 func (s *schedule) number(n int64) int64 { return s.segment.number(s.offset + n*s.step) }
 
 func (s *schedule) dueAt(n int64) int64 {
+	if s.listed != nil {
+		if number := s.number(n); number < int64(len(s.listed)) {
+			return s.start + s.listed[number]
+		}
+		return s.start + s.span
+	}
 	after := float64(s.number(n)) * 1e9 / s.rate
 	if after >= float64(never) {
 		return never
@@ -118,6 +172,10 @@ func (s *schedule) dueAt(n int64) int64 {
 
 // dueBefore is how many requests were due before this time; never less than were taken.
 func (s *schedule) dueBefore(now int64) int64 {
+	if s.listed != nil {
+		all, _ := slices.BinarySearch(s.listed, now-s.start)
+		return max(s.taken, (s.segment.before(int64(all))-s.offset+s.step-1)/s.step)
+	}
 	// The first guess is off by one at most, by rounding.
 	n := max(s.taken, (s.segment.before(int64(float64(now-s.start)*s.rate/1e9))-s.offset)/s.step)
 	for n > s.taken && s.dueAt(n-1) >= now {

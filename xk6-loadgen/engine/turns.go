@@ -137,13 +137,16 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	for _, r := range runs {
 		r.shared.pace.slice = slice
 	}
-	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 })
+	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 && r.plan.listed == nil })
 	for slices.ContainsFunc(runs, (*run).isUnderLoad) {
 		order := random.Perm(len(runs))
 		for n := range 2 * len(order) {
 			i := order[min(n, 2*len(order)-1-n)]
 			// Drawn for all sides, whether they are through or not: turns do not depend on others.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
+			if runs[i].plan.listed != nil {
+				length = time.Duration(runs[i].plan.span)
+			}
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
 				if atRate {

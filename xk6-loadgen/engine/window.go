@@ -238,8 +238,9 @@ func (l *loop) beginWindow() {
 	if l.plan.Rate > 0 {
 		// Each loop makes the requests of its own schedule: another one could not send in time what this one misses.
 		l.allowance = share(l.plan.Requests, l.plan.Threads, l.number)
+		l.schedule.listed, l.schedule.span = l.plan.listed, l.plan.span
 		l.schedule.begin(origin)
-		if !s.alone {
+		if !s.alone && l.plan.listed == nil {
 			l.startCycles()
 		}
 	}
