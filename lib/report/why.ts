@@ -23,8 +23,8 @@ const leastShare = 0.02;
 const leastCalls = { usual: 0.05, waiting: 0.3, share: 0.1 };
 const waitingCalls =
   /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
-/** Per request, and as a multiple: others on the machine cause some. */
-const leastSwitches = { more: 0.003, times: 2.5 };
+/** Per request (of about 2 µs each), and as a multiple: others on the machine cause some. */
+const leastSwitches = { more: 0.2, times: 2.5 };
 /** A server that is started again spends up to this share more or less on the same part: its memory lies elsewhere. */
 const restartShare = 0.04;
 /** What is named in a sentence. */

@@ -134,8 +134,8 @@ describe('the sentence', () => {
     ],
     [
       'context switches',
-      { ...plain, switches: 0.01 },
-      'open-file-cache makes 10 context switches per 1,000 requests, workers 1',
+      { ...plain, switches: 0.3 },
+      'open-file-cache makes 300 context switches per 1,000 requests, workers 1',
     ],
     [
       'nothing for what a new start can make',
