@@ -1,13 +1,15 @@
 // The sides of a comparison: config files, commands and addresses, with address, protocol and load of each.
 import { readHar, readTargets } from '../traffic/lists.ts';
 import { readLog, type Traffic } from '../traffic/log.ts';
+import type { Pace } from '../traffic/piece.ts';
+import { total } from '../analysis/statistics.ts';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError, usageError, nearest, unknownWord } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { present, repeated } from '../present.ts';
-import { shownUrl } from '../scenario/load/flags.ts';
+import { bodyOfFile, headersOf, shownHeader, shownUrl } from '../scenario/load/flags.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { LoadRequest, ServerName, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
 import {
@@ -27,7 +29,7 @@ import {
 } from '../servers/index.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { asWords, ofForm, wholeNumber, type Flag, type Words } from './words.ts';
+import { asWords, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/generators.ts';
@@ -48,6 +50,8 @@ export interface Side extends Given {
   listen: Listen;
   load: LoadProfile;
   page: Pick<Page, 'path' | 'host' | 'requests' | 'status'>;
+  /** Any share of the requests may have another status than the log says. */
+  acceptsDifferences?: true;
 }
 
 /** The servers whose configs bakeoff reads. */
@@ -243,6 +247,20 @@ export const askedFlags = {
     value: 'all',
     help: 'of a log or HAR not only GET and HEAD: the others may change data',
   },
+  'log-host': {
+    value: 'HOST',
+    help: 'the host whose requests are taken from the log (the most frequent)',
+  },
+  pace: {
+    value: 'as-logged|10x',
+    help: "the log's busiest --duration (10s) at its own times, or 10 times as fast (by shares, as fast as it goes)",
+  },
+  'accept-differences': {
+    help: 'more than 5 % of the requests may have another status than the log',
+  },
+  method: { value: 'POST', help: 'the method of the requests (GET; with --data POST)' },
+  header: { value: "'NAME: VALUE'", repeated: true, help: 'a header of the requests' },
+  data: { value: 'TEXT|@FILE', help: 'the body of the requests' },
   load: {
     value: '"wrk -c 100 -d 10"',
     repeated: true,
@@ -263,15 +281,17 @@ interface Asked {
   urls?: PageList;
   /** Of --log, --har or --targets. */
   traffic?: Traffic & { flag: string };
+  acceptsDifferences?: true;
+  /** Of --method, --header and --data, with the flags as they are shown. */
+  request?: { shown: string; of: (load: LoadProfile) => Partial<LoadProfile> };
   status?: number;
   load: OfSides;
 }
 
-async function readTraffic({
-  flags,
-  lists,
-  read,
-}: Pick<Words, 'flags' | 'lists' | 'read'>): Promise<Asked['traffic']> {
+async function readTraffic(
+  { flags, lists, read }: Words,
+  given: readonly Given[],
+): Promise<Asked['traffic']> {
   const sources = (['log', 'har', 'targets'] as const).filter((flag) => flags.has(flag));
   const [source, other] = sources;
   if (other !== undefined) throw usageError(`--${source} and --${other}: leave one of them out`);
@@ -279,22 +299,81 @@ async function readTraffic({
   if (all !== undefined && source !== 'log' && source !== 'har')
     throw usageError('--methods is for --log or --har: give one, or leave it out');
   const methods = all === undefined ? 'safe' : 'all';
+  const ofLog = (['pace', 'log-host'] as const).find((flag) => flags.has(flag));
+  if (ofLog !== undefined && source !== 'log')
+    throw usageError(`--${ofLog} is for --log: give one, or leave it out`);
   if (source === undefined) return undefined;
   const file = flags.get(source) as string;
   const traffic =
     source === 'log'
-      ? await readLog(lists.get('log') ?? [], methods)
+      ? await readLog(lists.get('log') ?? [], {
+          methods,
+          host: flags.get('log-host')?.toLowerCase(),
+          formats: given.flatMap(({ source: one }) =>
+            one.kind === 'config' ? (one.config.logFormats ?? []) : [],
+          ),
+          pace: readPace({ flags, read }),
+        })
       : source === 'har'
         ? readHar(file, methods)
         : readTargets(file);
   return { ...traffic, flag: `--${source}` };
 }
 
+const usualPaceSeconds = { full: 10, quick: 2 };
+const fastestPace = 1000;
+
+function readPace({ flags, read }: Pick<Words, 'flags' | 'read'>): Pace | undefined {
+  return read('pace', (flag, text) => {
+    const factor = text === 'as-logged' ? 1 : Number(/^(\d+(?:\.\d+)?)x$/.exec(text)?.[1]);
+    if (!(factor > 0 && factor <= fastestPace))
+      throw usageError(`${flag} ${text}: give as-logged, or how many times as fast, such as 10x`);
+    const other = ['rates', 'within'].find((one) => flags.has(one));
+    if (other !== undefined)
+      throw usageError(`${flag} and --${other}: each says when requests are made: leave one out`);
+    return {
+      factor,
+      seconds:
+        read('duration', (name, given) => seconds(name, given, 0.1)) ??
+        usualPaceSeconds[flags.has('quick') ? 'quick' : 'full'],
+      arrivals: flags.get('arrivals') === 'poisson' ? 'poisson' : 'constant',
+    };
+  });
+}
+
+/** Reads what one request is made of. Throws UserError (exit code 2). */
+function readRequest({ flags, lists }: Words): Asked['request'] {
+  const [method, data, headers] = [flags.get('method'), flags.get('data'), lists.get('header')];
+  if (method === undefined && data === undefined && headers === undefined) return undefined;
+  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
+    throw usageError(`--method ${method}: give a method such as POST`);
+  const body = data?.startsWith('@') ? bodyOfFile('--data', data.slice(1)) : data;
+  return {
+    shown: [
+      ...(method === undefined ? [] : [`--method ${method}`]),
+      ...(headers ?? []).map((line) => `--header '${shownHeader(line)}'`),
+      ...(data === undefined ? [] : ['--data …']),
+    ].join(' '),
+    of: (load) => {
+      const { headers: own = {} } = asWords(
+        () => headersOf('--header', headers ?? [], load.protocol),
+        '',
+      );
+      const isOwn = (name: string): boolean =>
+        Object.keys(own).some((one) => one.toLowerCase() === name.toLowerCase());
+      const others = Object.entries(load.headers ?? {}).filter(([name]) => !isOwn(name));
+      return present({
+        method: method ?? (body === undefined ? undefined : 'POST'),
+        body,
+        headers: headers && { ...Object.fromEntries(others), ...own },
+      });
+    },
+  };
+}
+
 /** Throws UserError (exit code 2). */
-export async function readAsked(
-  { flags, lists, read }: Words,
-  given: readonly Given[],
-): Promise<Asked> {
+export async function readAsked(words: Words, given: readonly Given[]): Promise<Asked> {
+  const { flags, lists, read } = words;
   const status = read('status', (flag, text) =>
     Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')),
   );
@@ -308,7 +387,9 @@ export async function readAsked(
     ...present({
       url: flags.get('url'),
       urls: read('urls', readPageList),
-      traffic: await readTraffic({ flags, lists, read }),
+      traffic: await readTraffic(words, given),
+      acceptsDifferences: flags.has('accept-differences') || undefined,
+      request: readRequest(words),
       status,
     }),
     load: ofSides('--load', lists.get('load') ?? [], names),
@@ -408,9 +489,23 @@ export function sidesOf(
     return {
       ...side,
       page: { path, ...present({ host, requests, status: asked.status }) },
-      load: loadFor(side, line ?? readLoadLine(usual)),
+      load: asAsked(loadFor(side, line ?? readLoadLine(usual)), asked),
+      ...present({ acceptsDifferences: asked.acceptsDifferences }),
     };
   });
+}
+
+/** The load with the request's own flags, and with the times of a log. Throws UserError (exit code 2) if they do not fit. */
+function asAsked(load: LoadProfile, { request, traffic }: Asked): LoadProfile {
+  const command = request === undefined ? load.command : `${load.command} ${request.shown}`;
+  const made = { ...load, ...request?.of(load), command };
+  const { replaySeconds } = traffic ?? {};
+  if (traffic === undefined || replaySeconds === undefined) return made;
+  if (load.rate !== undefined)
+    throw usageError(`--pace and ${load.command}: each says when requests are made: leave one out`);
+  const { durationSeconds: _, ...rest } = made;
+  const requests = total(traffic.requests, ({ weight = 1 }) => weight);
+  return { ...rest, arrivals: 'logged', requests, rate: requests / replaySeconds };
 }
 
 type Wish = Partial<UrlParts> & Pick<PageList, 'requests'> & { path: string; flag: string };

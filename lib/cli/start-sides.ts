@@ -143,8 +143,8 @@ async function startSide(
   }
 }
 
-function checkOf({ page, load }: Side) {
-  return { page, protocol: load.protocol, request: load, tls: load.tls };
+function checkOf({ page, load, acceptsDifferences }: Side) {
+  return { page, protocol: load.protocol, request: load, tls: load.tls, acceptsDifferences };
 }
 
 /** Asks for gzip, unless the load sets Accept-Encoding. undefined for a wrong answer. */

@@ -176,6 +176,7 @@ export function loadText(
       ? []
       : [`${whole(requests)} requests`]),
     ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
+    ...(load.arrivals === 'logged' ? [`${whole(requests ?? 0)} requests at the log's times`] : []),
   ];
   return here.length === 0 ? command : `${command} (here ${here.join(', ')})`;
 }

@@ -142,24 +142,30 @@ function loadOptions(
   { url, netns }: Pick<Target, 'url' | 'netns'>,
   page: Pick<Page, 'host'>,
 ): LoadOptions {
-  const { rate, arrivals, bucketSeconds, tls, method, body } = load;
+  const { rate = 0, requests = 0, arrivals, bucketSeconds, tls, method, body } = load;
+  // The requests have their times; the load lasts as long as the log's piece.
+  const times =
+    arrivals === 'logged'
+      ? { duration: goDuration(requests / rate) }
+      : {
+          ...present({ rate: load.rate, arrivals }),
+          ...(load.durationSeconds === undefined
+            ? { requests }
+            : { duration: goDuration(load.durationSeconds) }),
+        };
   return {
     url,
     protocol: load.protocol,
     connections: load.connections,
+    ...times,
     ...present({
       streams: load.streams === 1 ? undefined : load.streams,
-      rate,
-      arrivals,
       buckets: bucketSeconds?.map(goDuration),
       netns,
     }),
     threads: load.threads,
     keepAlive: load.keepAlive,
     timeout: goDuration(load.timeoutSeconds),
-    ...(load.durationSeconds === undefined
-      ? { requests: load.requests }
-      : { duration: goDuration(load.durationSeconds) }),
     ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
     // The servers' certificates are made here and signed by nobody.
     ...(url.startsWith('https:')

@@ -135,6 +135,9 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
     if (published === undefined) return 'is published only, and has no published figures';
   } else {
     const load = loadOf(scenario, variant);
+    const { requests = [] } = pageOf(scenario, variant);
+    if ((load.arrivals === 'logged') !== requests.some(({ atMs }) => atMs !== undefined))
+      return "has a load whose arrivals are 'logged', or requests with times (atMs): one needs the other";
     if (server.name === 'nghttpd' && !isHttp2(load.protocol))
       return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
     const problem =

@@ -83,7 +83,11 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     threads: exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
   };
-  const ofRate = { ...common, ...present({ arrivals: options.arrivals ?? arrivals }) };
+  const isLogged = arrivals === 'logged';
+  const ofRate = {
+    ...common,
+    ...present({ arrivals: isLogged ? arrivals : (options.arrivals ?? arrivals) }),
+  };
   if (options.searched === true)
     return {
       ...ofRate,
@@ -101,7 +105,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     return {
       ...ofRate,
       rate,
-      requests: Math.max(1, Math.round(rate * seconds)),
+      requests: isLogged ? requests : Math.max(1, Math.round(rate * seconds)),
       warmupSeconds: warmupInTurns,
     };
   }

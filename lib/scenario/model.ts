@@ -153,7 +153,7 @@ const tlsFields = {
 export interface TlsOffer extends Of<typeof tlsFields> {}
 
 export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c']);
-const arrivals = oneOf(['constant', 'poisson']);
+const arrivals = oneOf(['constant', 'poisson', 'logged']);
 export type Arrivals = v.InferOutput<typeof arrivals>;
 
 const loadFields = {
@@ -166,7 +166,7 @@ const loadFields = {
   streams: orAbsent(many),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),
-  /** At a rate: evenly spread (default) or a Poisson process, in which some requests queue. */
+  /** At a rate: evenly spread (default), a Poisson process, in which some requests queue, or at the times of the page's requests (atMs). */
   arrivals: orAbsent(arrivals),
   /** Upper ends of the latency buckets, in ascending seconds. A last bucket takes the rest. */
   bucketSeconds: orAbsent(list(seconds)),

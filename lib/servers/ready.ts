@@ -31,6 +31,8 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   anyLength?: true | undefined;
   /** Ask for all of several pages, not only the first. */
   allPages?: true;
+  /** Any share of a log's requests may have another status than the log says. */
+  acceptsDifferences?: true | undefined;
   /** The server is at an address, where bakeoff does not start it: throw the first error. */
   isThere?: true;
   user?: string | undefined;
@@ -194,7 +196,7 @@ async function askPages(
   requests: readonly LoadRequest[],
   aborted: AbortSignal,
 ): Promise<PageLengths & Pick<Answer, 'each' | 'requests' | 'otherStatuses'>> {
-  const { origin, page, anyLength } = check;
+  const { origin, page, anyLength, acceptsDifferences } = check;
   const limited = (): AbortSignal => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
   const each: Answer[] = [];
   const answered: LoadRequest[] = [];
@@ -246,9 +248,9 @@ async function askPages(
     others.length === 0
       ? undefined
       : `${percent(share)} of the requests with another status than the log: ${others.slice(0, named).join(', ')}${others.length > named ? ` and ${whole(others.length - named)} more` : ''}`;
-  if (share > mostOthers)
+  if (share > mostOthers && !acceptsDifferences)
     throw new UserError(
-      `${origin} answers ${otherStatuses}: have it serve what the log has, or take a log of this site`,
+      `${origin} answers ${otherStatuses}: have it serve what the log has, take a log of this site, or add --accept-differences`,
     );
   const bodies = meanByWeight(
     requests.map(({ weight = 1 }) => weight),

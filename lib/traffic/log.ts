@@ -7,6 +7,7 @@ import { counts, percent, whole } from '../format.ts';
 import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
+import { BusiestPiece, type Pace } from './piece.ts';
 
 export interface Traffic {
   /** The most frequent first. The status is the log's most frequent one of the request. */
@@ -15,6 +16,19 @@ export interface Traffic {
   host?: string;
   /** What was read and what was left out, for the person. */
   said: readonly string[];
+  /** The requests have times (atMs) within so many seconds. */
+  replaySeconds?: number;
+}
+
+export interface LogOptions {
+  /** `safe` (default): GET and HEAD only, since other requests may change data. */
+  methods?: 'safe' | 'all';
+  /** Only requests for this host. Default: the most frequent one. */
+  host?: string | undefined;
+  /** Formats of nginx's log_format, beside the usual ones. */
+  formats?: readonly string[];
+  /** Requests come at the times of the log, and not by their shares. */
+  pace?: Pace | undefined;
 }
 
 /** So many requests are made as they are; the others stand together by path, up to so many paths. */
@@ -28,19 +42,26 @@ interface Entry {
   target: string;
   status: number;
   host?: string;
+  /** As the log has it. */
+  time?: unknown;
+}
+
+/** A log_format of nginx: which variable each group of the expression is. */
+interface LineForm {
+  pattern: RegExp;
+  variables: readonly string[];
 }
 
 /**
  * Reads access logs in the combined or common format (also with a host before it), or with a JSON object per line, as nginx, Apache and
  * Caddy write them. Plain or gzip; `-` is stdin.
- * @param methods `safe`: GET and HEAD only, since other requests may change data
  * @throws UserError (exit code 2) for a file that cannot be read, an unknown format, and if nothing is left
  */
 export async function readLog(
   files: readonly string[],
-  methods: 'safe' | 'all' = 'safe',
+  options: LogOptions = {},
 ): Promise<Traffic> {
-  const tally = new Tally(methods);
+  const tally = new Tally(options);
   for (const file of files) {
     try {
       await eachLine(file, (line) => tally.add(line));
@@ -78,14 +99,31 @@ async function eachLine(file: string, call: (line: string) => void): Promise<voi
   if (kept !== '') call(kept);
 }
 
-// [1] host [2] request line [3] status
+// [1] host [2] time [3] request line [4] status
 const textLine =
-  /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[[^\]]+\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/;
+  /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/;
+
+/** A variable is all up to the text after it, in which nginx escapes quotes. */
+function lineForm(format: string): LineForm {
+  const variables: string[] = [];
+  const pattern = format.replace(
+    /\$(?:(\w+)|\{(\w+)\})|[^$]+|\$/g,
+    (text: string, name?: string, braced?: string, place = 0) => {
+      const variable = name ?? braced;
+      if (variable === undefined) return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+      variables.push(variable);
+      const end = format[Number(place) + text.length];
+      const escaped = end?.replace(/[\\\]^-]/, '\\$&');
+      return end === undefined ? '(.*)' : `((?:[^\\\\${escaped}]|\\\\.)*)`;
+    },
+  );
+  return { pattern: new RegExp(`^${pattern}`), variables };
+}
 
 /** An entry, or why the line has none. */
-function entryOf(line: string): Entry | string {
+function entryOf(line: string, forms: readonly LineForm[]): Entry | string {
   if (line.length >= longestLine) return 'longer than 64 KiB';
-  const found = line.startsWith('{') ? ofJson(line) : ofText(line);
+  const found = ofForms(line, forms) ?? (line.startsWith('{') ? ofJson(line) : ofText(line));
   if (typeof found === 'string') return found;
   const { method, target, status } = found;
   if (!/^[A-Z]+$/.test(method)) return 'no HTTP request';
@@ -96,26 +134,41 @@ function entryOf(line: string): Entry | string {
   return found;
 }
 
-function ofText(line: string): Entry | string {
-  const [, host, request = '', status = ''] = textLine.exec(line) ?? [];
-  if (status === '') return 'of an unknown form';
-  return withRequest(request, Number(status), host);
+function ofForms(line: string, forms: readonly LineForm[]): Entry | string | undefined {
+  for (const { pattern, variables } of forms) {
+    const [found, ...values] = pattern.exec(line) ?? [];
+    if (found === undefined) continue;
+    const entry = ofFields(Object.fromEntries(variables.map((name, at) => [name, values[at]])));
+    if (typeof entry !== 'string') return entry;
+  }
+  return undefined;
 }
 
-function withRequest(request: string, status: number, host: string | undefined): Entry | string {
+function ofText(line: string): Entry | string {
+  const [, host, time, request = '', status = ''] = textLine.exec(line) ?? [];
+  if (status === '') return 'of an unknown form';
+  return withRequest(request, { status: Number(status), ...present({ host, time }) });
+}
+
+function withRequest(request: string, rest: Omit<Entry, 'method' | 'target'>): Entry | string {
   const [, method, target] = /^(\S+) (\S+) HTTP\/\d(?:\.\d)?$/.exec(request) ?? [];
   return method === undefined || target === undefined
     ? 'no HTTP request'
-    : { method, target, status, ...present({ host }) };
+    : { method, target, ...rest };
 }
 
 function ofJson(line: string): Entry | string {
-  let log: Record<string, unknown>;
   try {
-    log = JSON.parse(Buffer.from(line, 'latin1').toString()) as Record<string, unknown>;
+    return ofFields(JSON.parse(Buffer.from(line, 'latin1').toString()) as Record<string, unknown>);
   } catch {
     return 'of an unknown form';
   }
+}
+
+const times = ['msec', 'ts', 'time_iso8601', 'time_local', 'time', 'timestamp', '@timestamp'];
+
+/** Of the fields of an object, or the variables of a log_format. */
+function ofFields(log: Record<string, unknown>): Entry | string {
   const inner = log['request'];
   const all = typeof inner === 'object' && inner !== null ? { ...log, ...inner } : log;
   const field = (...names: string[]): string | undefined =>
@@ -125,15 +178,34 @@ function ofJson(line: string): Entry | string {
   const status = Number((all as Record<string, unknown>)['status']);
   const host = field('host', 'http_host', 'server_name', 'vhost')?.replace(/:\d+$/, '');
   if (!Number.isInteger(status)) return 'of an unknown form';
+  const time = times.map((name) => log[name]).find((value) => value !== undefined);
+  const rest = { status, ...present({ host, time }) };
   const [method, uri] = [
     field('method', 'request_method'),
     field('request_uri', 'uri', 'url', 'path'),
   ];
-  if (method === undefined || uri === undefined)
-    return withRequest(field('request') ?? '', status, host);
+  if (method === undefined || uri === undefined) return withRequest(field('request') ?? '', rest);
   const query = uri.includes('?') ? '' : (field('args', 'query_string', 'query') ?? '');
   const target = `${uri}${query === '' || query.startsWith('?') ? query : `?${query}`}`;
-  return { method, target: Buffer.from(target).toString('latin1'), status, ...present({ host }) };
+  return { method, target: Buffer.from(target).toString('latin1'), ...rest };
+}
+
+let lastTime: [text: string, seconds: number] = ['', NaN];
+
+/** Seconds since 1970 of "10/Oct/2025:13:55:36 +0000", of ISO 8601, or of a number of (milli)seconds; NaN for all else. */
+function secondsOf(time: unknown): number {
+  const number = typeof time === 'string' && time !== '' ? Number(time) : time;
+  if (typeof number === 'number' && !Number.isNaN(number))
+    return number > 1e11 ? number / 1000 : number;
+  const text = String(time);
+  if (text !== lastTime[0]) {
+    const [, date, clock] = /^(\d\d\/\w{3}\/\d{4}):(\d\d:\d\d:\d\d [+-]\d{4})$/.exec(text) ?? [];
+    lastTime = [
+      text,
+      Date.parse(date === undefined ? text : `${date.replaceAll('/', ' ')} ${clock}`) / 1000,
+    ];
+  }
+  return lastTime[1];
 }
 
 /** As a server may be asked for it: bytes that a log escapes (\xC3), or that are not ASCII, as %C3. */
@@ -155,23 +227,31 @@ class Tally {
   #lines = 0;
   #kept = 0;
 
-  readonly #methods: 'safe' | 'all';
+  readonly #options: LogOptions;
+  readonly #forms: readonly LineForm[];
+  readonly #piece: BusiestPiece | undefined;
 
-  constructor(methods: 'safe' | 'all') {
-    this.#methods = methods;
+  constructor(options: LogOptions) {
+    this.#options = options;
+    this.#forms = (options.formats ?? []).map(lineForm);
+    this.#piece = options.pace && new BusiestPiece(options.pace);
   }
 
   add(line: string): void {
     if (line === '' || line === '\r') return;
     this.#lines++;
-    const entry = entryOf(line);
+    const entry = entryOf(line, this.#forms);
     if (typeof entry === 'string') return this.#leave(entry, line);
     const { method, status, host = '' } = entry;
-    if (this.#methods === 'safe' && !safeMethods.includes(method))
+    const { methods = 'safe', host: wanted = host } = this.#options;
+    if (methods === 'safe' && !safeMethods.includes(method))
       return this.#leave(`${method}, which may change data (--methods all)`, line);
+    if (host !== wanted) return this.#leave(`for other hosts than ${wanted}`, line);
     const counted = this.#hosts.get(host) ?? new Map<string, number>();
     this.#hosts.set(host, counted);
     const key = `${method} ${status} ${sendable(entry.target)}`;
+    const at = this.#piece === undefined ? NaN : secondsOf(entry.time);
+    if (at > 0) this.#piece?.add(`${host} ${key}`, at);
     const before = counted.get(key) ?? 0;
     counted.set(key, before + 1);
     if (before === 0 && ++this.#kept > mostKept) this.#forgetRare(line);
@@ -216,10 +296,20 @@ class Tally {
       throw usageError(
         `--log ${files}: ${this.#lines === 0 ? 'it is empty' : `none of ${counts(this.#lines, 'line')} can be used. ${left} Give a log in the combined format, or with an object in JSON on each line`}`,
       );
+    const host = present({ host: first.host === '' ? undefined : first.host });
+    if (this.#piece !== undefined) {
+      const { said, seconds, requests } = replayOf(this.#piece, first.host);
+      return {
+        requests,
+        ...host,
+        replaySeconds: seconds,
+        said: [said, ...(left === '' ? [] : [left])],
+      };
+    }
     const { requests, paths, sum } = mixOf(first.counted);
     return {
       requests,
-      ...present({ host: first.host === '' ? undefined : first.host }),
+      ...host,
       said: [
         `Of the log's ${counts(this.#lines, 'line')}, ${percent(sum / this.#lines)} are in the load: ${counts(requests.length - paths, 'request')}${paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`}.`,
         ...(left === '' ? [] : [left]),
@@ -255,11 +345,26 @@ function exampleOf(line: string): string {
   return JSON.stringify(request.slice(0, 80).replace(/=[^&\s]*/g, '=…'));
 }
 
+/** The requests of the piece for this host. */
+function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['replay']> {
+  const ofHost = (key: string): string | undefined =>
+    key.startsWith(`${host} `) ? key.slice(host.length + 1) : undefined;
+  const counted = new Map<string, number>();
+  for (const { key } of piece.lines()) {
+    const own = ofHost(key);
+    if (own !== undefined) counted.set(own, 1 + (counted.get(own) ?? 0));
+  }
+  const { requestOf } = mixOf(counted);
+  return piece.replay((key) => requestOf(ofHost(key) ?? ''), '--pace');
+}
+
 /** @param counted by method, status and target */
 function mixOf(counted: ReadonlyMap<string, number>): {
   requests: LoadRequest[];
   paths: number;
   sum: number;
+  /** The request by which one of `counted` is made. */
+  requestOf: (key: string) => LoadRequest | undefined;
 } {
   const all = new Map<string, { method: string; target: string; statuses: Map<number, number> }>();
   for (const [key, count] of counted) {
@@ -291,5 +396,14 @@ function mixOf(counted: ReadonlyMap<string, number>): {
     else if (paths.size < mostRequests) paths.set(path, { ...request });
   }
   const mix = [...requests, ...paths.values()];
-  return { requests: mix, paths: paths.size, sum: sumOf(mix.map(({ weight }) => weight)) };
+  const made = new Map(requests.map((one) => [`${one.method} ${one.target}`, one]));
+  return {
+    requests: mix,
+    paths: paths.size,
+    sum: sumOf(mix.map(({ weight }) => weight)),
+    requestOf: (key) => {
+      const name = key.replace(/ \d+ /, ' ');
+      return made.get(name) ?? paths.get(name.replace(/\?.*$/, ''));
+    },
+  };
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { readLog, type Traffic } from '../../lib/traffic/log.ts';
+import { present } from '../../lib/present.ts';
 import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
@@ -12,7 +13,7 @@ beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
 const read = (text: string | Buffer, methods?: 'all'): Promise<Traffic> => {
   writeFileSync(join(folder, 'log'), text);
-  return readLog(['log'], methods);
+  return readLog(['log'], present({ methods }));
 };
 const combined = (request: string, status = 200, before = '1.2.3.4 - - '): string =>
   `${before}[10/Oct/2025:13:55:36 +0000] "${request}" ${status} 612 "-" "curl/8 [x] \\"y\\""\n`;

@@ -114,7 +114,11 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 	l.schedule.take()
 	l.outstanding++
 	if l.plan.Rate > 0 && l.allowance == 0 && l.plan.Requests > 0 && l.phase == measuring && !l.shared.alone {
-		l.sliceEnd = min(l.sliceEnd, l.schedule.nextDue)
+		end := l.schedule.nextDue
+		if l.plan.listed != nil {
+			end = max(end, l.clock)
+		}
+		l.sliceEnd = min(l.sliceEnd, end)
 	}
 	return attempt{begun: l.clock, due: due, request: l.nextRequest()}, true
 }

@@ -246,6 +246,9 @@ func (l *loop) ended() bool {
 	if l.phase != measuring {
 		return false
 	}
+	if l.plan.listed != nil && l.windowIsOver {
+		return true
+	}
 	if l.cycle != nil || l.plan.Duration > 0 {
 		return l.windowIsOver || l.shared.alone && l.clock >= l.phaseEnd
 	}

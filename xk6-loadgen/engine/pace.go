@@ -65,7 +65,10 @@ func (r *run) choosePace() {
 		p.slice = rateSlice
 	}
 	if r.plan.listed != nil {
-		p.slice = time.Duration(r.plan.span) // In one turn: what a rush leaves in the queue is part of what comes after it
+		// In one turn: what a rush leaves in the queue is part of what comes after it.
+		p.slice = time.Duration(r.plan.span)
+		p.patience, p.quiet = int64(r.plan.Timeout), int64(r.plan.Timeout)
+		return
 	}
 	latency := newRecorder()
 	for _, l := range r.loops {

@@ -145,7 +145,8 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 			// Drawn for all sides, whether they are through or not: turns do not depend on others.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].plan.listed != nil {
-				length = time.Duration(runs[i].plan.span)
+				// What a rush has left over is made after the span, as long as a request may take.
+				length = time.Duration(runs[i].plan.span) + runs[i].plan.Timeout
 			}
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
@@ -390,7 +391,7 @@ func (l *loop) turnIsDone() bool {
 		return false
 	}
 	// At a rate the window is over once the last cycle counts.
-	l.windowIsOver = l.cycle == nil && l.phase == measuring && l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd
+	l.windowIsOver = l.cycle == nil && l.phase == measuring && (l.plan.listed != nil || l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd)
 	return true
 }
 
@@ -417,6 +418,8 @@ func (l *loop) turnEnded() int64 {
 	switch {
 	case s.alone:
 		return l.clock
+	case l.plan.listed != nil && l.phase == measuring:
+		return max(l.steadyFrom, min(l.clock, l.steadyFrom+l.plan.span))
 	case l.plan.Rate > 0 || s.pace.ramp > 0:
 		return max(l.steadyFrom, min(l.clock, l.sliceEnd))
 	case l.lastEnd > s.began:

@@ -317,7 +317,7 @@ func (l *loop) endMeasuring() {
 	isCount, stopped := l.plan.Requests > 0, l.shared.stop.Load()
 	most, dueUntil := never, min(l.clock, l.sliceEnd)
 	switch {
-	case isCount && !stopped:
+	case isCount && !stopped && l.plan.listed == nil:
 		most, dueUntil = l.allowance, 0 // All requests were made
 	case isCount:
 		most = l.allowance

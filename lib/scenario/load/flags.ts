@@ -143,7 +143,8 @@ export function shownUrl(text: string): string {
     );
 }
 
-function shownHeader(line: string): string {
+/** A header's line, with the value of a credential hidden. */
+export function shownHeader(line: string): string {
   const [, name = line] = /^([^:]*):/.exec(line) ?? [];
   return secretName.test(name) ? `${name}: ${hidden}` : line;
 }

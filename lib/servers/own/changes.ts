@@ -29,6 +29,7 @@ export interface View {
 /** A user's config, as read, over which knobs' lines can be laid. */
 export interface ReadConfig extends View {
   listens: OwnConfig['listens'];
+  logFormats?: OwnConfig['logFormats'];
   facts(page: PageAt): Facts;
   lay(laid: readonly LaidLines[], page: PageAt): View;
 }

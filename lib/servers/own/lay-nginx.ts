@@ -56,6 +56,12 @@ export async function readNginx(file: string, within?: string): Promise<ReadConf
   return {
     ...viewOf(config),
     listens: nginxListens(config, file),
+    logFormats: findDirectives(config, 'log_format').map(({ args: [, ...texts] }) =>
+      texts
+        .map(bareWord)
+        .filter((text) => !text.startsWith('escape='))
+        .join(''),
+    ),
     facts: (page) => factsOf(config, page),
     lay: (laid, page) => viewOf(layNginx(config, laid, page)),
   };

@@ -4,7 +4,13 @@ import { UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { readNghttpd } from '../nghttpd.ts';
-import { changesBetween, type Change, type Facts, type PageAt } from './changes.ts';
+import {
+  changesBetween,
+  type Change,
+  type Facts,
+  type PageAt,
+  type ReadConfig,
+} from './changes.ts';
 import { readText } from '../config-files.ts';
 import { readH2o } from './h2o.ts';
 import { readNginx } from './lay-nginx.ts';
@@ -25,8 +31,8 @@ export async function readOwnConfig(name: string, within?: string): Promise<OwnC
     );
   const server = found === 'site' ? 'nginx' : found;
   const site = found === 'site' ? present({ within }) : {};
-  const { workers, listens } = await readers[server](file, site.within);
-  return { server, file, workers, listens, ...site };
+  const { workers, listens, logFormats }: ReadConfig = await readers[server](file, site.within);
+  return { server, file, workers, listens, ...present({ logFormats }), ...site };
 }
 
 /** A config over which lines can be laid, for a page. */

@@ -26,6 +26,8 @@ export interface OwnConfig {
   listens: readonly Listen[];
   /** The config of nginx in whose http block the file runs; absent: it is a whole config. */
   within?: string;
+  /** The formats of nginx's log_format. */
+  logFormats?: readonly string[] | undefined;
 }
 
 /** Returns the port to load: `asked`, or the only port. Throws UserError if there is no such port. */

@@ -1,0 +1,133 @@
+// The piece of a log that is replayed: its busiest one of a given length.
+import { usageError } from '../errors.ts';
+import { counts, duration, whole } from '../format.ts';
+import type { Arrivals, LoadRequest } from '../scenario/model.ts';
+
+/** How a log is replayed. */
+export interface Pace {
+  /** 10: ten times as fast as it was. */
+  factor: number;
+  /** The longest replay. */
+  seconds: number;
+  /** Of requests of the same second, if the log has whole seconds: evenly spread (default), or at random times. */
+  arrivals?: Arrivals | undefined;
+}
+
+/** A line of a log: its request, and when it was in seconds since 1970. */
+interface Timed {
+  key: string;
+  at: number;
+}
+
+/** A piece is moved by steps of a 20th of it. */
+const steps = 20;
+/** Their times take 30 MB in the file of requests. */
+const mostTimes = 2_000_000;
+
+/** Finds the busiest piece of a log that is read line by line. Keeps the lines of two pieces at most. */
+export class BusiestPiece {
+  readonly #pace: Pace;
+  readonly #seconds: number;
+  readonly #kept = new Map<number, Timed[]>();
+  #step = -Infinity;
+  #best = { last: -Infinity, count: 0 };
+
+  constructor(pace: Pace) {
+    this.#pace = pace;
+    this.#seconds = Math.max(1, Math.ceil(pace.factor * pace.seconds));
+  }
+
+  add(key: string, at: number): void {
+    const step = Math.floor((at * steps) / this.#seconds);
+    if (step !== this.#step) {
+      this.#judge();
+      this.#step = step;
+      for (const kept of this.#kept.keys())
+        if (
+          Math.abs(kept - step) >= steps &&
+          (kept > this.#best.last || kept <= this.#best.last - steps)
+        )
+          this.#kept.delete(kept);
+    }
+    const kept = this.#kept.get(step);
+    if (kept === undefined) this.#kept.set(step, [{ key, at }]);
+    else kept.push({ key, at });
+  }
+
+  /** Looks at the piece that ends with the present step. */
+  #judge(): void {
+    let count = 0;
+    for (let step = this.#step; step > this.#step - steps; step--)
+      count += this.#kept.get(step)?.length ?? 0;
+    if (count > this.#best.count) this.#best = { last: this.#step, count };
+  }
+
+  #linesTo(last: number): Timed[] {
+    return Array.from({ length: steps }, (_, back) => this.#kept.get(last - back) ?? []).flat();
+  }
+
+  /** The lines of the busiest piece, in no order. */
+  lines(): Timed[] {
+    this.#judge();
+    return this.#linesTo(this.#best.last);
+  }
+
+  /**
+   * The requests with their times, and the replay's length in seconds. @param requestOf the request of a key, if it is made
+   * @throws UserError (exit code 2) if no line has a time, and for too many
+   */
+  replay(
+    requestOf: (key: string) => LoadRequest | undefined,
+    flag: string,
+  ): { requests: LoadRequest[]; seconds: number; said: string } {
+    const { factor, arrivals } = this.#pace;
+    const lines = this.lines().sort((a, b) => a.at - b.at);
+    const [first, last] = [lines[0], lines.at(-1)];
+    if (first === undefined || last === undefined)
+      throw usageError(`${flag}: no line of the log has a time: leave it out`);
+    if (lines.length > mostTimes)
+      throw usageError(
+        `${flag}: ${whole(lines.length)} requests are too many to replay: give a shorter --duration`,
+      );
+    const from = Math.floor(first.at);
+    const logged = Math.min(this.#seconds, Math.floor(last.at) + 1 - from);
+    const times = new Map<LoadRequest, number[]>();
+    const bySecond = new Map<number, number>();
+    for (const [place, at] of spread(lines, arrivals).entries()) {
+      const second = Math.floor(at / factor - from / factor);
+      bySecond.set(second, 1 + (bySecond.get(second) ?? 0));
+      const request = requestOf((lines[place] as Timed).key);
+      if (request === undefined) continue;
+      const atMs = Math.round((1e6 * (at - from)) / factor) / 1000;
+      const known = times.get(request);
+      if (known === undefined) times.set(request, [atMs]);
+      else known.push(atMs);
+    }
+    const requests = [...times].map(([request, atMs]) => ({
+      ...request,
+      weight: atMs.length,
+      atMs,
+    }));
+    const seconds = logged / factor;
+    const began = new Date(1000 * from).toISOString().slice(0, 19).replace('T', ' ');
+    const how = factor === 1 ? 'as they came' : `${factor} times as fast`;
+    return {
+      requests,
+      seconds,
+      said: `The busiest ${duration(logged)} of the log, from ${began} UTC on, are replayed ${how}: ${counts(lines.length, 'request')} in ${duration(seconds)}, ${whole(Math.max(...bySecond.values()))} in the busiest second.`,
+    };
+  }
+}
+
+/** The times of ascending lines: of whole seconds spread over the second, since the log does not say more. */
+function spread(lines: readonly Timed[], arrivals: Arrivals | undefined): number[] {
+  if (lines.some(({ at }) => at % 1 !== 0)) return lines.map(({ at }) => at);
+  const inSecond = new Map<number, number>();
+  for (const { at } of lines) inSecond.set(at, 1 + (inSecond.get(at) ?? 0));
+  return [...inSecond].flatMap(([at, count]) => {
+    const parts = Array.from({ length: count }, (_, place) =>
+      arrivals === 'poisson' ? Math.random() : (place + 0.5) / count,
+    );
+    return parts.sort((a, b) => a - b).map((part) => at + part);
+  });
+}
