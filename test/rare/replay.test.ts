@@ -1,0 +1,68 @@
+// A log that is replayed: the latency of a rush, by arithmetic and by vegeta's attacker at the same times.
+import { execFile, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { findGo, goEnvironment } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { closedPort } from '../fixtures/listening.ts';
+import { newOut, readResult, runFolder, startCommand, useHome } from '../scenario-run.ts';
+
+const home = useHome(['k6']);
+
+/** Takes as many milliseconds for each request, one after the other. */
+const queue = `import http from 'node:http';
+let free = 0;
+http.createServer((request, response) => {
+  const now = performance.now();
+  free = Math.max(free, now) + Number(process.argv[2]);
+  setTimeout(() => response.end('hello'), free - now);
+}).listen(process.env.PORT, '127.0.0.1');
+`;
+
+/** 30 requests in each of 60 s, and 400 in each of three. */
+const log = Array.from({ length: 60 }, (_, second) =>
+  `1.2.3.4 - - [10/Oct/2025:13:55:${String(second).padStart(2, '0')} +0000] "GET /${second % 7} HTTP/1.1" 200 5 "-" "-"\n`.repeat(
+    second >= 40 && second < 43 ? 400 : 30,
+  ),
+).join('');
+
+test('the latency of a rush is that of its queue, and that which vegeta measures', async () => {
+  writeFileSync(join(home.folder, 'queue.mjs'), queue);
+  writeFileSync(join(home.folder, 'access.log'), log);
+  const out = newOut();
+  const run = startCommand(
+    `compare --log access.log --pace 2x --duration 5s --rounds 1 --store none --no-why --out ${out}`
+      .split(' ')
+      .concat('slow=node queue.mjs 4', 'quick=node queue.mjs 2'),
+    { ...home.env, INIT_CWD: home.folder },
+  );
+  expect(await run.ended, run.stdout() + run.stderr()).toBe(0);
+  expect(run.stdout()).toContain(
+    'are replayed 2 times as fast: 1,410 requests in 5 s, 800 in the busiest second.',
+  );
+  const [slow, quick] = readResult(out).variants;
+  expect(slow?.rounds[0]?.phases[0]?.requests).toBe(1410);
+  // 1,200 requests within 1.5 s: the last one waits for what is not yet done of them.
+  expect(slow?.latencyMs?.max).toBeGreaterThan(1200 * 4 - 1500 - 5);
+  expect(slow?.latencyMs?.max).toBeLessThan((1200 * 4 - 1500) * 1.1);
+  expect(quick?.latencyMs?.max).toBeGreaterThan(1200 * 2 - 1500 - 5);
+  const port = await closedPort();
+  const server = spawn('node', [join(home.folder, 'queue.mjs'), '4'], {
+    env: { ...process.env, PORT: String(port) },
+    stdio: 'ignore',
+  });
+  onTestFinished(() => void server.kill());
+  const url = `http://127.0.0.1:${port}`;
+  await vi.waitFor(async () => expect((await fetch(url)).status).toBe(200), { timeout: 20_000 });
+  const { binary } = await findGo(thisMachine());
+  const { stdout } = await promisify(execFile)(
+    binary,
+    ['run', '.', url, join(runFolder(out), 'requests-1.ndjson')],
+    { cwd: join(import.meta.dirname, '../vegeta'), env: goEnvironment(thisMachine().env) },
+  );
+  const [p50 = 0, p99 = 0] = stdout.trim().split(' ').map(Number);
+  expect((slow?.latencyMs?.p99 ?? 0) / p99, `p99 ${p99} ms`).toBeCloseTo(1, 1);
+  expect((slow?.latencyMs?.p50 ?? 0) / p50, `p50 ${p50} ms`).toBeCloseTo(1, 1);
+});
