@@ -71,6 +71,20 @@ test.each<[string[], RegExp, 1 | 2]>([
     /^--status 99: give a status from 200 to 599, such as 404$/,
     2,
   ],
+  [['a.conf', 'b.conf', '--pace', '10x'], /^--pace is for --log: give one, or leave it out$/, 2],
+  [['a.conf', 'b.conf', '--log-host', 'a', '--har', 'x'], /^--log-host is for --log: /, 2],
+  [
+    ['a.conf', 'b.conf', '--log', 'log', '--pace', '0x'],
+    /^--pace 0x: give as-logged, or how many times as fast, such as 10x$/,
+    2,
+  ],
+  [
+    ['a.conf', 'b.conf', '--log', 'log', '--pace', '2x', '--rates', '1k'],
+    /^--pace and --rates: each says when requests are made: leave one out$/,
+    2,
+  ],
+  [['a.conf', 'b.conf', '--method', 'post'], /^--method post: give a method such as POST$/, 2],
+  [['a.conf', 'b.conf', '--data', '@none'], /^--data none: there is no such file$/, 2],
   [
     ['a.conf', 'b.conf', '--upstream', 'app:9000=10.0.0.1:80'],
     /^--upstream app:9000=10\.0\.0\.1:80: write app:9000=127\.0\.0\.1:9000, or app:9000=stub:50ms:2KB/,

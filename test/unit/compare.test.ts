@@ -5,8 +5,10 @@ import { describe, expect, test } from 'vitest';
 import { comparisonOf, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
 import {
+  askedFlags,
   namesOf,
   ofSides,
+  readAsked,
   readSides,
   sidesOf,
   type Given,
@@ -14,6 +16,7 @@ import {
   type Side,
 } from '../../lib/cli/sides.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
+import { readWords } from '../../lib/cli/words.ts';
 import { address } from '../../lib/scenario/index.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
 import { readPageList } from '../../lib/scenario/pages.ts';
@@ -294,6 +297,24 @@ test('an address is said once for all its rates', () => {
   expect(addressLines({ variants: variants as unknown as PlanDraft['variants'] })).toEqual([
     expect.stringContaining('http://localhost is loaded with 100 connections'),
   ]);
+});
+
+test('the load has the method, headers and body that are asked for; credentials are not shown', async () => {
+  const given = [configSide('a', nginx), configSide('b', nginx)];
+  const asked = async (...args: string[]) => readAsked(readWords(args, askedFlags), given);
+  const posts = await asked('--data', 'x', '--header', 'X-A: 1', '--header', 'Cookie: s=1');
+  expect(sidesOf(given, posts, oneCore)[1]?.load).toMatchObject({
+    method: 'POST',
+    body: 'x',
+    headers: { 'X-A': '1', Cookie: 's=1' },
+    command: "wrk -c 100 -t 1 -d 10 --header 'X-A: 1' --header 'Cookie: ***' --data …",
+  });
+  const load = ['--load', 'wrk -c 5 -H "X-A: old" -H "X-B: 2"'];
+  const puts = await asked('--method', 'PUT', '--header', 'x-a: new', ...load);
+  expect(sidesOf(given, puts, oneCore)[0]?.load).toMatchObject({
+    method: 'PUT',
+    headers: { 'x-a': 'new', 'X-B': '2' },
+  });
 });
 
 describe('the scenario', () => {

@@ -23,7 +23,7 @@ async function refusal(text: string | Buffer, others: Files = {}, name = 'own.co
 describe('a config of nginx', () => {
   it('has all ports, with their hosts, over all includes', async () => {
     const { file, ...config } = await read(
-      'worker_processes 3;\nevents {}\nhttp { include "conf.d/*.conf"; include none/*.conf;\n server { listen 80; listen [::]:80; server_name a.org www.a.org; } }',
+      'worker_processes 3;\nevents {}\nhttp { log_format own escape=json \'$status "$request"\' " $host"; include "conf.d/*.conf"; include none/*.conf;\n server { listen 80; listen [::]:80; server_name a.org www.a.org; } }',
       {
         'conf.d/b.conf':
           'server { listen 127.0.0.1:8443 ssl http2; listen 80; server_name "b.org"; include deep/names; }',
@@ -43,6 +43,7 @@ describe('a config of nginx', () => {
         { port: 443, tls: true, http2: true, hosts: [] },
         { port: 9000, tls: false, http2: true, hosts: [] },
       ],
+      logFormats: ['$status "$request" $host'],
     });
   });
 

@@ -2,18 +2,17 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, expect, test, vi } from 'vitest';
-import { readLog, type Traffic } from '../../lib/traffic/log.ts';
-import { present } from '../../lib/present.ts';
+import { beforeEach, describe, expect, it, test, vi } from 'vitest';
+import { readLog, type LogOptions, type Traffic } from '../../lib/traffic/log.ts';
 import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 const folder = sharedFolder();
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
-const read = (text: string | Buffer, methods?: 'all'): Promise<Traffic> => {
+const read = (text: string | Buffer, options?: LogOptions): Promise<Traffic> => {
   writeFileSync(join(folder, 'log'), text);
-  return readLog(['log'], present({ methods }));
+  return readLog(['log'], options);
 };
 const combined = (request: string, status = 200, before = '1.2.3.4 - - '): string =>
   `${before}[10/Oct/2025:13:55:36 +0000] "${request}" ${status} 612 "-" "curl/8 [x] \\"y\\""\n`;
@@ -88,7 +87,7 @@ test('what is left out has its count and an example without secrets', async () =
 });
 
 test('other methods are taken if asked for, without their bodies', async () => {
-  const { requests } = await read(combined('POST /a HTTP/1.1', 201), 'all');
+  const { requests } = await read(combined('POST /a HTTP/1.1', 201), { methods: 'all' });
   expect(requests).toEqual([{ method: 'POST', target: '/a', status: 201, weight: 1 }]);
 });
 
@@ -96,6 +95,86 @@ test('of several hosts the most frequent one', async () => {
   const at = (host: string) => combined('GET / HTTP/1.1', 200, `${host}:80 1.2.3.4 - - `);
   const { host, said } = await read(at('b.example') + at('a.example').repeat(2));
   expect([host, said[1]]).toEqual(['a.example', 'Left out: 1 for other hosts than a.example.']);
+  const other = await read(at('b.example') + at('a.example').repeat(2), { host: 'b.example' });
+  expect(other.requests).toEqual([{ method: 'GET', target: '/', status: 200, weight: 1 }]);
+  expect(other.said[1]).toMatch(/^Left out: 2 for other hosts than b\.example, such as "GET \/ /);
+});
+
+test('in a log_format of the config under test', async () => {
+  const { requests } = await read(
+    'x "a\\"b" 404|GET|/a?b=1|site.example\n' + combined('GET / HTTP/1.1'),
+    {
+      formats: ['$remote_addr "${http_user_agent}" $status|$request_method|$request_uri|$host'],
+      host: 'site.example',
+    },
+  );
+  expect(requests).toEqual([{ method: 'GET', target: '/a?b=1', status: 404, weight: 1 }]);
+});
+
+describe('replayed at its own times', () => {
+  const at = (time: string, target: string, times = 1): string =>
+    `1.2.3.4 - - [10/Oct/2025:${time} +0200] "GET ${target} HTTP/1.1" 200 612\n`.repeat(times);
+
+  it.each<[string, string, Partial<Traffic>]>([
+    [
+      'the busiest piece',
+      at('23:59:57', '/before') +
+        at('23:59:59', '/a') +
+        at('23:59:58', '/late') +
+        at('23:59:59', '/b', 3) +
+        `${at('00:00:01', '/c', 2)}`.replaceAll('10/Oct', '11/Oct') +
+        `${at('00:10:00', '/after', 4)}`.replaceAll('10/Oct', '11/Oct'),
+      {
+        replaySeconds: 2,
+        requests: [
+          { method: 'GET', target: '/late', status: 200, weight: 1, atMs: [250] },
+          { method: 'GET', target: '/a', status: 200, weight: 1, atMs: [562.5] },
+          { method: 'GET', target: '/b', status: 200, weight: 3, atMs: [687.5, 812.5, 937.5] },
+          { method: 'GET', target: '/c', status: 200, weight: 2, atMs: [1625, 1875] },
+        ],
+        said: [
+          'The busiest 4 s of the log, from 2025-10-10 21:59:58 UTC on, are replayed 2 times as fast: 7 requests in 2 s, 5 in the busiest second.',
+        ],
+      },
+    ],
+    [
+      'times that are exact',
+      '{"msec":"1760000000.100","request_method":"GET","uri":"/","status":200}\n{"msec":"1760000000.600","request_method":"GET","uri":"/","status":200}',
+      {
+        replaySeconds: 0.5,
+        requests: [{ method: 'GET', target: '/', status: 200, weight: 2, atMs: [50, 300] }],
+      },
+    ],
+    [
+      'ISO 8601, and milliseconds',
+      '{"time":"2025-10-09T08:53:20Z","request_method":"GET","uri":"/","status":200}\n{"ts":1760000001000,"request_method":"GET","uri":"/","status":200}',
+      {
+        replaySeconds: 1,
+        requests: [{ method: 'GET', target: '/', status: 200, weight: 2, atMs: [250, 750] }],
+      },
+    ],
+  ])('has %s', async (_, text, traffic) => {
+    expect(await read(text, { pace: { factor: 2, seconds: 2 } })).toMatchObject(traffic);
+  });
+
+  it('has random times within a second if asked for', async () => {
+    const pace = { factor: 1, seconds: 2, arrivals: 'poisson' } as const;
+    const { requests } = await read(at('12:00:00', '/', 100), { pace });
+    const times = requests[0]?.atMs ?? [];
+    expect(times).toHaveLength(100);
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(0);
+    expect(Math.max(...times)).toBeLessThan(1000);
+    expect(
+      new Set(times.map((ms, place) => Math.round(ms - (times[place - 1] ?? 0)))).size,
+    ).toBeGreaterThan(5);
+  });
+
+  it('needs times', async () => {
+    const text = '{"request_method":"GET","uri":"/","status":200}';
+    expect(await refusalOf(read(text, { pace: { factor: 1, seconds: 2 } }))).toBe(
+      '--pace: no line of the log has a time: leave it out',
+    );
+  });
 });
 
 test('10,000 requests are as they are, the rest by path', async () => {
