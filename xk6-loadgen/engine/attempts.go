@@ -3,7 +3,8 @@ package engine
 import "time"
 
 type attempts struct {
-	step             int   // the loop's place in the order of the plan's requests
+	step             int // the loop's place in the order of the plan's requests
+	fetched          uint64
 	allowance, chunk int64 // the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate
 	outstanding      int64
 	// starting slots start an attempt after the events of this iteration: within an event they could nest without end.
@@ -180,29 +181,26 @@ func (l *loop) response(a *attempt, status int, headerBytes, decodedBytes, bodyB
 	i.HeaderBytes += headerBytes
 	i.HeadersDecodedBytes += decodedBytes
 	i.BodyBytes += bodyBytes
-	isUnexpected := status != a.request.status && (a.request.status != 0 || status >= 400)
+	isUnexpected := status != int(a.request.status) && (a.request.status != 0 || status >= 400)
 	if isUnexpected {
 		i.Unexpected++
 	}
-	var own *page
-	if l.pages != nil && i != l.outside {
-		own = &l.pages[a.request.page]
-		own.responses++
-		own.bodyBytes += bodyBytes
-		if isUnexpected {
-			own.unexpected++
-		}
-	}
 	start := a.start
+	isRecorded := start < l.began || start >= l.recordFrom
+	if l.pages != nil && i != l.outside {
+		class := notRecorded
+		if isRecorded {
+			class = pageClass(l.clock - start)
+		}
+		l.pages.note(pageResponse{a.request.page, class, bodyBytes, isUnexpected})
+	}
 	if start < l.began {
 		l.older--
-	} else if start < l.recordFrom {
+	}
+	if !isRecorded {
 		return
 	}
 	i.latency.record(l.clock - start)
-	if own != nil {
-		own.latencies[pageClass(l.clock-start)]++
-	}
 	if len(l.plan.Buckets) > 0 && i != l.outside {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++
 	}
@@ -216,7 +214,7 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 		l.older--
 	}
 	if l.pages != nil && l.current != l.outside {
-		l.pages[a.request.page].errors++
+		l.pages.pages[a.request.page].errors++
 	}
 	c.noteReached()
 	l.outstanding--

@@ -152,7 +152,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		sendDelay.merge(l.sendDelays)
 		addEach(bucketCounts, l.bucketCounts)
 		if i > 0 {
-			mergePages(pages, l.pages)
+			pages.add(l.pages)
 		}
 		r.Unsent += l.unsent
 		if r.TLS == nil {
@@ -181,7 +181,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
 	r.LongestGapMs = inMs(s.gap.longest.Load())
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
-	r.Pages = pageFigures(loops[0].plan.pages, pages)
+	r.Pages = pages.figures(loops[0].plan.pages)
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
 	return end, endCPU

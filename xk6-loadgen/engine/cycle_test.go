@@ -29,8 +29,8 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	l.endCycle(true)
 	respond(2)
 	l.leaveCycles()
-	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil || l.pages[1].unexpected != 5 {
-		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make, pages %v", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance, l.pages)
+	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil || l.pages.all()[1].unexpected != 5 {
+		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make, pages %v", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance, l.pages.all())
 	}
 }
 

@@ -129,8 +129,8 @@ func (s *h2) open(a attempt) {
 	} else {
 		s.uploading++
 	}
-	l.out = appendFrameHeader(l.out, len(s.update)+len(own.bytes)+len(s.shared)+len(own.after), http2.FrameHeaders, flags, s.nextID)
-	l.out = append(append(append(append(l.out, s.update...), own.bytes...), s.shared...), own.after...)
+	l.out = appendFrameHeader(l.out, len(s.update)+len(own.bytes)+len(s.shared), http2.FrameHeaders, flags, s.nextID)
+	l.out = append(append(append(append(l.out, s.update...), own.bytes[:own.before]...), s.shared...), own.bytes[own.before:]...)
 	s.update, s.shared = nil, s.later
 	s.nextID += 2
 	// Some identifiers may be skipped in the ring, so the last ones stay unused.

@@ -136,7 +136,7 @@ type cycle struct {
 	interval
 	sendDelays, waits *recorder
 	buckets           []int64
-	pages             []page
+	pages             *pageRecorder
 }
 
 type cycles struct {
@@ -174,7 +174,7 @@ func (l *loop) endCycle(keep bool) {
 		c.sendDelays.merge(l.sendDelays)
 		c.waits.merge(l.waits)
 		addEach(c.buckets, l.bucketCounts)
-		mergePages(c.pages, l.pages)
+		c.pages.add(l.pages)
 	} else {
 		l.warmup += c.Requests
 		if l.plan.Requests > 0 {
@@ -186,7 +186,7 @@ func (l *loop) endCycle(keep bool) {
 	l.sendDelays.reset()
 	l.waits.reset()
 	clear(l.bucketCounts)
-	clear(l.pages)
+	l.pages.reset()
 }
 
 func (l *loop) leaveCycles() {

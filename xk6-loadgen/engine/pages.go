@@ -83,17 +83,73 @@ func pagesOf(mix []Request) (names []string, indexes []int) {
 	return names, indexes
 }
 
+// pageRecorder counts responses by page, many at a time: pages are far apart in memory, and a processor fetches several at once. nil
+// counts nothing.
+type pageRecorder struct {
+	pages  []page
+	recent []pageResponse
+}
+
+type pageResponse struct {
+	page         uint32
+	class        int
+	bodyBytes    int64
+	isUnexpected bool
+}
+
+// notRecorded is the class of a response without a latency of its own; recentResponses fit into a processor's nearest cache.
+const notRecorded, recentResponses = -1, 256
+
 // newPages is nil for a single page, whose figures are the load's.
-func newPages(p *plan) []page {
+func newPages(p *plan) *pageRecorder {
 	if len(p.pages) < 2 {
 		return nil
 	}
-	return make([]page, len(p.pages))
+	return &pageRecorder{make([]page, len(p.pages)), make([]pageResponse, 0, recentResponses)}
 }
 
-func mergePages(into, pages []page) {
-	for i := range pages {
-		from, to := &pages[i], &into[i]
+func (r *pageRecorder) note(response pageResponse) {
+	if len(r.recent) == recentResponses {
+		r.count()
+	}
+	r.recent = append(r.recent, response)
+}
+
+func (r *pageRecorder) count() {
+	for i := range r.recent {
+		response := &r.recent[i]
+		p := &r.pages[response.page]
+		p.responses++
+		p.bodyBytes += response.bodyBytes
+		if response.isUnexpected {
+			p.unexpected++
+		}
+		if response.class != notRecorded {
+			p.latencies[response.class]++
+		}
+	}
+	r.recent = r.recent[:0]
+}
+
+func (r *pageRecorder) all() []page {
+	if r == nil {
+		return nil
+	}
+	r.count()
+	return r.pages
+}
+
+func (r *pageRecorder) reset() {
+	if r != nil {
+		r.recent = r.recent[:0]
+		clear(r.pages)
+	}
+}
+
+func (r *pageRecorder) add(other *pageRecorder) {
+	into, others := r.all(), other.all()
+	for i := range others {
+		from, to := &others[i], &into[i]
 		to.responses += from.responses
 		to.unexpected += from.unexpected
 		to.errors += from.errors
@@ -104,8 +160,8 @@ func mergePages(into, pages []page) {
 	}
 }
 
-func pageFigures(names []string, pages []page) (figures []PageFigures) {
-	all := newRecorder()
+func (r *pageRecorder) figures(names []string) (figures []PageFigures) {
+	all, pages := newRecorder(), r.all()
 	for i := range pages {
 		p := &pages[i]
 		all.reset()

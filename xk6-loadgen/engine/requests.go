@@ -29,12 +29,14 @@ type Request struct {
 	Status int // Status is expected, 0: any below 400
 }
 
-// request is a Request as the loops need it.
+// request is a Request as the loops need it. It fills one cache line: there may be many.
 type request struct {
-	bytes, after []byte // bytes are all of it; with HTTP/2 the header block before, and after, the headers that all share.
-	body         []byte // with HTTP/2
-	status, page int    // page is the index of its page's figures
-	isHead       bool
+	bytes  []byte // bytes are all of it; with HTTP/2 the header block without the headers that all share
+	body   []byte // with HTTP/2
+	before uint32 // before are the bytes that come before the shared headers.
+	page   uint32 // page is the index of its page's figures
+	status uint16
+	isHead bool
 }
 
 // mixed returns the requests to make, complete.
@@ -88,6 +90,9 @@ func encodeRequest(o Options, r Request) []byte {
 func (r Request) saysLength() bool {
 	return len(r.Body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
 }
+
+// manyRequests do not fit into a processor's nearest cache.
+const manyRequests, lookAhead = 256, 16
 
 const (
 	MaxMix    = 1 << 18
@@ -166,9 +171,17 @@ func (l *loop) nextRequest() *request {
 	if s := &l.schedule; s.listed != nil {
 		return &l.plan.requests[l.plan.order[s.number(s.taken-1)]]
 	}
-	next := &l.plan.requests[l.plan.order[l.step]]
-	if l.step++; l.step == len(l.plan.order) {
+	p := l.plan
+	next := &p.requests[p.order[l.step]]
+	if l.step++; l.step == len(p.order) {
 		l.step = 0
+	}
+	if len(p.requests) >= manyRequests && l.step < len(p.order)-lookAhead {
+		// They are far apart in memory. The processor fetches these while the loop goes on.
+		l.fetched += uint64(p.requests[p.order[l.step+lookAhead]].page)
+		if soon := p.requests[p.order[l.step+lookAhead/2]].bytes; len(soon) > 0 {
+			l.fetched += uint64(soon[0])
+		}
 	}
 	return next
 }
@@ -234,9 +247,10 @@ func encodeH2Requests(scheme string, mix []Request) (requests []request, headers
 		if regular < 0 {
 			regular = len(own)
 		}
-		encoded := request{bytes: encode(plain, own[:regular]), after: encode(plain, own[regular:]), body: r.Body}
+		before, after := encode(plain, own[:regular]), encode(plain, own[regular:])
+		encoded := request{bytes: append(before, after...), before: uint32(len(before)), body: r.Body}
 		// All of it goes into one frame, after a table size update.
-		longest := 1 + len(encoded.bytes) + max(len(headers.opening), len(headers.plain)) + len(encoded.after)
+		longest := 1 + len(encoded.bytes) + max(len(headers.opening), len(headers.plain))
 		if longest > maxFrameBytes {
 			return nil, h2Headers{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
 		}

@@ -52,8 +52,8 @@ type measurement struct {
 	connectTimes, firstByteTimes *recorder
 	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
 	sendDelays, waits      *recorder
-	bucketCounts           []int64 // bucketCounts has one more than the plan has buckets
-	pages                  []page  // pages is nil for a single one
+	bucketCounts           []int64       // bucketCounts has one more than the plan has buckets
+	pages                  *pageRecorder // pages is nil for a single one
 	unsent                 int64
 	sampleFrom, sampleBase int64
 	threadRps, connRps     []float64
@@ -257,7 +257,7 @@ func (l *loop) resetCounts(from int64) {
 		r.reset()
 	}
 	clear(l.bucketCounts)
-	clear(l.pages)
+	l.pages.reset()
 	l.example = ""
 }
 
