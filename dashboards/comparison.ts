@@ -1,6 +1,6 @@
 // The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchComparison, benchWhy } from '../lib/store/schema.ts';
+import { benchComparison, benchPage, benchWhy } from '../lib/store/schema.ts';
 import { board, closedRow, runsPanel, scenarioVariable, unpublished, variable } from './board.ts';
 import {
   effectPanel,
@@ -110,6 +110,29 @@ const causes = tablePanel({
   ],
 });
 
+const pages = tablePanel({
+  id: 42,
+  title: 'By page',
+  description:
+    'The ten largest pages of a run with several: their shares, and their latency under the load, where a slow page slows all in its queue. ' +
+    '"alone" is the time of an answer with one request at a time, against the baseline (docs/traffic.md).',
+  grid: { x: 0, y: 83, w: 24, h: 12 },
+  from: benchPage,
+  where: pickedRun,
+  noRows: 'This run has a single page: --log, --har, --targets and --urls have several.',
+  columns: [
+    { name: 'page', title: 'page', minWidth: 160 },
+    { ...variantColumn, width: 170 },
+    { name: 'share', title: 'share', width: 80, percent: true },
+    { name: 'body_bytes', title: 'bytes', width: 90 },
+    { name: 'p50_ms', title: 'p50', width: 85 },
+    { name: 'p99_ms', title: 'p99', width: 85 },
+    { name: 'effect', title: 'alone, 95 %', width: 170 },
+    { name: 'verdict', title: 'verdict', width: 110 },
+    { name: 'unexpected', title: 'unexpected', width: 95 },
+  ],
+});
+
 // Both lists come from bench_comparison: a run without a table is not offered.
 const variables = [
   scenarioVariable(),
@@ -173,10 +196,11 @@ export function comparisonDashboard(): Dashboard {
     )
     .withPanel(behindTheFigures)
     .withRow(closedRow(41, 'Why: what the CPU time of a request is made of', 82, [causes]))
+    .withRow(closedRow(43, 'By page: of a run with several', 83, [pages]))
     .withPanel(
       runsPanel({
         id: 5,
-        y: 94,
+        y: 95,
         opens: 'comparison',
         where: { equal: { scenario: 'scenario' } },
         title: 'Runs of ${scenario}',

@@ -1,7 +1,7 @@
 // Runs of shipped scenarios with made-up figures, written to a database as real ones are.
 import { networkResult } from '../lib/analysis/phases.ts';
 import { comparable } from '../lib/analysis/comparisons.ts';
-import type { Phase, Result } from '../lib/result/result.ts';
+import type { PageFigures, Phase, Result } from '../lib/result/result.ts';
 import { findVariants } from '../lib/scenario/catalogue.ts';
 import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
@@ -104,6 +104,21 @@ function overLink(index: number): Partial<Phase> {
   };
 }
 
+/** Two pages; alone, the first takes longer on each side than on the one before. */
+function madeUpPages(index: number): PageFigures[] {
+  const figures = { errors: 0, bodyBytes: 61_200, p50Ms: 1.5, p99Ms: 4, midMeanMs: 1.6 };
+  return [
+    {
+      page: '/',
+      responses: 300,
+      unexpected: 0,
+      ...figures,
+      alone: { responses: 90, ms: 2 + index },
+    },
+    { page: 'POST /a', responses: 100, unexpected: index, ...figures },
+  ];
+}
+
 /** A run of a shipped scenario with six rounds of all that it runs unless told otherwise. */
 export async function madeUpRun(scenario: Scenario, startedAt: number): Promise<Result> {
   const { name, phases = { count: 1 } } = scenario;
@@ -116,6 +131,7 @@ export async function madeUpRun(scenario: Scenario, startedAt: number): Promise<
       const changes = {
         ...(scenario.load.bucketSeconds === undefined ? {} : latencies),
         ...(networkOf(scenario, variant) === undefined ? {} : overLink(index)),
+        ...(name === 'aa' ? { pages: madeUpPages(index) } : {}),
       };
       return [variant.name, { rps, phases: Array.from({ length: phases.count }, () => changes) }];
     });

@@ -14,6 +14,7 @@ import {
   successRatioOf,
   trafficOf,
 } from './phases.ts';
+import { pageEffects } from './pages.ts';
 import { noiseFloorOf } from './rounds.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
 import {
@@ -43,7 +44,11 @@ export function summarise(
   asked: Asked = {},
 ): Summary {
   const variants = measured.map((variant) => variantResult(facts, variant));
-  const comparisons = comparisonsOf(facts, measured, variants, asked);
+  const compared = comparisonsOf(facts, measured, variants, asked);
+  const comparisons = compared.map((one) => {
+    const pages = pageEffects(one, { variants, comparisons: compared });
+    return pages.length === 0 ? one : { ...one, pages };
+  });
   const controls =
     asked.control === true ? comparisons.filter(({ verdict }) => verdict !== 'none') : [];
   return {

@@ -434,6 +434,8 @@ const comparison = open({
   disagreement: text,
   /** Variants whose link did not keep the delay. */
   delayNotHeld: texts,
+  /** The largest pages of a mix, by the time of an answer with one request at a time. The intervals of all hold together. */
+  pages: optional(list(open({ page: text, ...ratioFields, verdict }))),
 });
 export type Comparison = v.InferOutput<typeof comparison>;
 

@@ -8,6 +8,7 @@ import {
   streamsOf,
   streamSweep,
 } from '../analysis/comparisons.ts';
+import { pagesOf } from '../analysis/pages.ts';
 import { phasePairs } from '../analysis/phases.ts';
 import { limitText } from '../analysis/within.ts';
 import { bucketLabel } from '../format.ts';
@@ -17,6 +18,7 @@ import {
   benchBucket,
   benchComparison,
   benchCurve,
+  benchPage,
   benchPhase,
   benchRound,
   benchRun,
@@ -93,7 +95,7 @@ export function roundPoint(
 }
 
 /**
- * The points of the table: bench_comparison, bench_phase, bench_bucket, bench_streams and bench_curve. Their times begin at the
+ * The points of the table: bench_comparison, bench_phase, bench_bucket, bench_streams, bench_curve and bench_page. Their times begin at the
  * run's start, a nanosecond apart, so that they sort in the table's order.
  */
 export function tablePoints(result: Result): string[] {
@@ -171,6 +173,7 @@ export function tablePoints(result: Result): string[] {
     }),
     ...streamPoints(result, start),
     ...curvePoints(result, start),
+    ...pagePoints(result, start),
   ];
 }
 
@@ -205,6 +208,27 @@ function curvePoints(result: Result, start: bigint): string[] {
         start + BigInt(position * names.length + names.indexOf(name)),
       ),
     ),
+  );
+}
+
+/** The rest is in report.html. */
+const mostPages = 10;
+
+/** Side by side within each page. */
+function pagePoints(result: Result, start: bigint): string[] {
+  const { run, scenario, variants } = result;
+  return variants.flatMap(({ name: variant }, side) =>
+    pagesOf(result, variant)
+      .slice(0, mostPages)
+      .map((one, position) => {
+        const effect = comparisonOf(result, variant)?.pages?.find(({ page }) => page === one.page);
+        return pointOf(
+          benchPage,
+          { run, scenario, variant, page: one.page },
+          { ...one, position, effect },
+          start + BigInt(position * variants.length + side),
+        );
+      }),
   );
 }
 

@@ -11,6 +11,7 @@ import {
   successRatioOf,
   wholeRounds,
 } from '../analysis/phases.ts';
+import type { PageSum } from '../analysis/pages.ts';
 import { total } from '../analysis/statistics.ts';
 import { effect } from '../format.ts';
 import type {
@@ -524,6 +525,29 @@ export const benchWhy = {
   },
 } as const;
 
+const ofPage = fieldsOf<PageSum & { position: number; effect: PageEffect | undefined }>();
+
+/** A point per side and page of a mix, the greatest weights first. `effect` is on the time of an answer alone, against the baseline. */
+export const benchPage = {
+  measurement: 'bench_page',
+  tags: ['run', 'scenario', 'variant', 'page'],
+  fields: {
+    ...ofPage('number', { position: ({ position }) => position }),
+    ...ofPage('ratio', { share: ({ share }) => share }),
+    ...ofPage('responses', { unexpected: ({ unexpected }) => unexpected }),
+    ...ofPage('bytes', {
+      body_bytes: ({ bodyBytes, responses }) => bodyBytes / Math.max(1, responses),
+    }),
+    ...ofPage('ms', { p50_ms: ({ p50Ms }) => p50Ms, p99_ms: ({ p99Ms }) => p99Ms }),
+    ...ofPage('text', {
+      effect: ({ effect: seen }) => seen && effect(seen.ratio, seen.ci95),
+      verdict: ({ effect: seen }) => seen?.verdict,
+    }),
+  },
+} as const;
+
+type PageEffect = NonNullable<Comparison['pages']>[number];
+
 /** A point per sentence about a finished run, findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
 export const benchSentence = {
   measurement: 'bench_sentence',
@@ -591,6 +615,7 @@ export const measurements: readonly Measurement[] = [
   benchStreams,
   benchCurve,
   benchWhy,
+  benchPage,
   benchSentence,
   benchRun,
 ];

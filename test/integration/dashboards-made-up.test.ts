@@ -107,6 +107,27 @@ describe('a run of every scenario', () => {
     );
   });
 
+  it('shows the pages of a mix, in panel 42 of Comparison', async () => {
+    const result = resultOf('aa');
+    const [first, second] = result.variants.map(({ name }) => name);
+    const under = { body_bytes: 204, p50_ms: 1.5, p99_ms: 4 };
+    const root = { ...under, page: '/', share: 0.75, unexpected: 0 };
+    const post = {
+      page: 'POST /a',
+      share: 0.25,
+      ...under,
+      body_bytes: 612,
+      effect: null,
+      verdict: null,
+    };
+    expect(await database.rows('comparison', 42, result)).toEqual([
+      { ...root, variant: first, effect: null, verdict: null },
+      { ...root, variant: second, effect: '+50 % [50, 50]', verdict: 'slower' },
+      { ...post, variant: first, unexpected: 0 },
+      { ...post, variant: second, unexpected: 6 },
+    ]);
+  });
+
   it('says on top what the report says, of comparisons that have no row too, and then what warns', async () => {
     for (const result of results.values()) {
       expect(
