@@ -10,7 +10,7 @@ import type { Result } from '../../lib/result/result.ts';
 import { findChromium, startChromium } from '../browser.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { openFileCache, result, withPages, workers } from '../fixtures/result.ts';
 
 const chromium = await findChromium();
 if (chromium === undefined)
@@ -170,6 +170,28 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     const plain = await open(rate, { javaScriptEnabled: false });
     expect(await plain.locator('noscript').isVisible()).toBe(true);
     expect(await plain.locator('table').first().innerText()).toContain('nginx');
+  });
+
+  test('pages of a mix, sorted by a click on a title', async () => {
+    const times = { '/': 0.1, '/b': 0.2, '/a': 0.3 };
+    const page = await open(
+      result([
+        withPages(workers, times),
+        withPages(openFileCache, { '/': 0.12, '/b': 0.6, '/a': 0.2 }),
+      ]),
+    );
+    const table = page.getByRole('region', { name: 'By page' });
+    const names = (): Promise<string[]> => table.locator('tbody th').allTextContents();
+    const sortBy = async (title: string | RegExp): Promise<string[]> => {
+      await table.getByRole('button', { name: title }).click();
+      return names();
+    };
+    expect(await names()).toEqual(['/', '/b', '/a']);
+    expect(await sortBy(/^open-file-cache alone/)).toEqual(['/b', '/', '/a']);
+    expect(await sortBy(/^open-file-cache alone/)).toEqual(['/a', '/', '/b']);
+    expect(await sortBy('page')).toEqual(['/', '/a', '/b']);
+    expect(await sortBy('share')).toEqual(['/', '/b', '/a']);
+    await narrow(page);
   });
 
   test('latency by rate', async () => {

@@ -2,33 +2,9 @@
 import { expect, test } from 'vitest';
 import { pageLines, pagesPart } from '../../lib/report/pages.ts';
 import { textOf } from '../../lib/report/table.ts';
-import type { PageFigures, Result } from '../../lib/result/result.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import type { Result } from '../../lib/result/result.ts';
+import { openFileCache, result, withPages, workers } from '../fixtures/result.ts';
 
-const jitter = [1, 1.004, 0.997, 1.002, 0.999, 1.001];
-const pages = (times: Record<string, number>, round: number, answers: number): PageFigures[] =>
-  Object.entries(times).map(([page, ms], index) => ({
-    page,
-    responses: 100 - index,
-    unexpected: 0,
-    errors: 0,
-    bodyBytes: 100 * (100 - index),
-    p50Ms: 1.5,
-    p99Ms: 3,
-    midMeanMs: 1.5,
-    alone: { responses: answers, ms: ms * (jitter[(round + index) % 6] as number) },
-  }));
-const withPages = (
-  variant: typeof workers,
-  times: Record<string, number>,
-  answers = 500,
-): typeof workers => ({
-  ...variant,
-  rounds: variant.rounds.map((round, index) => ({
-    ...round,
-    phases: round.phases.map((one) => ({ ...one, pages: pages(times, index, answers) })),
-  })),
-});
 const base = { '/': 0.1, '/api': 0.2, 'POST /a': 0.3 };
 const of = (times: Record<string, number>, answers?: number): Result =>
   result([withPages(workers, base, answers), withPages(openFileCache, times, answers)]);

@@ -37,8 +37,12 @@ function scriptJson(value: unknown): Html {
   return new Html(JSON.stringify(value).replaceAll('<', '\\u003c'));
 }
 
-/** A table in a box that scrolls; '' without rows. `name` is for screen readers; `wraps` breaks long texts. */
-export function tableHtml({ columns, rows }: Table, name: string, { wraps = false } = {}): Html {
+/** A table in a box that scrolls; '' without rows. `name` is for screen readers; `wraps` breaks long texts; `sorts` at a click on a title. */
+export function tableHtml(
+  { columns, rows }: Table,
+  name: string,
+  { wraps = false, sorts = false } = {},
+): Html {
   if (rows.length === 0) return nothing;
   const all = neighbours(columns, (column, before) => column.group === before.group);
   const groups = columns.every(({ group }) => group === '') ? [] : all;
@@ -50,7 +54,7 @@ export function tableHtml({ columns, rows }: Table, name: string, { wraps = fals
     ([first = '', ...cells]) =>
       html`<tr><th scope="row" class="${columns[0]?.align ?? ''}">${textOf(first).trim().replaceAll(/ {2,}/g, ' · ')}</th>${cells.map((cell, index) => cellHtml(cell, columns[index + 1]?.align ?? 'left'))}</tr>\n`,
   );
-  return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}">
+  return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}${sorts ? ' sorts' : ''}">
 ${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thead>${groupRow(groups)}<tr>${titles}</tr></thead>
 <tbody>${lines}</tbody></table></div>
 `;

@@ -74,7 +74,7 @@ ${differencesHtml(result, configs, isOwn ? notes : nothing)}${
       : html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`
   }
 ${whyPart(result).map((part) => whyHtml(part, cpuBars(result), flamesHtml(result, stacks)))}<section><h2>The table</h2>
-${articleParts(result).map(partHtml)}${pagesPart(result, Infinity).map(partHtml)}${isOwn ? nothing : notes}</section>
+${articleParts(result).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}</section>
 ${
   figures.length === 0
     ? nothing
@@ -130,6 +130,6 @@ function loadHtml({ title, tables, below }: Part): Html {
 `;
 }
 
-function partHtml({ title, tables, below }: Part): Html {
-  return html`${title === '' ? nothing : html`<h3>${title.replace(/:$/, '')}</h3>\n`}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title))}${paragraphs(below)}`;
+function partHtml({ title, tables, below }: Part, options: { sorts?: boolean } = {}): Html {
+  return html`${title === '' ? nothing : html`<h3>${title.replace(/:$/, '')}</h3>\n`}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title, options))}${paragraphs(below)}`;
 }

@@ -324,6 +324,36 @@ for (const [index, data] of all.entries()) {
   new ResizeObserver(redraw).observe(place);
 }
 
+/** The figure at the begin of a cell; of an effect ("+41 %", "3 times") the ratio. */
+function figureIn(text: string): number {
+  const [, sign = '', digits, unit] = /^([+−]?)([\d.,]+)(\s%)?/.exec(text) ?? [];
+  if (digits === undefined) return -Infinity;
+  const figure = Number(digits.replaceAll(',', '')) * (sign === '−' ? -1 : 1);
+  return sign !== '' && unit !== undefined ? 1 + figure / 100 : figure;
+}
+
+// A click on a title sorts the rows by its column: names from a to z, the largest figures first. Another one turns that round.
+for (const table of document.querySelectorAll<HTMLTableElement>('table.sorts'))
+  for (const [place, title] of [...table.querySelectorAll('thead tr:last-child th')].entries()) {
+    const button = document.createElement('button');
+    button.textContent = title.textContent;
+    title.replaceChildren(button);
+    button.addEventListener('click', () => {
+      const [first, second] =
+        place === 0 ? ['ascending', 'descending'] : ['descending', 'ascending'];
+      const way = title.getAttribute('aria-sort') === first ? second : first;
+      for (const other of table.querySelectorAll('[aria-sort]')) other.removeAttribute('aria-sort');
+      title.setAttribute('aria-sort', way as string);
+      const textOf = (row: Element): string => row.children[place]?.textContent ?? '';
+      const [body] = table.tBodies;
+      const rows = [...(body?.rows ?? [])].sort((one, other) => {
+        const [a, b] = [textOf(one), textOf(other)];
+        return place === 0 ? a.localeCompare(b) : figureIn(a) - figureIn(b);
+      });
+      body?.append(...(way === 'ascending' ? rows : rows.reverse()));
+    });
+  }
+
 // On paper nothing can be unfolded.
 addEventListener('beforeprint', () => {
   for (const details of document.querySelectorAll('details')) details.open = true;
