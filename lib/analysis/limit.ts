@@ -164,8 +164,10 @@ const causes: Readonly<Record<Limit, string>> = {
 };
 
 /** Why requests left late, or not at all. */
-export function rateCause(variant: Shares): string {
+export function rateCause(variant: Shares & Pick<VariantResult, 'load'>): string {
   const limit = limitOf(variant);
+  if (variant.load['arrivals'] === 'logged' && limit === 'neither')
+    return 'they waited for a free connection (more connections move that queue into the server)';
   return limit === null
     ? 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)'
     : causes[limit];

@@ -8,6 +8,9 @@ import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts'
 /** What a sentence names. */
 const mostNamed = 3;
 
+const alone =
+  '"Alone" is the time of an answer with one request at a time, without a queue, after each round\'s load: less than 3 % may be the answer before it.';
+
 /** @param most rows */
 export function pagesPart(result: Result, most: number): Part[] {
   const sides = result.variants
@@ -16,6 +19,7 @@ export function pagesPart(result: Result, most: number): Part[] {
   const names = (sides[0]?.pages ?? []).map(({ page }) => page);
   if (names.length === 0) return [];
   const rows = names.slice(0, most);
+  const compared = measuredComparisons(result);
   return [
     {
       title: 'By page, under the load:',
@@ -41,7 +45,7 @@ export function pagesPart(result: Result, most: number): Part[] {
               column('unexpected', ({ unexpected }) => figure(unexpected || null, whole)),
             ];
           }),
-          ...measuredComparisons(result).map(({ variant, baseline, pages = [] }) =>
+          ...compared.map(({ variant, baseline, pages = [] }) =>
             leftColumn(`${variant} alone, against ${baseline}`, (name: string) => {
               const seen = pages.find(({ page }) => page === name);
               return seen === undefined ? '' : `${effect(seen.ratio, seen.ci95)} ${seen.verdict}`;
@@ -50,11 +54,12 @@ export function pagesPart(result: Result, most: number): Part[] {
         ]),
       ],
       below: [
-        `"Alone" is the time of an answer with one request at a time, without a queue, after each round's load: less than 3 % may be the answer before it. ${
-          names.length > most
-            ? `${counts(names.length - most, 'page')} more ${names.length - most === 1 ? 'is' : 'are'} in report.html.`
-            : ''
-        }`.trim(),
+        ...(compared.some(({ pages }) => pages !== undefined) ? [alone] : []),
+        ...(names.length > most
+          ? [
+              `${counts(names.length - most, 'page')} more ${names.length - most === 1 ? 'is' : 'are'} in report.html.`,
+            ]
+          : []),
       ],
     },
   ];
