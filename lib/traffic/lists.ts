@@ -1,7 +1,7 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
 import { readFileSync, statSync } from 'node:fs';
 import { UserError, messageOf, usageError } from '../errors.ts';
-import { counts } from '../format.ts';
+import { percent, whole } from '../format.ts';
 import { isObject } from '../form.ts';
 import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
@@ -80,7 +80,7 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe'): Traffic
     requests: merged(own),
     ...present({ host }),
     said: [
-      `${counts(own.length, 'request')} of ${counts(entries.length, 'entry').replace('entrys', 'entries')} of the HAR are in the load.`,
+      `Of the HAR's ${whole(entries.length)} entries, ${percent(own.length / entries.length)} are in the load.`,
       ...(left === '' ? [] : [left]),
     ],
   };

@@ -1,6 +1,7 @@
 // Reads the access log of a server: which requests it had, how often, and with which status.
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
 import { messageOf, usageError } from '../errors.ts';
 import { counts, percent, whole } from '../format.ts';
@@ -72,9 +73,15 @@ export async function readLog(
   return tally.traffic(files.join(' '));
 }
 
-/** The requests of access logs for a scenario's page, as readLog reads them. */
-export async function fromLog(...files: string[]): Promise<readonly LoadRequest[]> {
-  return (await readLog(files)).requests;
+/**
+ * The requests of access logs for a scenario's page, as readLog reads them.
+ * @param files URLs such as `new URL('access.log', import.meta.url)`, or paths from the user's working directory
+ */
+export async function fromLog(
+  ...files: (string | { readonly href: string })[]
+): Promise<readonly LoadRequest[]> {
+  const paths = files.map((file) => (typeof file === 'string' ? file : fileURLToPath(file.href)));
+  return (await readLog(paths)).requests;
 }
 
 /** Calls for each line, with a character per byte; of a line that is too long for its first part. */

@@ -80,6 +80,18 @@ test('two h2o configs over HTTP/2', async () => {
   expect(configOf(project, 'log/h2o.conf')).toMatch(/^access-log: \/dev\/null/m);
 });
 
+test('the requests of a log against two configs', async () => {
+  const project = installed.project('traffic', {}, 'traffic');
+  const { code, stdout, stderr } = await inProject(
+    project,
+    ['npm', 'run', '-s', 'api', '--', ...shortest],
+    home.env,
+  );
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(stdout).toMatch(/^\/api\/items +\d+ % +1,729 +[\d.]+ +[\d.]+ +\d{3} /m);
+  expectMeasured(readResult(join(project, 'results')), ['plain', 'gzip']);
+});
+
 test('a k6 script with two phases and thresholds, which decide the exit code', async () => {
   const project = installed.project('k6', {}, 'k6-script');
   let status = 200;
@@ -159,7 +171,7 @@ test('types: strict, with and without skipLibCheck; mistakes are found', async (
     }`;
   const bundler = { module: 'esnext', moduleResolution: 'bundler' };
   const projects = [
-    ...['own-nginx-config', 'h2o-http2', 'k6-script'].map((example) =>
+    ...['own-nginx-config', 'h2o-http2', 'traffic', 'k6-script'].map((example) =>
       installed.project(`types-${example}`, {}, example),
     ),
     installed.project('types-scenario', {

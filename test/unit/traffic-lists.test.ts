@@ -47,7 +47,7 @@ test('a HAR: the most frequent host, headers that matter, bodies, equal requests
     { method: 'POST', target: '/api', headers: {}, body: '{}', status: 201, weight: 1 },
     { method: 'PUT', target: '/up', headers: {}, bodyBase64: 'AAE=', status: 200, weight: 1 },
   ]);
-  expect(said[0]).toBe('4 requests of 7 entries of the HAR are in the load.');
+  expect(said[0]).toBe("Of the HAR's 7 entries, 57 % are in the load.");
   expect(said[1]).toMatch(
     /^Left out: 1 for no http\(s\) URL, .*; 1 without an answer, .*; 1 for other hosts than a\.example/,
   );
