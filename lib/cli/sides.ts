@@ -247,9 +247,9 @@ export const askedFlags = {
     value: 'all',
     help: 'of a log or HAR not only GET and HEAD: the others may change data',
   },
-  'log-host': {
+  site: {
     value: 'HOST',
-    help: 'the host whose requests are taken from the log (the most frequent)',
+    help: 'the host whose requests are taken from a log or HAR (the most frequent)',
   },
   pace: {
     value: 'as-logged|10x',
@@ -296,26 +296,27 @@ async function readTraffic(
   const [source, other] = sources;
   if (other !== undefined) throw usageError(`--${source} and --${other}: leave one of them out`);
   const all = read('methods', (flag, text) => ofForm(flag, text, /^all$/, 'give all'));
-  if (all !== undefined && source !== 'log' && source !== 'har')
-    throw usageError('--methods is for --log or --har: give one, or leave it out');
+  const ofBoth = (['methods', 'site'] as const).find((flag) => flags.has(flag));
+  if (ofBoth !== undefined && source !== 'log' && source !== 'har')
+    throw usageError(`--${ofBoth} is for --log or --har: give one, or leave it out`);
+  const host = flags.get('site')?.toLowerCase();
   const methods = all === undefined ? 'safe' : 'all';
-  const ofLog = (['pace', 'log-host'] as const).find((flag) => flags.has(flag));
-  if (ofLog !== undefined && source !== 'log')
-    throw usageError(`--${ofLog} is for --log: give one, or leave it out`);
+  if (flags.has('pace') && source !== 'log')
+    throw usageError('--pace is for --log: give one, or leave it out');
   if (source === undefined) return undefined;
   const file = flags.get(source) as string;
   const traffic =
     source === 'log'
       ? await readLog(lists.get('log') ?? [], {
           methods,
-          host: flags.get('log-host')?.toLowerCase(),
+          host,
           formats: given.flatMap(({ source: one }) =>
             one.kind === 'config' ? (one.config.logFormats ?? []) : [],
           ),
           pace: readPace({ flags, read }),
         })
       : source === 'har'
-        ? readHar(file, methods)
+        ? readHar(file, methods, host)
         : readTargets(file);
   return { ...traffic, flag: `--${source}` };
 }

@@ -21,10 +21,10 @@ interface Found extends LoadRequest {
 }
 
 /**
- * Reads a HAR 1.2, such as a browser's developer tools save it. Takes the requests of its most frequent host.
+ * Reads a HAR 1.2, such as a browser's developer tools save it. Takes the requests of `site`, or of its most frequent host.
  * @param methods as in readLog @throws UserError (exit code 2) for another file, and if nothing is left
  */
-export function readHar(file: string, methods: 'safe' | 'all' = 'safe'): Traffic {
+export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: string): Traffic {
   const text = textOfFile('--har', file, mostBytes);
   let entries: unknown;
   try {
@@ -69,7 +69,8 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe'): Traffic
   });
   const byHost = new Map<string | undefined, number>();
   for (const { host } of found) byHost.set(host, 1 + (byHost.get(host) ?? 0));
-  const [[host] = []] = [...byHost].sort(([, a], [, b]) => b - a);
+  const [[most] = []] = [...byHost].sort(([, a], [, b]) => b - a);
+  const host = site ?? most;
   const own = found.filter(
     (one) => one.host === host || leave(`for other hosts than ${host}`, one.host ?? '').length > 0,
   );

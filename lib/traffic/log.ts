@@ -37,6 +37,7 @@ const mostRequests = 10_000;
 /** Of more different requests the rarest are not kept in memory. */
 const mostKept = 30_000;
 const longestLine = 64 * 1024;
+const progressSeconds = 10;
 
 interface Entry {
   method: string;
@@ -63,9 +64,15 @@ export async function readLog(
   options: LogOptions = {},
 ): Promise<Traffic> {
   const tally = new Tally(options);
+  let saidAt = Date.now();
+  const progress = (): void => {
+    if (Date.now() < saidAt + 1000 * progressSeconds) return;
+    saidAt = Date.now();
+    console.error(`--log: ${whole(tally.lines)} lines so far …`);
+  };
   for (const file of files) {
     try {
-      await eachLine(file, (line) => tally.add(line));
+      await eachLine(file, (line) => tally.add(line), progress);
     } catch (error) {
       throw usageError(`--log ${file}: ${messageOf(error)}`);
     }
@@ -84,8 +91,12 @@ export async function fromLog(
   return (await readLog(paths)).requests;
 }
 
-/** Calls for each line, with a character per byte; of a line that is too long for its first part. */
-async function eachLine(file: string, call: (line: string) => void): Promise<void> {
+/** Calls for each line, with a character per byte; of a line that is too long for its first part. `after` is called now and then. */
+async function eachLine(
+  file: string,
+  call: (line: string) => void,
+  after: () => void,
+): Promise<void> {
   const input = file === '-' ? process.stdin : createReadStream(fromCallersFolder(file));
   const chunks = (input as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   const first = await chunks.next();
@@ -98,6 +109,7 @@ async function eachLine(file: string, call: (line: string) => void): Promise<voi
       const lines = (kept + chunk.toString('latin1')).split('\n');
       kept = (lines.pop() as string).slice(0, longestLine);
       lines.forEach(call);
+      after();
     }
   };
   if (first.done !== true && first.value[0] === 0x1f && first.value[1] === 0x8b)
@@ -231,7 +243,7 @@ class Tally {
   /** By host, and by method, status and target. */
   readonly #hosts = new Map<string, Map<string, number>>();
   readonly #leftOut = new Map<string, { count: number; line: string }>();
-  #lines = 0;
+  lines = 0;
   #kept = 0;
 
   readonly #options: LogOptions;
@@ -246,7 +258,7 @@ class Tally {
 
   add(line: string): void {
     if (line === '' || line === '\r') return;
-    this.#lines++;
+    this.lines++;
     const entry = entryOf(line, this.#forms);
     if (typeof entry === 'string') return this.#leave(entry, line);
     const { method, status, host = '' } = entry;
@@ -301,7 +313,7 @@ class Tally {
     );
     if (first === undefined)
       throw usageError(
-        `--log ${files}: ${this.#lines === 0 ? 'it is empty' : `none of ${counts(this.#lines, 'line')} can be used. ${left} Give a log in the combined format, or with an object in JSON on each line`}`,
+        `--log ${files}: ${this.lines === 0 ? 'it is empty' : `none of ${counts(this.lines, 'line')} can be used. ${left} Give a log in the combined format, or with an object in JSON on each line`}`,
       );
     const host = present({ host: first.host === '' ? undefined : first.host });
     if (this.#piece !== undefined) {
@@ -318,7 +330,7 @@ class Tally {
       requests,
       ...host,
       said: [
-        `Of the log's ${counts(this.#lines, 'line')}, ${percent(sum / this.#lines)} are in the load: ${counts(requests.length - paths, 'request')}${paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`}.`,
+        `Of the log's ${counts(this.lines, 'line')}, ${percent(sum / this.lines)} are in the load: ${counts(requests.length - paths, 'request')}${paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`}.`,
         ...(left === '' ? [] : [left]),
       ],
     };

@@ -72,7 +72,7 @@ test.each<[string[], RegExp, 1 | 2]>([
     2,
   ],
   [['a.conf', 'b.conf', '--pace', '10x'], /^--pace is for --log: give one, or leave it out$/, 2],
-  [['a.conf', 'b.conf', '--log-host', 'a', '--har', 'x'], /^--log-host is for --log: /, 2],
+  [['a.conf', 'b.conf', '--site', 'a'], /^--site is for --log or --har: give one/, 2],
   [
     ['a.conf', 'b.conf', '--log', 'log', '--pace', '0x'],
     /^--pace 0x: give as-logged, or how many times as fast, such as 10x$/,

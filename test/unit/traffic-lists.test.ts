@@ -54,6 +54,8 @@ test('a HAR: the most frequent host, headers that matter, bodies, equal requests
   expect(
     readHar(har(entry('http://a/'), entry('http://a/', { method: 'POST' }))).requests,
   ).toHaveLength(1);
+  const two = har(entry('http://a/'), entry('http://a/'), entry('http://b/c'));
+  expect(readHar(two, 'safe', 'b').requests).toMatchObject([{ target: '/c' }]);
 });
 
 test.each<[string, RegExp]>([
