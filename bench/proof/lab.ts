@@ -41,6 +41,7 @@ const mostFailures = 5;
 
 const silent: RunEvents = {
   load() {},
+  answered() {},
   stepped() {},
   measured() {},
   repeated() {},

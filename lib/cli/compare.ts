@@ -24,11 +24,11 @@ import { readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
+import { differingLine, encodingLines, partOfIt, requestLines } from '../report/answers.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
-import { requestName, requestsOf } from '../scenario/pages.ts';
 import type { Answer } from '../servers/server.ts';
 
 const compareFlags = {
@@ -207,60 +207,21 @@ function sameLine(group: readonly Side[], isControl: boolean): string {
   return `${who} are the same: ${isControl ? 'what differs' : 'what differs between them'} is noise.`;
 }
 
-/** Which requests other sides answer otherwise than the first: the first difference of each. */
-function differingRequests(sides: readonly Tried[]): string[] {
-  const [first, ...others] = sides as [Tried, ...Tried[]];
-  const kinds = [
-    ['status', 'another status'],
-    ['encoding', 'another encoding'],
-    ['bytes', 'another length'],
-    ['hash', 'another body of the same length'],
-  ] as const;
-  return others.flatMap(({ given, answer: { each = [] } }) => {
-    const before = first.answer.each ?? [];
-    const requests = requestsOf(first.page);
-    if (each.length !== before.length) return [];
-    const found = kinds.flatMap(([, words], place) => {
-      const own = requests.filter(
-        (_request, index) =>
-          place === kinds.findIndex(([kind]) => each[index]?.[kind] !== before[index]?.[kind]),
-      );
-      const [example] = own;
-      return example === undefined
-        ? []
-        : [`${whole(own.length)} with ${words} (such as ${requestName(example)})`];
-    });
-    return found.length === 0
-      ? []
-      : [
-          `Of ${whole(requests.length)} requests ${given} answers ${enumeration(found)} than ${first.given}.`,
-        ];
-  });
-}
-
 function differenceLines(sides: readonly Tried[]): string[] {
-  const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] => {
-    const found = sides.map(of);
-    return new Set(found).size === 1
-      ? []
-      : [line(sides.map(({ given }, index) => `${given} ${found[index]}`).join(', '))];
-  };
+  const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] =>
+    differingLine(sides, of, line);
   const theirs = (what: string, of: (side: Tried) => string): string[] =>
-    differing(of, (how) => `The ${what} differ: ${how}; part of what is seen is theirs.`);
+    differing(of, (how) => partOfIt(what, how));
   const bodies = theirs('bodies', ({ answer }) => `${whole(answer.bytes)} B`);
-  const encodings = theirs('encodings', ({ answer }) => answer.encoding || 'none');
+  const encodings = encodingLines(sides);
   const offered = differing(
     ({ offered: one }) => (one?.encoding ? `${one.encoding} ${whole(one.bytes)} B` : 'none'),
     (how) =>
       `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
   );
   const encrypting = sides.filter(({ listen }) => listen.tls).map(({ given }) => given);
-  const other = sides.flatMap(({ given, answer: { otherStatuses } }) =>
-    otherStatuses === undefined ? [] : [`${given} answers ${otherStatuses}.`],
-  );
   return [
-    ...other,
-    ...differingRequests(sides),
+    ...requestLines(sides),
     ...bodies,
     ...(bodies.length > 0
       ? []

@@ -153,6 +153,9 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
         secondsLeft,
       });
     },
+    answered(lines) {
+      lines.forEach((line) => progress.say(line));
+    },
     stepped({ round, steps }) {
       step = steps
         .map(({ variant, rate, kept, why, latencyMs }) => {

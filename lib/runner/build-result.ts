@@ -40,6 +40,8 @@ interface Known {
   notes: readonly string[];
   /** Variants that were started. */
   tried: ReadonlyMap<string, Tried>;
+  /** What differs in the answers, unless the scenario's footnotes say so. */
+  answers: readonly string[];
   /** Steps of a search in the present round. */
   unfinished: readonly SearchStep[];
 }
@@ -96,7 +98,7 @@ export function buildResult(
     kernelSettings: kernelSettings(plan, known.tried),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes],
-    footnotes: [...(scenario.footnotes ?? []), ...addressNotes(plan)],
+    footnotes: [...(scenario.footnotes ?? []), ...known.answers, ...addressNotes(plan)],
   };
 }
 

@@ -29,6 +29,8 @@ import {
   type Result,
   type SearchStep,
 } from '../result/result.ts';
+import { encodingLines, requestLines } from '../report/answers.ts';
+import { pageOf } from '../scenario/variants.ts';
 import { writeWhole } from '../files.ts';
 import { runGroup } from './round.ts';
 import { countAgain, forgetRound, storeResult } from './store-result.ts';
@@ -46,6 +48,8 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
+  /** Lines on the answers of servers that were started, before their load. */
+  answered(lines: readonly string[]): void;
   /** A search made a step. */
   stepped(what: { round: number; steps: readonly SearchStep[] }): void;
   /** A variant's part of a round has ended. */
@@ -90,6 +94,10 @@ export async function runRounds(
     ...[...alone].map(([variant, why]) => warning.alone(variant, why)),
   ];
   const tried = new Map<string, Tried>();
+  // compare has asked all sides already.
+  const areKnown = 'begun' in context && (context.begun?.size ?? 0) > 0;
+  const said = new Set<string>();
+  let answered = 0;
   let attempts = 0;
   /** Failed tries at the next round. */
   let failures: RoundFailure[] = [];
@@ -134,8 +142,27 @@ export async function runRounds(
   }
 
   function resultNow(state: Result['state']): Result {
-    const known = { kept, notes, tried, unfinished: steps };
+    const known = { kept, notes, tried, unfinished: steps, answers: answerLines() };
     return buildResult({ ...context, plan }, environment, known, startedAt, state);
+  }
+
+  function answerLines(): string[] {
+    const sides = plan.variants.flatMap(({ variant }) => {
+      const answer = tried.get(variant.name)?.answer;
+      return answer === undefined
+        ? []
+        : [{ given: variant.name, page: pageOf(plan.scenario, variant), answer }];
+    });
+    return areKnown ? [] : [...requestLines(sides), ...encodingLines(sides)];
+  }
+
+  /** Says what the answers of servers that were started since then differ in. */
+  function sayAnswers(): void {
+    if (tried.size === answered) return;
+    answered = tried.size;
+    const lines = answerLines().filter((line) => !said.has(line));
+    lines.forEach((line) => said.add(line));
+    if (lines.length > 0) events.answered(lines);
   }
 
   /** Adds a warning, unless it is known: a database that is down fails in every round. */
@@ -210,7 +237,8 @@ export async function runRounds(
     for (const [index, group] of orderOfRound(plan.groups, place, plan.run).entries()) {
       const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
       laterSeconds -= seconds;
-      const onLoad = (rps: number | null): void =>
+      const onLoad = (rps: number | null): void => {
+        sayAnswers();
         events.load({
           round: place,
           variants: group.sides.map(({ variant }) => variant.name),
@@ -219,6 +247,7 @@ export async function runRounds(
           secondsLeft:
             laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000),
         });
+      };
       onLoad(null);
       const ofGroup = await ('runGroup' in context
         ? context.runGroup(group, index + 1, { ...attempt, onLoad })

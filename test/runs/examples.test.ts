@@ -88,6 +88,11 @@ test('the requests of a log against two configs', async () => {
     home.env,
   );
   expect({ code, stderr }).toMatchObject({ code: 0 });
+  const differs =
+    /^Of 10 requests gzip answers 3 with another encoding \(such as \/api\/items\?page=…\) than plain\.$/m;
+  expect(stderr).toMatch(differs);
+  expect(stderr.search(differs)).toBeLessThan(stderr.indexOf('round 1 of 1 · plain'));
+  expect(stdout).toMatch(differs);
   expect(stdout).toMatch(/^\/api\/items +\d+ % +1,729 +[\d.]+ +[\d.]+ +\d{3} /m);
   expectMeasured(readResult(join(project, 'results')), ['plain', 'gzip']);
 });

@@ -33,7 +33,7 @@ function resultOf(
   return buildResult(
     { plan: { ...plan, run: 'run' }, store: null },
     result([workers, openFileCache]).environment,
-    { kept, notes: [], tried: new Map(), unfinished: [] },
+    { kept, notes: [], tried: new Map(), unfinished: [], answers: [] },
     new Date(0),
     'complete',
   );

@@ -69,6 +69,7 @@ describe('a run', async () => {
     const said: string[] = [];
     const events: RunEvents = {
       load() {},
+      answered() {},
       stepped() {},
       measured() {},
       undecided() {},
