@@ -54,6 +54,7 @@ describe('every dashboard', () => {
         'What went over the link',
         'What went over the link, round by round',
         'Why: CPU µs of a request',
+        'By page',
       ]);
       // A ratio begins with the third round.
       expect(await titles('live', result)).toEqual(['Ratio so far', 'Failures per second']);
