@@ -1,7 +1,8 @@
 // The output of a run: heading, progress, report and exit code.
 import { requestsOf } from '../scenario/pages.ts';
 import { join } from 'node:path';
-import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { usageError, UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, effect, whole } from '../format.ts';
@@ -19,7 +20,13 @@ import { nothingLines, storedLine } from '../report/sentences.ts';
 import { wrapLines } from '../report/table.ts';
 import { estimatedSeconds, expectedRounds, type Plan, type PlanDraft } from '../runner/plan.ts';
 import { makePlan } from '../runner/make-plan.ts';
-import { resultJson, type Comparison, type Environment, type Result } from '../result/result.ts';
+import {
+  resultJson,
+  type Comparison,
+  type Environment,
+  type Result,
+  type VariantResult,
+} from '../result/result.ts';
 import { checkWhole, whereItLeads, whyNoFile, writeWhole } from '../files.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
@@ -218,7 +225,7 @@ function seenSoFar(
 /**
  * Prints the result, writes its files, and judges it. Returns the exit code.
  * @param lines to print instead of the tables and sentences; --json then prints no result
- * @throws the error that ended the run early; UserError if no request of a row succeeded
+ * @throws the error that ended the run early; UserError if no request of a row succeeded, and if too many failed in each comparison
  */
 export async function report(
   { result, ended, folder }: RunOutcome & { folder: string },
@@ -254,6 +261,12 @@ export async function report(
       `${isAll ? 'nothing was compared' : 'a side was not measured'}: ${silent.join(' ').slice(0, -1)}`,
     );
   }
+  const compared = measuredComparisons(result);
+  const isOfFailing = ({ variant, baseline, verdict }: Comparison): boolean =>
+    verdict === 'none' &&
+    [variant, baseline].some((name) => isFailing(variantOf(result, name) as VariantResult));
+  if (measured && compared.length > 0 && compared.every(isOfFailing))
+    throw new UserError(`nothing was compared: ${compared.map(({ why }) => why).join(', ')}`);
   return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
 }
 

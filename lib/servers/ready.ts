@@ -45,6 +45,15 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
 const retryMs = 20;
 /** A connection that fails later was not refused. */
 const silentMs = 1000;
+/** A server whose answers break off for longer is not starting any more. */
+const mostBrokenMs = 5000;
+/** The load takes no more. */
+const mostHeaderBytes = 64 * 1024;
+/** Node's words for how a connection ended. */
+const reasons: Readonly<Record<string, string>> = {
+  aborted: 'its answer breaks off',
+  'socket hang up': 'it ends the connection without an answer',
+};
 
 /**
  * Returns the answer once the page has its status, its length if known, and the protocol. Retries refused and broken connections for
@@ -65,6 +74,7 @@ export async function waitUntilReady(
   const until = AbortSignal.any([signal, late.signal]);
   try {
     let last = '';
+    let brokenSinceMs: number | undefined;
     for (;;) {
       const askedAtMs = performance.now();
       try {
@@ -89,7 +99,11 @@ export async function waitUntilReady(
         if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
         if (check.hangsUp !== undefined && code !== 'ECONNREFUSED')
           throw new UserError(`${url} did not answer: ${check.hangsUp}${withName(check)}`);
-        last = `: ${message}`;
+        const isBroken = message === 'aborted';
+        brokenSinceMs = isBroken ? (brokenSinceMs ?? askedAtMs) : undefined;
+        last = `: ${reasons[message] ?? message}`;
+        if (brokenSinceMs !== undefined && performance.now() - brokenSinceMs > mostBrokenMs)
+          throw new UserError(`${url} does not answer as it should${last}${withName(check)}`);
         if (check.isThere)
           throw new UserError(
             `${url} did not answer over ${protocol}${last}${code === 'ECONNREFUSED' ? ': start what is to listen there' : ''}`,
@@ -173,8 +187,12 @@ function wrongProtocol(
     return 'answers without TLS, where TLS is expected';
   if (code.startsWith('ERR_SSL_') || code === 'EPROTO' || code === 'ERR_CRYPTO_OPERATION_FAILED')
     return `has no TLS that fits: ${message.trim().split('\n')[0]}`;
-  if (code.startsWith('HPE_'))
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return `answers with headers of more than ${mostHeaderBytes / 1024} KiB`;
+  if (code === 'HPE_INVALID_CONSTANT')
     return 'does not answer in HTTP/1.1: it may expect TLS, or speak HTTP/2 only';
+  if (code.startsWith('HPE_'))
+    return `answers with something else than HTTP/1.1 allows: ${message.replace(/^Parse Error: /, '')}`;
   if (code === 'ERR_HTTP2_ERROR')
     return `does not speak HTTP/2${protocol === 'h2c' ? ' without TLS (h2c)' : ''}`;
   return undefined;
@@ -360,7 +378,8 @@ async function askHttp1(
 ): Promise<Answer> {
   const send = check.origin.startsWith('https:') ? requestSecure : requestPlain;
   const { method, headers, body } = completed(asked, check);
-  const request = send(check.origin + asked.target, { agent, signal, method, headers });
+  const options = { agent, signal, method, headers, maxHeaderSize: mostHeaderBytes };
+  const request = send(check.origin + asked.target, options);
   const response = responseOf<[IncomingMessage]>(request);
   request.end(body);
   const [answer] = await response;

@@ -96,7 +96,7 @@ describe.each(protocols)('over %s', (protocol) => {
     [
       'closes the connection',
       createTcpServer((socket) => socket.once('data', () => socket.end())),
-      /did not answer over \S+ within 0\.2 s: (socket hang up|the connection was closed)$/,
+      /did not answer over \S+ within 0\.2 s: (it ends the connection without an answer|the connection was closed)$/,
     ],
     [
       'sends a body without an end',
@@ -109,6 +109,27 @@ describe.each(protocols)('over %s', (protocol) => {
   ])('gives up after its limit on a server that %s', async (_, server, message) => {
     expect(await refusal(server, { protocol }, { limitMs: 200 })).toMatch(message);
   });
+});
+
+it.each<[string, string, RegExp]>([
+  [
+    'X: a\0b\r\nContent-Length: 1',
+    '1',
+    /\/ answers with something else than HTTP\/1\.1 allows: .*header/,
+  ],
+  [`X: ${'a'.repeat(70_000)}`, '', /\/ answers with headers of more than 64 KiB$/],
+  ['Content-Length: 9', '1', /\/ does not answer as it should: its answer breaks off$/],
+])('a broken answer has its reason (%#)', async (headers, body, message) => {
+  const server = createTcpServer((socket) =>
+    socket.once('data', () => socket.end(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n${body}`)),
+  );
+  expect(await refusal(server)).toMatch(message);
+});
+
+it('headers of 50 KiB are an answer', async () => {
+  const long: RequestListener = (_, response) =>
+    response.setHeader('X-Long', 'a'.repeat(50 * 1024)).end('12345');
+  expect((await ready(answering(long, 'http/1.1'))).bytes).toBe(5);
 });
 
 describe.each(protocols)('of several pages over %s', (protocol) => {

@@ -162,6 +162,18 @@ describe('a load without a successful request', () => {
     );
   });
 
+  test('too many failures in each comparison are none', async () => {
+    const half = phase({
+      requests: 1000,
+      responses: { '2xx': 500, '3xx': 0, '4xx': 0, '5xx': 500 },
+      statuses: { 500: 500 },
+    });
+    const failing = changed(openFileCache, () => half);
+    await expect(ending(result([workers, failing]))).rejects.toThrow(
+      /^nothing was compared: 50 % of the requests of open-file-cache failed$/,
+    );
+  });
+
   test('in every row is no comparison; an early end is reported first', async () => {
     const spdy = { ...openFileCache, server: null, publishedOnly: 'gone', rounds: [] };
     const failed = changed(workers, () => reset);
