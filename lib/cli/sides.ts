@@ -122,8 +122,10 @@ export async function readSource(word: string, within?: string): Promise<Source>
     (!word.includes('/') && (await find(program, thisMachine())) !== undefined)
   )
     return readCommand(word);
+  const name = path.basename(file);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
-  const near = nearest(path.basename(file), names);
+  // A link that leads nowhere is there.
+  const near = names.includes(name) ? undefined : nearest(name, names);
   throw usageError(
     `there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`,
   );
