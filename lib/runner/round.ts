@@ -29,6 +29,8 @@ import {
   type Stage,
   type VariantRound,
 } from './plan.ts';
+import { writeMixFiles } from './k6-plan.ts';
+import type { Variant } from '../scenario/model.ts';
 import { roundFolder } from './results-folder.ts';
 import { foundIn, stepsIn } from './search.ts';
 import { storeSamples } from './store-result.ts';
@@ -49,17 +51,22 @@ export async function runGroup(
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt);
+  const answered = await asAnswered(context, group, attempt.tried);
   const unguards = stages.flatMap(({ server }) =>
     isStarted(server) ? [context.interrupt.guard(server.pid)] : [],
   );
   try {
-    const measured = await underLoad(context, group, stages, attempt, folder).catch(
-      async (error: unknown) => {
-        throw error instanceof RoundFailure
-          ? withCrash(error, await Promise.all(stages.map(alarmsOf)))
-          : error;
-      },
-    );
+    const measured = await underLoad(
+      answered.context,
+      answered.group,
+      stages,
+      attempt,
+      folder,
+    ).catch(async (error: unknown) => {
+      throw error instanceof RoundFailure
+        ? withCrash(error, await Promise.all(stages.map(alarmsOf)))
+        : error;
+    });
     // The end of a server writes to its log too.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
@@ -87,6 +94,28 @@ export async function runGroup(
     await stopAll(stages);
     for (const unguard of unguards) unguard();
   }
+}
+
+/** The group with the statuses that its servers answered a log's requests with, and the files of these requests. */
+async function asAnswered(
+  context: RunContext,
+  group: Group,
+  tried: Attempt['tried'],
+): Promise<{ context: RunContext; group: Group }> {
+  const { plan, folder } = context;
+  const withAnswered = <V extends Variant>(variant: V): V => {
+    const page = pageOf(plan.scenario, variant);
+    const requests = tried?.get(variant.name)?.answer.requests ?? page.requests;
+    return requests === page.requests
+      ? variant
+      : { ...variant, page: present({ ...page, requests }) };
+  };
+  const sides = group.sides.map((side) => ({ ...side, variant: withAnswered(side.variant) }));
+  if (sides.every(({ variant }, index) => variant === group.sides[index]?.variant))
+    return { context, group };
+  const scenario = { ...plan.scenario, variants: plan.scenario.variants.map(withAnswered) };
+  await writeMixFiles(scenario, folder);
+  return { context: { ...context, plan: { ...plan, scenario } }, group: { ...group, sides } };
 }
 
 async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAlarms> {
