@@ -11,10 +11,12 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { filesBelow, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
+import { present } from '../present.ts';
 import { causeLine, run } from '../process.ts';
 import { type Machine, atLeast, findAll, isExecutableFile } from './machine.ts';
 
@@ -58,15 +60,56 @@ export async function findGo(machine: Machine): Promise<Go> {
   );
 }
 
-/** Path of the k6 for the present sources and this Go. */
-export async function k6Path(machine: Machine, go: Go): Promise<string> {
-  const files = (await filesBelow(machine.k6Sources)).filter(isBuiltFrom);
-  const contents = await Promise.all(files.map((file) => readFile(join(machine.k6Sources, file))));
-  const hash = createHash('sha256').update(`${go.version} ${go.architecture}\n`);
+/** SHA-256, in hexadecimal digits, of all that k6 is built from, after the text `first`. */
+export async function hashOfSources(folder: string, first = ''): Promise<string> {
+  const files = (await filesBelow(folder)).filter(isBuiltFrom);
+  const contents = await Promise.all(files.map((file) => readFile(join(folder, file))));
+  const hash = createHash('sha256').update(first);
   for (const [index, content] of contents.entries()) {
     hash.update(`/${files[index]} ${content.length}\n`).update(content);
   }
-  return join(machine.bakeoffFolder, 'k6', hash.digest('hex').slice(0, 16), 'k6');
+  return hash.digest('hex');
+}
+
+/** Path of the k6 for the present sources and this Go. */
+export async function k6Path(machine: Machine, go: Go): Promise<string> {
+  const hash = await hashOfSources(machine.k6Sources, `${go.version} ${go.architecture}\n`);
+  return join(machine.bakeoffFolder, 'k6', hash.slice(0, 16), 'k6');
+}
+
+/** The optional dependency of a release that has k6 for an architecture, as Node names it. */
+export const k6Package = (architecture: string): string =>
+  `server-bakeoff-k6-linux-${architecture}`;
+
+/** In such a package: the hash of the sources of its k6. */
+export const sourcesFile = 'sources.sha256';
+
+/** The k6 of a package, if it is of these sources and whole. A package that is of no use is told in a line. */
+async function packagedK6({
+  k6Sources,
+  packagesFrom,
+  progress,
+}: Machine): Promise<string | undefined> {
+  const name = k6Package(process.arch);
+  let folder: string;
+  try {
+    folder = dirname(
+      createRequire(join(packagesFrom, 'package.json')).resolve(`${name}/package.json`),
+    );
+  } catch {
+    return undefined;
+  }
+  const path = join(folder, 'k6');
+  const sources = await readFile(join(folder, sourcesFile), 'utf8').catch(() => '');
+  const why =
+    sources.trim() !== (await hashOfSources(k6Sources))
+      ? 'is of other sources'
+      : (await isWholeBuild(path))
+        ? undefined
+        : 'is damaged, or may not run where it is (noexec)';
+  if (why === undefined) return path;
+  progress.print(`k6 of the package ${name} ${why}: it is built instead`);
+  return undefined;
 }
 
 /** Path of the delaylink that was built with this k6; undefined beside a user's own k6. */
@@ -82,6 +125,8 @@ const sizesFile = 'sizes.json';
 export async function lookForK6(
   machine: Machine,
 ): Promise<{ path: string; build?: (signal: AbortSignal) => Promise<void> }> {
+  const packaged = await packagedK6(machine);
+  if (packaged !== undefined) return { path: packaged };
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   if (!(await isWholeBuild(path)))
@@ -111,7 +156,22 @@ async function isWholeBuild(k6: string): Promise<boolean> {
   }
 }
 
-/** Makes sure that k6 runs here, flushes the programs to the disk, and writes their sizes. */
+/** Flushes the programs of a folder to the disk, and writes their sizes. */
+export async function writeSizes(programs: string): Promise<void> {
+  const sizes: Record<string, number> = {};
+  for (const name of (await readdir(programs)).sort()) {
+    const file = await open(join(programs, name));
+    try {
+      await file.sync();
+      sizes[name] = (await file.stat()).size;
+    } finally {
+      await file.close();
+    }
+  }
+  await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
+}
+
+/** Makes sure that k6 runs here, and finishes its folder. */
 async function finishBuild(programs: string, signal: AbortSignal): Promise<void> {
   const { code, stdout, stderr } = await run({
     command: join(programs, 'k6'),
@@ -124,17 +184,23 @@ async function finishBuild(programs: string, signal: AbortSignal): Promise<void>
       `k6 was built and does not run in ${dirname(dirname(programs))}: ${said}; if programs may not run there (noexec), name another folder in BAKEOFF_HOME`,
     );
   }
-  const sizes: Record<string, number> = {};
-  for (const name of await readdir(programs)) {
-    const file = await open(join(programs, name));
-    try {
-      await file.sync();
-      sizes[name] = (await file.stat()).size;
-    } finally {
-      await file.close();
-    }
-  }
-  await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
+  await writeSizes(programs);
+}
+
+/** Builds k6 and delaylink into a folder. Returns what Go says if it fails, else undefined. @param env as goEnvironment */
+export async function compileK6(
+  { go, sources, programs }: { go: string; sources: string; programs: string },
+  env: NodeJS.ProcessEnv,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const built = await run({
+    command: go,
+    args: ['build', '-trimpath', '-buildvcs=false', '-o', `${programs}/`, './cmd/...'],
+    cwd: sources,
+    env,
+    ...present({ signal }),
+  });
+  return built.code === 0 ? undefined : cause(built.stderr);
 }
 
 /** Tests, their data and texts are not in the binary. */
@@ -180,17 +246,11 @@ async function build(machine: Machine, go: Go, target: string, signal: AbortSign
   const programs = join(unfinished, 'programs');
   await mkdir(programs, { recursive: true });
   try {
-    const built = await run({
-      command: go.binary,
-      args: ['build', '-trimpath', '-buildvcs=false', '-o', `${programs}/`, './cmd/...'],
-      cwd: machine.k6Sources,
-      env: { ...goEnvironment(machine.env), GOTMPDIR: unfinished },
-      signal,
-    });
-    if (built.code !== 0)
-      throw new UserError(
-        `k6 could not be built from ${machine.k6Sources}: ${cause(built.stderr)}`,
-      );
+    const sources = machine.k6Sources;
+    const env = { ...goEnvironment(machine.env), GOTMPDIR: unfinished };
+    const problem = await compileK6({ go: go.binary, sources, programs }, env, signal);
+    if (problem !== undefined)
+      throw new UserError(`k6 could not be built from ${sources}: ${problem}`);
     await finishBuild(programs, signal);
     // An incomplete build is in the way.
     await rm(dirname(target), { recursive: true, force: true });

@@ -15,6 +15,8 @@ export interface Machine {
   systemRoot: string;
   bakeoffFolder: string;
   k6Sources: string;
+  /** The folder from which a package with a built k6 is looked for. */
+  packagesFrom: string;
   progress: Progress;
 }
 
@@ -31,6 +33,7 @@ export function thisMachine(): Machine {
     systemRoot: '/',
     bakeoffFolder,
     k6Sources: join(projectRoot, 'xk6-loadgen'),
+    packagesFrom: projectRoot,
     progress: new Progress(),
   };
 }

@@ -1,0 +1,213 @@
+// npm run release -- --dry-run: makes all that a release publishes, in release/. The same commit gives the same bytes.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { UserError, usageError } from '../lib/errors.ts';
+import { inTemporaryFolder } from '../lib/files.ts';
+import {
+  compileK6,
+  findGo,
+  goEnvironment,
+  hashOfSources,
+  k6Package,
+  sourcesFile,
+  writeSizes,
+} from '../lib/setup/k6.ts';
+import { thisMachine } from '../lib/setup/machine.ts';
+import { projectRoot } from '../lib/setup/paths.ts';
+
+/** Architectures by Node's names, and Go's. */
+const architectures = { x64: 'amd64', arm64: 'arm64' } as const;
+export type Architecture = keyof typeof architectures;
+
+interface Manifest {
+  version: string;
+  [field: string]: unknown;
+}
+
+const sources = join(projectRoot, 'xk6-loadgen');
+const manifestOf = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+
+function written(command: string, args: readonly string[], cwd: string, more = {}): string {
+  const env = { ...process.env, ...more };
+  const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
+  return execFileSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    env,
+    stdio,
+    maxBuffer: 2 ** 28,
+  }).trim();
+}
+
+/** Packs a folder into `into`. Returns the file's name. npm gives all files in it the same time. */
+const packed = (folder: string, into: string, ...flags: string[]): string =>
+  written('npm', ['pack', '--silent', '--pack-destination', into, ...flags], folder)
+    .split('\n')
+    .at(-1) as string;
+
+/**
+ * Makes the packages of npm, the context of the image, the list of what is in them (SPDX), release notes and checksums.
+ * @param into the folder, which is emptied
+ * @param built the architectures for which k6 is built
+ * @returns the names of its files
+ * @throws UserError if Go is missing, or k6 cannot be built
+ */
+export async function makeRelease(
+  into: string,
+  built: readonly Architecture[] = ['x64', 'arm64'],
+): Promise<string[]> {
+  const { version } = manifestOf(projectRoot);
+  rmSync(into, { recursive: true, force: true });
+  mkdirSync(into, { recursive: true });
+  const go = (await findGo(thisMachine())).binary;
+  const modules = await inTemporaryFolder('bakeoff-release-', async (folder) => {
+    let of = '';
+    for (const architecture of built)
+      of = await packK6(join(folder, architecture), into, architecture, version, go);
+    packProject(folder, into, built, version);
+    return of;
+  });
+  const committed = written('git', ['log', '-1', '--format=%cI'], projectRoot);
+  const context = `bakeoff-${version}-image-context.tar.gz`;
+  written('git', ['archive', '--format=tar.gz', '-o', join(into, context), 'HEAD'], projectRoot);
+  writeFileSync(join(into, 'sbom.spdx.json'), bill(modules, new Date(committed).toISOString()));
+  writeFileSync(join(into, 'RELEASE_NOTES.md'), notes(version));
+  const sums = readdirSync(into)
+    .sort()
+    .map((file) => `${sha256(readFileSync(join(into, file)))}  ${file}\n`);
+  writeFileSync(join(into, 'SHA256SUMS'), sums.join(''));
+  return readdirSync(into).sort();
+}
+
+const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
+
+/** Builds and packs k6 for an architecture. Returns the modules that it has, as `go version -m` prints them. */
+async function packK6(
+  programs: string,
+  into: string,
+  architecture: Architecture,
+  version: string,
+  go: string,
+): Promise<string> {
+  mkdirSync(programs, { recursive: true });
+  const env = {
+    ...goEnvironment(process.env),
+    GOOS: 'linux',
+    GOARCH: architectures[architecture],
+    GOTMPDIR: tmpdir(),
+  };
+  const problem = await compileK6({ go, sources, programs }, env);
+  if (problem !== undefined)
+    throw new UserError(`k6 could not be built for ${architecture}: ${problem}`);
+  await writeSizes(programs);
+  const modules = written(go, ['version', '-m', 'k6'], programs);
+  const k6 = written(go, ['list', '-m', '-f', '{{.Dir}}', 'go.k6.io/k6/v2'], sources, env);
+  cpSync(join(k6, 'LICENSE.md'), join(programs, 'LICENSE.md'));
+  writeFileSync(join(programs, sourcesFile), `${await hashOfSources(sources)}\n`);
+  writeFileSync(join(programs, 'modules.txt'), `${modules}\n`);
+  writeFileSync(
+    join(programs, 'README.md'),
+    `# k6 with bakeoff's load engine, for Linux on ${architecture}
+
+k6 is licensed under the GNU Affero General Public License 3.0 (LICENSE.md), and so is this program as a whole. Its source:
+the modules in modules.txt with their versions, and \`xk6-loadgen/\` of the package server-bakeoff ${version}, which also says
+how it is built (\`go build -trimpath ./cmd/...\`).
+`,
+  );
+  writeFileSync(
+    join(programs, 'package.json'),
+    `${JSON.stringify(
+      {
+        name: k6Package(architecture),
+        version,
+        description: `k6 with bakeoff's load engine, for Linux on ${architecture}`,
+        license: 'AGPL-3.0-only',
+        os: ['linux'],
+        cpu: [architecture],
+        preferUnplugged: true,
+      },
+      null,
+      2,
+    )}\n`,
+  );
+  packed(programs, into);
+  return modules;
+}
+
+/** Packs the project with the packages of k6 as optional dependencies, which a checkout builds instead. */
+function packProject(
+  folder: string,
+  into: string,
+  built: readonly Architecture[],
+  version: string,
+): void {
+  written('tar', ['-xf', packed(projectRoot, folder)], folder);
+  const unpacked = join(folder, 'package');
+  const { private: _, devDependencies: __, scripts: ___, ...rest } = manifestOf(unpacked);
+  const optionalDependencies = Object.fromEntries(built.map((one) => [k6Package(one), version]));
+  writeFileSync(
+    join(unpacked, 'package.json'),
+    `${JSON.stringify({ ...rest, optionalDependencies }, null, 2)}\n`,
+  );
+  packed(unpacked, into, '--ignore-scripts');
+}
+
+/** The packages of npm and the modules of Go, in SPDX 2.3. @param created in ISO 8601 */
+function bill(modules: string, created: string): string {
+  const ofNpm = JSON.parse(
+    written('npm', ['sbom', '--sbom-format', 'spdx', '--omit', 'dev'], projectRoot),
+  ) as { documentNamespace: string; creationInfo: object; packages: object[] };
+  const ofGo = [...modules.matchAll(/^\t(?:dep|=>)\t(\S+)\t(\S+)/gm)].map(
+    ([, name, versionInfo]) => ({
+      name,
+      SPDXID: `SPDXRef-Go-${`${name}-${versionInfo}`.replace(/[^\w.-]/g, '-')}`,
+      versionInfo,
+      downloadLocation: 'NOASSERTION',
+      filesAnalyzed: false,
+    }),
+  );
+  const packages = [...ofNpm.packages, ...ofGo];
+  return `${JSON.stringify(
+    {
+      ...ofNpm,
+      documentNamespace: ofNpm.documentNamespace.replace(
+        /[\da-f]{8}-[\da-f-]{27}$/,
+        sha256(JSON.stringify(packages)).slice(0, 32),
+      ),
+      creationInfo: { ...ofNpm.creationInfo, created },
+      packages,
+    },
+    null,
+    2,
+  )}\n`;
+}
+
+/** What CHANGELOG.md says of the version. @throws UserError if it says nothing */
+function notes(version: string): string {
+  const changes = readFileSync(join(projectRoot, 'CHANGELOG.md'), 'utf8');
+  const [, text = ''] = changes.split(`\n## ${version}\n`);
+  const own = text.split('\n## ')[0] as string;
+  if (own.trim() === '') throw new UserError(`CHANGELOG.md has no "## ${version}"`);
+  return `# ${version}\n\n${own.trim()}\n`;
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.length !== 1 || args[0] !== '--dry-run')
+    throw usageError(
+      'npm run release -- --dry-run makes what is published, in release/; npm publish takes each package of it',
+    );
+  const folder = join(projectRoot, 'release');
+  for (const file of await makeRelease(folder)) console.log(`release/${file}`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await main(process.argv.slice(2)).catch((error: unknown) => {
+    if (!(error instanceof UserError)) throw error;
+    console.error(error.message);
+    process.exitCode = error.exitCode;
+  });
