@@ -1,4 +1,5 @@
 // The piece of a log that is replayed: its busiest one of a given length.
+import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
 import { counts, duration, whole } from '../format.ts';
 import type { Arrivals, LoadRequest } from '../scenario/model.ts';
@@ -94,11 +95,15 @@ export class BusiestPiece {
     const times = new Map<LoadRequest, number[]>();
     const bySecond = new Map<number, number>();
     for (const [place, at] of spread(lines, arrivals).entries()) {
-      const second = Math.floor(at / factor - from / factor);
-      bySecond.set(second, 1 + (bySecond.get(second) ?? 0));
       const request = requestOf((lines[place] as Timed).key);
       if (request === undefined) continue;
-      const atMs = Math.round((1e6 * (at - from)) / factor) / 1000;
+      const second = Math.floor(at / factor - from / factor);
+      bySecond.set(second, 1 + (bySecond.get(second) ?? 0));
+      // Even rounded it lies within the piece.
+      const atMs = Math.min(
+        Math.round((1e6 * (at - from)) / factor) / 1000,
+        (1000 * logged) / factor - 0.001,
+      );
       const known = times.get(request);
       if (known === undefined) times.set(request, [atMs]);
       else known.push(atMs);
@@ -108,13 +113,14 @@ export class BusiestPiece {
       weight: atMs.length,
       atMs,
     }));
+    const made = total(requests, ({ weight }) => weight);
     const seconds = logged / factor;
     const began = new Date(1000 * from).toISOString().slice(0, 19).replace('T', ' ');
     const how = factor === 1 ? 'as they came' : `${factor} times as fast`;
     return {
       requests,
       seconds,
-      said: `The busiest ${duration(logged)} of the log, from ${began} UTC on, are replayed ${how}: ${counts(lines.length, 'request')} in ${duration(seconds)}, ${whole(Math.max(...bySecond.values()))} in the busiest second.`,
+      said: `The busiest ${duration(logged)} of the log, from ${began} UTC on, are replayed ${how}: ${counts(made, 'request')} in ${duration(seconds)}, ${whole(Math.max(...bySecond.values()))} in the busiest second.`,
     };
   }
 }
