@@ -137,7 +137,8 @@ test('a status that is expected is no failure, and another one is told with what
     }),
     home.env,
   );
-  expect(await run.ended, run.stderr()).toBe(0);
+  expect(await run.ended, run.stderr()).toBe(1);
+  expect(run.stderr()).toMatch(/nothing was compared: \d+ % of the requests of tired failed$/m);
   const {
     variants: [lost, tired],
     warnings,

@@ -63,6 +63,11 @@ test('the latency of a rush is that of its queue, and that which vegeta measures
     { cwd: join(import.meta.dirname, '../vegeta'), env: goEnvironment(thisMachine().env) },
   );
   const [p50 = 0, p99 = 0] = stdout.trim().split(' ').map(Number);
-  expect((slow?.latencyMs?.p99 ?? 0) / p99, `p99 ${p99} ms`).toBeCloseTo(1, 1);
-  expect((slow?.latencyMs?.p50 ?? 0) / p50, `p50 ${p50} ms`).toBeCloseTo(1, 1);
+  for (const [name, ms] of [
+    ['p50', p50],
+    ['p99', p99],
+  ] as const) {
+    const ratio = (slow?.latencyMs?.[name] ?? 0) / ms;
+    expect(Math.abs(ratio - 1), `${name} ${ms} ms`).toBeLessThan(0.1);
+  }
 });
