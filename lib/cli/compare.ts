@@ -5,16 +5,9 @@ import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { ServerSpec, Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
-import {
-  askedFlags,
-  readAsked,
-  readLaunch,
-  readSides,
-  serverOf,
-  sidesOf,
-  type LaunchOf,
-  type Side,
-} from './sides.ts';
+import { askedFlags, readAsked, readLaunch, type LaunchOf } from './asked.ts';
+import { serverOf, sidesOf, type Side } from './side-loads.ts';
+import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
 import { begin, getTools, openDatabase, openRun, runPlan } from './run.ts';
 import { report, say } from './run-output.ts';

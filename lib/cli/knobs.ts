@@ -38,18 +38,9 @@ import { typed } from '../setup/paths.ts';
 import { getTools, openDatabase, openRun, runPlan, type ReadyRun } from './run.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { report, say, terminalOf } from './run-output.ts';
-import {
-  askedFlags,
-  namesOf,
-  readAsked,
-  readLaunch,
-  readSource,
-  serverNames,
-  serverOf,
-  sidesOf,
-  type Side,
-  type Source,
-} from './sides.ts';
+import { askedFlags, readAsked, readLaunch } from './asked.ts';
+import { serverOf, sidesOf, type Side } from './side-loads.ts';
+import { namesOf, readSource, serverNames, type Source } from './sides.ts';
 import { checkSides, tryOnce } from './start-sides.ts';
 import { onlyWord, printHelp, readWords, type Flag, type Words } from './words.ts';
 

@@ -19,7 +19,7 @@ import {
   type StartOptions,
 } from '../servers/index.ts';
 import { findTool } from '../setup/tools.ts';
-import type { Side } from './sides.ts';
+import type { Side } from './side-loads.ts';
 import type { Begun, ReadyRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
 

@@ -16,7 +16,8 @@ export function pagesPart(result: Result, most: number): Part[] {
   const sides = result.variants
     .filter(({ rounds }) => rounds.length > 0)
     .map(({ name }) => ({ name, pages: pagesOf(result, name) }));
-  const names = (sides[0]?.pages ?? []).map(({ page }) => page);
+  const shares = new Map((sides[0]?.pages ?? []).map(({ page, share }) => [page, share]));
+  const names = [...shares.keys()];
   if (names.length === 0) return [];
   const rows = names.slice(0, most);
   const compared = measuredComparisons(result);
@@ -26,7 +27,7 @@ export function pagesPart(result: Result, most: number): Part[] {
       tables: [
         tableOf(rows, [
           leftColumn('page', (page) => page),
-          rightColumn('share', (page) => percent(sides[0]?.pages[names.indexOf(page)]?.share ?? 0)),
+          rightColumn('share', (page) => percent(shares.get(page) ?? 0)),
           ...sides.flatMap(({ name, pages }) => {
             const byPage = new Map(pages.map((one) => [one.page, one]));
             const column = (title: string, cell: (one: PageSum) => string) =>

@@ -4,17 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { comparisonOf, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
-import {
-  askedFlags,
-  namesOf,
-  ofSides,
-  readAsked,
-  readSides,
-  sidesOf,
-  type Given,
-  type Launch,
-  type Side,
-} from '../../lib/cli/sides.ts';
+import { askedFlags, ofSides, readAsked, type Launch } from '../../lib/cli/asked.ts';
+import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
+import { namesOf, readSides, type Given } from '../../lib/cli/sides.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
 import { readWords } from '../../lib/cli/words.ts';
 import { address } from '../../lib/scenario/index.ts';

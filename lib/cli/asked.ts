@@ -1,0 +1,270 @@
+// What the flags that compare and knobs have in common ask for: pages, traffic, loads, and how sides are started.
+import { readHar, readTargets } from '../traffic/lists.ts';
+import { readLog, type Traffic } from '../traffic/log.ts';
+import type { Pace } from '../traffic/piece.ts';
+import { usageError, unknownWord } from '../errors.ts';
+import { present } from '../present.ts';
+import { bodyOfFile, headersOf, shownHeader } from '../scenario/load/flags.ts';
+import type { LoadProfile } from '../scenario/model.ts';
+import { readPageList, type PageList } from '../scenario/pages.ts';
+import { isLoopback, readStub } from '../servers/index.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
+import { asWords, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import { type Given, type Source, serverNames } from './sides.ts';
+
+/** Returns the value for a side's name, or else the value for all sides. */
+type OfSides = (name: string) => string | undefined;
+
+/** Reads a repeated flag, for one side (NAME=VALUE) or for all. Throws UserError (exit code 2). @param only the sides that it can be for */
+export function ofSides(
+  flag: string,
+  values: readonly string[],
+  names: readonly string[],
+  only = { what: 'a side', names },
+): OfSides {
+  const given = new Map<string | undefined, string>();
+  for (const value of values) {
+    const [, name, rest = value] = /^([a-z0-9][a-z0-9-]*)=(.*)$/s.exec(value) ?? [];
+    if (name !== undefined && !names.includes(name)) throw unknownWord('side', name, names);
+    if (only.names.length === 0)
+      throw usageError(`${flag} is for ${only.what}, and no side is one`);
+    if (name !== undefined && !only.names.includes(name))
+      throw usageError(`${flag} is for ${only.what}, and ${name} is none`);
+    if (given.has(name)) throw usageError(`${flag} is given twice for ${name ?? 'all sides'}`);
+    if (rest === '') throw usageError(`${flag} ${value}: there is nothing behind ${name}=`);
+    given.set(name, rest);
+  }
+  return (name) => given.get(name) ?? given.get(undefined);
+}
+
+/** The flags that compare and knobs have in common. */
+export const askedFlags = {
+  url: { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
+  urls: { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
+  log: {
+    value: 'access.log',
+    repeated: true,
+    help: 'the requests of an access log, by their shares; - is stdin',
+  },
+  har: { value: 'FILE', help: "the requests that a browser's developer tools have saved" },
+  targets: { value: 'FILE', help: 'the targets of vegeta, as text or JSON' },
+  methods: {
+    value: 'all',
+    help: 'of a log or HAR not only GET and HEAD: the others may change data',
+  },
+  site: {
+    value: 'HOST',
+    help: 'the host whose requests are taken from a log or HAR (the most frequent)',
+  },
+  pace: {
+    value: 'as-logged|10x',
+    help: "the log's busiest --duration (10s) at its own times, or 10 times as fast (by shares, as fast as it goes)",
+  },
+  'accept-differences': {
+    help: 'more than 5 % of the requests may have another status than the log',
+  },
+  method: { value: 'POST', help: 'the method of the requests (GET; with --data POST)' },
+  header: { value: "'NAME: VALUE'", repeated: true, help: 'a header of the requests' },
+  data: { value: 'TEXT|@FILE', help: 'the body of the requests' },
+  load: {
+    value: '"wrk -c 100 -d 10"',
+    repeated: true,
+    help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)',
+  },
+  status: { value: '404', help: 'the expected status, if not 200' },
+  bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
+  upstream: {
+    value: 'app:9000=127.0.0.1:9000',
+    repeated: true,
+    help: 'what stands for a backend of a config; =stub:50ms:2KB answers HTTP/1.1 after that time',
+  },
+  in: { value: 'nginx.conf', help: 'the config into whose http { } a file without one is put' },
+} as const satisfies Record<string, Flag>;
+
+export interface Asked {
+  url?: string;
+  urls?: PageList;
+  /** Of --log, --har or --targets. */
+  traffic?: Traffic & { flag: string };
+  acceptsDifferences?: true;
+  /** Of --method, --header and --data, with the flags as they are shown. */
+  request?: { shown: string; of: (load: LoadProfile) => Partial<LoadProfile> };
+  status?: number;
+  load: OfSides;
+}
+
+async function readTraffic(
+  { flags, lists, read }: Words,
+  given: readonly Given[],
+): Promise<Asked['traffic']> {
+  const sources = (['log', 'har', 'targets'] as const).filter((flag) => flags.has(flag));
+  const [source, other] = sources;
+  if (other !== undefined) throw usageError(`--${source} and --${other}: leave one of them out`);
+  const all = read('methods', (flag, text) => ofForm(flag, text, /^all$/, 'give all'));
+  const ofBoth = (['methods', 'site'] as const).find((flag) => flags.has(flag));
+  if (ofBoth !== undefined && source !== 'log' && source !== 'har')
+    throw usageError(`--${ofBoth} is for --log or --har: give one, or leave it out`);
+  const host = flags.get('site')?.toLowerCase();
+  const methods = all === undefined ? 'safe' : 'all';
+  if (flags.has('pace') && source !== 'log')
+    throw usageError('--pace is for --log: give one, or leave it out');
+  if (source === undefined) return undefined;
+  const file = flags.get(source) as string;
+  const traffic =
+    source === 'log'
+      ? await readLog(lists.get('log') ?? [], {
+          methods,
+          host,
+          formats: given.flatMap(({ source: one }) =>
+            one.kind === 'config' ? (one.config.logFormats ?? []) : [],
+          ),
+          pace: readPace({ flags, read }),
+        })
+      : source === 'har'
+        ? readHar(file, methods, host)
+        : readTargets(file);
+  return { ...traffic, flag: `--${source}` };
+}
+
+const usualPaceSeconds = { full: 10, quick: 2 };
+const fastestPace = 1000;
+
+function readPace({ flags, read }: Pick<Words, 'flags' | 'read'>): Pace | undefined {
+  return read('pace', (flag, text) => {
+    const factor = text === 'as-logged' ? 1 : Number(/^(\d+(?:\.\d+)?)x$/.exec(text)?.[1]);
+    if (!(factor > 0 && factor <= fastestPace))
+      throw usageError(`${flag} ${text}: give as-logged, or how many times as fast, such as 10x`);
+    const other = ['rates', 'within'].find((one) => flags.has(one));
+    if (other !== undefined)
+      throw usageError(`${flag} and --${other}: each says when requests are made: leave one out`);
+    return {
+      factor,
+      seconds:
+        read('duration', (name, given) => seconds(name, given, 0.1)) ??
+        usualPaceSeconds[flags.has('quick') ? 'quick' : 'full'],
+      arrivals: flags.get('arrivals') === 'poisson' ? 'poisson' : 'constant',
+    };
+  });
+}
+
+/** Reads what one request is made of. Throws UserError (exit code 2). */
+function readRequest({ flags, lists }: Words): Asked['request'] {
+  const [method, data, headers] = [flags.get('method'), flags.get('data'), lists.get('header')];
+  if (method === undefined && data === undefined && headers === undefined) return undefined;
+  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
+    throw usageError(`--method ${method}: give a method such as POST`);
+  const body = data?.startsWith('@') ? bodyOfFile('--data', data.slice(1)) : data;
+  return {
+    shown: [
+      ...(method === undefined ? [] : [`--method ${method}`]),
+      ...(headers ?? []).map((line) => `--header '${shownHeader(line)}'`),
+      ...(data === undefined ? [] : ['--data …']),
+    ].join(' '),
+    of: (load) => {
+      const { headers: own = {} } = asWords(
+        () => headersOf('--header', headers ?? [], load.protocol),
+        '',
+      );
+      const isOwn = (name: string): boolean =>
+        Object.keys(own).some((one) => one.toLowerCase() === name.toLowerCase());
+      const others = Object.entries(load.headers ?? {}).filter(([name]) => !isOwn(name));
+      return present({
+        method: method ?? (body === undefined ? undefined : 'POST'),
+        body,
+        headers: headers && { ...Object.fromEntries(others), ...own },
+      });
+    },
+  };
+}
+
+/** Throws UserError (exit code 2). */
+export async function readAsked(words: Words, given: readonly Given[]): Promise<Asked> {
+  const { flags, lists, read } = words;
+  const status = read('status', (flag, text) =>
+    Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')),
+  );
+  const names = given.map(({ name }) => name);
+  if (
+    flags.has('in') &&
+    !given.some(({ source }) => source.kind === 'config' && source.config.within)
+  )
+    throw usageError('--in is for a file of nginx without http { }, and no side is one');
+  return {
+    ...present({
+      url: flags.get('url'),
+      urls: read('urls', readPageList),
+      traffic: await readTraffic(words, given),
+      acceptsDifferences: flags.has('accept-differences') || undefined,
+      request: readRequest(words),
+      status,
+    }),
+    load: ofSides('--load', lists.get('load') ?? [], names),
+  };
+}
+
+export interface Launch {
+  port?: number;
+  binary?: string;
+  upstreams?: Readonly<Record<string, string>>;
+}
+
+export type LaunchOf = (name: string) => Launch;
+
+/** Throws UserError (exit code 2). */
+export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf {
+  const names = given.map(({ name }) => name);
+  const having = (is: (source: Source) => boolean): string[] =>
+    given.flatMap(({ name, source }) => (is(source) ? [name] : []));
+  const ports = ofSides('--port', lists.get('port') ?? [], names, {
+    what: 'a command',
+    names: having(({ kind }) => kind === 'command'),
+  });
+  const binaries = new Map(
+    serverNames.map((server) => [
+      server,
+      ofSides(`--bin ${server}=…`, binariesOf(server, lists.get('bin') ?? []), names, {
+        what: `a config of ${server}`,
+        names: having((source) => source.kind === 'config' && source.config.server === server),
+      }),
+    ]),
+  );
+  const upstreams = readUpstreams(lists.get('upstream') ?? []);
+  if (upstreams && having(({ kind }) => kind === 'config').length === 0)
+    throw usageError('--upstream is for a config, and no side is one');
+  return (name) => {
+    const source = given.find((side) => side.name === name)?.source;
+    const port = source?.kind === 'command' ? ports(name) : undefined;
+    const binary =
+      source?.kind === 'config' ? binaries.get(source.config.server)?.(name) : undefined;
+    return present({
+      port: port === undefined ? undefined : wholeNumber('--port', port, 65_535),
+      binary: binary === undefined ? undefined : fromCallersFolder(binary),
+      upstreams: source?.kind === 'config' ? upstreams : undefined,
+    });
+  };
+}
+
+function readUpstreams(values: readonly string[]): Record<string, string> | undefined {
+  const pairs = values.map((value) => {
+    const [, name = '', to = ''] = /^(.+?)=(.+)$/.exec(value) ?? [];
+    if (!isLoopback(/^(.+):\d+$/.exec(to)?.[1] ?? '') && readStub(to) === undefined)
+      throw usageError(
+        `--upstream ${value}: write app:9000=127.0.0.1:9000, or app:9000=stub:50ms:2KB for a stub`,
+      );
+    return [name.toLowerCase(), to] as const;
+  });
+  return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
+}
+
+/** The values of --bin for a server: `nginx=/a` gives `/a`, and `new:nginx=/a` gives `new=/a`. */
+function binariesOf(server: string, values: readonly string[]): string[] {
+  return values.flatMap((value) => {
+    const [, name, called = '', file = ''] =
+      /^(?:([a-z0-9-]+):)?([a-z0-9]+)=(.+)$/s.exec(value) ?? [];
+    if (!serverNames.some((one) => one === called))
+      throw usageError(
+        `--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`,
+      );
+    return called === server ? [name === undefined ? file : `${name}=${file}`] : [];
+  });
+}
