@@ -234,7 +234,7 @@ export class DashboardDatabase {
  */
 function divided(expression: string, answers: ReadonlyMap<string, Answer[]>): Answer[] {
   const [, of = '', per = ''] = /^\$(\w) \/ \$(\w)$/.exec(expression) ?? [];
-  const valueOf = ({ time: _, ...values }: Record<string, Cell>): number =>
+  const valueOf = ({ time: _, ...values }: Record<string, Cell>) =>
     Number(Object.values(values)[0]);
   return (answers.get(of) ?? []).flatMap((dividend) =>
     (answers.get(per) ?? []).flatMap((divisor): Answer[] => {

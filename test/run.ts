@@ -231,7 +231,7 @@ class TestRun {
   #goTest(name: string, options: RunOptions): Promise<void> {
     return this.#check(name, async () => {
       const { code, stdout, stderr } = await this.#run(options);
-      const count = (result: string): number => stdout.split(`\n--- ${result}: `).length - 1;
+      const count = (result: string) => stdout.split(`\n--- ${result}: `).length - 1;
       const output =
         stdout.replace(/^(=== (RUN|PAUSE|CONT|NAME)| *--- PASS:|ok ).*\n/gm, '') + stderr;
       return withExitCode({ passed: count('PASS'), failed: count('FAIL'), output }, code);
@@ -281,5 +281,5 @@ const oneCheck = (passed: boolean): Counts => ({
 });
 
 /** A runner that fails without a failed test (it crashed, or found no tests) counts as one failure. */
-const withExitCode = (outcome: Outcome, code: number | null): Outcome =>
+const withExitCode = (outcome: Outcome, code: number | null) =>
   code !== 0 && outcome.failed === 0 ? { ...outcome, failed: 1 } : outcome;

@@ -77,7 +77,7 @@ export function startScenario(
   return startCommand(['scenario', ...wordsOf(args)], env);
 }
 
-const wordsOf = (args: readonly string[] | string): readonly string[] =>
+const wordsOf = (args: readonly string[] | string) =>
   typeof args === 'string' ? args.split(' ') : args;
 
 /** Starts any command as startScenario does. @param before words of a program that becomes the command */

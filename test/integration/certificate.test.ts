@@ -23,11 +23,10 @@ beforeAll(async () => {
   await ensureTools(['openssl']);
 }, 120_000);
 
-const machineWith = (...commands: string[]): TestMachine =>
-  testMachine({ commands: ['flock', ...commands] });
-const daysLeft = (pem: string | Buffer): number =>
+const machineWith = (...commands: string[]) => testMachine({ commands: ['flock', ...commands] });
+const daysLeft = (pem: string | Buffer) =>
   (Date.parse(new X509Certificate(pem).validTo) - Date.now()) / (24 * 3600 * 1000);
-const folderOf = (machine: TestMachine): string => join(machine.bakeoffFolder, 'tls');
+const folderOf = (machine: TestMachine) => join(machine.bakeoffFolder, 'tls');
 
 test('it is made once: RSA 2048, self-signed, for this machine alone, for the owner alone', async () => {
   const machine = machineWith('openssl');
@@ -91,7 +90,7 @@ test.each<[string, (file: string) => string]>([
 });
 
 /** The text of a key and its certificate. */
-function madeFor(file: string, days: number): string {
+function madeFor(file: string, days: number) {
   rmSync(file, { force: true });
   const words = `req -x509 -newkey rsa:2048 -nodes -days ${days} -subj /CN=localhost -keyout`;
   execFileSync('openssl', [...words.split(' '), file, '-out', file], { stdio: 'ignore' });

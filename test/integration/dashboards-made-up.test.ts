@@ -152,7 +152,7 @@ describe('a run of every scenario', () => {
 
   it('shows the sweep of streams beside HTTP/1.1, most streams first, equal to result.json', async () => {
     const sweep = resultOf('h2-stream-sweep');
-    const rps = (name: string): number | undefined =>
+    const rps = (name: string) =>
       sweep.variants.find((variant) => variant.name === name)?.rps?.median;
     expect(await database.rows('http2', 10, sweep)).toEqual(
       [100, 50, 20, 10, 5, 2, 1].map((streams) => ({
@@ -263,7 +263,7 @@ describe('what k6 made second by second', () => {
     seconds: number,
     { good, bad, reset, received }: Record<'good' | 'bad' | 'reset' | 'received', number>,
     generator?: number,
-  ): string[] {
+  ) {
     const at = BigInt(startMs + atSeconds * 1000) * 1_000_000n;
     const tags = `variant=${variant},${label}${generator === undefined ? '' : `,instance_id=${generator}`}`;
     return [

@@ -43,7 +43,7 @@ function start(
   args: readonly string[],
   grafana: FakeGrafana | null,
   env: Readonly<Record<string, string>> = {},
-): ScenarioRun {
+) {
   return startCommand(['grafana', ...args], {
     ...home.env,
     ...(grafana && { GRAFANA_HOME: grafana.home }),
@@ -51,7 +51,7 @@ function start(
   });
 }
 
-async function announced(command: ScenarioRun): Promise<void> {
+async function announced(command: ScenarioRun) {
   await vi.waitFor(
     () => {
       if (command.hasEnded()) throw new Error(command.stderr());
@@ -297,6 +297,6 @@ it('leaves nothing running', () => {
 });
 
 /** The last line on stderr. */
-function lastLine(command: ScenarioRun): string | undefined {
+function lastLine(command: ScenarioRun) {
   return command.stderr().trim().split('\n').at(-1);
 }

@@ -67,7 +67,7 @@ it.each(titled(servers))('%s: bodies of many frames', async (_, spec) => {
 });
 
 /** Has both make the loads, one after another, and compares all that they counted. */
-async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<void> {
+async function compare(spec: ConfiguredServer, loads: readonly Load[]) {
   const results = await engineResults(loads);
   for (const [index, result] of results.entries()) {
     const load = loads[index] as Load;
@@ -83,7 +83,7 @@ async function compare(spec: ConfiguredServer, loads: readonly Load[]): Promise<
     expect.soft(engine.tls, `${what}: TLS`).toBe(h2load.tls);
     expectSameHeaders(spec, load, engine, h2load, what);
     // h2load prints no decoded size, but what it saved of it. The date is as long at all times.
-    const savedOf = (headers: number): string =>
+    const savedOf = (headers: number) =>
       (100 * (1 - headers / result.bytes.headersDecoded)).toFixed(2);
     expect.soft(savedOf(h2load.headers), `${what}: header savings`).toBe(savings);
   }
@@ -100,7 +100,7 @@ function expectSameHeaders(
   engine: Counted,
   h2load: Counted,
   what: string,
-): void {
+) {
   const lengths = [engine, h2load].flatMap(datesSeen).map(huffmanBytes);
   const shortest = Math.min(...lengths);
   // Mostly 0: it depends on the day.
@@ -112,7 +112,7 @@ function expectSameHeaders(
       .toBeLessThanOrEqual(spread * load.requests);
     return;
   }
-  const most = ({ startedMs, endedMs }: Counted): number =>
+  const most = ({ startedMs, endedMs }: Counted) =>
     load.connections * (Math.floor((endedMs - startedMs) / 1000) + 1);
   const changes = Math.round(more / (shortest + 1));
   const moreDates = `${what}: changes of the date that h2load saw and the engine did not`;
@@ -128,7 +128,7 @@ function expectSameHeaders(
 }
 
 /** As in headers. A server may have the second before the first one still. */
-function datesSeen({ startedMs, endedMs }: Counted): string[] {
+function datesSeen({ startedMs, endedMs }: Counted) {
   const first = Math.floor(startedMs / 1000) - 1;
   return Array.from({ length: Math.floor(endedMs / 1000) - first + 1 }, (_, index) =>
     new Date((first + index) * 1000).toUTCString(),
@@ -136,7 +136,7 @@ function datesSeen({ startedMs, endedMs }: Counted): string[] {
 }
 
 /** With HPACK's Huffman code (RFC 7541, appendix B), as far as dates need it. */
-function huffmanBytes(date: string): number {
+function huffmanBytes(date: string) {
   const codes = [/[012aceiost]/, /[ 3-9Abdfghlmnpru]/, /[^,]/, /,/];
   let bits = 0;
   for (const character of date) bits += 5 + codes.findIndex((code) => code.test(character));
@@ -186,7 +186,7 @@ function countedByH2load({
     { encoding: 'utf8', timeout: 60_000 },
   );
   const endedMs = Date.now();
-  const figures = (pattern: RegExp): number[] =>
+  const figures = (pattern: RegExp) =>
     (pattern.exec(output) ?? expect.fail(output)).slice(1).map(Number);
   const [total = NaN, headers = NaN, data = NaN] = figures(
     /^traffic: .*\((\d+)\) total, .*\((\d+)\) headers .*\((\d+)\) data$/m,

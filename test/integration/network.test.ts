@@ -39,10 +39,7 @@ beforeEach((context) => {
   if (impossible !== undefined) context.skip(impossible);
 });
 
-async function open(
-  spec: Partial<NetworkSpec>,
-  signal = new AbortController().signal,
-): Promise<Network> {
+async function open(spec: Partial<NetworkSpec>, signal = new AbortController().signal) {
   const network = await openNetwork({
     binary: delaylink,
     spec: { toServer: atOnce, toClient: atOnce, serverSettings: [], clientSettings: [], ...spec },
@@ -120,7 +117,7 @@ describe('a link', () => {
     const network = await open({ toServer: { delayMs: 30 }, toClient: { delayMs: 80 } });
     const { answers } = await datagrams(network, { count: 20, batch: 1, everyMs: 5 });
     expect(answers).toHaveLength(20);
-    const least = (of: keyof (typeof answers)[number]): number =>
+    const least = (of: keyof (typeof answers)[number]) =>
       Math.floor(Math.min(...answers.map((answer) => answer[of])) / 10);
     expect([least('toServerMs'), least('toClientMs')]).toEqual([3, 8]);
   });

@@ -18,24 +18,22 @@ import { configFileOf, processesOf, useServers } from '../fixtures/servers.ts';
 const test = useServers();
 const { startOwn } = test;
 
-const refusal = (file: string, options?: Partial<StartOptions>): Promise<string> =>
+const refusal = (file: string, options?: Partial<StartOptions>) =>
   test.refusal(startOwn(file, options));
 
 /** Writes a config beside other files, and returns its path. */
-const written = async (
-  text: string,
-  others: Readonly<Record<string, string | Buffer>> = {},
-): Promise<string> => path.join(await ownFiles({ 'own.conf': text, ...others }), 'own.conf');
+const written = async (text: string, others: Readonly<Record<string, string | Buffer>> = {}) =>
+  path.join(await ownFiles({ 'own.conf': text, ...others }), 'own.conf');
 
 /** The names, owners, times and contents of all files in these folders. */
-const listingOf = (...folders: string[]): string =>
+const listingOf = (...folders: string[]) =>
   execFileSync(
     'sh',
     ['-c', 'find "$@" -printf "%p %m %U %T@\\n" -type f -exec md5sum {} + | sort', '-', ...folders],
     { encoding: 'utf8' },
   );
 
-async function endsClean(server: StartedServer): Promise<void> {
+async function endsClean(server: StartedServer) {
   const pids = processesOf(server);
   await server.stop();
   expect(pids.filter(isRunning)).toEqual([]);
@@ -43,16 +41,15 @@ async function endsClean(server: StartedServer): Promise<void> {
 }
 
 /** Has port 80 in use while the test runs. */
-async function takePort80(): Promise<void> {
+async function takePort80() {
   if ((await portProblem({ address: '127.0.0.1', port: 80 })) === undefined)
     await listening(createServer(), 80);
 }
 
-const pem = async (): Promise<string> =>
-  readFile(await machineCertificate(new AbortController().signal), 'utf8');
+const pem = async () => readFile(await machineCertificate(new AbortController().signal), 'utf8');
 
 /** The machine's certificate, its key with a password. */
-async function lockedPem(): Promise<string> {
+async function lockedPem() {
   const text = await pem();
   const password = { cipher: 'aes-128-cbc', passphrase: 'secret' };
   const key = createPrivateKey(text).export({ type: 'pkcs8', format: 'pem', ...password });
@@ -60,7 +57,7 @@ async function lockedPem(): Promise<string> {
 }
 
 it('is checked without a start, and without what it would keep', async () => {
-  const check = async (http: string): Promise<StartedServer> =>
+  const check = async (http: string) =>
     startOwn(await written(`events {}\nhttp { server { listen 80; ${http} } }`), {
       onlyCheck: true,
     });
@@ -87,7 +84,7 @@ describe('nginx', () => {
       const text = await readFile(packaged, 'utf8');
       const copy = await written(text.replace('tcp_nopush on;', 'tcp_nopush off;'));
       const theirs = '/etc/nginx /var/log/nginx /var/lib/nginx /var/www'.split(' ');
-      const listing = (): string => listingOf(...theirs, path.dirname(copy));
+      const listing = () => listingOf(...theirs, path.dirname(copy));
       const before = listing();
       const pidFile = existsSync('/run/nginx.pid');
       for (const [file, nopush] of [
@@ -143,9 +140,9 @@ describe('nginx', () => {
     );
   });
 
-  const inHttp = (lines: string): string => `events {}\nhttp {\n${lines}\n}\n`;
-  const inServer = (lines: string): string => inHttp(`server {\nlisten 80;\n${lines}\n}`);
-  const inTls = (lines: string): string => inServer(lines).replace('80', '443 ssl');
+  const inHttp = (lines: string) => `events {}\nhttp {\n${lines}\n}\n`;
+  const inServer = (lines: string) => inHttp(`server {\nlisten 80;\n${lines}\n}`);
+  const inTls = (lines: string) => inServer(lines).replace('80', '443 ssl');
 
   it.each([
     [
@@ -267,7 +264,7 @@ describe('h2o', () => {
   });
 
   it('leaves no folder of its key process behind, and has HTTP/2 without TLS', async () => {
-    const folders = async (): Promise<string[]> =>
+    const folders = async () =>
       (await readdir('/tmp')).filter((name) => name.startsWith('openssl-privsep.'));
     const file = await written(
       'hosts:\n  a:\n    listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\n    listen: 80\n    paths: {/: {file.dir: www}}\n',

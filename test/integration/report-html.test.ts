@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => browser?.close());
 
 /** Opens the page of a result. Console output and requests fail the test. */
-async function open(of: Result, options: BrowserContextOptions = {}): Promise<Page> {
+async function open(of: Result, options: BrowserContextOptions = {}) {
   if (browser === undefined) throw new Error('there is no browser');
   const file = join(newFolder(), 'report.html');
   writeFileSync(file, await htmlReport(of, []));
@@ -64,7 +64,7 @@ function marks(
   );
 }
 
-const widthsOf = (bars: readonly { attribute: string }[]): number[] =>
+const widthsOf = (bars: readonly { attribute: string }[]) =>
   bars.map(({ attribute }) => Number(attribute));
 /** In the page: labels of horizontal axes that touch the ones before them. */
 const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]')].flatMap((axis) => {
@@ -72,7 +72,7 @@ const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]
   return labels.filter(({ left }, index) => index > 0 && left < labels[index - 1].right + 2).map(({ text }) => text);
 })`;
 
-async function narrow(page: Page): Promise<void> {
+async function narrow(page: Page) {
   await page.setViewportSize({ width: 400, height: 800 });
   await expect
     .poll(() => page.locator('.plot > svg').last().getAttribute('width').then(Number))
@@ -106,7 +106,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     expect(effect.right).toBeLessThan(interval.right);
 
     const sides = await marks(page, 'Round by round', 'side', 'transform');
-    const figure = (name: string, round: number): number => {
+    const figure = (name: string, round: number) => {
       const side = sides.find(({ title }) => title.startsWith(`${name}, round ${round}: `));
       return Number(side?.title.split(': ')[1]?.replaceAll(',', ''));
     };
@@ -158,7 +158,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       const [ground = '', ink = ''] = await page.evaluate<string[]>(
         '[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]',
       );
-      const light = (colour: string): number => Number(/\d+/.exec(colour)?.[0]);
+      const light = (colour: string) => Number(/\d+/.exec(colour)?.[0]);
       expect(light(ground) > light(ink)).toBe(colorScheme === 'light');
       await narrow(page);
       for (const plot of await page.locator('.plot').all())
@@ -181,8 +181,8 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       ]),
     );
     const table = page.getByRole('region', { name: 'By page' });
-    const names = (): Promise<string[]> => table.locator('tbody th').allTextContents();
-    const sortBy = async (title: string | RegExp): Promise<string[]> => {
+    const names = () => table.locator('tbody th').allTextContents();
+    const sortBy = async (title: string | RegExp) => {
       await table.getByRole('button', { name: title }).click();
       return names();
     };

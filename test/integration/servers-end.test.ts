@@ -41,14 +41,10 @@ const variable = { nginx: 'NGINX_BIN', h2o: 'H2O_BIN', nghttpd: 'NGHTTPD_BIN' };
 
 /** Answers with as many bytes as the welcome page. */
 const welcoming = () => createHttpServer((_, response) => response.end('x'.repeat(612)));
-const pageOf = (origin: string): ReturnType<typeof getPage> =>
-  getPage(origin, origin.startsWith('http:'));
+const pageOf = (origin: string) => getPage(origin, origin.startsWith('http:'));
 
 /** The message of a server that is refused, which may have several lines, and leaves nothing. */
-async function refusal(
-  spec: ConfiguredServer,
-  options: Partial<StartOptions> = {},
-): Promise<string> {
+async function refusal(spec: ConfiguredServer, options: Partial<StartOptions> = {}) {
   const message = await test.start(spec, options).then(
     ({ origin }) => expect.fail(`it started at ${origin}`),
     (error: Error) => error.message,
@@ -82,7 +78,7 @@ it.each(servers.filter(([, { name }]) => name !== 'nghttpd'))(
 it.each(servers)('the usage of %s has the work of all its tasks, and stays', async (_, spec) => {
   const { h2load } = await ensureTools(['h2load']);
   const server = await test.start(spec, { workers: 2 });
-  const cpuOfTasks = async (): Promise<number> => {
+  const cpuOfTasks = async () => {
     let seconds = 0;
     for (const pid of processesOf(server))
       for (const task of await readdir(`/proc/${pid}/task`))
@@ -219,7 +215,7 @@ describe('a port', () => {
   });
 
   /** A folder that all may write, and the path of an nginx in it. */
-  async function openFolder(): Promise<{ folder: string; binary: string }> {
+  async function openFolder() {
     const folder = await mkdtemp(path.join(test.folder, 'open-'));
     await chmod(folder, 0o777);
     return { folder, binary: path.join(folder, 'nginx') };

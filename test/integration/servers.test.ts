@@ -33,7 +33,7 @@ describe('what is shipped', async () => {
   const distinct = [...new Map(variants.map((variant) => [variant.title, variant])).values()];
 
   it('is all used by a scenario', async () => {
-    const used = (wanted: string): string[] =>
+    const used = (wanted: string) =>
       variants.flatMap(({ server }) =>
         server.name === wanted ? configOf(server).map((name) => `${name}.conf`) : [],
       );
@@ -114,7 +114,7 @@ describe('TLS', () => {
   );
 
   it('1.3 is there unless the config of the article leaves it out', async () => {
-    const versionOf = async (spec: ConfiguredServer): Promise<string | null> =>
+    const versionOf = async (spec: ConfiguredServer) =>
       (await negotiate((await test.start(spec)).origin, {})).version;
     expect(await versionOf(nginx(['h2-tuned'], { workers: 1 }))).toBe('TLSv1.2');
     for (const [, spec] of servers.slice(1)) expect(await versionOf(spec)).toBe('TLSv1.3');
@@ -174,7 +174,7 @@ it("keeps a connection for all of article 002's requests", async () => {
 });
 
 it('closes a connection after 100 requests, or never with keepalive-unlimited', async () => {
-  const answersOnOneConnection = async (config: string[]): Promise<number> => {
+  const answersOnOneConnection = async (config: string[]) => {
     const server = await test.start(nginx(config, { workers: 1 }));
     const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
     const head = 'HEAD / HTTP/1.1\r\nHost: x\r\n';

@@ -35,7 +35,7 @@ function freshClone(npm?: string): Project {
   for (const file of ['bin', 'package.json', 'package-lock.json'])
     cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
   writeFileSync(join(folder, 'lib/index.ts'), '');
-  const writeMain = (text: string): void => writeFileSync(join(folder, 'lib/cli/main.ts'), text);
+  const writeMain = (text: string) => writeFileSync(join(folder, 'lib/cli/main.ts'), text);
   writeMain(
     'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n',
   );
@@ -238,7 +238,7 @@ test("no registry: one line with npm's reason, exit code 1, nothing on stdout", 
 });
 
 /** Whether a child of the process is blocked on a lock of the file. */
-function waitsForLock(parent: number, file: string): boolean {
+function waitsForLock(parent: number, file: string) {
   const { ino } = statSync(file);
   const waiting = readFileSync('/proc/locks', 'utf8')
     .split('\n')

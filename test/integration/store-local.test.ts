@@ -26,19 +26,16 @@ import { isRunning, stopWhole } from '../fixtures/processes.ts';
 const local = useLocalStore();
 const { newFolder, open } = local;
 
-function pidOf(store: Store): number {
+function pidOf(store: Store) {
   return store.pid() ?? expect.fail('no local influxd');
 }
 
-const countOf = async (store: Store, measurement = 'm'): Promise<number | undefined> =>
+const countOf = async (store: Store, measurement = 'm') =>
   (await store.query(`SELECT value FROM ${measurement}`))[0]?.values.length;
 
 /** The statuses of influxd's answers to requests with these headers. */
-async function statusesFor(
-  { influx: { url } }: Store,
-  headers: Record<string, string> = {},
-): Promise<number[]> {
-  const ask = (q: string): Promise<Response> =>
+async function statusesFor({ influx: { url } }: Store, headers: Record<string, string> = {}) {
+  const ask = (q: string) =>
     fetch(`${url}/query?${new URLSearchParams({ db: 'bakeoff', q })}`, { method: 'POST', headers });
   const answers = await Promise.all([
     ask('SELECT * FROM /.*/'),
@@ -248,7 +245,7 @@ it('ends an influxd that is still starting, at a signal, and releases the folder
 }, 60_000);
 
 describe('beside Grafana, which only views', () => {
-  async function view(folder: string): Promise<Store> {
+  async function view(folder: string) {
     const store = await openStore({ influxdBinary: local.influxdBinary, folder, purpose: 'view' });
     onTestFinished(() => store.close());
     return store;
@@ -331,7 +328,7 @@ describe('the password', () => {
   });
 });
 
-function commandLine(pid: string): string {
+function commandLine(pid: string) {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
   } catch {

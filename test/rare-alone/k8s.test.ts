@@ -39,7 +39,7 @@ async function there(faults: Faults = {}): Promise<There> {
   chmodSync(folder, 0o755);
   const cluster = await openTestCluster(folder, k6, faults);
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const base64 = (text = ''): string => Buffer.from(text).toString('base64');
+  const base64 = (text = '') => Buffer.from(text).toString('base64');
   cluster.put({
     apiVersion: 'v1',
     kind: 'Secret',
@@ -53,7 +53,7 @@ async function there(faults: Faults = {}): Promise<There> {
     data: {},
   });
   const out = newOut();
-  const start = (...more: string[]): ScenarioRun =>
+  const start = (...more: string[]) =>
     startCommand(
       [
         'k8s',
@@ -78,7 +78,7 @@ async function there(faults: Faults = {}): Promise<There> {
 
 /** What was there before, and nothing else. */
 const untouched = ['Node/node-1', 'Secret/influxdb', 'ConfigMap/somebodys'];
-const left = ({ cluster }: There): string[] =>
+const left = ({ cluster }: There) =>
   cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
 
 test('a run is applied, measured in rounds, told as any other, and removed', async () => {
@@ -237,7 +237,7 @@ test.each<[string, Faults, string]>([
 
 test('no database, and a load that is under way, are said before anything is applied', async () => {
   const all = await there();
-  const saysWith = async (env: Record<string, string>, ...more: string[]): Promise<string> => {
+  const saysWith = async (env: Record<string, string>, ...more: string[]) => {
     const run = startCommand(
       [
         'k8s',

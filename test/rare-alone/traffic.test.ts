@@ -13,7 +13,7 @@ test('the requests of a log are made by their shares, and the page that differs 
   // Compressed in about a millisecond, far more than the rest.
   const rows = Array.from({ length: 4000 }, (_, index) => `{"id":${index},"x":"${index ** 3}"}`);
   writeFileSync(join(www, 'api', 'data.json'), rows.join('\n'));
-  const line = (request: string, status = 200): string =>
+  const line = (request: string, status = 200) =>
     `1.2.3.4 - - [10/Oct/2025:13:55:36 +0000] "${request} HTTP/1.1" ${status} 612 "-" "-"\n`;
   writeFileSync(
     join(home.folder, 'access.log'),

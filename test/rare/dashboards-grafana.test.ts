@@ -109,7 +109,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     });
     const page = await loggedIn(other);
     try {
-      const post = async (path: string, data: object): Promise<number> =>
+      const post = async (path: string, data: object) =>
         (await page.request.post(`${other.origin}/api/${path}`, { data })).status();
       const { url, credentials } = database.store.influx;
       expect(
@@ -144,7 +144,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     }
   }, 600_000);
 
-  async function loggedIn({ origin, files: { password } }: RunningGrafana): Promise<Page> {
+  async function loggedIn({ origin, files: { password } }: RunningGrafana) {
     const page = await browser.newPage({
       colorScheme: 'light',
       viewport: { width: 1680, height: 1000 },
@@ -160,7 +160,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     name: DashboardName,
     result: Result,
     picture: string,
-  ): Promise<void> {
+  ) {
     const { run, scenario, startedAt, endedAt } = result;
     const { panels } = dashboardOf(name);
     const empty = await database.emptyPanels(name, result);
@@ -173,7 +173,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     await page.goto(dashboardUrl(origin, name, { run, scenario, startedMs, endedMs }));
     for (const row of panels.filter(isRow).filter(({ collapsed }) => collapsed))
       await page.getByText(row.title, { exact: true }).click();
-    const countOf = (id: string): Promise<number> =>
+    const countOf = (id: string) =>
       page.locator(`[data-testid="data-testid ${id}"], [aria-label="${id}"]`).count();
     const headers = page.locator('section[data-testid^="data-testid Panel header "]');
     try {

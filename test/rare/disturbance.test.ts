@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => home.remove());
 
 /** Writes a scenario of one nginx beside the results. */
-function oneNginx(out: string): string {
+function oneNginx(out: string) {
   const file = join(out, '..', 'one-nginx.mts');
   writeFileSync(
     file,
@@ -43,18 +43,14 @@ function oneNginx(out: string): string {
   return file;
 }
 
-const args = (out: string, duration = `${seconds}s`): string[] =>
+const args = (out: string, duration = `${seconds}s`) =>
   `${oneNginx(out)} --rounds 1 --duration ${duration} --store none --out ${out}`.split(' ');
 
 /**
  * Disturbs the first round; where a busy machine disturbed it before in another way, its next try as well. Returns when one is
  * dropped for the reason that `act` returns.
  */
-async function disturb(
-  run: ScenarioRun,
-  out: string,
-  act: () => Promise<RegExp> | RegExp,
-): Promise<RegExp> {
+async function disturb(run: ScenarioRun, out: string, act: () => Promise<RegExp> | RegExp) {
   for (let round = 0; ;) {
     ({ round } = await underLoad(run, out, 1, { ...loadBegins, after: round }));
     // The warm-up and a second of the window.
@@ -71,7 +67,7 @@ async function disturb(
   }
 }
 
-function workerOf(run: ScenarioRun): number {
+function workerOf(run: ScenarioRun) {
   const worker = descendants(run.pid)
     .filter(({ command }) => command === 'nginx')
     .at(-1);
@@ -80,7 +76,7 @@ function workerOf(run: ScenarioRun): number {
 }
 
 /** That a round was dropped for this reason, and a later one is kept and whole. */
-function expectRepeated(out: string, reason: RegExp): void {
+function expectRepeated(out: string, reason: RegExp) {
   const { state, variants, warnings } = readResult(out);
   expect(warnings).toContainEqual(
     expect.stringMatching(
@@ -178,7 +174,7 @@ test("a page of a person's own that changes is told, and the round is kept", asy
 });
 
 /** The copies of the page that servers have for themselves. */
-function pagesOf(folder: string): string[] {
+function pagesOf(folder: string) {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => /bakeoff-server-[^/]*\/.*index\.html$/.test(name))
     .map((name) => join(folder, name));
@@ -194,7 +190,7 @@ describe.runIf(groups !== undefined && process.getuid?.() === 0)(
   () => {
     test('each of five tries is dropped, and the run ends with what to do', async ({ skip }) => {
       const group = join(groups as string, `bakeoff-test-${process.pid}`);
-      const setQuota = (micros: number): void => {
+      const setQuota = (micros: number) => {
         if (existsSync(join(group, 'cpu.cfs_quota_us')))
           writeFileSync(join(group, 'cpu.cfs_quota_us'), String(micros));
         else writeFileSync(join(group, 'cpu.max'), `${micros} 100000`);

@@ -12,7 +12,7 @@ import { listening } from '../fixtures/listening.ts';
 import { useHome } from '../scenario-run.ts';
 
 /** What makes a line's run short. Verdicts, which --fail-if is about, take four rounds. */
-async function shorter(line: string): Promise<string> {
+async function shorter(line: string) {
   const [, scenario] = /^npm run scenario -- (\S+)/.exec(line) ?? [];
   const two =
     scenario === undefined
@@ -42,7 +42,7 @@ beforeAll(async () => {
   folder = join(home.folder, 'newcomer');
   for (const below of ['www', 'bin']) mkdirSync(join(folder, below), { recursive: true });
   writeFileSync(join(folder, 'www/index.html'), 'hello\n');
-  const config = (line: string): string =>
+  const config = (line: string) =>
     `events { }\nhttp {\n  ${line}\n  server { listen 8080; root ${folder}/www; }\n}\n`;
   for (const name of ['A', 'B', 'old', 'new', 'nginx', 'nginx-new'])
     writeFileSync(

@@ -21,7 +21,7 @@ test('twice the same bytes, and a comparison without Go', async () => {
   const sums = readFileSync(join(one, 'SHA256SUMS'), 'utf8');
   expect(readFileSync(join(other, 'SHA256SUMS'), 'utf8')).toBe(sums);
   execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: one });
-  const fileOf = (begin: string): string =>
+  const fileOf = (begin: string) =>
     join(one, files.find((file) => file.startsWith(begin)) as string);
 
   const project = newFolder();

@@ -39,11 +39,11 @@ async function resultOf(fate: Fate): Promise<Result & { url: string }> {
 }
 
 /** The id of the influxd that the runs share. */
-function influxdOfRuns(): number {
+function influxdOfRuns() {
   return Number(readFileSync(join(home.folder, 'influxdb', 'influxd.lock'), 'utf8'));
 }
 
-function requestsOf({ variants }: Result): number {
+function requestsOf({ variants }: Result) {
   return variants
     .flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))
     .reduce((sum, { requests }) => sum + requests, 0);

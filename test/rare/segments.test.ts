@@ -46,7 +46,7 @@ interface Instances {
 }
 
 /** A k6 that gets these words besides. They come last, and hold where they say something else. */
-async function startOne(words: readonly string[], loadPlan: LoadPlan): Promise<RunningK6> {
+async function startOne(words: readonly string[], loadPlan: LoadPlan) {
   const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
   const binary = path.join(folder, 'k6');
   await writeFile(
@@ -88,7 +88,7 @@ async function start(
   };
 }
 
-const resultsOf = (ends: readonly InstanceEnd[]): LoadResult[] =>
+const resultsOf = (ends: readonly InstanceEnd[]) =>
   ends.map((end) => {
     if ('failure' in end) throw new Error(end.failure);
     return end.phases[0]?.results[0] as LoadResult;
@@ -108,7 +108,7 @@ async function made({ plan, ends }: Instances): Promise<Made> {
 const mostTries = 5;
 
 /** Repeats a load like a run does if this machine was too busy for all instances to begin together. */
-async function undisturbed<T>(load: () => Promise<T>): Promise<T> {
+async function undisturbed<T>(load: () => Promise<T>) {
   for (let tries = 1; ; tries++) {
     try {
       return await load();
@@ -118,11 +118,11 @@ async function undisturbed<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-const valuesIn = ({ histogram }: LoadResult['latencyMs']): number =>
+const valuesIn = ({ histogram }: LoadResult['latencyMs']) =>
   histogram.reduce((sum, [, count]) => sum + count, 0);
 
 /** Requests in the samples, by run, round and instance. */
-async function storedIn(recordFile: string): Promise<Record<string, number>> {
+async function storedIn(recordFile: string) {
   const counts: Record<string, number> = {};
   for await (const { metric, tags, value } of readRecord(recordFile)) {
     if (metric !== 'loadgen_requests') continue;
@@ -133,9 +133,9 @@ async function storedIn(recordFile: string): Promise<Record<string, number>> {
 }
 
 /** Those of a rate that were due. */
-const due = ({ requests, inFlight, unsent }: LoadResult): number => requests + inFlight + unsent;
+const due = ({ requests, inFlight, unsent }: LoadResult) => requests + inFlight + unsent;
 
-const isUp = (port: number): Promise<void> =>
+const isUp = (port: number) =>
   vi.waitFor(
     async () => expect((await fetch(`http://127.0.0.1:${port}/v1/status`)).status).toBe(200),
     { timeout: aheadMs },
@@ -227,7 +227,7 @@ describe('a load of several k6', () => {
       ...planOf({ url: 'http://127.0.0.1:9/', connections: 3, requests: 3 }),
       instances: 3,
     };
-    const failureOf = async (more: readonly string[], loadPlan: LoadPlan): Promise<string> => {
+    const failureOf = async (more: readonly string[], loadPlan: LoadPlan) => {
       return (await startOne(more, loadPlan)).results().then(
         () => 'none',
         (error: Error) => error.message,

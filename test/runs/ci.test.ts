@@ -15,7 +15,7 @@ beforeAll(async () => {
   mkdirSync(join(workspace, 'before'), { recursive: true });
   mkdirSync(join(workspace, 'www'));
   writeFileSync(join(workspace, 'www', 'index.html'), 'hello\n');
-  const nginx = (line: string): string =>
+  const nginx = (line: string) =>
     `events { }\nhttp {\n  access_log off;\n  limit_req_zone $binary_remote_addr zone=few:1m rate=500r/s;\n  server { listen 8080; root ${join(workspace, 'www')}; ${line} }\n}\n`;
   for (const name of ['before/nginx.conf', 'copy.conf'])
     writeFileSync(join(workspace, name), nginx(''));

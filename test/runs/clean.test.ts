@@ -22,7 +22,7 @@ beforeEach(() => {
 
 const nothing = (): object => ({ code: 0, out: `there is nothing of bakeoff's in ${folder}\n` });
 
-function keep(files: Readonly<Record<string, readonly string[]>>): void {
+function keep(files: Readonly<Record<string, readonly string[]>>) {
   for (const [name, inside] of Object.entries(files)) {
     mkdirSync(join(folder, name), { recursive: true });
     for (const file of inside) writeFileSync(join(folder, name, file), '');

@@ -42,7 +42,7 @@ describe('every dashboard', () => {
   });
 
   it('has an answer to every query of a run over HTTP/1.1, and of one over HTTP/2 at a constant rate, but where none can be', async () => {
-    const titles = async (name: DashboardName, result: Result): Promise<string[]> =>
+    const titles = async (name: DashboardName, result: Result) =>
       (await database.emptyPanels(name, result)).map(({ title }) => title);
     const noControl = 'Noise floor of this machine, run by run';
     for (const result of [wrk, rate]) {
@@ -177,7 +177,7 @@ describe('Live run', () => {
     expect(open).toBeGreaterThan(80);
     expect(open).toBeLessThanOrEqual(100);
     const [bytes = []] = await database.dividends('live', 7, wrk);
-    const sent = (key: 'headers' | 'body' | 'sent'): number =>
+    const sent = (key: 'headers' | 'body' | 'sent') =>
       wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
     expect(sums(bytes, 'part')).toEqual({
       all: sent('sent'),
@@ -235,7 +235,7 @@ describe('History', () => {
   );
 });
 
-function answered({ responses }: Phase): number {
+function answered({ responses }: Phase) {
   return Object.values(responses).reduce((a, b) => a + b);
 }
 

@@ -64,7 +64,7 @@ const push: Variant = { name: 'push', server: nginx('tcp-nopush') };
 const endless: LoadProfile = { ...load, command: 'ab -c 200 -n 1000000', requests: 1_000_000 };
 
 /** The path of a scenario with these variants, over the network unless it says otherwise. */
-function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> = {}): string {
+function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> = {}) {
   const scenario: Scenario = {
     name: 'own-network',
     title: "a network of the run's own",
@@ -83,7 +83,7 @@ function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> =
   return file;
 }
 
-function requireRoot(context: TestContext): void {
+function requireRoot(context: TestContext) {
   if (process.getuid?.() !== 0) context.skip('it takes root');
 }
 
@@ -171,11 +171,7 @@ test("a round in which the network's devices dropped packets does not count, and
 
 describe('nothing is left', () => {
   /** Waits until k6 loads the server of a round; returns all that the run has started, and its namespaces. */
-  async function underLoad(
-    run: ScenarioRun,
-    out: string,
-    round = 1,
-  ): Promise<{ processes: Seen[]; namespaces: string[] }> {
+  async function underLoad(run: ScenarioRun, out: string, round = 1) {
     return vi.waitFor(() => {
       if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
       expect(
@@ -199,7 +195,7 @@ describe('nothing is left', () => {
       };
     }, soon);
   }
-  const pidOf = (processes: readonly Seen[], wanted: string): number =>
+  const pidOf = (processes: readonly Seen[], wanted: string) =>
     processes.find(({ command }) => command === wanted)?.pid ?? NaN;
 
   async function expectNothingLeft({
@@ -208,13 +204,13 @@ describe('nothing is left', () => {
   }: {
     processes: readonly Seen[];
     namespaces: readonly string[];
-  }): Promise<void> {
+  }) {
     expect(new Set([...namespaces, namespaceAt('/proc/self/ns/net')]).size).toBe(3);
     await vi.waitFor(() => expect(stillRunning(processes)).toEqual([]), soon);
     await vi.waitFor(() => expect(holdersOf(namespaces)).toEqual([]), soon);
   }
 
-  const endlessRun = (out: string): ScenarioRun =>
+  const endlessRun = (out: string) =>
     startScenario(
       [scenarioFile([noPush], { load: endless }), '--rounds', '1', '--store', 'none', '--out', out],
       home.env,
@@ -258,7 +254,7 @@ describe('nothing is left', () => {
 
 describe('who may make a network', () => {
   const nobody = 65534;
-  const args = (out: string): string[] => [
+  const args = (out: string) => [
     'scenario',
     scenarioFile([noPush], { load: { ...load, requests: 400 } }),
     '--rounds',
@@ -292,7 +288,7 @@ describe('who may make a network', () => {
   const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
 
   /** Skips where that user cannot read the project, or must not make namespaces. */
-  function requireUser(context: TestContext): void {
+  function requireUser(context: TestContext) {
     requireRoot(context);
     const [command = '', ...words] = [
       ...asNobody,
@@ -325,7 +321,7 @@ describe('who may make a network', () => {
   });
 
   // The device of a network's packets, as this run alone sees it.
-  const withDevice = (mode: string): string[] => [
+  const withDevice = (mode: string) => [
     'unshare',
     '--mount',
     'sh',

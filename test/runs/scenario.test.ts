@@ -24,7 +24,7 @@ const soon = { timeout: 30_000, interval: 20 };
 const home = useHome(['k6', 'nginx', 'influxd']);
 
 /** @param words arguments, parted by spaces */
-const start = (out: string, words: string, variables = {}): ScenarioRun =>
+const start = (out: string, words: string, variables = {}) =>
   startScenario(`${words} --out ${out}`, { ...home.env, ...variables });
 
 /** A run without failure, and its result. */
@@ -34,15 +34,14 @@ async function whole(out: string, words: string): Promise<[Result, ScenarioRun]>
   return [readResult(out), run];
 }
 
-async function allGone(processes: readonly Seen[]): Promise<void> {
+async function allGone(processes: readonly Seen[]) {
   expect(processes.map(({ command }) => command)).toEqual(
     expect.arrayContaining(['k6', 'nginx', 'influxd']),
   );
   await vi.waitFor(() => expect(stillRunning(processes)).toEqual([]), soon);
 }
 
-const sum = (values: readonly number[]): number =>
-  values.reduce((total, value) => total + value, 0);
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 describe('a whole run', () => {
   test("stores what it says: result.json, k6's summary and InfluxDB agree", async () => {

@@ -19,7 +19,7 @@ const encoded = Buffer.from(`me:${secret}`).toString('base64');
 const hasSecret = new RegExp(`${secret}|${encoded}`);
 
 /** The files below a folder that have the secret in them. */
-const filesWithSecret = (folder: string): string[] =>
+const filesWithSecret = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
     .filter((file) => statSync(file).isFile() && hasSecret.test(readFileSync(file, 'latin1')));
@@ -28,7 +28,7 @@ test("credentials reach the server, and nothing that is printed or kept; a page 
   const configs = join(home.folder, 'configs');
   mkdirSync(configs);
   // It lets in who has the right words, and them only.
-  const config = (lines: string): string =>
+  const config = (lines: string) =>
     `events {}\nhttp { ${lines} server { listen 8080; location / {\n` +
     `if ($http_authorization != "Basic ${encoded}") { return 401; }\nif ($cookie_sid != "${secret}") { return 401; }\nreturn 200 hello; } } }\n`;
   for (const [name, lines] of Object.entries({ 'a.conf': '', 'b.conf': 'tcp_nodelay off;' }))

@@ -30,10 +30,7 @@ require('node:http').createServer((asked, response) => {
 }).listen(process.env.PORT, '127.0.0.1');`;
 
 /** Writes the scenario of these variants, as TypeScript, and returns the arguments of a run of it. */
-function runOf(
-  variants: string,
-  { out, store = 'influx' }: { out: string; store?: string },
-): string {
+function runOf(variants: string, { out, store = 'influx' }: { out: string; store?: string }) {
   writeFileSync(join(home.folder, 'server.cjs'), server);
   const file = join(home.folder, 'sides.scenario.ts');
   writeFileSync(
@@ -127,7 +124,7 @@ test('a command runs against what runs already, which goes on', async () => {
 });
 
 test('a status that is expected is no failure, and another one is told with what the log says', async () => {
-  const page = (path: string, status: number): string =>
+  const page = (path: string, status: number) =>
     `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5, status: ${status} }`;
   const out = newOut();
   const run = startScenario(
@@ -154,7 +151,7 @@ test('a status that is expected is no failure, and another one is told with what
 });
 
 test('a server that answers no more under load costs its rounds, and is named', async () => {
-  const of = (path: string): string =>
+  const of = (path: string) =>
     `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5 }`;
   const run = startScenario(
     runOf(`{ name: 'well', ${of('/')} }, { name: 'silent', ${of('/silent')} }`, {

@@ -13,7 +13,7 @@ import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 const home = useHome(['k6', 'nginx']);
 
 /** Starts an nginx on a core, which compresses each answer. It ends with the test. Returns its port. */
-async function startUpstream(folder: string, core: number): Promise<number> {
+async function startUpstream(folder: string, core: number) {
   const port = await freePort();
   mkdirSync(folder);
   chmodSync(folder, 0o755);
@@ -69,7 +69,7 @@ test("a backend's CPU time is reported apart from other programs'", async () => 
     expect(noise?.upstreamShare).toBeGreaterThan(0.05);
     expect((noise?.upstreamShare ?? 0) + (noise?.serverOthersShare ?? 0)).toBeLessThanOrEqual(1.05);
   }
-  const about = (pattern: RegExp): string[] => warnings.filter((line) => pattern.test(line));
+  const about = (pattern: RegExp) => warnings.filter((line) => pattern.test(line));
   expect(
     about(/^the backend used up to \d+ % of the server's core .*run it on other cores \(taskset\)/),
   ).toHaveLength(1);

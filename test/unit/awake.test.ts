@@ -5,7 +5,7 @@ import { keepCoresAwake } from '../../lib/machine/usage.ts';
 import { linkOf, namesIn } from '../../lib/files.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-const isOpen = (file: string): boolean =>
+const isOpen = (file: string) =>
   namesIn('/proc/self/fd').some((fd) => linkOf(`/proc/self/fd/${fd}`) === file);
 
 test('cores are kept awake with 0 µs while the device is open', () => {

@@ -11,7 +11,7 @@ import { workersFor } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
-const scenarioOf = (variants: Variant[], docroot = {}): Scenario =>
+const scenarioOf = (variants: Variant[], docroot = {}) =>
   defineScenario({
     name: 'two',
     title: 'Two',
@@ -40,11 +40,7 @@ function resultOf(
 }
 
 /** Why the second variant of a run on so many cores has its verdict, or none. */
-function verdictReason(
-  serverCores: number,
-  first: ServerSpec,
-  second: ServerSpec,
-): string | undefined {
+function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpec) {
   const variants = [
     { name: 'a', server: first },
     { name: 'b', server: second },
@@ -100,8 +96,7 @@ test('a footnote says that an address has cores of its own', () => {
     { name: 'here', server: command('node a.js') },
     { name: 'there', server: address('http://127.0.0.1:8080') },
   ]);
-  const footnotes = (variants: readonly Variant[]): string[] =>
-    resultOf(scenario, variants, 1, []).footnotes;
+  const footnotes = (variants: readonly Variant[]) => resultOf(scenario, variants, 1, []).footnotes;
   expect(footnotes(scenario.variants)).toEqual([
     expect.stringMatching(/^there: what runs at http:\/\/127\.0\.0\.1:8080 is on cores of its own/),
   ]);

@@ -11,7 +11,7 @@ import { refusalOf } from '../fixtures/refused.ts';
 const folder = sharedFolder();
 
 const api = path.join(projectRoot, 'lib/scenario/index.ts');
-const source = (name: string): string => `
+const source = (name: string) => `
   import { defineScenario, nginx, ab } from ${JSON.stringify(api)};
   export default defineScenario({
     name: '${name}', title: 'mine', article: { id: '000', title: 'x', year: 2015 }, knob: 'x', load: ab('-c 1 -n 10'),
@@ -72,7 +72,7 @@ describe('findScenario', () => {
   test("takes kernel settings by name, and those of their own from the file's folder", async () => {
     await mkdir(path.join(folder, 'networks'));
     await writeFile(path.join(folder, 'networks/own.conf'), 'net.core.somaxconn = 1\n');
-    const network = (settings: string): string =>
+    const network = (settings: string) =>
       `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
     const file = path.join(folder, 'networks/mine.ts');
     await writeFile(
@@ -112,7 +112,7 @@ describe('findScenario', () => {
     }
   });
 
-  const changed = (from: string | RegExp, to: string): string => source('wrong').replace(from, to);
+  const changed = (from: string | RegExp, to: string) => source('wrong').replace(from, to);
   test.each<[string, string | undefined, RegExp, number]>([
     ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
     ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/, 1],
@@ -143,8 +143,7 @@ describe('findScenario', () => {
 
 describe('findVariants', async () => {
   const scenario = await findScenario('nginx-open-file-cache');
-  const names = (list?: string[]): string[] =>
-    findVariants(scenario, list).map((variant) => variant.name);
+  const names = (list?: string[]) => findVariants(scenario, list).map((variant) => variant.name);
 
   test("without names, the article's", () => {
     expect(names()).toEqual(['workers', 'open-file-cache']);

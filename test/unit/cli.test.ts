@@ -13,7 +13,7 @@ beforeEach(() => {
   vi.spyOn(console, 'error').mockImplementation((text: string) => void complained.push(text));
 });
 
-async function refused(words: string[], message: RegExp): Promise<void> {
+async function refused(words: string[], message: RegExp) {
   expect(await main(words)).toBe(2);
   expect(complained).toEqual([expect.stringMatching(message)]);
   expect(complained[0]).not.toContain('\n');

@@ -40,7 +40,7 @@ const commandSide = (name: string, command: string): Given => ({
   given: name,
   source: { kind: 'command', command, program: command.split(' ')[0] as string },
 });
-const addressSide = async (url: string): Promise<Given> =>
+const addressSide = async (url: string) =>
   (await readSides([url, 'x=http://localhost/'], 'compare'))[0] as Given;
 
 /** The flags --url, --urls (its text) and --load. */
@@ -50,11 +50,7 @@ interface Asked {
   load?: string[];
 }
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
-function sidesFor(
-  given: readonly Given[],
-  { url, urls, load = [] }: Asked = {},
-  cores = oneCore,
-): Side[] {
+function sidesFor(given: readonly Given[], { url, urls, load = [] }: Asked = {}, cores = oneCore) {
   const names = given.map(({ name }) => name);
   const list = urls === undefined ? '' : join(newFolder(), 'urls');
   if (urls !== undefined) writeFileSync(list, urls);
@@ -68,7 +64,7 @@ function sidesFor(
     cores,
   );
 }
-const twoSides = (one: OwnConfig, other: OwnConfig, asked: Asked = {}, cores = oneCore): Side[] =>
+const twoSides = (one: OwnConfig, other: OwnConfig, asked: Asked = {}, cores = oneCore) =>
   sidesFor([configSide('a', one), configSide('b', other)], asked, cores);
 const refused = (message: RegExp, exitCode = 2): unknown =>
   expect.objectContaining({ message: expect.stringMatching(message), exitCode });
@@ -88,7 +84,7 @@ const tried = (side: Side, more: Partial<Tried> = {}): Tried => ({
   redirections: [],
   ...more,
 });
-const footnotes = (sides: readonly Tried[]): readonly string[] =>
+const footnotes = (sides: readonly Tried[]) =>
   comparisonOf(sides, asTheyAre, []).scenario.footnotes ?? [];
 
 const wrk = 'wrk -c 100 -t 3 -d 10 http/1.1';
@@ -205,7 +201,7 @@ test.each([
 });
 
 test('commands and addresses are named by program, arguments or host', async () => {
-  const names = (...lines: string[]): string[] =>
+  const names = (...lines: string[]) =>
     namesOf(lines.map((line) => ({ source: commandSide('x', line).source })));
   expect(names('caddy run', '/usr/sbin/lighttpd -D')).toEqual(['caddy', 'lighttpd']);
   expect(names('node a.js', 'node b.js')).toEqual(['node-a-js', 'node-b-js']);
@@ -262,7 +258,7 @@ test('the one path that addresses name is that of all', async () => {
   const one = await addressSide('http://127.0.0.1:8080/api');
   const two = await addressSide('http://127.0.0.2:8080/b');
   const command = commandSide('a', 'node a.js');
-  const paths = (given: Given[]): string[] => sidesFor(given).map(({ page }) => page.path);
+  const paths = (given: Given[]) => sidesFor(given).map(({ page }) => page.path);
   expect(paths([command, one, await addressSide('http://127.0.0.3/')])).toEqual(
     Array(3).fill('/api'),
   );
@@ -392,8 +388,7 @@ describe('the scenario', () => {
     const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
     const sides = sidesFor(lines.map((line, index) => commandSide(`s${index}`, line)));
     const launch = (name: string): Launch => (name === 's2' ? { port: 80 } : {});
-    const names = (groups: Side[][]): string[][] =>
-      groups.map((one) => one.map(({ name }) => name));
+    const names = (groups: Side[][]) => groups.map((one) => one.map(({ name }) => name));
     const same = await sameSides(sides, asTheyAre);
     expect(names(same)).toEqual([['s0', 's2', 's3']]);
     expect(names(await sameSides(sides, launch))).toEqual([['s0', 's3']]);

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { compiledCommands } from '../../bin/compile.mjs';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-function project(): string {
+function project() {
   const folder = `${newFolder()}/`;
   const files = {
     'lib/cli/main.ts':
@@ -36,8 +36,7 @@ test('once, also where two start together; anew when a source has changed', asyn
   });
   expect(first).toBe(join(root, 'dist/main.mjs'));
   expect(await load(join(root, 'dist/index.mjs'))).toEqual({ word: 'one' });
-  const parts = (): string[] =>
-    readdirSync(join(root, 'dist')).filter((name) => name.startsWith('chunk-'));
+  const parts = () => readdirSync(join(root, 'dist')).filter((name) => name.startsWith('chunk-'));
   const [old = ''] = parts();
   expect(readdirSync(join(root, 'dist')).sort()).toEqual([old, 'index.mjs', 'main.mjs', 'state']);
   writeFileSync(join(root, 'lib/word.ts'), "export const word: string = 'another';\n");

@@ -39,7 +39,7 @@ interface MadeUp {
 /** Returns a function that writes files below a new root folder, and the root. */
 function newRoot(): { root: string; write(path: string, text: string): void } {
   const root = newFolder();
-  const write = (path: string, text: string): void => {
+  const write = (path: string, text: string) => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), `${text}\n`);
   };
@@ -50,7 +50,7 @@ function madeUp(machine: MadeUp, quota = Infinity): Processors {
   const { allowed = '0-7', online, siblings = [], nodes = [], values = {} } = machine;
   const { root, write } = newRoot();
   const folder = 'sys/devices/system/cpu';
-  const writeFor = (list: string, file: string, text: string): void => {
+  const writeFor = (list: string, file: string, text: string) => {
     for (const cpu of parseCpuList(list, '')) write(`${folder}/cpu${cpu}/${file}`, text);
   };
   write('proc/self/status', `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${allowed}`);
@@ -67,7 +67,7 @@ function madeUp(machine: MadeUp, quota = Infinity): Processors {
 const plain = (cpus: string): Processors => madeUp({ allowed: cpus });
 
 /** CPUs of the server, a slash, and CPUs of the generator. */
-const written = ({ serverCpus, generatorCpus }: Cores): string =>
+const written = ({ serverCpus, generatorCpus }: Cores) =>
   `${formatCpuList(serverCpus)} / ${formatCpuList(generatorCpus)}`;
 
 /** The reverse, where a side may be missing. */
@@ -80,7 +80,7 @@ function asked(text: string): Record<'server' | 'generator', number[] | undefine
 
 const apart = ['0,4', '1,5', '2,6', '3,7'];
 const together = ['0-1', '2-3', '4-5', '6-7'];
-const alone = (count: number): string[] => Array.from({ length: count }, (_, cpu) => String(cpu));
+const alone = (count: number) => Array.from({ length: count }, (_, cpu) => String(cpu));
 const littleAndBig = { cpu_capacity: { '0-3': 446, '4-7': 1024 } };
 const biggest = { cpu_capacity: { '0-3': 325, '4-6': 870, '7': 1024 } };
 const byClock = {
@@ -227,7 +227,7 @@ describe('a quota of CPU time', () => {
     const { root, write } = newRoot();
     const files = { ...v2('/u/r'), ...max('/u/r', '150000 100000'), ...max('/u', '25000 50000') };
     for (const [path, text] of Object.entries(files)) write(path, text);
-    const throttled = (path: string, times: number, micros: number): void =>
+    const throttled = (path: string, times: number, micros: number) =>
       write(
         `${group}/${path}/cpu.stat`,
         `usage_usec 1\nnr_throttled ${times}\nthrottled_usec ${micros}\nnr_bursts 0`,

@@ -188,22 +188,14 @@ describe.each(files)('%s', (file) => {
   });
 });
 
-function columnsOf(panel: Panel): {
-  name: string;
-  title: unknown;
-  unit: unknown;
-  noValue: unknown;
-  width: number | undefined;
-  minWidth: number | undefined;
-}[] {
+function columnsOf(panel: Panel) {
   return targetsOf(panel)
     .flatMap((target) => selectedColumns(target.query))
     .map((name) => {
       const properties =
         panel.fieldConfig.overrides.find((override) => override.matcher.options === name)
           ?.properties ?? [];
-      const valueOf = (id: string): unknown =>
-        properties.find((property) => property.id === id)?.value;
+      const valueOf = (id: string) => properties.find((property) => property.id === id)?.value;
       return {
         name,
         title: valueOf('displayName'),
@@ -216,7 +208,7 @@ function columnsOf(panel: Panel): {
 }
 
 /** How wide a table is at least: Grafana gives columns without a width equal shares of what is left, and none less than its minimum. */
-function pixelsOf(columns: ReturnType<typeof columnsOf>): number {
+function pixelsOf(columns: ReturnType<typeof columnsOf>) {
   const shares = columns.flatMap(({ width, minWidth = NaN }) =>
     width === undefined ? [minWidth] : [],
   );
@@ -226,8 +218,8 @@ function pixelsOf(columns: ReturnType<typeof columnsOf>): number {
 }
 
 /** What a dashboard's queries name that lib/store/schema.ts does not. */
-function unknownNames(dashboard: Dashboard): string[] {
-  return queriesOf(dashboard).flatMap(({ from, query, alias }): string[] => {
+function unknownNames(dashboard: Dashboard) {
+  return queriesOf(dashboard).flatMap(({ from, query, alias }) => {
     const asked = /FROM "([^"]+)"/.exec(query)?.[1];
     const written = measurements.find((one) => one.measurement === asked);
     if (written === undefined) return [`${from}: measurement ${asked}`];

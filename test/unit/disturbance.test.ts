@@ -14,7 +14,7 @@ const nothing = { wallAheadMs: 0, throttling: { times: 0, ms: 0 } };
 function every100(
   [fromMs, toMs]: readonly [number, number],
   ...gaps: readonly (readonly [number, number])[]
-): UsageSample[] {
+) {
   return Array.from({ length: (toMs - fromMs) / 100 + 1 }, (_, index) => fromMs + 100 * index)
     .filter((atMs) => !gaps.some(([from, to]) => atMs > from && atMs < to))
     .map((atMs) => ({ ...nothing, atMs }) as UsageSample);
@@ -31,14 +31,7 @@ interface Seen {
 }
 
 /** Throws as for a side named "a". */
-function check({
-  samples,
-  link,
-  of = {},
-  warmupSeconds = 1,
-  told = true,
-  alarms = {},
-}: Seen): void {
+function check({ samples, link, of = {}, warmupSeconds = 1, told = true, alarms = {} }: Seen) {
   const one = phase({ requests: 1000, monotonicMs: [1050, 11_050], ...of });
   const measurement = {
     samples: samples ?? every100([0, 12_000]),
@@ -54,7 +47,7 @@ function check({
   );
 }
 
-function expectFound(seen: Seen, message: RegExp | string | undefined): void {
+function expectFound(seen: Seen, message: RegExp | string | undefined) {
   if (message === undefined) return check(seen);
   expect(() => check(seen)).toThrow(message);
   expect(() => check(seen)).toThrow(Disturbance);
@@ -178,7 +171,7 @@ describe('a server that stood still', () => {
 });
 
 test('a crash in the log is a failure of the server, whatever else happened', () => {
-  const crashed = (): void => check({ samples: [], alarms: { crash: 'worker 7 exited' } });
+  const crashed = () => check({ samples: [], alarms: { crash: 'worker 7 exited' } });
   expect(crashed).toThrow('a: nginx crashed under load, as its log says: worker 7 exited');
   expect(crashed).not.toThrow(Disturbance);
   const error = new RoundFailure('nginx ended');
@@ -198,7 +191,7 @@ describe('bodies of another length', () => {
     of: Partial<Phase>,
     body: number,
     answer: { bytes: number; sdBytes?: number } = { bytes: 612 },
-  ): boolean => {
+  ) => {
     return bodiesDiffer({ variant: shipped }, [withBody(body, of)], answer);
   };
   const responses = (of: Partial<Phase['responses']>): Partial<Phase> => ({
@@ -227,7 +220,7 @@ describe('bodies of another length', () => {
     [600_000, 0, true],
     [600_000, 60, false],
   ])('of several pages: %i bytes, %i in flight', (body, inFlight, isFound) => {
-    const found = (): boolean =>
+    const found = () =>
       differ({ ...responses({ '2xx': 1000 }), inFlight }, body, { bytes: 612.5, sdBytes: 30 });
     if (isFound) expect(found).toThrow(RoundFailure);
     else expect(found()).toBe(false);

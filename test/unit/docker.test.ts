@@ -26,12 +26,12 @@ interface Service {
   build?: { context: string; dockerfile: string };
 }
 
-const read = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
+const read = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 const composeText = read('docker/compose.yaml');
 const services = Object.entries(
   (parse(composeText) as { services: Record<string, Service> }).services,
 );
-const service = (name: string): Service => {
+const service = (name: string) => {
   const found = services.find(([one]) => one === name);
   if (found === undefined) throw new Error(`compose.yaml has no service ${name}`);
   return found[1];
@@ -42,7 +42,7 @@ const instructions = read('docker/Dockerfile')
   .replaceAll(/ *\\\n\s*/g, ' ')
   .split('\n')
   .filter((line) => line !== '');
-const argumentsOf = (instruction: string): string[] =>
+const argumentsOf = (instruction: string) =>
   instructions
     .filter((line) => line.startsWith(`${instruction} `))
     .map((line) => line.slice(instruction.length + 1));
@@ -151,7 +151,7 @@ describe('docker/Dockerfile', () => {
   });
 
   it('agrees with the project in versions', () => {
-    const image = (name: string): string =>
+    const image = (name: string) =>
       argumentsOf('FROM')
         .map((from) => new RegExp(`^${name}:([\\d.]+)-`).exec(from)?.[1])
         .find((found) => found !== undefined) ?? '';

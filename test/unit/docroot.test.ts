@@ -18,7 +18,7 @@ import { copyDocroot, imagePage } from '../../lib/servers/docroot.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-async function copied(docroot: string): Promise<string> {
+async function copied(docroot: string) {
   const target = join(newFolder(), 'www');
   await copyDocroot(docroot, target);
   return target;
@@ -37,7 +37,7 @@ it.each([
 
 it("img.html is article 002's: a heading and a tag for each of 9144 pictures", () => {
   const lines = imagePage().split('\n');
-  const tag = (name: string): string => `<img src="101_ObjectCategories/${name}.jpg">`;
+  const tag = (name: string) => `<img src="101_ObjectCategories/${name}.jpg">`;
   const head = ['<html>', '<head>', '</head>', '<body>', '<h1>HTTP2 TEST</h1>'];
   expect(lines.slice(0, 6)).toEqual([...head, tag('BACKGROUND_Google/image_0001')]);
   expect(lines.slice(-4)).toEqual([tag('yin_yang/image_0060'), '</body>', '</html>', '']);
@@ -63,7 +63,7 @@ describe("a person's own folder", () => {
       expect(readFileSync(join(docroot, file), 'utf8')).toBe('a');
       expect(realpathSync(join(docroot, file)).startsWith(docroot)).toBe(true);
     }
-    const modes = (folder: string, ...paths: string[]): number[] =>
+    const modes = (folder: string, ...paths: string[]) =>
       paths.map((path) => statSync(join(folder, path)).mode & 0o777);
     expect(modes(docroot, '', 'closed', 'closed/deep', 'closed/a.html')).toEqual([
       0o755, 0o755, 0o755, 0o644,

@@ -6,9 +6,9 @@ import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { main } from '../commands.ts';
 
-const textOf = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
+const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 
-const withoutCode = (text: string): string => text.replace(/^```.*\n[^]*?^```$/gm, '');
+const withoutCode = (text: string) => text.replace(/^```.*\n[^]*?^```$/gm, '');
 
 /** Relative to the project. */
 const pages = [
@@ -33,14 +33,14 @@ test('README.md is one screen and a bit', () => {
 
 describe('links', () => {
   /** As GitHub makes them of headings. */
-  const anchorsOf = (text: string): string[] =>
+  const anchorsOf = (text: string) =>
     [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
       heading
         .toLowerCase()
         .replace(/[^\p{L}\p{N}\s_-]/gu, '')
         .replaceAll(' ', '-'),
     );
-  const linksOf = (page: string): string[] =>
+  const linksOf = (page: string) =>
     [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)]
       .map(([, link]) => link as string)
       .filter((link) => !/^https?:/.test(link));
@@ -65,7 +65,7 @@ describe('commands', async () => {
   const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> };
 
   /** What a command says to --help. */
-  const helpOf = async (command: string): Promise<string> => {
+  const helpOf = async (command: string) => {
     const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
     await main([command, '--help']);
     const text = log.mock.calls.join('\n');
@@ -78,7 +78,7 @@ describe('commands', async () => {
   const scenarios = (await loadScenarios()).map(({ name }) => name);
 
   /** What of a page a shell would read: blocks of sh, and what stands in single backquotes. What is quoted in them is one word. */
-  const linesOf = (page: string): string[] => {
+  const linesOf = (page: string) => {
     const text = textOf(page);
     const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) =>
       block.replaceAll('\\\n', ' ').split('\n'),
@@ -88,11 +88,10 @@ describe('commands', async () => {
       line.replace(/(^| )#.*/, '').replace(/(["'])[^]*?\1/g, 'QUOTED'),
     );
   };
-  const isFlagOf = (help: string, flag: string): boolean =>
-    new RegExp(`^ +${flag}( |$)`, 'm').test(help);
+  const isFlagOf = (help: string, flag: string) => new RegExp(`^ +${flag}( |$)`, 'm').test(help);
 
   /** What of a command line there is not; nothing where it names no command of ours. */
-  const wrongIn = (line: string): string[] => {
+  const wrongIn = (line: string) => {
     const [, name, rest = ''] =
       /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9]+)(.*)/.exec(line) ?? [];
     if (name === undefined) return [];

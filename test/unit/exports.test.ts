@@ -29,7 +29,7 @@ function spyOn(name: 'log' | 'error') {
 }
 
 /** Strict: what RFC 4180 does not allow is an error. */
-function parseCsv(text: string): string[][] {
+function parseCsv(text: string) {
   const rows: string[][] = [[]];
   for (let rest = text; rest !== '';) {
     const [all, quoted, plain, end] = /^(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/.exec(rest) ?? [];
@@ -223,7 +223,7 @@ describe('the comment', () => {
   });
 
   test('has no path of the machine, and no HTML of a stranger', () => {
-    const of = (config: string, footnote: string): string => {
+    const of = (config: string, footnote: string) => {
       const server = {
         ...(whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>),
         config: [config],

@@ -17,7 +17,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 /** A program that prints one line, which has no end. */
-function endless(): string {
+function endless() {
   const file = join(newFolder(), 'endless');
   writeFileSync(file, '#!/bin/sh\nexec tr "\\0" x </dev/zero\n', { mode: 0o755 });
   return file;
@@ -63,7 +63,7 @@ test('a pipe that nobody writes into', async () => {
 test('a pipe of the shell is read, and bounded', () => {
   // Nothing listens there: the list is read before.
   const compare = `exec "$0" bin/bakeoff.mjs compare http://127.0.0.1:1/ http://127.0.0.1:2/ --urls`;
-  const said = (command: string): string =>
+  const said = (command: string) =>
     spawnSync('bash', ['-c', `${compare} <(${command})`, process.execPath], {
       cwd: projectRoot,
       encoding: 'utf8',

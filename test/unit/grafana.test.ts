@@ -14,7 +14,7 @@ const image = /image: (grafana\/grafana:\S+)/.exec(
 )?.[1];
 
 /** Unpacks something like Grafana. */
-function unpack(machine: TestMachine, folder: string, ...binaries: string[]): string {
+function unpack(machine: TestMachine, folder: string, ...binaries: string[]) {
   const home = join(machine.folder, folder);
   for (const name of ['bin', 'conf']) mkdirSync(join(home, name), { recursive: true });
   writeFileSync(join(home, 'conf/defaults.ini'), '');

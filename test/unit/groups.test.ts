@@ -20,10 +20,7 @@ const network = {
   clientSettings: [],
 };
 
-function scenarioOf(
-  variants: Record<string, Partial<Variant>>,
-  more: Partial<Scenario> = {},
-): Scenario {
+function scenarioOf(variants: Record<string, Partial<Variant>>, more: Partial<Scenario> = {}) {
   return defineScenario({
     name: 'some',
     title: 'some',
@@ -39,18 +36,18 @@ function scenarioOf(
   });
 }
 
-function planned(scenario: Scenario, limits = roomy): Group[] {
+function planned(scenario: Scenario, limits = roomy) {
   const options = { quick: false, exact: false };
   const { variants } = makePlan(scenario, scenario.variants, cores, options, roomy);
   return groupsOf(scenario, variants, limits);
 }
 
 /** The names in each group. */
-function named(groups: readonly Group[]): string[] {
+function named(groups: readonly Group[]) {
   return groups.map(({ sides }) => sides.map(({ variant }) => variant.name).join(' '));
 }
 
-const groupsIn = (scenario: Scenario, limits = roomy): string[] => named(planned(scenario, limits));
+const groupsIn = (scenario: Scenario, limits = roomy) => named(planned(scenario, limits));
 
 test('groupsOf has all variants on loopback together, whatever their load', () => {
   const closed = { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } };

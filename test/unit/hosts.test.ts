@@ -121,7 +121,7 @@ test.each(['SIGHUP', 'SIGTERM'] as const)(
 );
 
 /** The words with which ssh is called, as BAKEOFF_SSH has it. */
-async function sshWith(text: string): Promise<string> {
+async function sshWith(text: string) {
   vi.stubEnv('BAKEOFF_SSH', text);
   const connection = await connect('web1', 'true');
   const lines: string[] = [];

@@ -21,7 +21,7 @@ const planOf = (
   ...changes,
 });
 const endOf = (result: LoadResult): InstanceEnd => ({ phases: [{ results: [result] }] });
-const merged = (results: readonly LoadResult[], plan = planOf()): LoadResult =>
+const merged = (results: readonly LoadResult[], plan = planOf()) =>
   (mergeInstances(results.map(endOf), plan) as [PhaseOutcome])[0].results[0] as LoadResult;
 
 describe('an instance', () => {

@@ -68,9 +68,9 @@ test.each([
 });
 
 test('the rate in a record is followed while it grows, half lines included', () => {
-  const point = (metric: string, value: number): string =>
+  const point = (metric: string, value: number) =>
     `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
-  const second = (seconds: number, ...responses: number[]): string =>
+  const second = (seconds: number, ...responses: number[]) =>
     point('loadgen_seconds', seconds) +
     point('loadgen_requests', 99_999) +
     responses.map((count) => point('loadgen_responses', count)).join('') +
@@ -168,7 +168,7 @@ describe('the results folder', () => {
   });
 
   test('explains errors of its own files only', async () => {
-    const explained = async (code: string, file?: string): Promise<string> => {
+    const explained = async (code: string, file?: string) => {
       const error = Object.assign(new Error(code), { code, path: file });
       return ((await explainFailure(folder, error)) as Error).message;
     };

@@ -89,7 +89,7 @@ async function laidOver(
   laid: [context: string, lines: string][],
   others: Record<string, string> = {},
   where: { paths?: string[]; cores?: number } = {},
-): Promise<string[]> {
+) {
   const folder = await ownFiles({ 'own.conf': text, ...others });
   const config = await layable(
     { server, file: path.join(folder, 'own.conf') },

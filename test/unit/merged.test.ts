@@ -19,8 +19,7 @@ function of(values: readonly number[]): LatencyDistribution {
     value,
     values.filter((one) => one === value).length,
   ]);
-  const at = (share: number): number =>
-    sorted[Math.max(1, Math.floor(share * count + 0.5)) - 1] as number;
+  const at = (share: number) => sorted[Math.max(1, Math.floor(share * count + 0.5)) - 1] as number;
   return {
     min: sorted[0] as number,
     max: sorted.at(-1) as number,

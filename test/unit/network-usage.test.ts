@@ -104,7 +104,7 @@ describe('the sampler', () => {
   });
 
   test('ends with the link, and says so when it is stopped, however often', async () => {
-    const ended = (): Promise<never> => Promise.reject(new Error('the link ended'));
+    const ended = () => Promise.reject(new Error('the link ended'));
     const sampler = sampleLink({ counts: ended, mark: ended }, 0);
     for (let time = 0; time < 2; time++)
       expect((await sampler.stop())?.message).toBe('the link ended');

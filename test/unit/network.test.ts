@@ -17,7 +17,7 @@ import { pidIn } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-function folderOf(files: Readonly<Record<string, string>>): string {
+function folderOf(files: Readonly<Record<string, string>>) {
   const folder = newFolder();
   for (const [name, text] of Object.entries(files))
     writeFileSync(join(folder, name), text, { mode: 0o755 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { composeConfig, parseConfig, printConfig } from '../../lib/servers/nginx-config.ts';
 
-const compose = (...texts: string[]): string =>
+const compose = (...texts: string[]) =>
   printConfig(
     composeConfig(
       texts.map((text, index) =>

@@ -23,7 +23,7 @@ function variant(
   changes: Partial<MeasuredVariant> = {},
   requests: readonly number[] = [],
   ofPhase: Partial<Phase> = {},
-): MeasuredVariant {
+) {
   const phases = noises.map((noise, index) =>
     phase({
       ...ofPhase,
@@ -37,12 +37,11 @@ function variant(
   });
 }
 
-const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): string[] =>
+const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}) =>
   summarise({ ...facts, ...run }, variants).warnings;
-const four = (noise: Partial<Noise> | null): (Partial<Noise> | null)[] =>
-  Array.from({ length: 4 }, () => noise);
+const four = (noise: Partial<Noise> | null) => Array.from({ length: 4 }, () => noise);
 
-const fourOf = (changes: Partial<Phase>): MeasuredVariant =>
+const fourOf = (changes: Partial<Phase>) =>
   measured(
     'workers',
     Array.from({ length: 4 }, () => phase({ requests: 1000, ...changes })),
@@ -138,7 +137,7 @@ describe('noise is said', () => {
     const line = expect.stringMatching(
       /^others used up to 50 % of the generator's core in every round, .* understated/,
     ) as string;
-    const pair = (cpuSeconds: readonly (number | null)[], run: Partial<RunFacts> = {}): string[] =>
+    const pair = (cpuSeconds: readonly (number | null)[], run: Partial<RunFacts> = {}) =>
       texts(
         cpuSeconds.map((serverCpuSeconds, index) =>
           variant(
@@ -160,7 +159,7 @@ describe('noise is said', () => {
   });
 
   test('the use of a backend is told apart, and nobody is told to end it', () => {
-    const passing = (noise: Partial<Noise>): string[] =>
+    const passing = (noise: Partial<Noise>) =>
       texts([
         variant(
           'workers',
@@ -181,7 +180,7 @@ describe('noise is said', () => {
   test('not where all verdicts are there of sides that took turns: what disturbed one disturbed the other', () => {
     const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
     const steal = four(disturbed);
-    const pair = (ratios: readonly number[]): string[] => {
+    const pair = (ratios: readonly number[]) => {
       const noises = ratios.map(() => disturbed);
       const requests = ratios.map((ratio) => 100_000 * ratio);
       return texts([variant('workers', noises), variant('cache', noises, {}, requests)]);
@@ -210,7 +209,7 @@ describe('noise is said', () => {
 });
 
 describe('a generator at its limit', () => {
-  const used = (serverShare: number, generatorShare: number): string[] =>
+  const used = (serverShare: number, generatorShare: number) =>
     texts([
       fourOf({ serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 }),
     ]);
@@ -224,7 +223,7 @@ describe('a generator at its limit', () => {
   });
 
   test('is there as well where it used what others and the hypervisor left it', () => {
-    const pressed = (noise: Partial<Noise>): string[] =>
+    const pressed = (noise: Partial<Noise>) =>
       texts([
         fourOf({
           serverCpuSeconds: 5,

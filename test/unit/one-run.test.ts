@@ -12,7 +12,7 @@ import { halt } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 let count = 0;
-const newName = (): string => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
+const newName = () => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
 async function held(name: string): Promise<Started & { pid: number }> {
   const words = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'];

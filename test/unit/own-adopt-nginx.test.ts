@@ -8,7 +8,7 @@ import { originOfLine } from '../../lib/servers/config-files.ts';
 import type { AdoptPlace } from '../../lib/servers/server.ts';
 import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';
 
-const nginx = (text: string, place?: Partial<AdoptPlace>): Promise<Adopted> =>
+const nginx = (text: string, place?: Partial<AdoptPlace>) =>
   adopt(nginxKind, text, place, { 'x.js': '' });
 
 it('gets the paths that it leaves to the build, and keeps everything else', async () => {
@@ -33,7 +33,7 @@ it('gets the paths that it leaves to the build, and keeps everything else', asyn
   expect(args('/run/nginx.conf')).toEqual(['-e', 'stderr', '-c', '/run/nginx.conf']);
 });
 
-const saidOf = ({ redirections }: Adopted): string[] =>
+const saidOf = ({ redirections }: Adopted) =>
   redirections.filter((line) => !line.startsWith("paths of nginx's build"));
 
 it('runs a site in the http block of a main config, in place of the sites there', async () => {
@@ -118,7 +118,7 @@ async function expectBeside(
   lines: string,
   said: string[],
   place?: Partial<AdoptPlace>,
-): Promise<void> {
+) {
   const plain = await nginx('http { server { listen 80; } }', place);
   const changed = await nginx(`${main}\nhttp { server { listen 80; ${server} } }`, place);
   expect(changed.lines.filter((line) => !plain.lines.includes(line)).join(' ')).toBe(lines);
@@ -213,7 +213,7 @@ it('knows of each line where it comes from', async () => {
     { a: '# about\n\ngzip\n on;' },
   );
   const lines = text.split('\n');
-  const origin = (words: string): string | undefined =>
+  const origin = (words: string) =>
     originOfLine(text, lines.findIndex((line) => line.includes(words)) + 1);
   expect(origin('gzip on;')).toBe(`${folder}/a:3`);
   expect(origin("log_format x 'a")).toBe(`${folder}/own.conf:4`);
@@ -222,7 +222,7 @@ it('knows of each line where it comes from', async () => {
 
 describe('listens', () => {
   const port = process.getuid?.() === 0 ? 80 : 8000;
-  const listensIn = ({ lines }: Adopted): string =>
+  const listensIn = ({ lines }: Adopted) =>
     lines
       .filter((line) => /^(?:listen|server_name)/.test(line))
       .join(' ')
@@ -364,7 +364,7 @@ describe('backends', () => {
     expect(upstreams).toEqual([{ port: 80 }]);
   });
 
-  const refusalOf = (http: string): Promise<string> =>
+  const refusalOf = (http: string) =>
     refusal(
       nginxKind,
       `http { upstream app { server 127.0.0.1:1; } server { listen 80; }\n ${http} }`,

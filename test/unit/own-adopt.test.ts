@@ -159,7 +159,7 @@ describe('h2o', () => {
       {},
       { 'a.yaml': '# about\npaths:\n  /:\n    file.dir: /srv\n' },
     );
-    const origin = (words: string): string | undefined =>
+    const origin = (words: string) =>
       originOfLine(text, text.split('\n').findIndex((line) => line.includes(words)) + 1);
     expect(origin('file.dir: ')).toBe(`${folder}/a.yaml:4`);
     expect(origin('  a:')).toBe(`${folder}/own.conf:4`);
@@ -167,7 +167,7 @@ describe('h2o', () => {
 });
 
 describe('nghttpd', () => {
-  const nghttpd = (text: string, others?: Record<string, string>): Promise<Adopted> =>
+  const nghttpd = (text: string, others?: Record<string, string>) =>
     adopt(nghttpdKind, text, {}, others);
 
   it('has its flags, with paths from the folder of the file', async () => {

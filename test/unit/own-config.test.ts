@@ -9,10 +9,10 @@ import { refusalOf } from '../fixtures/refused.ts';
 
 type Files = Record<string, string>;
 
-const read = async (text: string | Buffer, others: Files = {}): Promise<OwnConfig> =>
+const read = async (text: string | Buffer, others: Files = {}) =>
   readOwnConfig(path.join(await ownFiles({ 'own.conf': text, ...others }), 'own.conf'));
 
-const portsOf = ({ listens }: OwnConfig): number[] => listens.map(({ port }) => port);
+const portsOf = ({ listens }: OwnConfig) => listens.map(({ port }) => port);
 
 /** The message without the folder. */
 async function refusal(text: string | Buffer, others: Files = {}, name = 'own.conf') {

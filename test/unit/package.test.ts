@@ -7,7 +7,7 @@ import { fromCallersFolder, projectRoot } from '../../lib/setup/paths.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 
-const textOf = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
+const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 
 const folder = sharedFolder();
 
@@ -47,7 +47,7 @@ test('the package has all files that it names, and none of tests or this machine
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
 test('types and page have the options and results of the k6 module', () => {
   /** Names in the block of a file that begins with `begin`. */
-  const namesIn = (file: string, begin: string, name: RegExp): string[] => {
+  const namesIn = (file: string, begin: string, name: RegExp) => {
     const [, body = ''] = new RegExp(`\n${begin} [^{]*\\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
     return [...body.matchAll(name)].map(([, found]) => found as string);
   };
@@ -55,7 +55,7 @@ test('types and page have the options and results of the k6 module', () => {
     ...namesIn('xk6-loadgen/engine/options.go', 'type Options', /`js:"(\w+)/g),
     ...namesIn('xk6-loadgen/params.go', 'type loadOptions', /`js:"(\w+)/g),
   ].sort();
-  const fieldsOf = (file: string, type: string): string[] =>
+  const fieldsOf = (file: string, type: string) =>
     namesIn(file, `export interface ${type}`, /^ {2}(\w+)\??:/gm).sort();
   expect(known).toContain('connections');
   expect(fieldsOf('lib/k6/load-plan.ts', 'LoadOptions')).toEqual(known);
@@ -80,7 +80,7 @@ test('types and page have the options and results of the k6 module', () => {
 });
 
 describe("configs and pages of one's own", () => {
-  const write = (file: string, config: string, docroot = 'nginx'): string => {
+  const write = (file: string, config: string, docroot = 'nginx') => {
     const whole = join(folder, file);
     writeFileSync(
       whole,

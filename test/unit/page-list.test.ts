@@ -8,7 +8,7 @@ import { refused } from '../fixtures/refused.ts';
 const folder = sharedFolder();
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
-const read = (text: string): PageList => {
+const read = (text: string) => {
   writeFileSync(join(folder, 'f'), text);
   return readPageList('--urls', 'f');
 };

@@ -208,7 +208,7 @@ describe('servers of known truth', () => {
   test('have more rounds until the medians of all are within their bounds', () => {
     const good = { ...round20, two: alone20, eight: alone20 };
     const bad = { ...good, eight: knownFigures({ rps: 300 }) };
-    const isBeyond = (...rounds: KnownCase['rounds']): boolean =>
+    const isBeyond = (...rounds: KnownCase['rounds']) =>
       isBeyondBounds({ name: 'waits 20 ms', how: '', rounds });
     expect(isBeyond()).toBe(true);
     expect(isBeyond(bad, good)).toBe(true);
@@ -232,7 +232,7 @@ describe('servers of known truth', () => {
       env: { ...process.env, PORT: String(port) },
       stdio: 'ignore',
     });
-    const ask = async (): Promise<number> => {
+    const ask = async () => {
       const beganAtMs = performance.now();
       expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toHaveLength(612);
       return performance.now() - beganAtMs;
@@ -254,8 +254,7 @@ describe('failures', () => {
     interrupt: { signal, guard: () => () => undefined },
     say: vi.fn(),
   });
-  const failing = (): Promise<never> =>
-    Promise.reject(new UserError('round 1 failed twice: nginx ended'));
+  const failing = () => Promise.reject(new UserError('round 1 failed twice: nginx ended'));
 
   test('are kept, and the sixth one ends the part', async () => {
     const one = lab();
@@ -312,12 +311,11 @@ test('plots have every value where its axis says', () => {
     groups: [{ name: 'all', bars }],
   });
   expect(svg).toContain('a &lt;b&gt;');
-  const numbers = (pattern: RegExp): number[][] =>
+  const numbers = (pattern: RegExp) =>
     [...svg.matchAll(pattern)].map(([, ...found]) => found.map(Number));
   const axis = numbers(/y1="([\d.]+)" y2="\1"\/><text class="end"[^>]*>=([\d.]+)=/g);
   const [[y = 0, from = 0] = [], [end = 0, to = 0] = []] = [axis[0], axis.at(-1)];
-  const valueAt = (at: number): number =>
-    Number((from + ((at - y) * (to - from)) / (end - y)).toFixed(3));
+  const valueAt = (at: number) => Number((from + ((at - y) * (to - from)) / (end - y)).toFixed(3));
   expect(
     numbers(/cy="([\d.]+)"/g)
       .flat()

@@ -16,8 +16,7 @@ const hidden = [530, 5890, 530, 480, 770, 520, 560, 600, 500, 540];
 
 const compared = (thousandths: readonly number[]): Comparison =>
   one([variant('a', rounds(thousandths.map(() => 1000))), variant('b', rounds(thousandths))]);
-const repeated = (thousandths: readonly number[]): number | undefined =>
-  roundToRepeat([compared(thousandths)])?.round;
+const repeated = (thousandths: readonly number[]) => roundToRepeat([compared(thousandths)])?.round;
 
 describe('a round is measured again', () => {
   test('where it alone decides', () => {
@@ -99,8 +98,7 @@ describe('a run', async () => {
     );
     return { result: found, said, ...(ended === undefined ? {} : { ended }) };
   }
-  const roundsOf = ({ variants }: Result): number[] =>
-    variants[0]?.rounds.map(({ round }) => round) ?? [];
+  const roundsOf = ({ variants }: Result) => variants[0]?.rounds.map(({ round }) => round) ?? [];
 
   test('replaces the outlier by one more round of all sides, and says so', async () => {
     const { result: found, said } = await runOf([...hidden, 550]);

@@ -29,11 +29,7 @@ beforeEach(() => {
 });
 
 /** Makes the folder of a run in `results`. */
-function aRun(
-  name: string,
-  text = JSON.stringify({ ...both, run: name }),
-  where = 'results',
-): string {
+function aRun(name: string, text = JSON.stringify({ ...both, run: name }), where = 'results') {
   const folder = join(home, where, name);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'result.json'), text);
@@ -41,13 +37,13 @@ function aRun(
 }
 
 /** Makes the report, and returns the text of the page. */
-async function made(...args: string[]): Promise<string> {
+async function made(...args: string[]) {
   expect(await main(['report', ...args]), complained.join()).toBe(0);
   return readFileSync(printed[0] ?? '', 'utf8');
 }
 
 /** The one line of a report that is refused. */
-async function refused(args: string[], code: number): Promise<string> {
+async function refused(args: string[], code: number) {
   complained = [];
   expect(await main(['report', ...args])).toBe(code);
   expect(printed).toEqual([]);
@@ -279,7 +275,7 @@ test('a result has each histogram in a line; any text is read as written', () =>
 });
 
 describe('configs beside a result', () => {
-  const ofFirstRound = (): string => {
+  const ofFirstRound = () => {
     const folder = join(aRun('one'), 'round-1', 'workers');
     mkdirSync(folder, { recursive: true });
     return folder;

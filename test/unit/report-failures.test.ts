@@ -46,7 +46,7 @@ describe('a rate', () => {
     seconds: 5.01,
     sendDelayMs: latency(0.01, 0.02, 0.3),
   });
-  const said = (...variants: MeasuredVariant[]): string[] =>
+  const said = (...variants: MeasuredVariant[]) =>
     findingLines(result(variants)).filter((line) => line.includes('atency'));
 
   test('that was not reached has the rate made and the cause, no latency', () => {
@@ -139,7 +139,7 @@ describe('a load without a successful request', () => {
     latencyMs: noLatency,
   });
   const refused = phase({ requests: 500, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 500 } });
-  const ending = (of: Result, ended?: unknown): Promise<number> =>
+  const ending = (of: Result, ended?: unknown) =>
     report({ result: of, ended, folder: newFolder() }, options, []);
 
   test.each([

@@ -17,7 +17,7 @@ import { latency, noLatency, phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
-const about = (rps: number): { rps: number[] } => ({
+const about = (rps: number) => ({
   rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off),
 });
 
@@ -42,12 +42,11 @@ const images = await h2Result('nghttpd-img', {
   'nghttpd-1024': { rps: [1330], phases: [{}, {}, {}] },
 });
 /** The text that a reader sees. */
-const plain = ({ text }: Pick<Html, 'text'>): string =>
-  text.replaceAll(/(?:<[^>]+>|\s)+/g, ' ').trim();
+const plain = ({ text }: Pick<Html, 'text'>) => text.replaceAll(/(?:<[^>]+>|\s)+/g, ' ').trim();
 
 type DataOf<Kind> = Extract<PlotData, { kind: Kind }>;
 /** The data of all plots of a kind. */
-const dataOf = <Kind extends PlotData['kind']>(of: Result, kind: Kind): DataOf<Kind>[] =>
+const dataOf = <Kind extends PlotData['kind']>(of: Result, kind: Kind) =>
   figuresOf(of).flatMap(({ data }) => (data.kind === kind ? [data as DataOf<Kind>] : []));
 
 describe('markup', () => {
@@ -113,12 +112,11 @@ describe('the headline', () => {
 
   test('has a bar from the middle, the interval around its end; better is right', () => {
     const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
-    const places = (of: Partial<Comparison>): number[] =>
+    const places = (of: Partial<Comparison>) =>
       [...headlineHtml(compared(of)).text.matchAll(bar)].flatMap(([, left, width]) =>
         [Number(left), Number(left) + Number(width)].map(Math.round),
       );
-    const at = (ratio: number): number =>
-      Math.round(50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3)));
+    const at = (ratio: number) => Math.round(50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3)));
     const shown = [50, at(1.2), at(1.1), at(1.3)];
     expect(places({ ratio: 1.2, ci95: [1.1, 1.3] })).toEqual(shown);
     const shorter = { metric: 'p99', ratio: 1 / 1.2, ci95: [1 / 1.3, 1 / 1.1] } as const;
@@ -142,7 +140,7 @@ describe('the headline', () => {
 
   test('is the title without comparisons; a control is not praised', () => {
     expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
-    const itself = (changes: Partial<Comparison>): string =>
+    const itself = (changes: Partial<Comparison>) =>
       headlineHtml(compared(changes, { control: true })).text;
     expect(itself({ ratio: 1.005, ci95: [0.99, 1.02], verdict: 'inconclusive' })).toMatch(
       /<div class="effect same"><div><h1>[^<]* are the same, and not called different<\/h1><p>\+0\.5/,
@@ -202,15 +200,14 @@ describe('configs', () => {
     { variant: 'workers', file, text: before },
     { variant: 'open-file-cache', file, text: after },
   ];
-  const differencesOf = (before: string, after: string): Html =>
+  const differencesOf = (before: string, after: string) =>
     differencesHtml(both, configsOf(before, after), nothing);
-  const differences = (before: string, after: string): (string | undefined)[] =>
+  const differences = (before: string, after: string) =>
     [...differencesOf(before, after).text.matchAll(/<(?:ins|del)>(.*?)</g)].map(([, line]) => line);
-  const config = (port: number, folder: string, line: string): string =>
+  const config = (port: number, folder: string, line: string) =>
     `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\nssl_certificate_key "/tmp/bakeoff-server-${folder}/${randomUUID()}/0-a.key";\n${line}\nkeep <this>;\n`;
-  const nginx = (server: string): string =>
-    `http {\n    server {\n${server}    }\n    gzip on;\n}\n`;
-  const own = (name: string, more: string): string =>
+  const nginx = (server: string) => `http {\n    server {\n${server}    }\n    gzip on;\n}\n`;
+  const own = (name: string, more: string) =>
     `# /a/${name} as it runs here\nhttp {  # from /a/${name}:3\n${more}    listen 127.0.0.1:1;  # from /a b/${name}:12\n}\n`;
 
   test.each([
@@ -250,13 +247,13 @@ describe('configs', () => {
   });
 
   test('are folded if many lines differ', () => {
-    const differing = (count: number): string => differencesOf('a;\n'.repeat(count), '').text;
+    const differing = (count: number) => differencesOf('a;\n'.repeat(count), '').text;
     expect(differing(12)).toContain('<details open>');
     expect(differing(13)).not.toContain('<details open>');
   });
 
   test("that are the same say so; a person's own are pointed out", () => {
-    const same = (after: string): string => plain(differencesOf('a;\nb;\n', after));
+    const same = (after: string) => plain(differencesOf('a;\nb;\n', after));
     expect(same('a;\nb;\n')).toMatch(/the same settings\. /);
     expect(same('b;\na;\n')).toMatch(/the same settings, in another order\. /);
     const theirs = structuredClone(both);
@@ -387,7 +384,7 @@ describe('the page of several runs', () => {
     steps: [],
   };
   /** The rows of run against run. */
-  const against = async (...runs: Result[]): Promise<string[]> => {
+  const against = async (...runs: Result[]) => {
     const text = await severalPage(runs);
     const table = /<h3>Run against run<\/h3>[^]*?<\/table>/.exec(text)?.[0] ?? '';
     return [...table.matchAll(/<tr[^]*?<\/tr>/g)].slice(1).map(([row]) => plain(new Html(row)));

@@ -52,7 +52,7 @@ const small = await h2Result('http1-vs-h2-small-file', {
 });
 
 /** The lines of a table in the report on 80 columns, found by how its heading begins. */
-function table80(of: Result, heading: string): string[] {
+function table80(of: Result, heading: string) {
   const lines = terminalReport(of, [], { width: 80, colour: false, verbose: true });
   const rest = lines.slice(lines.findIndex((line) => line.startsWith(heading)));
   return rest.slice(0, rest.indexOf(''));

@@ -23,7 +23,7 @@ const compared = (changes: Partial<Comparison>, more: Partial<Result> = {}): Res
   comparisons: both.comparisons.map((one) => ({ ...one, ...changes })),
   ...more,
 });
-const sentence = (changes: Partial<Comparison>, more: Partial<Result> = {}): string =>
+const sentence = (changes: Partial<Comparison>, more: Partial<Result> = {}) =>
   verdictLines(compared(changes, more))[0] ?? '';
 const inconclusive = {
   ratio: 1.01,
@@ -68,7 +68,7 @@ describe('the sentence on a comparison', () => {
   test('names the variants if the knob is not all that differs', () => {
     const ours = { ...openFileCache, name: 'ours' };
     const h2o = { name: 'h2o', version: '2.2.5', workers: 1, config: ['base'], redirections: [] };
-    const said = (...variants: MeasuredVariant[]): string =>
+    const said = (...variants: MeasuredVariant[]) =>
       verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }).join();
     expect(said(openFileCache, ours)).toMatch(
       /^open-file-cache is faster than workers here.*,ours is faster than workers here/,
@@ -112,7 +112,7 @@ describe('the sentence on a comparison', () => {
 });
 
 describe('below the table', () => {
-  const below = (of: Result): readonly string[] => tableParts(of)[0]?.below ?? [];
+  const below = (of: Result) => tableParts(of)[0]?.below ?? [];
 
   test('are the rounds of a row that is undecided or has outliers', () => {
     expect(below(compared({ outliers: [] }))).toEqual([]);
@@ -142,7 +142,7 @@ describe('below the table', () => {
 });
 
 describe('the limit', () => {
-  const limitOf = (of: Result): string | undefined =>
+  const limitOf = (of: Result) =>
     findingLines(of).find((line) => line.includes('the generator at '));
 
   test.each([
@@ -186,7 +186,7 @@ test('a link that allows less than a side is told with the requests/s that it al
       } as typeof one.traffic,
     })),
   });
-  const linksOf = (of: Result): string[] => findingLines(of).filter((line) => /Gbit/.test(line));
+  const linksOf = (of: Result) => findingLines(of).filter((line) => /Gbit/.test(line));
   expect(linksOf(at(0.9, 1))).toEqual([]);
   expect(linksOf(at(2, 3))).toEqual([
     'A link of 1 Gbit/s would allow at most 30,000 requests/s of workers and 20,000 requests/s of open-file-cache.',
@@ -223,7 +223,7 @@ describe('a config against itself', () => {
   test('states the noise floor of its metric', async () => {
     const quiet = await aa(about(100_500, uneven));
     const floor = (100 * ((quiet.noiseFloor?.ratio ?? 0) - 1)).toFixed(1);
-    const words = (metric: string): string =>
+    const words = (metric: string) =>
       `Noise floor: 10 rounds on this machine detect a difference ${metric}of ±${floor} % about half the time; smaller ones are usually missed.`;
     expect(verdictLines(quiet)).toContain(words(''));
     const comparisons = quiet.comparisons.map((one) => ({ ...one, metric: 'p99' as const }));

@@ -68,7 +68,7 @@ describe('the table', () => {
   });
 
   test('has the ratio of CPU per request, with an interval from 4 rounds on', () => {
-    const cpu = (of: Result): string[] | undefined => columnOf(variantTable(of), 'CPU change');
+    const cpu = (of: Result) => columnOf(variantTable(of), 'CPU change');
     const changed = (changes: object): Result => ({
       ...both,
       comparisons: both.comparisons.map((one) => ({ ...one, ...changes })),
@@ -104,7 +104,7 @@ describe('the table', () => {
       [{ text, part, verdict: 'inconclusive' as const }],
       [leftColumn('name', () => 'a'.repeat(40)), leftColumn('words', (cell) => cell)],
     );
-    const lines = (colour: boolean): string[] => terminalTable(table, { width: 80, colour });
+    const lines = (colour: boolean) => terminalTable(table, { width: 80, colour });
     expect(lines(false)).toEqual([
       `name${' '.repeat(38)}words`,
       `${'a'.repeat(40)}  some words that take more than one`,
@@ -302,9 +302,9 @@ describe('figures', () => {
 });
 
 describe('live progress', () => {
-  function shown(stream: { isTTY: boolean; columns?: number }): string {
+  function shown(stream: { isTTY: boolean; columns?: number }) {
     let text = '';
-    const write = (piece: string): void => {
+    const write = (piece: string) => {
       text += piece;
     };
     const progress = createRunProgress({ ...stream, write });

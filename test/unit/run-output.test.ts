@@ -25,7 +25,7 @@ const planOf = (options: Partial<PlanOptions>): Plan => ({
 
 describe('the heading', () => {
   const whole = result([workers, openFileCache]);
-  const headOf = (options: Partial<PlanOptions>): string => {
+  const headOf = (options: Partial<PlanOptions>) => {
     const environment = { ...whole.environment, versions: { k6: '2.2.0', nginx: '1.22.1' } };
     const [line = ''] = headingLines(headingOf(planOf(options), environment));
     return line.split(' · ').at(-1) ?? '';
@@ -103,7 +103,7 @@ describe('progress', () => {
   function printed(
     options: Partial<PlanOptions>,
     tell: (events: ReturnType<typeof progressEvents>) => void,
-  ): string[] {
+  ) {
     const lines: string[] = [];
     const line = (text: string): void => void lines.push(text);
     tell(

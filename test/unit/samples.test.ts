@@ -29,7 +29,7 @@ beforeEach(() => {
   folder = newFolder();
 });
 
-function write(file: string, text: string | Buffer): void {
+function write(file: string, text: string | Buffer) {
   mkdirSync(join(folder, file, '..'), { recursive: true });
   writeFileSync(join(folder, file), text);
 }
@@ -75,7 +75,7 @@ describe('watchMachine', () => {
     expect(read().serverMhz).toBe(2000.5);
     now.mockReturnValue(1499);
     expect(read().serverMhz).toBeUndefined();
-    const writeClock = (cpu: number, khz: string): void =>
+    const writeClock = (cpu: number, khz: string) =>
       write(`sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`, `${khz}\n`);
     writeClock(0, '2500000');
     writeClock(1, '3500000');
@@ -88,7 +88,7 @@ describe('watchMachine', () => {
   });
 });
 
-const asked = (): boolean | undefined => interruptsApart(folder);
+const asked = () => interruptsApart(folder);
 
 test('interruptsApart is what the running kernel was built with', () => {
   expect(asked()).toBeUndefined();
@@ -322,7 +322,7 @@ describe('usageBetween', () => {
   });
 
   test('takes the most memory of the window, of millions of samples too', () => {
-    const most = (fromMs: number, toMs: number): number =>
+    const most = (fromMs: number, toMs: number) =>
       usageBetween(samples, { fromMs, toMs, idleBefore: false }).rssBytes;
     expect([most(1000, 1200), most(1110, 1120)]).toEqual([30, 90]);
     const many = Array.from({ length: 200_000 }, () => samples[3] as (typeof samples)[number]);
@@ -339,7 +339,7 @@ describe('the sampler', () => {
   });
 
   const started: UsageSampler[] = [];
-  const start = (...servers: UsageReaders['servers'][number][]): UsageSampler => {
+  const start = (...servers: UsageReaders['servers'][number][]) => {
     const shared = {
       generatorCpuSeconds: 0,
       linkToServerCpuSeconds: 0,

@@ -108,7 +108,7 @@ test('networks of a scenario and of a variant, with the widest values', () => {
 });
 
 /** A scenario with other values at these paths, such as { 'variants.1.against': 'x' }; undefined removes the field. */
-function changed(changes: Record<string, unknown>, from: object = good): Scenario {
+function changed(changes: Record<string, unknown>, from: object = good) {
   const scenario = structuredClone(from);
   for (const [at, value] of Object.entries(changes)) {
     const keys = at.split('.');

@@ -34,7 +34,7 @@ describe('the table', () => {
       ['access_log off;', 'access-log-off'],
       ['カーネルチューニング', 'kernel-settings'],
     ]);
-    const packetsIn = (dump: string): number => printedText(dump).match(/^\S+ IP /gm)?.length ?? 0;
+    const packetsIn = (dump: string) => printedText(dump).match(/^\S+ IP /gm)?.length ?? 0;
     const [untuned, , nopush] = printed;
     Object.assign(untuned?.published ?? {}, {
       packetsPerRequest: packetsIn('Packets without tcp_nopush'),
@@ -98,8 +98,7 @@ describe.each([
   });
 
   test(`takes about ${minutes} minutes, and with --quick ${quickMinutes}`, () => {
-    const minutesOf = (options: Partial<PlanOptions>): number =>
-      estimatedSeconds(planned(options)) / 60;
+    const minutesOf = (options: Partial<PlanOptions>) => estimatedSeconds(planned(options)) / 60;
     expect(Math.abs(minutesOf({}) - minutes)).toBeLessThan(minutes / 10);
     expect(Math.abs(minutesOf({ quick: true }) - quickMinutes)).toBeLessThan(quickMinutes / 10);
     expect(minutesOf({ exact: true })).toBeGreaterThan(minutes * 10);
@@ -107,7 +106,7 @@ describe.each([
 });
 
 test('the longest duration of a count allows for delays and bandwidth', () => {
-  const seconds = (changes: Partial<LoadProfile>, network: Partial<NetworkSpec> = {}): number => {
+  const seconds = (changes: Partial<LoadProfile>, network: Partial<NetworkSpec> = {}) => {
     const load = { ...ab('-c 10 -n 10000'), ...changes };
     const delays = { toServer: { delayMs: 150 }, toClient: { delayMs: 50 } };
     const spec: NetworkSpec = { ...delays, serverSettings: [], clientSettings: [], ...network };
@@ -128,7 +127,7 @@ test('the longest duration of a count allows for delays and bandwidth', () => {
 
 describe('kernel settings', () => {
   const folder = path.join(projectRoot, 'server-configs/sysctl');
-  const shipped = async (name: string): Promise<Map<string, string>> =>
+  const shipped = async (name: string) =>
     new Map(readSettings({ origin: name, text: await readFile(`${folder}/${name}.conf`, 'utf8') }));
 
   test("article is the article's list, word by word", async () => {
@@ -164,12 +163,12 @@ describe('kernel settings', () => {
   });
 });
 
-function scenarioNamed(name: string): Scenario {
+function scenarioNamed(name: string) {
   return scenarios.find((scenario) => scenario.name === name) as Scenario;
 }
 
 /** What stands below a heading of the fixture, as printed; or what of its section a pattern captures. */
-function printedText(heading: string, pattern = /```\n([^`]*)```/): string {
+function printedText(heading: string, pattern = /```\n([^`]*)```/) {
   const section = fixture.split(/^## /m).find((one) => one.startsWith(`${heading}\n`)) ?? '';
   const [, text] = pattern.exec(section) ?? [];
   if (text === undefined) throw new Error(`the fixture has no text under "${heading}"`);

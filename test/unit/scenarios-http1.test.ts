@@ -30,7 +30,7 @@ describe('the ladder', () => {
   });
 
   test('scales tuned workers to the cores of the server', () => {
-    const workers = (cores: number, exact: boolean): number[] =>
+    const workers = (cores: number, exact: boolean) =>
       findVariants(ladder)
         .filter(isRunnable)
         .map(({ server }) => workersFor(server, cores, exact));
@@ -91,13 +91,13 @@ test('aa is the base of the nginx scenarios against itself', () => {
   expect(all.filter(({ control }) => control === true)).toEqual([aa]);
 });
 
-function scenarioNamed(name: string): Scenario {
+function scenarioNamed(name: string) {
   return all.find((scenario) => scenario.name === name) as Scenario;
 }
 
 /** What wrk printed of a run, in the units of Published. */
 function figuresOf(text: string): Published {
-  const find = (pattern: RegExp): string[] => pattern.exec(text)?.slice(1) ?? [];
+  const find = (pattern: RegExp) => pattern.exec(text)?.slice(1) ?? [];
   const [requests = '', seconds = '', read = ''] = find(/^ +(\d+) requests in (\S+), (\S+) read$/m);
   return {
     rps: figure(find(/^Requests\/sec: +(\S+)$/m)[0]),
@@ -115,7 +115,7 @@ function distributionOf([mean, sd, max, within]: string[]): PublishedDistributio
 }
 
 /** wrk's notation: us and ms become ms, k is 1000, MB and GB are powers of 1024. */
-function figure(text = ''): number {
+function figure(text = '') {
   const [, digits, unit = ''] = /^([\d.]+)(.*)$/.exec(text) ?? [];
   const factor = { '': 1, us: 1e-3, ms: 1, s: 1, k: 1e3, MB: 1024 ** 2, GB: 1024 ** 3, '%': 1 }[
     unit

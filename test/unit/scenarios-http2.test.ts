@@ -57,18 +57,18 @@ test("HTTP/2 offers the article's TLS; HTTP/1.1 none", () => {
   }
 });
 
-function scenarioNamed(name: string): Scenario {
+function scenarioNamed(name: string) {
   return scenarios.find((scenario) => scenario.name === name) as Scenario;
 }
 
-function variantOf(run: PrintedRun): Variant {
+function variantOf(run: PrintedRun) {
   return scenarioNamed(run.scenario).variants.find((one) => one.name === run.variant) as Variant;
 }
 
 /** What one run printed, in the units of Published. */
 function figuresOf(text: string): Published {
   if (text.startsWith('[')) return histogramOf(text);
-  const find = (pattern: RegExp): string[] => pattern.exec(text)?.slice(1) ?? [];
+  const find = (pattern: RegExp) => pattern.exec(text)?.slice(1) ?? [];
   const [time = '', rps, amount, unit = ''] = find(
     /^finished in (.+), ([\d.]+) req\/s, ([\d.]+) ?(MB|kbytes?)\/s$/m,
   );
@@ -111,7 +111,7 @@ function figuresOf(text: string): Published {
 }
 
 /** `12.09s`, or `1 sec, 293 millisec and 127 microsec`. */
-function secondsOf(text: string): number {
+function secondsOf(text: string) {
   const words = /^(\d+) sec, (\d+) millisec and (\d+) microsec$/.exec(text);
   if (words === null) return milliseconds(text) / 1000;
   return words.slice(1).reduce((sum, part, index) => sum + Number(part) / 1000 ** index, 0);
@@ -127,7 +127,7 @@ function distributionOf(text: string, title: string): PublishedDistribution | un
 }
 
 /** Times in ms; a bare number stays what it is. */
-function milliseconds(text: string): number {
+function milliseconds(text: string) {
   const [, digits, unit = ''] = /^([\d.]+)(.*)$/.exec(text) ?? [];
   const factor = { '': 1, us: 1e-3, µs: 1e-3, ms: 1, s: 1e3 }[unit];
   if (factor === undefined)

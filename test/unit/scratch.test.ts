@@ -17,7 +17,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 const asRoot = it.runIf(process.getuid?.() === 0);
 
 /** The system's temporary folder of one test. */
-function temporary(mode = 0o1777): string {
+function temporary(mode = 0o1777) {
   const folder = newFolder();
   chmodSync(folder, mode);
   vi.stubEnv('TMPDIR', folder);
@@ -30,7 +30,7 @@ asRoot('removes only folders that killed processes of this user and namespace le
   // Above pid_max of Linux.
   const dead = own.replace(/-\d+-\w+$/, '-99999999-');
   const precious = path.join(folder, 'elsewhere/precious');
-  const made = (name: string): string => {
+  const made = (name: string) => {
     mkdirSync(path.join(folder, name, 'temp'), { recursive: true });
     writeFileSync(path.join(folder, name, 'temp/file'), 'x');
     return name;
@@ -69,7 +69,7 @@ asRoot('is closed to other users, and its user gets only its files', async () =>
   const top = path.dirname(scratch.temp);
   expect(statSync(top).mode & 0o777).toBe(0o700);
   scratch.giveTo({ name: 'nobody', uid: 65_534, gid: 65_534 });
-  const rights = (file: string): string =>
+  const rights = (file: string) =>
     `${statSync(file).uid} ${(statSync(file).mode & 0o777).toString(8)}`;
   expect([top, path.dirname(copy), scratch.temp, copy, config].map(rights)).toEqual([
     '0 711',

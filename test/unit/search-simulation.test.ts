@@ -27,7 +27,7 @@ interface Seen {
 }
 
 /** Searches that came to an end. @param effect how much more the second side can do, in ln */
-function searches(noise: Noise, ms: number, effect: number): Seen {
+function searches(noise: Noise, ms: number, effect: number) {
   const simulation = new Simulation(noise, { metric: 'p99', ms }, uniform(3));
   const seen: Seen = { intervals: [], widths: [], steps: [], kept: { below: [], beyond: [] } };
   for (let trial = 0; trial < trials; trial++) {
@@ -44,7 +44,7 @@ function searches(noise: Noise, ms: number, effect: number): Seen {
   return seen;
 }
 
-const differ = ({ intervals }: Seen): number =>
+const differ = ({ intervals }: Seen) =>
   mean(intervals.map((one) => (['faster', 'slower'].includes(verdictOf(one, 0.01)) ? 1 : 0)));
 
 /** Half-width of the interval of the ratio, the steps of a round, and which share of loads keeps the limit at 5 % less than what was found and at 5 % more. */

@@ -26,10 +26,7 @@ const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
 const below20000: SearchStart = { rate: 14_000, factor: 1.2, least: 5000 };
 
 /** Searches where such rates are kept, and returns the search and all that it tried. */
-function walk(
-  isKept: (rate: number, tried: number) => boolean,
-  start = fromNothing,
-): { search: RateSearch; tried: number[] } {
+function walk(isKept: (rate: number, tried: number) => boolean, start = fromNothing) {
   const search = new RateSearch(start);
   const tried: number[] = [];
   for (let rate = search.next(); rate !== undefined && tried.length < 100; rate = search.next()) {
@@ -42,12 +39,9 @@ function walk(
   return { search, tried };
 }
 
-const until =
-  (limit: number) =>
-  (rate: number): boolean =>
-    rate <= limit;
+const until = (limit: number) => (rate: number) => rate <= limit;
 
-const farFrom = (limit: number, { found }: RateSearch): number =>
+const farFrom = (limit: number, { found }: RateSearch) =>
   Math.abs(Math.log((found as number) / limit));
 
 describe('a search', () => {
@@ -137,8 +131,7 @@ function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
 
 describe('a rate', () => {
   test('is kept where one of three steps keeps the limit', () => {
-    const ends = (of: Phase): RateEnd[] =>
-      [1, 2, 3].map((number) => rateEnd(of, number, 2000, within));
+    const ends = (of: Phase) => [1, 2, 3].map((number) => rateEnd(of, number, 2000, within));
     expect(ends(step(2000, 5))).toEqual(['kept', 'kept', 'kept']);
     expect(ends(step(2000, 5.1))).toEqual(['open', 'open', 'broken']);
   });
@@ -146,7 +139,7 @@ describe('a rate', () => {
   test('is broken by one clear step as long as nothing was kept', () => {
     const search = new LimitSearch(fromNothing, within);
     // Half of the answers took longer than that.
-    const tell = (to: LimitSearch, p99: number): RateEnd => {
+    const tell = (to: LimitSearch, p99: number) => {
       const rate = to.rates.next() as number;
       return to.told(rate, step(rate, p99, { latencyMs: step(2000, p99).latencyMs }));
     };
@@ -228,10 +221,7 @@ describe('what a round found', () => {
     results: [result],
     step: { rates: [rate], tried: [tried] },
   });
-  const found = (
-    steps: readonly Told[],
-    known: readonly number[] = [],
-  ): ReturnType<typeof foundIn> => {
+  const found = (steps: readonly Told[], known: readonly number[] = []) => {
     const phases = steps.map(([rate, p99, changes]) => step(rate, p99, changes));
     return foundIn(
       planned,
@@ -247,7 +237,7 @@ describe('what a round found', () => {
 
   const { search, tried } = walk(until(1800), { rate: 1700, factor: 1.2, least: lowestRate });
   /** All steps of that search: three where the limit is broken on the way to it. */
-  const around = tried.flatMap((rate, index): Told[] =>
+  const around = tried.flatMap((rate, index) =>
     Array<Told>(index === 1 ? 3 : 1).fill([rate, rate <= 1800 ? 1 : 19]),
   );
   const rate = search.found as number;
@@ -372,11 +362,7 @@ describe('searches begin', () => {
 
 describe('rates that were found', () => {
   const rate = (one: number, atLeast = false) => ({ rate: one, atLeast });
-  const searched = (
-    name: string,
-    rates: readonly number[],
-    atLeast = false,
-  ): Parameters<typeof one>[0][number] =>
+  const searched = (name: string, rates: readonly number[], atLeast = false) =>
     variant(
       name,
       rates.map((each) => step(Math.round(0.98 * each), 4)),
@@ -467,7 +453,7 @@ describe('a curve', () => {
   test('that is broken far below the rate found is reported', () => {
     const found = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
     const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
-    const linesFor = (some: readonly SearchStep[]): string[] =>
+    const linesFor = (some: readonly SearchStep[]) =>
       foundLines({ search: { within, found, steps: [...some] } });
     expect(linesFor(below)).toEqual([
       'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',

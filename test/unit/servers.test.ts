@@ -8,13 +8,13 @@ import { serverBuild } from '../../lib/servers/build.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-const answering = (text: string, script = ''): string => {
+const answering = (text: string, script = '') => {
   const binary = join(newFolder(), 'server');
   writeFileSync(binary, `#!/bin/sh\n${script}\necho '${text}'\n`, { mode: 0o755 });
   return binary;
 };
 
-const versionOf = async (...asked: Parameters<typeof serverBuild>): Promise<string> =>
+const versionOf = async (...asked: Parameters<typeof serverBuild>) =>
   (await serverBuild(...asked)).version;
 
 describe('a version', () => {

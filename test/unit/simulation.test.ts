@@ -26,9 +26,9 @@ import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
 /** How far ln(requests/s) of the `slot`-th measurement of a run lies from what it should be. */
 type Noise = (random: () => number) => (slot: number) => number;
 
-const times = <T>(count: number, of: () => T): T[] => Array.from({ length: count }, of);
+const times = <T>(count: number, of: () => T) => Array.from({ length: count }, of);
 
-const covers = ({ interval: [low, high] }: RatioInterval, truth: number): boolean =>
+const covers = ({ interval: [low, high] }: RatioInterval, truth: number) =>
   low <= truth && truth <= high;
 
 /** Of one measurement, as standard deviation of ln(requests/s). */
@@ -100,7 +100,7 @@ test.each([
   'two runs of %i and %i rounds, the second one five times as noisy, are covered by the interval of their ratio in 94 %% of cases or more',
   (first, second) => {
     const random = uniform(first);
-    const rounds = (count: number, size: number): number[] =>
+    const rounds = (count: number, size: number) =>
       times(count, () => Math.exp(size * normal(random)));
     expect(
       frequency(6000, () => {
@@ -112,7 +112,7 @@ test.each([
 
 /** ln ratios of a side that is slower by up to `slowest` in one round of ten, and their true mean. */
 const seldomSlow = (slowest: number) => ({
-  draw: (random: () => number): number =>
+  draw: (random: () => number) =>
     0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - slowest * random()) : 0),
   truth: 0.1 * (-1 - ((1 - slowest) * Math.log(1 - slowest)) / slowest),
 });
@@ -139,7 +139,7 @@ test.each([
 
 describe('the ratio of p99s, of 2,000 responses a round', () => {
   /** A share of 0 to 1 of all latencies is longer than p99 of so many: the 21st longest, from the longest down by the order statistics of uniform numbers. */
-  function beyondP99(random: () => number, responses = 2000): number {
+  function beyondP99(random: () => number, responses = 2000) {
     let below = 1;
     for (let place = 0; place <= responses / 100; place++)
       below *= random() ** (1 / (responses - place));
@@ -155,7 +155,7 @@ describe('the ratio of p99s, of 2,000 responses a round', () => {
     (tail, rounds) => {
       const p99 = tails[tail] as (beyond: number) => number;
       const random = uniform(rounds);
-      const side = (): number[] => times(rounds, () => p99(beyondP99(random)));
+      const side = () => times(rounds, () => p99(beyondP99(random)));
       const covered = frequency(4000, () => covers(ratioInterval(side(), side()), 1));
       expect(covered).toBeGreaterThan(0.95 - chance(4000));
     },
@@ -167,7 +167,7 @@ function comparisons(
   { baseline, variants }: ReturnType<typeof run>,
   shape: 'ladder' | 'star',
   rounds: number,
-): number[][] {
+) {
   const rows = [baseline, ...variants].map((rps) => rps.slice(0, rounds));
   return variants.map((_, index) =>
     logRatios(rows[shape === 'ladder' ? index : 0] as number[], rows[index + 1] as number[]),
@@ -181,7 +181,7 @@ function judgedAt(alpha: number, logs: readonly number[]): Verdict {
 }
 
 /** A verdict on a true ratio (in ln) that it is no verdict for. */
-function isFalse(verdict: Verdict, truth: number): boolean {
+function isFalse(verdict: Verdict, truth: number) {
   return (
     (verdict === 'faster' && truth <= 0) ||
     (verdict === 'slower' && truth >= 0) ||
@@ -218,7 +218,7 @@ function verdictsOfRun(
 const threeLooks = [5, 10, 20];
 
 /** In one run of twenty at most a verdict is false. */
-function expectFew(trials: number, seed: number, simulated: Simulated): void {
+function expectFew(trials: number, seed: number, simulated: Simulated) {
   const random = uniform(seed);
   const falseRuns = frequency(trials, () =>
     verdictsOfRun(simulated, random).some(({ verdict, truth }) => isFalse(verdict, truth)),
@@ -226,7 +226,7 @@ function expectFew(trials: number, seed: number, simulated: Simulated): void {
   expect(falseRuns).toBeLessThanOrEqual(0.05 + chance(trials));
 }
 
-const none = (variants: number): number[] => times(variants, () => 0);
+const none = (variants: number) => times(variants, () => 0);
 
 // Of 40,000 runs: 95.0, 95.1 and 95.1 %.
 test.each([2, 8, 15])(
@@ -270,7 +270,7 @@ describe.each(Object.entries(noises))('a config against itself under %s noise', 
 describe('any false verdict, of a run whose variants are not all equal,', () => {
   const trials = 3000;
   const edge = Math.log1p(sameWithin) * 1.0001;
-  const butOne = (effect: number): number[] => none(8).fill(effect).fill(0, 4, 5);
+  const butOne = (effect: number) => none(8).fill(effect).fill(0, 4, 5);
 
   test.each<[string, number, Simulated['shape'], number[]]>([
     ["half of a ladder's steps are effects", 0.01, 'ladder', [0, 0.2, 0, -0.2, 0, 0.2, 0, -0.2]],
@@ -287,7 +287,7 @@ describe('any false verdict, of a run whose variants are not all equal,', () => 
   });
 });
 
-const share = (rounds: number, disturb: (logs: number[]) => number[]): number => {
+const share = (rounds: number, disturb: (logs: number[]) => number[]) => {
   const random = uniform(rounds);
   return frequency(
     5000,
@@ -343,7 +343,7 @@ describe('a run in which an outlier that sways a verdict is measured once more',
       if (outlier !== undefined) all[outlier.round] = draw(random);
       return [before, outlier === undefined ? before : familyOf()] as const;
     });
-    const share = (of: (family: readonly Comparison[]) => boolean): [number, number] =>
+    const share = (of: (family: readonly Comparison[]) => boolean) =>
       [0, 1].map((when) => seen.filter((one) => of(one[when] as Comparison[])).length / trials) as [
         number,
         number,
@@ -356,7 +356,7 @@ describe('a run in which an outlier that sways a verdict is measured once more',
     };
   }
   const spread = Math.SQRT2 * sd;
-  const ratioOf = (random: () => number): number => spread * normal(random);
+  const ratioOf = (random: () => number) => spread * normal(random);
 
   test.each([5, 6, 10, 20])(
     'has no more false verdicts than one in twenty, and hardly more than without: %i rounds',
@@ -397,25 +397,21 @@ describe('rounds that depend on each other', () => {
     rounds: number,
     count: number,
     draw: (random: () => number) => number[][],
-  ): number => {
+  ) => {
     const random = uniform(rounds + count);
     return frequency(trials, () =>
       draw(random).some((logs) => dependenceOf(logs, falseNotes / count) !== null),
     );
   };
   /** Each is `phi` times the one before it, and something new. */
-  const echoing =
-    (phi: number) =>
-    (random: () => number): number[][] => {
-      let last = normal(random) / Math.sqrt(1 - phi ** 2);
-      return [times(80, () => (last = phi * last + normal(random)))];
-    };
+  const echoing = (phi: number) => (random: () => number) => {
+    let last = normal(random) / Math.sqrt(1 - phi ** 2);
+    return [times(80, () => (last = phi * last + normal(random)))];
+  };
   /** From 0 to so many standard deviations of a round. */
-  const moving =
-    (by: number) =>
-    (random: () => number): number[][] => [
-      Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79),
-    ];
+  const moving = (by: number) => (random: () => number) => [
+    Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79),
+  ];
 
   test.each([4, 6, 20, 80])(
     'are seen in one run of fifty at most where %i rounds are independent',
@@ -451,7 +447,7 @@ describe('power', () => {
     rounds: number,
     effect: number,
     verdict: string,
-  ): number => {
+  ) => {
     const random = uniform(seed);
     return frequency(trials, () => {
       const {

@@ -69,7 +69,7 @@ async function beginning() {
   return { begun: await begin(run, newFolder(), 'compare'), close: () => close() };
 }
 
-const kept = ({ servers }: Begun): string[] => [...servers.keys()];
+const kept = ({ servers }: Begun) => [...servers.keys()];
 
 test('each starts once, in its folder of round 1, and runs on', async () => {
   const { tried, begun, close, events } = await started(['a', 'b']);
@@ -118,7 +118,7 @@ test('a run that has a result keeps its folder', async () => {
 });
 
 test('before a wait it is known whether a program or an address is there, and no command is started', async () => {
-  const check = async (...words: string[]): Promise<void> =>
+  const check = async (...words: string[]) =>
     checkSides(
       sidesOf(await readSides([...words, 'true'], ''), { load: () => undefined }, cores),
       (side) => serverOf(side, {}),

@@ -94,10 +94,7 @@ test('the interval of one value has no width', () => {
 
 describe('roundsToDecide', () => {
   /** Two values with this mean and standard deviation. */
-  const logs = (mean: number, sd: number): number[] => [
-    mean - sd / Math.SQRT2,
-    mean + sd / Math.SQRT2,
-  ];
+  const logs = (mean: number, sd: number) => [mean - sd / Math.SQRT2, mean + sd / Math.SQRT2];
 
   test.each([
     // By hand: n = 35 with t(34) = 2.0322: (2 · 2.0322 · 1.45)² = 34.73; n = 34 with t(33) = 2.0345: 34.81.
@@ -143,7 +140,7 @@ describe('noiseFloorOf', () => {
 });
 
 describe('outliersOf', () => {
-  const logs = (ratios: readonly number[]): number[] => ratios.map(Math.log);
+  const logs = (ratios: readonly number[]) => ratios.map(Math.log);
 
   test.each([
     ['one far above', [1.42, 1.45, 1.4, 1.8, 1.5, 1.44], [3]],
@@ -167,7 +164,7 @@ describe('outliersOf', () => {
 });
 
 describe('dependenceOf', () => {
-  const close = (value: number): number => expect.closeTo(value, 9) as number;
+  const close = (value: number) => expect.closeTo(value, 9) as number;
 
   test('is a drift, by the line through all rounds', () => {
     // By hand: Σ(time · log) 0.099, Σtime² 10.

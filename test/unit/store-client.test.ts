@@ -18,7 +18,7 @@ interface Answer {
   version?: string;
 }
 
-const databases = (...names: string[]): string =>
+const databases = (...names: string[]) =>
   JSON.stringify({
     results: [
       { series: [{ name: 'databases', columns: ['name'], values: names.map((name) => [name]) }] },
@@ -28,7 +28,7 @@ const databases = (...names: string[]): string =>
 /** An HTTP server that answers as told; what is not told is answered as InfluxDB 2.7 with a bucket bakeoff does. */
 async function fakeInflux(
   answer: (asked: Asked, count: number) => Answer | undefined = () => undefined,
-): Promise<{ host: string; asked: Asked[] }> {
+) {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {
     let body = '';
@@ -207,8 +207,7 @@ it('says in one line what is wrong with the address or the credentials', async (
 
 describe('writing', () => {
   const lines = Array.from({ length: 12_000 }, (_, index) => `m v=${index} ${index + 1}`);
-  const writes = (asked: readonly Asked[]): Asked[] =>
-    asked.filter(({ path }) => path.startsWith('/write'));
+  const writes = (asked: readonly Asked[]) => asked.filter(({ path }) => path.startsWith('/write'));
 
   it('sends at most 5000 lines a request, and halves what is too large', async () => {
     const { host, asked } = await fakeInflux(({ path, body }) =>

@@ -178,11 +178,11 @@ function resultOf(...variants: MeasuredVariant[]): Result {
 }
 
 /** Lines of a measurement in the points of a table. */
-function linesOf(measurement: string, ...variants: MeasuredVariant[]): string[] {
+function linesOf(measurement: string, ...variants: MeasuredVariant[]) {
   return linesIn(measurement, resultOf(...variants));
 }
 
-function linesIn(measurement: string, result: Result): string[] {
+function linesIn(measurement: string, result: Result) {
   return tablePoints(result).filter((line) => line.startsWith(`${measurement},`));
 }
 
@@ -436,7 +436,7 @@ it('keeps a run at the same point from start to end', () => {
 it('has a noise floor of requests/s only', () => {
   const noiseFloor = { rounds: 6, ratio: 1.25 };
   const [comparison] = result([workers, openFileCache]).comparisons as [Comparison];
-  const by = (metric: Metric): string =>
+  const by = (metric: Metric) =>
     runPoint({ ...newRun, noiseFloor, comparisons: [{ ...comparison, metric }] }, true);
   const search = { within: { metric: 'p99' as const, ms: 5 }, found: [], steps: [] };
   expect(by('rps')).toContain('noise_low=0.8');

@@ -158,7 +158,7 @@ describe('figures of a variant', () => {
 });
 
 test('a comparison needs a difference, for which one core may be too few', () => {
-  const why = (changes: object, against = baseline, run = facts): string | undefined =>
+  const why = (changes: object, against = baseline, run = facts) =>
     summarise(run, [against, { ...baseline, name: 'cache', against: 'workers', ...changes }])
       .comparisons[0]?.why;
   expect(why({})).toBe('the same config and load here');
@@ -232,7 +232,7 @@ describe('an open model', () => {
 
   test('says why they left late', () => {
     const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90) };
-    const said = (changes: Partial<Phase>): string[] =>
+    const said = (changes: Partial<Phase>) =>
       warnings({ ...late, serverCpuSeconds: 3, ...changes });
     expect(said({})).toEqual([
       'workers: one request in a hundred left 77.00 ms late or more, which its latency includes (p99 106.00 ms): neither side was at its limit (run again on a quieter machine, or with more connections)',
@@ -309,11 +309,7 @@ test('distributions are those of all rounds together', () => {
 });
 
 describe('TLS and streams', () => {
-  const negotiated = (
-    name: string,
-    keyExchange: string,
-    changes: Partial<Phase> = {},
-  ): MeasuredVariant =>
+  const negotiated = (name: string, keyExchange: string, changes: Partial<Phase> = {}) =>
     variant(
       name,
       four({
@@ -355,11 +351,11 @@ describe('TLS and streams', () => {
 });
 
 /** The warnings with these words about the variants. */
-const said = (words: string, ...variants: MeasuredVariant[]): string[] =>
+const said = (words: string, ...variants: MeasuredVariant[]) =>
   summarise(facts, variants).warnings.filter((text) => text.includes(words));
 
 test("a server's CPU use while idle is reported above 1 % of a core", () => {
-  const idle = (...shares: (number | null)[]): string[] => {
+  const idle = (...shares: (number | null)[]) => {
     const phases = shares.map((idleCpuShare) => phase({ requests: 1000, idleCpuShare }));
     return said('while it is not loaded', variant('workers', phases));
   };
@@ -370,12 +366,11 @@ test("a server's CPU use while idle is reported above 1 % of a core", () => {
 });
 
 test('sides whose answers took too long for turns are named', () => {
-  const inTurns = (name: string, count: number, waits: boolean): MeasuredVariant =>
+  const inTurns = (name: string, count: number, waits: boolean) =>
     variant(name, [
       phase({ requests: 10, turns: { count, responses: 0, sliceMs: 4000, rampMs: 500, waits } }),
     ]);
-  const named = (...variants: MeasuredVariant[]): string[] =>
-    said('one after the other', ...variants);
+  const named = (...variants: MeasuredVariant[]) => said('one after the other', ...variants);
   expect(named(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual([
     "b: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios",
   ]);

@@ -8,7 +8,7 @@ import { refusalOf } from '../fixtures/refused.ts';
 
 const folder = sharedFolder();
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
-const written = (text: string): string => {
+const written = (text: string) => {
   writeFileSync(join(folder, 'f'), text);
   return 'f';
 };
@@ -17,7 +17,7 @@ const entry = (url: string, request: object = {}, status = 200): object => ({
   request: { method: 'GET', url, headers: [], ...request },
   response: { status },
 });
-const har = (...entries: object[]): string => written(JSON.stringify({ log: { entries } }));
+const har = (...entries: object[]) => written(JSON.stringify({ log: { entries } }));
 
 test('a HAR: the most frequent host, headers that matter, bodies, equal requests once', () => {
   const headers = [

@@ -10,11 +10,11 @@ import { refusalOf } from '../fixtures/refused.ts';
 const folder = sharedFolder();
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
-const read = (text: string | Buffer, options?: LogOptions): Promise<Traffic> => {
+const read = (text: string | Buffer, options?: LogOptions) => {
   writeFileSync(join(folder, 'log'), text);
   return readLog(['log'], options);
 };
-const combined = (request: string, status = 200, before = '1.2.3.4 - - '): string =>
+const combined = (request: string, status = 200, before = '1.2.3.4 - - ') =>
   `${before}[10/Oct/2025:13:55:36 +0000] "${request}" ${status} 612 "-" "curl/8 [x] \\"y\\""\n`;
 const get = { method: 'GET', target: '/a?b=1', status: 200, weight: 1 };
 
@@ -112,7 +112,7 @@ test('in a log_format of the config under test', async () => {
 });
 
 describe('replayed at its own times', () => {
-  const at = (time: string, target: string, times = 1): string =>
+  const at = (time: string, target: string, times = 1) =>
     `1.2.3.4 - - [10/Oct/2025:${time} +0200] "GET ${target} HTTP/1.1" 200 612\n`.repeat(times);
 
   it.each<[string, string, Partial<Traffic>]>([

@@ -19,7 +19,7 @@ function show(
   cpu: number,
   sockets: readonly string[] = [],
   children: readonly number[] = [],
-): void {
+) {
   const task = path.join(proc, String(pid), 'task', String(pid));
   const fd = path.join(proc, String(pid), 'fd');
   rmSync(path.join(proc, String(pid)), { recursive: true, force: true });
@@ -33,12 +33,10 @@ function show(
 
 const head =
   '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
-const tcp = (port: number, inode: string, state = '0A'): string =>
+const tcp = (port: number, inode: string, state = '0A') =>
   `   0: 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100 0 0 10 0\n`;
-const watch = (
-  addresses: readonly UpstreamAddress[],
-  cpus: readonly number[],
-): (() => number | null) => watchUpstreams(addresses, cpus, proc);
+const watch = (addresses: readonly UpstreamAddress[], cpus: readonly number[]) =>
+  watchUpstreams(addresses, cpus, proc);
 
 test('a backend is all workers of the listening group, on the cores asked about', () => {
   writeFileSync(

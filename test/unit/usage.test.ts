@@ -22,8 +22,8 @@ function show(
   parent: number,
   tasks: Record<number, Task>,
   { schedstat = true, childrenLists = true } = {},
-): void {
-  const stat = (cpuSeconds: number): string =>
+) {
+  const stat = (cpuSeconds: number) =>
     `${pid} (a (strange) name) S ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 20 0\n`;
   const folder = path.join(proc, String(pid));
   for (const [tid, { cpuSeconds, children = [] }] of Object.entries(tasks)) {

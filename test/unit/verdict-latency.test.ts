@@ -11,7 +11,7 @@ const timed = (
   p50: readonly number[],
   p99: readonly number[],
   changes: Partial<MeasuredVariant> = {},
-): MeasuredVariant =>
+) =>
   variant(
     name,
     p50.map((one, round) =>
@@ -29,7 +29,7 @@ const held = (name: string, ms: number, generatorCpu: number, serverCpu: number)
     name,
     p50.map(() => second(1000, serverCpu, generatorCpu, { latencyMs: latency(ms, 4 * ms, 50) })),
   );
-const times = (by: number): number[] => [4, 4.1, 3.9, 4].map((value) => value * by);
+const times = (by: number) => [4, 4.1, 3.9, 4].map((value) => value * by);
 
 test('latency decides at a rate: p99, with a verdict on p50 beside it', () => {
   const comparison = one([base, timed('b', p50, times(1))]);
@@ -49,7 +49,7 @@ test('latency decides at a rate: p99, with a verdict on p50 beside it', () => {
   expect(one([base, timed('b', p50, times(2))]).verdict).toBe('slower');
   // p50 and p99 are judged, and share α. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
   const noisy = timed('b', p50, [4, 4.1, 3.9, 4.4]);
-  const width = ({ ci95: [low, high] }: Comparison): number => Math.log(high / low);
+  const width = ({ ci95: [low, high] }: Comparison) => Math.log(high / low);
   expect(width(one([base, noisy])) / width(one([base, noisy], { metric: 'p99' }))).toBeCloseTo(
     4.176535 / 3.182446,
     5,

@@ -63,8 +63,8 @@ describe('the rules of a run', () => {
       variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
     ];
     /** The quantile of t(3) that the interval is made with. */
-    const t = (...of: Parameters<typeof one>): number => {
-      const width = ([low, high]: [number, number]): number => Math.log(high / low);
+    const t = (...of: Parameters<typeof one>) => {
+      const width = ([low, high]: [number, number]) => Math.log(high / low);
       return (3.182446 * width(one(...of).ci95)) / width(one([a, b]).ci95);
     };
     // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
@@ -152,7 +152,7 @@ describe('a control', () => {
     expect(
       summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor,
     ).toBeNull();
-    const atRate = (name: string): MeasuredVariant =>
+    const atRate = (name: string) =>
       variant(name, rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } });
     expect(summarise(facts, [atRate('a'), atRate('again')], { control: true })).toMatchObject({
       noiseFloor: { rounds: 10 },
@@ -178,7 +178,7 @@ describe('what stands beside a verdict', () => {
   });
 
   test('is the ratio of CPU per request with an interval of the same α', () => {
-    const using = (name: string, ...cpuSeconds: number[]): MeasuredVariant =>
+    const using = (name: string, ...cpuSeconds: number[]) =>
       variant(
         name,
         cpuSeconds.map((seconds) => second(1000, seconds)),
@@ -227,8 +227,7 @@ describe('what stands beside a verdict', () => {
 
 describe('a generator at its limit', () => {
   const using =
-    (server: number, generator: number) =>
-    (name: string, requests: readonly number[]): MeasuredVariant =>
+    (server: number, generator: number) => (name: string, requests: readonly number[]) =>
       variant(
         name,
         requests.map((count) => second(count, server, generator)),
@@ -280,9 +279,8 @@ describe('a disagreement', () => {
     serverCpu: number,
     generatorCpu: number,
     changes: Partial<MeasuredVariant> = {},
-  ): MeasuredVariant => variant(name, times(4, second(1000, serverCpu, generatorCpu)), changes);
-  const words = (first: MeasuredVariant, next: MeasuredVariant): string =>
-    one([first, next]).disagreement;
+  ) => variant(name, times(4, second(1000, serverCpu, generatorCpu)), changes);
+  const words = (first: MeasuredVariant, next: MeasuredVariant) => one([first, next]).disagreement;
 
   test('is none if the server was used within a few percent as much', () => {
     expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
@@ -291,7 +289,7 @@ describe('a disagreement', () => {
   });
 
   test('is none where its own noise may be all of it', () => {
-    const against = (...cpus: number[]): string =>
+    const against = (...cpus: number[]) =>
       words(
         measured('a', 0.9, 0.7),
         variant(
@@ -327,7 +325,7 @@ describe('a disagreement', () => {
 });
 
 describe('what needs more rounds', () => {
-  const names = (all: readonly Comparison[], precision = 0): string[] =>
+  const names = (all: readonly Comparison[], precision = 0) =>
     unsettled(all, precision).map(({ variant: name }) => name);
   const of = (...requests: number[]): Comparison[] =>
     compare([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]);

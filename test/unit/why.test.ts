@@ -10,7 +10,7 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);
 const programs = new Set(['/usr/sbin/nginx']);
 const kernel = '[kernel.kallsyms]';
-const place = (...frames: [string, string?][]): string => {
+const place = (...frames: [string, string?][]) => {
   const { kind, name } = placeOf(
     frames.map(([symbol, object = kernel]) => ({ symbol, object })),
     calls,
@@ -216,7 +216,7 @@ it('names the settings that changed, and not their values, if they are few', () 
     file: 'nginx.conf',
     text: `http {\n    gzip on;\n${lines.map((line) => `    ${line}\n`).join('')}}\n`,
   });
-  const changed = (...lines: string[]): string[] =>
+  const changed = (...lines: string[]) =>
     changedSettings(
       result([workers, openFileCache]),
       [config('workers', 'auth secret;'), config('open-file-cache', ...lines)],
