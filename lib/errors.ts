@@ -48,7 +48,7 @@ export function remedyFor(error: unknown): string | undefined {
     return 'a file, or what a program printed, is too long or nested too deep to be read: shorten it (BAKEOFF_DEBUG=1 shows where)';
   const { code = '', path, syscall = 'go on' } = Object(error) as NodeJS.ErrnoException;
   if (!Object.hasOwn(remedies, code)) return undefined;
-  const short = (text: string): string =>
+  const short = (text: string) =>
     text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
   return printable(
     `cannot ${path === undefined ? syscall : `use ${short(path)}`}: ${remedies[code]}`,

@@ -21,7 +21,7 @@ const anObject = v.custom<Record<string, unknown>>(isObject, 'has to be an objec
 /** An object that a person writes: an unknown field is refused with the nearest known one. */
 export const closed: ObjectForm = (fields) => {
   const names = Object.keys(fields);
-  const wrongKey = ({ expected, path }: v.StrictObjectIssue): string => {
+  const wrongKey = ({ expected, path }: v.StrictObjectIssue) => {
     if (expected !== 'never') return missing;
     const key = String(path?.at(-1)?.key);
     return `there is no field ${quoted(key)}: ${offer(key, names)}`;

@@ -64,7 +64,7 @@ export function short(value: number): string {
  */
 export function effect(ratio: number, interval?: readonly [number, number]): string {
   if (interval === undefined) return amount(ratio);
-  const among = (ends: string[]): string => ` [${ends.join(', ')}]`;
+  const among = (ends: string[]) => ` [${ends.join(', ')}]`;
   if (ratio >= 2) return amount(ratio) + among(interval.map((end) => inTimes(end)));
   const percents = [ratio, ...interval].map((one) => (one - 1) * 100);
   const fewest = percents.every((one) => Math.abs(one) < 9.95) ? 1 : 0;
@@ -99,7 +99,7 @@ function inTimes(ratio: number): string {
 function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
   const size = Math.abs(percent);
-  const rounded = (decimals: number): number => Number(size.toFixed(decimals));
+  const rounded = (decimals: number) => Number(size.toFixed(decimals));
   const near0 = [1, 2, 3].find((decimals) => rounded(decimals) > 0);
   const near100 = [...Array(11).keys()].find((decimals) => rounded(decimals) < 100);
   const text = size.toFixed((size < 9.95 ? near0 : percent < 0 ? near100 : 0) ?? 0);

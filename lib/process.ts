@@ -94,7 +94,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   await once(child, 'spawn');
   const pid = child.pid as number;
 
-  async function stop(graceMs = usualGraceMs): Promise<void> {
+  async function stop(graceMs = usualGraceMs) {
     if (gone) return;
     process.kill(pid, 'SIGTERM');
     // A stopped process gets TERM once it continues.
@@ -210,7 +210,7 @@ export function takeSignals(ending: string): { interrupt: Interrupt; release(): 
   const groups = new Set<number>();
   let firstAtMs = 0;
 
-  function handle(): void {
+  function handle() {
     if (!signal.aborted) {
       firstAtMs = performance.now();
       console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`);
@@ -343,18 +343,18 @@ export async function run(options: RunOptions): Promise<Finished> {
   });
   started?.(child.pid);
   let killing: NodeJS.Timeout | undefined;
-  const stop = (): void => {
+  const stop = () => {
     sendIfThere(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
     if (stopWith === 'SIGTERM') killing = setTimeout(kill, usualGraceMs);
   };
-  const kill = (): void => {
+  const kill = () => {
     sendIfThere(-child.pid, 'SIGKILL');
     // A process that left the group may keep them open.
     child.process.stdout?.destroy();
     child.process.stderr?.destroy();
   };
   let endless = false;
-  const killEndless = (): void => {
+  const killEndless = () => {
     endless = true;
     kill();
   };

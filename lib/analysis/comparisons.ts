@@ -132,7 +132,7 @@ export function curveRows(curves: readonly Curve[]): CurveRow[] {
   const each =
     rates.length <= mostRows ||
     curves.every(({ points }) => points.every(({ kept }) => kept === undefined));
-  const rangeOf = (rate: number): number =>
+  const rangeOf = (rate: number) =>
     each
       ? rates.indexOf(rate)
       : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width));

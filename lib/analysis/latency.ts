@@ -35,8 +35,7 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
   if (counted.length === 1) return first.part;
   const { min, mean: middle, sd, max } = pooledDistribution(counted);
   const histogram = mergedBars(counted.map(({ part }) => part.histogram));
-  const at = (quantile: number): number =>
-    Math.min(max, Math.max(min, quantileOf(histogram, quantile)));
+  const at = (quantile: number) => Math.min(max, Math.max(min, quantileOf(histogram, quantile)));
   const within = total(
     histogram.filter(([atMostMs]) => atMostMs >= middle - sd && atMostMs <= middle + sd),
     ([, count]) => count,
@@ -62,7 +61,7 @@ export function pooledDistribution(
   counted: readonly { part: Distribution; n: number }[],
 ): Distribution {
   const n = total(counted, (one) => one.n);
-  const average = (of: (part: Distribution) => number): number =>
+  const average = (of: (part: Distribution) => number) =>
     total(counted, (one) => one.n * of(one.part)) / n;
   const middle = average((part) => part.mean);
   // Squares within the parts, and between them.
@@ -176,7 +175,7 @@ function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare
 
 /** Equal up to the rounding of seconds to milliseconds. */
 export function sameBucket(one: BucketShare, other: BucketShare): boolean {
-  const isNear = (a: number, b: number): boolean => a === b || Math.abs(a - b) < 1e-6;
+  const isNear = (a: number, b: number) => a === b || Math.abs(a - b) < 1e-6;
   return isNear(one.fromMs, other.fromMs) && isNear(one.toMs ?? Infinity, other.toMs ?? Infinity);
 }
 

@@ -22,7 +22,7 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
   );
   if (seen.length === 0 || seen.length < phases.length) return null;
   const seconds = total(seen, (phase) => phase.seconds);
-  const share = (of: (noise: Noise) => number): number =>
+  const share = (of: (noise: Noise) => number) =>
     seconds === 0 ? 0 : total(seen, (phase) => of(phase) * phase.seconds) / seconds;
   const upstream = seen.map(({ upstreamShare }) => upstreamShare);
   return {

@@ -32,7 +32,7 @@ export function pagesOf(result: Rounds, name: string): PageSum[] {
   const rounds = pagesIn(result, name);
   const sums = [...(rounds[0]?.keys() ?? [])].map((page) => {
     const figures = rounds.flatMap((pages) => pages.get(page) ?? []);
-    const sum = (key: 'responses' | 'unexpected' | 'errors' | 'bodyBytes'): number =>
+    const sum = (key: 'responses' | 'unexpected' | 'errors' | 'bodyBytes') =>
       total(figures, (one) => one[key]);
     return {
       page,

@@ -100,12 +100,11 @@ export function phasePairs({
 
 /** Medians over rounds, each with all of its phases. @param rounds at least one */
 export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
-  const over = (of: (phase: Phase) => number): number =>
-    median(rounds.map((phases) => total(phases, of)));
+  const over = (of: (phase: Phase) => number) => median(rounds.map((phases) => total(phases, of)));
   const bytes = byName(['received', 'headers', 'headersDecoded', 'body', 'sent'], (name) =>
     over((phase) => phase.bytes[name]),
   );
-  const receivedPerSecond = (phases: readonly Phase[]): number => {
+  const receivedPerSecond = (phases: readonly Phase[]) => {
     const seconds = total(phases, (phase) => phase.seconds);
     return seconds === 0 ? 0 : total(phases, (phase) => phase.bytes.received) / seconds;
   };
@@ -157,7 +156,7 @@ export function answersByStatus(
 ): [status: string, count: number][] {
   const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
   const classes = Object.entries(summed(phases.map(({ responses }) => responses)));
-  return classes.flatMap(([name, count]): [string, number][] => {
+  return classes.flatMap(([name, count]) => {
     const own = statuses.filter(([status]) => status[0] === name[0]);
     return total(own, ([, times]) => times) === count ? own : [[name, count]];
   });
@@ -196,13 +195,13 @@ export function networkResult(
   );
   if (spec === undefined || seen.length === 0) return null;
   const answered = seen.filter(({ phase }) => responsesOf(phase) > 0);
-  const perRequest = (of: (network: NetworkUse) => number): number =>
+  const perRequest = (of: (network: NetworkUse) => number) =>
     answered.length === 0
       ? 0
       : median(answered.map(({ network, phase }) => of(network) / responsesOf(phase)));
-  const typical = (direction: Direction, of: (traffic: LinkTraffic) => number): number =>
+  const typical = (direction: Direction, of: (traffic: LinkTraffic) => number) =>
     median(seen.map(({ network }) => of(network[direction])));
-  const later = (of: (traffic: LinkTraffic) => number): number =>
+  const later = (of: (traffic: LinkTraffic) => number) =>
     Math.max(...directions.map((direction) => typical(direction, of)));
   return {
     spec,

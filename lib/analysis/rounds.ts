@@ -127,7 +127,7 @@ export function roundsToDecide(
 ): number | null {
   const middle = Math.abs(mean(logs));
   const distance = Math.max(middle, Math.log1p(sameWithin) - middle);
-  const enough = (n: number): boolean =>
+  const enough = (n: number) =>
     n >= ((2 * studentQuantile(1 - alpha / 2, n - 1)) ** 2 * variance(logs)) / distance ** 2;
   if (!(distance > 0) || !enough(mostRounds)) return null;
   let rounds = 2;

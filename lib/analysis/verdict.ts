@@ -184,7 +184,7 @@ function compare(questions: readonly Question[], alpha: number, sameWithin: numb
     verdictTo(question) === 'none'
       ? null
       : swayingRound(logs, (some) => judge(metric, some, alpha, sameWithin));
-  const roundAt = (index: number): number => (variant.rounds[index] as Round).round;
+  const roundAt = (index: number) => (variant.rounds[index] as Round).round;
   return {
     ...about,
     ...(ratioBy(metric) as Ratio),

@@ -114,8 +114,8 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
     return name === undefined && !flags.has('help') ? 2 : 0;
   }
   onlyWord(positionals, 'scenario');
-  const whole = (flag: string, or: number): number => read(flag, readWhole) ?? or;
-  const memory = (flag: string): string => read(flag, readMemory) ?? '512Mi';
+  const whole = (flag: string, or: number) => read(flag, readWhole) ?? or;
+  const memory = (flag: string) => read(flag, readMemory) ?? '512Mi';
   const influx = readInflux(flags.get('influx'));
   const namespace = read('namespace', readName);
   const scenario = await findScenario(name);
@@ -242,7 +242,7 @@ async function urlHere(
     return given;
   const url = new URL(given);
   const { data = {} } = await kubectl.get('secrets', influxSecret);
-  const value = (key: string): string => Buffer.from(data[key] ?? '', 'base64').toString();
+  const value = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString();
   url.username = encodeURIComponent(value('username'));
   url.password = encodeURIComponent(value('password'));
   return url.href;

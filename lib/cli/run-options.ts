@@ -97,7 +97,7 @@ export type RunOptions = ReturnType<typeof readRunOptions>;
 
 /** Absent flags give absent options. Throws UserError (exit code 2). */
 export function readRunOptions({ flags, lists, read }: Words) {
-  const isGiven = (flag: keyof typeof runFlags): true | undefined => flags.has(flag) || undefined;
+  const isGiven = (flag: keyof typeof runFlags) => flags.has(flag) || undefined;
   for (const [one, other, advice] of exclusive)
     if (flags.has(one) && flags.has(other))
       throw usageError(`--${one} and --${other} do not go together: ${advice}`);

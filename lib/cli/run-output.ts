@@ -115,13 +115,13 @@ export function createRunProgress(stream: {
   let shown = false;
 
   /** Clears the rewritten line, before other output. */
-  function clear(): void {
+  function clear() {
     if (shown) stream.write(clearLine);
     shown = false;
   }
 
   /** Prints a line that stays. */
-  function say(line: string): void {
+  function say(line: string) {
     clear();
     stream.write(`${line}\n`);
   }
@@ -145,7 +145,7 @@ export function createRunProgress(stream: {
 }
 
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
-  const roundOf = (round: number): string => {
+  const roundOf = (round: number) => {
     const look = plan.looks.find((one) => one >= round) ?? plan.rounds;
     return `round ${round} of ${look}${look === plan.rounds ? '' : ` to ${plan.rounds}`}`;
   };
@@ -264,7 +264,7 @@ export async function report(
   const compared = measuredComparisons(result);
   // An article may have published the failures.
   const isPublished = result.variants.some(({ published }) => published !== null);
-  const isOfFailing = ({ variant, baseline, verdict }: Comparison): boolean =>
+  const isOfFailing = ({ variant, baseline, verdict }: Comparison) =>
     verdict === 'none' &&
     [variant, baseline].some((name) => isFailing(variantOf(result, name) as VariantResult));
   if (measured && !isPublished && compared.length > 0 && compared.every(isOfFailing))
@@ -328,7 +328,7 @@ function writeExports(exports: Exports, result: Result): Promise<void>[] {
 
 const explained =
   (flag: ExportFlag, file: string, exitCode: 1 | 2) =>
-  ({ code = '', message }: NodeJS.ErrnoException): never => {
+  ({ code = '', message }: NodeJS.ErrnoException) => {
     const why = code === 'ENOENT' ? 'its folder is not there' : (writeReasons[code] ?? message);
     throw new UserError(`--${flag} ${file} cannot be written: ${why}`, exitCode);
   };

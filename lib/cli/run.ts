@@ -100,7 +100,7 @@ export async function openRun(
       '--generator-cpus are of this machine, and --generator-host makes the load elsewhere: leave one out',
     );
   const closing: (() => unknown)[] = [];
-  async function close(): Promise<void> {
+  async function close() {
     const failures: unknown[] = [];
     for (const work of closing.splice(0).reverse()) {
       try {

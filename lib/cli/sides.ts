@@ -138,7 +138,7 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
   const open = sides.filter(({ name }) => name === undefined);
   const short = open.map(({ source }) => shortName(source));
   const long = open.map(({ source }) => longName(source));
-  const isFree = (name: string, index: number, names: readonly string[]): boolean =>
+  const isFree = (name: string, index: number, names: readonly string[]) =>
     names.indexOf(name) === index && names.lastIndexOf(name) === index && !taken.has(name);
   const names =
     [short, long].find((some) => some.every(isFree)) ??

@@ -92,7 +92,7 @@ export function asWords<T>(read: () => T, before: string): T {
 
 /** In a terminal, a long line continues below its text. */
 export function printHelp(lines: readonly string[], flags?: Readonly<Record<string, Flag>>): void {
-  const textAt = (line: string): number => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
+  const textAt = (line: string) => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
   const all = [...lines, ...(flags === undefined ? [] : ['', ...flagLines(flags)])];
   console.log(wrapLines(all, process.stdout.columns || Infinity, textAt).join('\n'));
 }

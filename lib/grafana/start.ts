@@ -298,7 +298,7 @@ interface GrafanaFiles {
 
 /** Writes Grafana's files. Only their owner may read them, because they contain InfluxDB's password. Throws the file system's error. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
-  const at = (...names: string[]): string => join(folder, ...names);
+  const at = (...names: string[]) => join(folder, ...names);
   makePrivateFolder(folder);
   for (const name of ['data', 'logs', 'plugins']) makeFolder(at(name));
   for (const name of ['datasources', 'dashboards', 'plugins', 'alerting'])
@@ -387,7 +387,7 @@ function grafanaIni(folder: string, port: number, passwordFile: string): string 
     log: { mode: 'console', level: 'warn' },
   };
   // Outside of these quotes, # and ; begin a comment.
-  const quoted = (text: string): string => (/[#;]/.test(text) ? `"""${text}"""` : text);
+  const quoted = (text: string) => (/[#;]/.test(text) ? `"""${text}"""` : text);
   const lines = Object.entries(sections).flatMap(([section, settings]) => [
     '',
     `[${section}]`,

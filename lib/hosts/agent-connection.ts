@@ -162,7 +162,7 @@ async function greeted(
       else if (line.startsWith('{')) hear(line);
     });
   });
-  function hear(line: string): void {
+  function hear(line: string) {
     let reply: Reply;
     try {
       // Texts from there appear in messages and tables.
@@ -199,7 +199,7 @@ async function greeted(
       const answer = new Promise<unknown>((resolve, reject) => asked.set(id, { resolve, reject }));
       const stop = (): void => asked.get(id)?.reject(signal?.reason as Error);
       signal?.addEventListener('abort', stop);
-      const giveUp = (): void => {
+      const giveUp = () => {
         const late = `${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`;
         asked.get(id)?.reject(new UserError(late));
         void connection.close();
@@ -456,7 +456,7 @@ async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs'
     times.push(performance.now() - beganMs);
   }
   times.sort((a, b) => a - b);
-  const quantile = (part: number): number => times[Math.ceil(part * times.length) - 1] as number;
+  const quantile = (part: number) => times[Math.ceil(part * times.length) - 1] as number;
   return { p50: quantile(0.5), p99: quantile(0.99) };
 }
 
@@ -466,11 +466,11 @@ async function throughput(socket: Socket): Promise<number> {
   const beganMs = performance.now();
   let received = 0;
   let sending = true;
-  const count = (data: Buffer): void => {
+  const count = (data: Buffer) => {
     received += data.length;
   };
   socket.on('data', count);
-  const send = (): void => {
+  const send = () => {
     while (sending && socket.write(chunk));
   };
   socket.on('drain', send);

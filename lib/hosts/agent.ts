@@ -143,7 +143,7 @@ const calls: {
   watch: ({ server: id }) => {
     const hosted = hostedBy(id);
     let machineAtMs = -Infinity;
-    const take = (): void => {
+    const take = () => {
       const atMs = machineClock.monotonicMs();
       const isDue = atMs - machineAtMs >= machineMs;
       if (isDue) machineAtMs = atMs;
@@ -187,7 +187,7 @@ async function runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ende
   running.set(k6, starting);
   const child = await starting;
   let printed = 0;
-  const tell = (): void => {
+  const tell = () => {
     const text = textOf(files.console);
     const whole = text.lastIndexOf('\n') + 1;
     if (whole > printed) say({ printed: k6, text: text.slice(printed, whole) });

@@ -64,7 +64,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
   const agent = await openAgent(name);
   const { address, processors, environment, files } = agent.facts;
   const sent = new Map<string, Promise<string>>();
-  const send = (folder: string): Promise<string> => {
+  const send = (folder: string) => {
     const there =
       sent.get(folder) ??
       filesOf(folder, name).then((files) =>
@@ -73,7 +73,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     sent.set(folder, there);
     return there;
   };
-  const sendFile = async (file: string): Promise<string> =>
+  const sendFile = async (file: string) =>
     path.join(await send(path.dirname(file)), path.basename(file));
   let link: Promise<ServerHostFacts> | undefined;
   return {
@@ -157,7 +157,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
       tls,
     }: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>,
     signal: AbortSignal,
-  ): Promise<void> {
+  ) {
     const { hostname, port } = new URL(origin);
     const socket = connectTo({ host: hostname, port: Number(port) });
     try {
@@ -199,7 +199,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
   }
 
   /** The remedy if ssh reaches the host and the servers' ports do not answer here. */
-  async function remedy(): Promise<string> {
+  async function remedy() {
     const [known, ...others] = await addressesOf(name);
     if (known === undefined || [known, ...others].includes(address))
       return `open ports ${ownPortsText} in the firewall between`;
@@ -215,7 +215,7 @@ const keys = ['.ssh', '.gnupg'];
 
 /** Whether a folder is /, a temporary folder, or contains a home, by any name. */
 function isOfMany(folder: string): boolean {
-  const real = (name: string): string[] =>
+  const real = (name: string) =>
     name.startsWith('/') ? (ifThere(() => [realpathSync(name)]) ?? []) : [];
   // The home of a service's user has the service's files.
   const users = textOf('/etc/passwd')

@@ -212,7 +212,7 @@ function meet(
     );
   const post = (point: string): Response =>
     http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, point, params());
-  const write = (ready: number): void =>
+  const write = (ready: number) =>
     requireOk(meeting, post(line(measurement, { ...load, instance: mine }, { ready })));
   // The first write to a series takes longer than a round trip.
   write(0);
@@ -222,7 +222,7 @@ function meet(
   for (;;) {
     const ready = readyIn(meeting, load);
     const own = ready.get(mine);
-    const inTime = (at = Infinity): boolean => at - Math.min(...ready.values()) <= withinMs;
+    const inTime = (at = Infinity) => at - Math.min(...ready.values()) <= withinMs;
     const missing = begins
       .map((_, index) => String(index + 1))
       .filter((one) => !inTime(ready.get(one)));

@@ -58,7 +58,7 @@ export function planOf(
   cores: Cores,
   options: PlanOptions,
 ): PlanDraft {
-  const draftOf = (most: number): PlanDraft => {
+  const draftOf = (most: number) => {
     const scenario = scenarioOf(name, title, asItIs, changed, most);
     return makePlan(scenario, scenario.variants, cores, options);
   };
@@ -94,7 +94,7 @@ function scenarioOf(
   const groups = Math.ceil(changed.length / most);
   const variants = Array.from({ length: groups }, (_, group): Variant[] => {
     const against = group === 0 ? baseline : `${baseline}-${group + 1}`;
-    const start = (index: number): number => Math.round((index * changed.length) / groups);
+    const start = (index: number) => Math.round((index * changed.length) / groups);
     return [
       { name: against, server, against: null },
       ...changed.slice(start(group), start(group + 1)).map((one): Variant => ({
@@ -203,7 +203,7 @@ export function rankingTable(
   const metric = effects[0]?.comparison.metric ?? 'rps';
   const column = (title: string, cell: (comparison: Comparison) => Cell) =>
     leftColumn(title, ({ comparison }: Effect) => cell(comparison));
-  const ratio = (one: { ratio: number; ci95: [number, number] } | null): string =>
+  const ratio = (one: { ratio: number; ci95: [number, number] } | null) =>
     one === null ? '' : effect(one.ratio, one.ci95);
   return tableOf(effects, [
     leftColumn('knob', ({ candidate }) => candidate.name),

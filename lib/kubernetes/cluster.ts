@@ -84,7 +84,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { kubectl, clusterRun, variants, say } = options;
   const { run, generators, generator } = clusterRun;
   const mine = { 'bakeoff/run': runId(run) };
-  const close = async (): Promise<void> => {
+  const close = async () => {
     await kubectl.remove(mine).catch((error: Error) => {
       say(
         `what this run has applied is still in the cluster: ${error.message}; remove it with: ${kubectl.removal(mine)}`,

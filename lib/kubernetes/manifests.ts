@@ -331,7 +331,7 @@ function mount(name: keyof typeof places, readOnly = false): object {
 function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
   const { name, server } = variant;
   const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run, and this is`;
-  const refusal = (what: string): UserError =>
+  const refusal = (what: string) =>
     new UserError(`${only} ${what}: leave it out with --variants`, 2);
   if (!isConfigured(server)) throw refusal(server.name === 'command' ? 'a command' : 'an address');
   if (isOwn(server) || server.config.some((file) => path.isAbsolute(file)))

@@ -150,7 +150,7 @@ export function coresOfTwo(
 ): Cores {
   requireCpus(cpusOf(there.processors.cores), asked.server, `--server-cpus on ${there.name}`);
   requireCpus(cpusOf(here.cores), asked.generator, '--generator-cpus');
-  const most = ({ cores, quota }: Processors): number[] =>
+  const most = ({ cores, quota }: Processors) =>
     upTo(Math.max(1, Math.floor(Math.min(quota, cpusOf(cores).length))), cores);
   return {
     serverCpus: [...(asked.server ?? most(there.processors))],
@@ -175,7 +175,7 @@ function requireCpus(
 
 /** The cores for one side if the other has `taken`. Takes threads of the other side's cores only if nothing else is left. */
 function besides({ cores, quota }: Processors, taken: readonly number[]): number[] {
-  const has = ({ cpus }: PhysicalCore): boolean => cpus.some((cpu) => taken.includes(cpu));
+  const has = ({ cpus }: PhysicalCore) => cpus.some((cpu) => taken.includes(cpu));
   const near = new Set(cores.filter(has).map(({ node }) => node));
   const groups = likeCores(cores.filter((core) => !has(core)));
   const group = groups.find(([core]) => near.has((core as PhysicalCore).node)) ?? groups[0];
@@ -202,7 +202,7 @@ function coreNotes(
 ): string[] {
   const notes: string[] = [];
   const serverCpus = serverHost === undefined ? given : [];
-  const sideOf = (cpu: number): number =>
+  const sideOf = (cpu: number) =>
     2 * Number(serverCpus.includes(cpu)) + Number(generatorCpus.includes(cpu));
   const split = cores
     .filter(({ cpus }) => new Set(cpus.map(sideOf).filter((side) => side > 0)).size > 1)

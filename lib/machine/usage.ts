@@ -69,7 +69,7 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
     const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1]?.trim() ?? '';
     // proc(5): user, nice, system, idle, iowait, irq, softirq, steal. Guests' time is part of user and nice.
     const ticks = line.split(/\s+/).map(Number);
-    const seconds = (...columns: number[]): number =>
+    const seconds = (...columns: number[]) =>
       columns.reduce((all, column) => all + (ticks[column] ?? NaN), 0) / ticksPerSecond;
     sum.processes += seconds(0, 1, 2);
     sum.interrupts += seconds(5, 6);
@@ -81,7 +81,7 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
 
 function meanMhz(cpus: readonly number[], root: string): number | null {
   const folder = join(root, 'sys/devices/system/cpu');
-  const mean = (clocks: readonly number[]): number | null =>
+  const mean = (clocks: readonly number[]) =>
     clocks.every((mhz) => mhz > 0)
       ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length
       : null;
@@ -122,7 +122,7 @@ export function watchThrottling(root = '/'): ThrottlingWatch {
       const sum = { times: 0, ms: 0 };
       for (const { folder } of groups) {
         const stat = textOf(join(folder, 'cpu.stat'));
-        const count = (name: string): number =>
+        const count = (name: string) =>
           Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
         sum.times += count('nr_throttled');
         // Version 2 counts microseconds, version 1 nanoseconds.
@@ -139,7 +139,7 @@ export function watchThrottling(root = '/'): ThrottlingWatch {
  */
 export function limitedGroups(root = '/'): { folder: string; file: string; cores: number }[] {
   return groupsOf(root).flatMap((folder) => {
-    const text = (name: string): string => textOf(join(folder, name));
+    const text = (name: string) => textOf(join(folder, name));
     const file = text('cpu.max') === '' ? 'cpu.cfs_quota_us' : 'cpu.max';
     const [quota = NaN, period = NaN] = `${text(file)} ${text('cpu.cfs_period_us')}`
       .trim()

@@ -127,7 +127,7 @@ export async function openNetwork({
     });
   });
 
-  async function ask<T>(line: string, limitSeconds: number): Promise<T> {
+  async function ask<T>(line: string, limitSeconds: number) {
     signal.throwIfAborted();
     const over = new AbortController();
     stdin.write(`${line}\n`);
@@ -149,7 +149,7 @@ export async function openNetwork({
     }
   }
 
-  const stop = (): Promise<void> =>
+  const stop = () =>
     (stopping ??= (async () => {
       stdin.end();
       await child.stop().catch(() => undefined);

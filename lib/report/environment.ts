@@ -106,7 +106,7 @@ export function environmentTable(results: readonly Result[], titles: readonly st
 
 /** The names of the facts in which runs differ. */
 export function differingFacts(results: readonly Result[]): string[] {
-  const differ = (texts: readonly string[]): boolean => new Set(texts).size > 1;
+  const differ = (texts: readonly string[]) => new Set(texts).size > 1;
   const all = results.flatMap(({ variants }) => variants);
   const variants = [...groupedBy(all, ({ name }) => name).values()];
   return comparableFacts

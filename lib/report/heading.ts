@@ -84,7 +84,7 @@ export function headingLines(heading: Heading): string[] {
 export function resultHeading(result: Result): Heading {
   const { environment, variants, startedAt, endedAt } = result;
   const run = variants.filter(({ server }) => server !== null);
-  const named = (atAddress: boolean): string[] => [
+  const named = (atAddress: boolean) => [
     ...new Set(
       run
         .filter(({ server }) => (server?.atAddress === true) === atAddress)

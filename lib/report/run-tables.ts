@@ -320,7 +320,7 @@ function perRequestTable({ variants }: Result): Table {
       const values = rounds.flatMap(({ phases: [first] }) => first?.perRequest?.[key] ?? []);
       if (values.length === 0) return '';
       const { middle, half } = meanInterval(values, alphaOf(1, 1));
-      const text = (value: number): string => String(Number(value.toPrecision(3)));
+      const text = (value: number) => String(Number(value.toPrecision(3)));
       return values.length === 1
         ? text(middle)
         : `${text(middle)} ± ${Number(half.toPrecision(1))}`;

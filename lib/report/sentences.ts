@@ -111,7 +111,7 @@ export function comparisonParts(
 ): [claim: string, rest: string] {
   const { metric, variant, baseline, verdict, why, publishedRatio } = comparison;
   const subject = knob ?? variant;
-  const against = (word: string): string => (knob === undefined ? ` ${word} ${baseline}` : '');
+  const against = (word: string) => (knob === undefined ? ` ${word} ${baseline}` : '');
   const article = publishedRatio === null ? '.' : `; the article saw ${amount(publishedRatio)}.`;
   const beside = besideVerdicts(comparison)
     .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
@@ -176,7 +176,7 @@ export function measuredChange(
   verb = 'at',
 ): string {
   const isCpu = metric === 'cpu';
-  const end = (at: number): string => amount(at, isCpu, ratio);
+  const end = (at: number) => amount(at, isCpu, ratio);
   return `${isCpu ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${end(low).replace(/ times$/, '')} to ${end(high)})`;
 }
 
@@ -189,7 +189,7 @@ function undecidedLines(comparisons: readonly Comparison[]): string[] {
 
 /** The ends of a curve over streams that have a verdict, and from how many streams on HTTP/2 is faster. */
 function sweepLines({ line, curve }: StreamSweep): string[] {
-  const streams = ({ variant }: Point): string => counts(streamsOf(variant), 'stream');
+  const streams = ({ variant }: Point) => counts(streamsOf(variant), 'stream');
   const judged = curve.filter(({ comparison }) => (comparison?.verdict ?? 'none') !== 'none');
   const [most, fewest] = [judged[0], judged.at(-1)];
   if (most === undefined || fewest === undefined) return [];
@@ -250,7 +250,7 @@ export function limitLines({ variants, environment }: Result): string[] {
   if (measured.length === 0 || sharesCores(environment)) return [];
   const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
   const servers = [...groupedBy(ofServers, ({ server }) => server?.name ?? '')];
-  const shareOf = (one: VariantResult): string => percent(one.serverShare ?? 0);
+  const shareOf = (one: VariantResult) => percent(one.serverShare ?? 0);
   const uses = [
     ...(servers.length === 1
       ? servers.map(
@@ -262,7 +262,7 @@ export function limitLines({ variants, environment }: Result): string[] {
     `the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`,
   ];
   const limits = new Set(measured.map(limitOf));
-  const are = (...those: ReturnType<typeof limitOf>[]): boolean =>
+  const are = (...those: ReturnType<typeof limitOf>[]) =>
     [...limits].every((one) => those.includes(one));
   const server = servers.length === 1 ? `${servers[0]?.[0]} was` : 'The servers were';
   const limit = are('both')

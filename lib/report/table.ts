@@ -53,7 +53,7 @@ export function tableOf<Row>(
   rows: readonly Row[],
   [name, ...others]: readonly [Column<Row>, ...Column<Row>[]],
 ): Table {
-  const hasText = (column: Column<Row>, row: Row): boolean => textOf(column.cell(row)) !== '';
+  const hasText = (column: Column<Row>, row: Row) => textOf(column.cell(row)) !== '';
   const filled = rows.filter((row) => others.some((column) => hasText(column, row)));
   const shown = [name, ...others.filter((column) => filled.some((row) => hasText(column, row)))];
   return {

@@ -126,12 +126,12 @@ function partLines({ title, tables, below }: Part): string[] {
 
 /** A table as lines. */
 export function markdownTable({ columns, rows }: Table): string[] {
-  const line = (cells: readonly string[]): string => `| ${cells.map(escape).join(' | ')} |`;
+  const line = (cells: readonly string[]) => `| ${cells.map(escape).join(' | ')} |`;
   const titles = columns.map(({ group, title }) =>
     group === '' || group === here ? title : `${group} ${title}`,
   );
   // Spaces align a cell's parts in the terminal only.
-  const cellText = (text: string): string => text.trim().replaceAll(/ {2,}/g, ' ');
+  const cellText = (text: string) => text.trim().replaceAll(/ {2,}/g, ' ');
   return [
     line(titles),
     `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,

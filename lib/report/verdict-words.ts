@@ -53,7 +53,7 @@ export function verdictCell(
   const { metric, ratio, ci95, verdict, why } = comparison;
   const delay = delayMark(comparison);
   const notFinal = notFinalMark(result);
-  const inWords = (of: Metric, word: Verdict): string =>
+  const inWords = (of: Metric, word: Verdict) =>
     `${verdictWord(of, word)}${word === 'same' ? ` within ${tolerance(result.sameWithin)}` : ''}`;
   const beside = besideVerdicts(comparison)
     .map(

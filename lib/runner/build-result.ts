@@ -169,7 +169,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, tried }: Known): 
     round,
     outcome: byName.get(variant.name) as VariantRound,
   }));
-  const workersOn = (serverCores: number): number => workersFor(spec, serverCores, exact);
+  const workersOn = (serverCores: number) => workersFor(spec, serverCores, exact);
   const server = outcomes.at(-1)?.outcome.server ??
     tried.get(variant.name)?.server ?? {
       name: programOf(spec),
@@ -179,7 +179,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, tried }: Known): 
       redirections: [],
       ...(spec.name === 'address' ? { atAddress: true as const } : {}),
     };
-  const setupWith = (workers: number): string => setupOf(spec, workers, load, page, network);
+  const setupWith = (workers: number) => setupOf(spec, workers, load, page, network);
   return {
     ...about,
     server,

@@ -29,7 +29,7 @@ const longestWaitSeconds = 60;
 
 /** k6's arguments for an instance (from 1), as k6-operator has them. */
 export function instanceArguments(instance: number, instances: number): string[] {
-  const end = (place: number): string =>
+  const end = (place: number) =>
     place === 0 ? '0' : place === instances ? '1' : `${place}/${instances}`;
   const ends = Array.from({ length: instances + 1 }, (_, place) => end(place));
   const segments =
@@ -69,7 +69,7 @@ export function dividedPlan(plan: LoadPlan, instances: number, begin: number | M
 }
 
 function requireDivisible({ phases, search }: LoadPlan, instances: number): void {
-  const refuse = (why: string): never => {
+  const refuse = (why: string) => {
     throw new UserError(`${instances} generators: ${why}`, 2);
   };
   if (search !== undefined)
@@ -150,7 +150,7 @@ function mergeResults(
       results.map((result, index) => ({ part: result[field], n: n(result, index) })),
     );
   const seconds = Math.max(...results.map((result) => result.seconds));
-  const sorted = (field: 'startedAt' | 'endedAt'): string[] =>
+  const sorted = (field: 'startedAt' | 'endedAt') =>
     results.map((result) => result[field]).sort((a, b) => Date.parse(a) - Date.parse(b));
   const limits = results.flatMap(({ maxConcurrentStreams }) => maxConcurrentStreams ?? []);
   return {
@@ -279,7 +279,7 @@ export async function startK6There(
       }
     }),
   );
-  const stop = async (graceMs = 0): Promise<void> => {
+  const stop = async (graceMs = 0) => {
     await Promise.all(runs.map(({ end }) => end(graceMs)));
   };
   // A failure ends the others: their parts alone are no load.
@@ -338,7 +338,7 @@ export function byOurClocks(
   phases: readonly PhaseOutcome[],
   { monotonicMs, wallMs }: ClocksAhead,
 ): PhaseOutcome[] {
-  const wall = (instant: string): string => new Date(Date.parse(instant) - wallMs).toISOString();
+  const wall = (instant: string) => new Date(Date.parse(instant) - wallMs).toISOString();
   return phases.map((phase) => ({
     ...phase,
     results: phase.results.map((result) => ({

@@ -245,8 +245,7 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
 
 function requireVerdict(draft: PlanDraft): void {
   const { scenario, variants, rounds, maxTimeSeconds = Infinity } = draft;
-  const isRun = (name: string | undefined): boolean =>
-    variants.some(({ variant }) => variant.name === name);
+  const isRun = (name: string | undefined) => variants.some(({ variant }) => variant.name === name);
   const isCompared =
     variants.some(({ variant }) => isRun(baselineName(scenario, variant))) ||
     scenario.alsoCompare?.some(({ variant, against }) => isRun(variant) && isRun(against));

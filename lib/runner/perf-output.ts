@@ -87,7 +87,7 @@ export async function partsOf(
       functions.set(leaf.symbol, (functions.get(leaf.symbol) ?? 0) + 1);
   }
   if (places.size === 0) throw new UserError('perf saw no sample of a side');
-  const largestFirst = <T extends { us: number }>(all: T[]): T[] => all.sort((a, b) => b.us - a.us);
+  const largestFirst = <T extends { us: number }>(all: T[]) => all.sort((a, b) => b.us - a.us);
   return {
     stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),

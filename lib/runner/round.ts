@@ -103,7 +103,7 @@ async function asAnswered(
   tried: Attempt['tried'],
 ): Promise<{ context: RunContext; group: Group }> {
   const { plan, folder } = context;
-  const withAnswered = <V extends Variant>(variant: V): V => {
+  const withAnswered = <V extends Variant>(variant: V) => {
     const page = pageOf(plan.scenario, variant);
     const requests = tried?.get(variant.name)?.answer.requests ?? page.requests;
     return requests === page.requests
@@ -249,7 +249,7 @@ async function openStage(
   const asked = { page: pageOf(scenario, variant), protocol, request: load, tls };
   let network: Network | null = null;
   let server = begun?.server;
-  const stop = async (): Promise<void> => {
+  const stop = async () => {
     await server?.stop();
     await network?.stop();
   };

@@ -146,7 +146,7 @@ export async function runRounds(
     return buildResult({ ...context, plan }, environment, known, startedAt, state);
   }
 
-  function answerLines(): string[] {
+  function answerLines() {
     const sides = plan.variants.flatMap(({ variant }) => {
       const answer = tried.get(variant.name)?.answer;
       return answer === undefined
@@ -157,7 +157,7 @@ export async function runRounds(
   }
 
   /** Says what the answers of servers that were started since then differ in. */
-  function sayAnswers(): void {
+  function sayAnswers() {
     if (tried.size === answered) return;
     answered = tried.size;
     const lines = answerLines().filter((line) => !said.has(line));
@@ -166,7 +166,7 @@ export async function runRounds(
   }
 
   /** Adds a warning, unless it is known: a database that is down fails in every round. */
-  function note(text: string): boolean {
+  function note(text: string) {
     const isNew = !notes.includes(text);
     if (isNew) notes.push(text);
     return isNew;
@@ -190,7 +190,7 @@ export async function runRounds(
   }
 
   /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */
-  async function tryRound(): Promise<RoundFailure | undefined> {
+  async function tryRound() {
     const place = kept.length + 1;
     const roundBeganAtMs = performance.now();
     attempts++;
@@ -228,16 +228,13 @@ export async function runRounds(
   }
 
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
-  async function runRound(
-    place: number,
-    attempt: Omit<Attempt, 'onLoad'>,
-  ): Promise<Map<string, VariantRound>> {
+  async function runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
     const outcomes = new Map<string, VariantRound>();
     let laterSeconds = secondsPerRound(plan) * roundsToLook(plan, place);
     for (const [index, group] of orderOfRound(plan.groups, place, plan.run).entries()) {
       const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
       laterSeconds -= seconds;
-      const onLoad = (rps: number | null): void => {
+      const onLoad = (rps: number | null) => {
         sayAnswers();
         events.load({
           round: place,
@@ -263,7 +260,7 @@ export async function runRounds(
   function noteOutcome(
     variant: string,
     { integrity, restless, alarm, lastWords, otherBodies }: VariantRound,
-  ): void {
+  ) {
     if (alarm !== undefined) note(warning.serverAlarm(variant, alarm));
     if (
       lastWords !== undefined &&
@@ -276,7 +273,7 @@ export async function runRounds(
   }
 
   /** Rates found in the kept rounds, by variant. */
-  function ratesSoFar(): Map<string, number[]> {
+  function ratesSoFar() {
     return new Map(
       plan.variants.map(({ variant: { name } }) => [
         name,
@@ -286,7 +283,7 @@ export async function runRounds(
   }
 
   /** Whether there is no time for another round after a pause. There always is for the first round. */
-  function timeIsOver(pauseMs = 0): boolean {
+  function timeIsOver(pauseMs = 0) {
     const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
     return (
       kept.length > 0 &&
@@ -295,7 +292,7 @@ export async function runRounds(
   }
 
   /** Looks at the verdicts, if it is time to. */
-  function verdictsAreDecided(): boolean {
+  function verdictsAreDecided() {
     const next = plan.looks.find((look) => look > kept.length);
     if (next === undefined || !plan.looks.includes(kept.length)) return false;
     const { comparisons } = resultNow('partial');
@@ -307,7 +304,7 @@ export async function runRounds(
   }
 
   /** After all rounds, repeats an outlier that alone decides a verdict. If the new round fails, the outlier stays. */
-  async function repeatOutlier(): Promise<void> {
+  async function repeatOutlier() {
     if (kept.length < plan.rounds || timeIsOver()) return;
     const outlier = roundToRepeat(resultNow('partial').comparisons);
     if (outlier === undefined) return;

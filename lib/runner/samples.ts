@@ -59,7 +59,7 @@ export interface UsageReaders {
 /** Samples 1 to 10 times a second from now on. */
 export function sampleUsage({ servers, shared }: UsageReaders): UsageSampler {
   const samples = servers.map((): UsageSample[] => []);
-  const take = (): void => {
+  const take = () => {
     const atMs = machineClock.monotonicMs();
     const wallAheadMs = machineClock.wallMs() - atMs;
     const own = servers.map((usage) => usage());
@@ -199,9 +199,9 @@ export function noiseBetween(
   cores: NoiseCores,
 ): Noise | null {
   const seconds = (toMs - fromMs) / 1000;
-  const between = (of: (sample: UsageSample) => number): number =>
+  const between = (of: (sample: UsageSample) => number) =>
     valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
-  const share = (part: number, count: number): number =>
+  const share = (part: number, count: number) =>
     count === 0 ? 0 : Math.min(1, Math.max(0, part / (seconds * count)));
   const secondsOf = (side: 'server' | 'generator'): CoreSeconds | null =>
     samples.some(({ machine }) => machine[side] === null)
@@ -219,7 +219,7 @@ export function noiseBetween(
     (upstreamSeconds ?? 0) +
     between((sample) => sample.serversCpuSeconds + sample.linkToServerCpuSeconds) +
     (cores.shared ? ofGenerator : 0);
-  const othersShare = (side: CoreSeconds, used: number, count: number): number =>
+  const othersShare = (side: CoreSeconds, used: number, count: number) =>
     share(othersSeconds(side, used, seconds * count, cores.interruptsApart), count);
   const serverOthersShare = othersShare(server, ours, cores.server);
   const last = samples.findLast(({ atMs }) => atMs <= toMs) ?? (samples[0] as UsageSample);
@@ -274,7 +274,7 @@ export function sampleLink(
 } {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
-  const sample = async (): Promise<void> => {
+  const sample = async () => {
     let firstAtMs = Infinity;
     let marked = warmupSeconds === 0;
     for (;;) {
@@ -309,12 +309,12 @@ export function networkUseBetween(
   report: LinkReport,
   { fromMs, toMs, idleBefore }: UsageWindow,
 ): NetworkUse {
-  const within = (of: (use: NetworkUse) => number): number =>
+  const within = (of: (use: NetworkUse) => number) =>
     idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
   const counted = <N extends string>(
     names: readonly N[],
     of: (use: NetworkUse) => Record<N, number>,
-  ): Record<N, number> => byName(names, (name) => Math.round(within((use) => of(use)[name])));
+  ) => byName(names, (name) => Math.round(within((use) => of(use)[name])));
   const last = idleBefore ? report : (samples.findLast(({ atMs }) => atMs <= toMs) ?? report);
   return {
     ...byName(['toServer', 'toClient'], (direction): LinkTraffic => ({

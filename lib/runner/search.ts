@@ -80,7 +80,7 @@ export function foundIn(
       `${name}: the search did not come to an end in ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${from === to ? '' : `${from} to `}${to} requests/s, and ${last === undefined ? 'nothing broke it' : `last broken at ${whole(last.rate)}`}`,
     );
   }
-  const distance = ({ rate }: { rate: number }): number => Math.abs(Math.log(rate / found));
+  const distance = ({ rate }: { rate: number }) => Math.abs(Math.log(rate / found));
   const [nearest] = kept.toSorted((a, b) => distance(a) - distance(b)) as [(typeof kept)[number]];
   const around = tried.slice(-stepsAround).filter((one) => !one.kept);
   const beyond = around.filter(({ rate }) => rate >= found);

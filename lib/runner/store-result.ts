@@ -207,11 +207,7 @@ function roundPoints(
     });
   });
 
-  function ratioOf(
-    { metric, baseline }: Comparison,
-    phase: Phase,
-    index: number,
-  ): number | undefined {
+  function ratioOf({ metric, baseline }: Comparison, phase: Phase, index: number) {
     const baselinePhase = phasesOf(baseline)[index];
     return baselinePhase && figureOf(metric, [phase]) / figureOf(metric, [baselinePhase]);
   }

@@ -229,7 +229,7 @@ function readersOf(
 ): Parameters<typeof sampleUsage>[0] {
   const servers = stages.map(({ server }) => server);
   const { network } = stages[0] as Stage;
-  const none = (): number => 0;
+  const none = () => 0;
   const ofK6 = k6.pid === undefined ? none : watchProcess(k6.pid);
   const ofLink = network === null ? none : watchProcess(network.pid);
   const ofLinkToServer =
@@ -271,7 +271,7 @@ function reportProgress(
 ): () => void {
   const rate = followRate(files.record);
   const phases = followPhases(files.console);
-  const reportSteps = (): void => {
+  const reportSteps = () => {
     if (within === undefined) return;
     for (const outcome of phases()) onStep?.(stepsIn(outcome, namesOf(group), within, round));
   };

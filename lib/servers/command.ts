@@ -125,7 +125,7 @@ async function startOn(
   );
   const origin = `${spec.tls === true ? 'https' : 'http'}://${at.address}:${at.port}`;
   const who = `${name} (pid ${pid})`;
-  const listening = (): Listening[] => groupOf(pid, mark).flatMap(listeningOf);
+  const listening = () => groupOf(pid, mark).flatMap(listeningOf);
   const beganAtMs = performance.now();
   let answer: Answer;
   try {

@@ -78,7 +78,7 @@ export async function readText(file: string, by?: Inclusion): Promise<string> {
 
 async function readNow(file: string, by?: Inclusion): Promise<string> {
   requirePlainPath(file, by === undefined ? 'cannot use the config' : `${by.from}: includes`);
-  const fail = (problem: string): never => {
+  const fail = (problem: string) => {
     const what = by === undefined ? `the config ${file}` : `${file}, which ${by.from} includes`;
     throw new UserError(`cannot read ${what}: ${problem}`);
   };

@@ -146,8 +146,7 @@ async function startConfigured(
   }
   const build = await serverBuild(name, binary, options.signal);
   await mkdir(options.folder, { recursive: true });
-  const startAt = (at: Address): Promise<StartedServer> =>
-    startOn(at, spec, options, binary, build);
+  const startAt = (at: Address) => startOn(at, spec, options, binary, build);
   return options.network === undefined
     ? onPort(name, options.port, startAt, options.address)
     : startAt(options.network);
@@ -282,7 +281,7 @@ async function configFor(
 ): Promise<ConfigToRun> {
   const { temp, docroot, keep } = scratch;
   const user = await unprivilegedUser(name);
-  const certificateFile = async (): Promise<string> => {
+  const certificateFile = async () => {
     const file = await machineCertificate(signal);
     return user === undefined ? file : keep(file, await readFile(file));
   };

@@ -32,7 +32,7 @@ export function watchLifecycle(
 ): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
   let ending: Promise<void> | undefined;
-  const endRest = (): Promise<void> =>
+  const endRest = () =>
     (ending ??=
       members === undefined
         ? endAll(() => groupOf(child.pid).map(Number), workersGraceMs)
@@ -62,7 +62,7 @@ export function watchLifecycle(
     });
   });
 
-  async function end(): Promise<void> {
+  async function end() {
     await (members === undefined ? child.stop().catch(() => undefined) : endRest());
     await gone;
   }
@@ -83,7 +83,7 @@ export async function whileItRuns<T>(
   work: (until: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const over = new AbortController();
-  const ended = died.then((line): never => {
+  const ended = died.then((line) => {
     throw new UserError(line);
   });
   try {

@@ -156,7 +156,7 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
   let line = 1;
   let begin = 1;
   let scanned = 0;
-  const fail = (problem: string): never => {
+  const fail = (problem: string) => {
     throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
   };
   const tokens = new RegExp(tokenPattern);
@@ -229,7 +229,7 @@ export async function readNginxConfig(
     directives: readonly Directive[],
     from: string,
     open: readonly string[],
-  ): Promise<Directive[]> {
+  ) {
     const parts: Directive[][] = [];
     for (const directive of directives) {
       const { name, args, block, line } = directive;
@@ -247,11 +247,7 @@ export async function readNginxConfig(
     return parts.flat();
   }
 
-  async function included(
-    from: string,
-    name: string,
-    open: readonly string[],
-  ): Promise<Directive[]> {
+  async function included(from: string, name: string, open: readonly string[]) {
     const pattern = path.resolve(folder, name);
     const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
     lists.set(pattern, files);

@@ -215,7 +215,7 @@ async function askPages(
   aborted: AbortSignal,
 ): Promise<PageLengths & Pick<Answer, 'each' | 'requests' | 'otherStatuses'>> {
   const { origin, page, anyLength, acceptsDifferences } = check;
-  const limited = (): AbortSignal => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
+  const limited = () => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
   const each: Answer[] = [];
   const answered: LoadRequest[] = [];
   const others: string[] = [];
@@ -288,7 +288,7 @@ async function askPages(
 function meanByWeight(weights: readonly number[], lengths: readonly number[]): PageLengths {
   const [first = 0] = lengths;
   const sum = weights.reduce((all, weight) => all + weight, 0);
-  const mean = (values: readonly number[]): number =>
+  const mean = (values: readonly number[]) =>
     weights.reduce((all, weight, place) => all + weight * (values[place] as number), 0) / sum;
   // Relative to the first, so that equal lengths give an exact mean.
   const bytes = first + mean(lengths.map((length) => length - first));

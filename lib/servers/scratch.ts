@@ -77,7 +77,7 @@ export async function makeScratch() {
     forget: () => rmSync(kept, { recursive: true, force: true }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
     /** Puts the original paths into a server's message. */
-    withOwnPaths: (message: string): string =>
+    withOwnPaths: (message: string) =>
       [...original].reduce((text, [file, name]) => text.replaceAll(file, name), message),
   };
 }

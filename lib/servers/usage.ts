@@ -124,7 +124,7 @@ export type Counters = Record<(typeof counterNames)[number], number>;
 export function countersOf(pids: readonly string[], proc = '/proc'): Counters {
   const ticksToUs = 1e6 / clockTicksPerSecond;
   const sum = byName(counterNames, () => 0);
-  const numberIn = (text: string | undefined, name: string): number =>
+  const numberIn = (text: string | undefined, name: string) =>
     Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text ?? '')?.[1] ?? 0);
   for (const pid of pids) {
     const stat = (statFields(`${proc}/${pid}`) ?? []).map(Number);

@@ -129,7 +129,7 @@ async function storeOn(
   let silentUntilMs = 0;
   let kept: readonly string[] = [];
 
-  async function revive(anew = false): Promise<boolean> {
+  async function revive(anew = false) {
     if (!anew && performance.now() < silentUntilMs) return false;
     const askedAtMs = performance.now();
     const isThere = await (local === null ? answers(influx) : local.revive());
@@ -140,7 +140,7 @@ async function storeOn(
   }
 
   /** Tries at least twice, and revives the database in between. Writing and asking twice do no harm. */
-  async function persistently<T>(operation: () => Promise<T>): Promise<T> {
+  async function persistently<T>(operation: () => Promise<T>) {
     const deadline = performance.now() + retryForMs;
     for (let waitMs = 100, tries = 1; ; waitMs = Math.min(2 * waitMs, 2000), tries++) {
       if (performance.now() < silentUntilMs)
@@ -161,7 +161,7 @@ async function storeOn(
     }
   }
 
-  const write = (lines: readonly string[]): Promise<void> =>
+  const write = (lines: readonly string[]) =>
     persistently(() =>
       writeLines(
         influx,
@@ -216,7 +216,7 @@ async function startLocalInfluxd(options: StoreOptions) {
   let stopped = false;
   let reviving: Promise<boolean> | null = null;
 
-  async function startOrJoin(isRestart: boolean, signal?: AbortSignal): Promise<void> {
+  async function startOrJoin(isRestart: boolean, signal?: AbortSignal) {
     makePrivateFolder(folder);
     const deadline = performance.now() + otherTimeoutMs;
     for (let waitSeconds = 0; ; waitSeconds = 1) {
@@ -248,7 +248,7 @@ async function startLocalInfluxd(options: StoreOptions) {
     }
   }
 
-  async function revive(): Promise<boolean> {
+  async function revive() {
     if (stopped) return false;
     // After its files were deleted, influxd goes on and answers from memory.
     const keepsData =
@@ -434,7 +434,7 @@ function fileError(error: unknown, folder: string): unknown {
 
 /** Config file of the local influxd. Versions ignore keys that they do not know. */
 function influxdConfig(folder: string, address: string): string {
-  const path = (name: string): string => JSON.stringify(join(folder, name));
+  const path = (name: string) => JSON.stringify(join(folder, name));
   return `# Written by bakeoff at every start.
 reporting-disabled = true
 reporting-enabled = false

@@ -92,7 +92,7 @@ const times = ['msec', 'ts', 'time_iso8601', 'time_local', 'time', 'timestamp', 
 function ofFields(log: Record<string, unknown>): Entry | string {
   const inner = log['request'];
   const all = typeof inner === 'object' && inner !== null ? { ...log, ...inner } : log;
-  const field = (...names: string[]): string | undefined =>
+  const field = (...names: string[]) =>
     names
       .map((name) => (all as Record<string, unknown>)[name])
       .find((value) => typeof value === 'string' && value !== '') as string | undefined;
@@ -131,7 +131,7 @@ export function secondsOf(time: unknown): number {
 
 /** As a server may be asked for it: bytes that a log escapes (\xC3), or that are not ASCII, as %C3. */
 export function sendable(target: string): string {
-  const encoded = (code: number): string => `%${code.toString(16).toUpperCase().padStart(2, '0')}`;
+  const encoded = (code: number) => `%${code.toString(16).toUpperCase().padStart(2, '0')}`;
   return target
     .replace(/#.*$/, '')
     .replace(/\\x([0-9A-Fa-f]{2})/g, (_, hex: string) => encoded(parseInt(hex, 16)))

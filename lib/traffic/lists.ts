@@ -131,7 +131,7 @@ export function readTargets(file: string): Traffic {
   };
   const found: Found[] = [];
   let address: string | undefined;
-  const add = (method: string, url: string, where: string, more: Partial<LoadRequest>): void => {
+  const add = (method: string, url: string, where: string, more: Partial<LoadRequest>) => {
     const { scheme, host, port, path } = urlParts(url, where);
     const own = `${scheme}://${host ?? `localhost:${port ?? ''}`}`;
     address ??= own;
@@ -152,7 +152,7 @@ export function readTargets(file: string): Traffic {
         headers: Record<string, string>;
       }
     | undefined;
-  const close = (): void => {
+  const close = () => {
     if (open !== undefined)
       add(open.method, open.url, open.where, { ...open.more, headers: open.headers });
     open = undefined;

@@ -50,7 +50,7 @@ export async function readLog(
 ): Promise<Traffic> {
   const tally = new Tally(options);
   let saidAt = Date.now();
-  const progress = (): void => {
+  const progress = () => {
     if (Date.now() < saidAt + 1000 * progressSeconds) return;
     saidAt = Date.now();
     console.error(`--log: ${whole(tally.lines)} lines so far …`);
@@ -89,7 +89,7 @@ async function eachLine(
     for (let next = first; next.done !== true; next = await chunks.next()) yield next.value;
   }
   let kept = '';
-  const take = async (source: AsyncIterable<Buffer>): Promise<void> => {
+  const take = async (source: AsyncIterable<Buffer>) => {
     for await (const chunk of source) {
       const lines = (kept + chunk.toString('latin1')).split('\n');
       kept = (lines.pop() as string).slice(0, longestLine);
@@ -233,7 +233,7 @@ function exampleOf(line: string): string {
 
 /** The requests of the piece for this host. */
 function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['replay']> {
-  const ofHost = (key: string): string | undefined =>
+  const ofHost = (key: string) =>
     key.startsWith(`${host} `) ? key.slice(host.length + 1) : undefined;
   const counted = new Map<string, number>();
   for (const { key } of piece.lines()) {

@@ -80,7 +80,7 @@ export function differencesHtml(
     ['B of body', (side) => perAnswer(side, (phase) => phase.bytes.body)],
     ['B of headers', (side) => perAnswer(side, (phase) => phase.bytes.headersDecoded)],
   ];
-  const differ = (of: (side: VariantResult) => string): boolean => new Set(sides.map(of)).size > 1;
+  const differ = (of: (side: VariantResult) => string) => new Set(sides.map(of)).size > 1;
   const answers = [
     ...(differ(statusText) ? [leftColumn('status', statusText)] : []),
     ...bytes.flatMap(([title, of]) => {
@@ -169,7 +169,7 @@ function baselineOf(
   variant: string,
   configs: readonly ComposedConfig[],
 ): ComposedConfig | undefined {
-  const serverOf = (name: string): string | undefined => variantOf(result, name)?.server?.name;
+  const serverOf = (name: string) => variantOf(result, name)?.server?.name;
   const comparison = result.comparisons.find(
     (one) => one.variant === variant && serverOf(one.baseline) === serverOf(variant),
   );

@@ -96,7 +96,7 @@ function gain({ metric }: Comparison, ratio: number): number {
 
 /** The effect from the middle, better ones to the right, and over it the interval. */
 function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
-  const place = (ratios: readonly number[]): string => {
+  const place = (ratios: readonly number[]) => {
     const [from = 0, to = 0] = ratios
       .map((ratio) => 50 + (50 * gain(one, ratio)) / reach)
       .sort((a, b) => a - b);
@@ -112,7 +112,7 @@ function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
 function endsHtml({ metric }: Comparison, reach: number): Html {
   const isCpu = metric === 'cpu';
   const [worse, better] = isCpu ? ['more CPU', 'less CPU'] : ['slower', 'faster'];
-  const end = (gained: number): string =>
+  const end = (gained: number) =>
     unbroken(amount(Math.exp(lessIsBetter(metric) ? -gained : gained), isCpu));
   return html`<div class="ends" aria-hidden="true"><span>${worse}, ${end(-reach)}</span><span>the same</span><span>${better}, ${end(reach)}</span></div>`;
 }

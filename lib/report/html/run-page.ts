@@ -99,8 +99,8 @@ function whyHtml(
   flames: Html,
 ): Html {
   const most = Math.max(...bars.map(({ us }) => us));
-  const colourOf = (name: string): string => `background:var(--series-${names.indexOf(name)})`;
-  const parts = ({ parts: all }: CpuBar): Html[] =>
+  const colourOf = (name: string) => `background:var(--series-${names.indexOf(name)})`;
+  const parts = ({ parts: all }: CpuBar) =>
     all.map(({ name, us }) => {
       const text = `${name}: ${short(us)} µs`;
       return html`<i style="width:${((100 * us) / most).toFixed(2)}%;${colourOf(name)}" title="${text}"></i>`;

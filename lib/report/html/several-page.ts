@@ -108,7 +108,7 @@ function runAgainstRun(
   [firstTitle = '', ...titles]: readonly string[],
 ): Html {
   if (first === undefined || later.length === 0) return nothing;
-  const columns = later.flatMap((result, index): Column<string>[] => {
+  const columns = later.flatMap((result, index) => {
     const group = `${titles[index] ?? ''} against ${firstTitle}`;
     const rates = (name: string) => ratioCell(ratesOf(first, name), ratesOf(result, name));
     const ratios = (name: string) => ratioCell(...sameRatios(name, first, result));

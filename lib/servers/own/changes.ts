@@ -54,7 +54,7 @@ export interface Change {
 
 /** Compares two configs line by line within each block. */
 export function changesBetween(before: readonly Setting[], after: readonly Setting[]): Change[] {
-  const keyOf = ({ block, text }: Setting): string => `${block}\n${text}`;
+  const keyOf = ({ block, text }: Setting) => `${block}\n${text}`;
   const gone = without(before, after, keyOf);
   const put = without(after, before, keyOf).map(({ block, name, text }): Change => {
     const index = gone.findIndex((one) => one.block === block && one.name === name);

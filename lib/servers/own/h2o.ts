@@ -116,7 +116,7 @@ function itemsOf(tree: Tree): Tree[] {
 function entriesOf(config: MapTree): Entry[] {
   const hosts = get(config, 'hosts');
   const pairs = hosts?.kind === 'map' ? hosts.pairs : [];
-  const entriesIn = (tree: Tree, names: readonly string[]): Entry[] =>
+  const entriesIn = (tree: Tree, names: readonly string[]) =>
     (tree.kind === 'map' ? tree.pairs : [])
       .filter(({ key }) => key === 'listen')
       .flatMap(({ value }) => itemsOf(value).map((one) => entryOf(one, names)));
@@ -139,7 +139,7 @@ function h2oListens(config: MapTree): Listen[] {
 function changeMap(map: MapTree, parent: string, here: Here): MapTree {
   const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
   // Several addresses may have become the same, which h2o takes twice only with different certificates.
-  const isFirst = ({ key, value }: Pair, index: number): boolean =>
+  const isFirst = ({ key, value }: Pair, index: number) =>
     key !== 'listen' ||
     changed.findIndex((one) => one.key === key && oneLine(one.value) === oneLine(value)) === index;
   return { ...map, pairs: changed.filter(isFirst) };
@@ -159,7 +159,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   const { place, said } = here;
   const word = textOf(value);
   const instead = (changed: Tree): Pair[] => [{ ...pair, value: changed }];
-  const refuse = (words: string): never => {
+  const refuse = (words: string) => {
     throw new UserError(`${placeOf(value)}: ${key}${words} ${leaving}`);
   };
   switch (key.toLowerCase()) {
@@ -381,7 +381,7 @@ const holders = ['hosts', 'paths', 'listen', 'ssl'];
 function settingsOf(tree: Tree, block: string, holder = ''): Setting[] {
   if (tree.kind === 'text') return [];
   if (tree.kind === 'list') return tree.items.flatMap((item) => settingsOf(item, block));
-  return tree.pairs.flatMap((pair): Setting[] => {
+  return tree.pairs.flatMap((pair) => {
     const { key, value } = pair;
     if (
       value.kind !== 'text' &&

@@ -34,7 +34,7 @@ export async function readInPlace(file: string, within?: string): Promise<Direct
   const main = await readNginxConfig(within ?? file, await readText(within ?? file));
   if (within === undefined) return main;
   const site = await readNginxConfig(within, `include ${quoted(file)};`);
-  const fileOf = (one: Directive): string => placeOf(one).replace(/:\d+$/, '');
+  const fileOf = (one: Directive) => placeOf(one).replace(/:\d+$/, '');
   return main.map((one) => {
     if (one.name !== 'http') return one;
     const sites = new Set(blocksIn(one.block ?? [], 'server').map(fileOf));
@@ -86,7 +86,7 @@ function layLine(
   line: Directive,
   page: PageAt,
 ): Directive[] {
-  const inBlocks = (change: (block: Directive[]) => Directive[], name = context): Directive[] =>
+  const inBlocks = (change: (block: Directive[]) => Directive[], name = context) =>
     tree.map((one) =>
       one.name === name && one.block !== undefined ? { ...one, block: change(one.block) } : one,
     );
@@ -155,7 +155,7 @@ function meaning({ name, args }: Directive, { cores }: PageAt): string {
 
 /** Adds words to those of a line. A word with = replaces the word of the same name. */
 function joined(standing: readonly string[], words: readonly string[]): string[] {
-  const nameOf = (word: string): string => bareWord(word).split('=')[0] as string;
+  const nameOf = (word: string) => bareWord(word).split('=')[0] as string;
   if (words.every((word) => standing.includes(word))) return [...standing];
   const others = standing.filter((word) => !words.some((one) => nameOf(one) === nameOf(word)));
   return [...others, ...words];
@@ -204,11 +204,11 @@ function pathsOf(
   { paths }: PageAt,
 ): readonly string[] | undefined {
   if (findDirectives(block, 'rewrite').length > 0) return undefined;
-  const words = (name: string): string[] =>
+  const words = (name: string) =>
     [...http.filter((one) => one.name === name), ...findDirectives(block, name)].flatMap(
       ({ args }) => args.map(bareWord),
     );
-  const withoutQuery = (url: string): string => url.split('?')[0] as string;
+  const withoutQuery = (url: string) => url.split('?')[0] as string;
   const asked = paths.map(withoutQuery);
   const index = asked
     .filter((path) => path.endsWith('/'))
@@ -242,7 +242,7 @@ function setListens(
   words: readonly string[],
   page: PageAt,
 ): Directive[] {
-  const countOf = ({ args }: Directive): number =>
+  const countOf = ({ args }: Directive) =>
     args.filter((word) => socketWord.test(bareWord(word))).length;
   const chosen = new Map<string, Directive>();
   for (const server of http.filter((one) => servesPage(one, page)))

@@ -99,7 +99,7 @@ function openness(host: string): number {
 
 /** The line of each port that decides: the default server of the most public host. */
 function mainLines(lines: readonly Line[]): Map<number, Line> {
-  const rank = (line: Line): number => 2 * openness(line.host) + Number(isDefault(line));
+  const rank = (line: Line) => 2 * openness(line.host) + Number(isDefault(line));
   const mains = new Map<number, Line>();
   for (const line of lines) {
     const main = mains.get(line.port);
@@ -119,8 +119,7 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
         .filter(({ name }) => name === 'server_name')
         .flatMap(({ args }) => args.map(bareWord));
       if (host !== mains.get(port)?.host) return { port, tls: false, http2: false, hosts };
-      const isOn = (name: string): boolean =>
-        (lastWord(block, name) ?? lastWord(shared, name)) === 'on';
+      const isOn = (name: string) => (lastWord(block, name) ?? lastWord(shared, name)) === 'on';
       const words = wordsOf(listen);
       const tls = words.includes('ssl') || isOn('ssl');
       const http2 = words.includes('http2');
@@ -226,7 +225,7 @@ export function moveListens(
     words: readonly string[],
     listen: Directive,
     server: Directive,
-  ): string[] {
+  ) {
     const main = mains.get(port) as Line;
     const foreign = words.filter(
       (word) =>
@@ -245,7 +244,7 @@ export function moveListens(
   }
 
   /** Words that are allowed once stay on the first line of their address. */
-  function wordsOnce(to: string, words: readonly string[], from: string): string[] {
+  function wordsOnce(to: string, words: readonly string[], from: string) {
     const once = words.filter((word) => !perServer.has(word)).join(' ');
     const before = socketWords.get(to);
     if (once === '') return [...words];

@@ -133,8 +133,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
     said.push(`${name} ${args[0]} → ${why}`);
     return having(word);
   };
-  const turnOff = (why: string): Directive[] =>
-    first === 'off' ? [directive] : instead('off', `off, ${why}`);
+  const turnOff = (why: string) => (first === 'off' ? [directive] : instead('off', `off, ${why}`));
   const leaveOut = (why: string): Directive[] => {
     said.push(`${name} ${args.join(' ')}: left out, ${why}`);
     return [];
@@ -210,7 +209,7 @@ function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>
 
 /** Adds paths that the config leaves to the build: a server of that build may already use those. */
 function withDefaults(config: readonly Directive[], here: NginxHere, build: Build): Directive[] {
-  const temp = (name: string): string => quoted(path.join(here.place.temp, name));
+  const temp = (name: string) => quoted(path.join(here.place.temp, name));
   const added: string[] = [];
   const lacking = (block: readonly Directive[], lines: [string, ...string[]][]): Directive[] =>
     lines

@@ -21,7 +21,7 @@ const factors = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
 export function readStub(text: string): { ms: number; bytes: number } | undefined {
   const [, time, unit, size, kind] =
     /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
-  const times = (count: string, name = ''): number => Number(count) * factors[name as 'ms'];
+  const times = (count: string, name = '') => Number(count) * factors[name as 'ms'];
   const bytes = size === undefined ? usualBytes : times(size, kind);
   return time === undefined || bytes > mostBytes ? undefined : { ms: times(time, unit), bytes };
 }

@@ -66,7 +66,7 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
   async function treeOf(file: string, text: string, open: readonly string[]): Promise<Tree> {
     const lines = new LineCounter();
     const document = parseYaml(file, text, 'failsafe', lines);
-    const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
+    const lineOf = (node: Node) => lines.linePos(node.range?.[0] ?? 0).line;
     return document.contents === null
       ? { kind: 'text', text: '', origin: fromLine(file, 1) }
       : convert(document.contents, 1, 0);
@@ -75,7 +75,7 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
     async function convert(node: Node, above: number, depth: number): Promise<Tree> {
       const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
       const origin = fromLine(file, line);
-      const fail = (problem: string): never => {
+      const fail = (problem: string) => {
         throw new UserError(`h2o config ${file}:${line}: ${problem}`);
       };
       if (depth > mostNested) fail(`is nested more than ${mostNested} deep`);
