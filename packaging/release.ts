@@ -95,6 +95,7 @@ async function packK6(
   go: string,
 ): Promise<string> {
   mkdirSync(programs, { recursive: true });
+  const { homepage, bugs, repository } = manifestOf(projectRoot);
   const env = {
     ...goEnvironment(process.env),
     GOOS: 'linux',
@@ -127,6 +128,9 @@ how it is built (\`go build -trimpath ./cmd/...\`).
         version,
         description: `k6 with bakeoff's load engine, for Linux on ${architecture}`,
         license: 'AGPL-3.0-only',
+        homepage,
+        bugs,
+        repository,
         os: ['linux'],
         cpu: [architecture],
         preferUnplugged: true,

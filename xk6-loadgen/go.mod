@@ -1,4 +1,4 @@
-module bakeoff.invalid/xk6-loadgen
+module bakeoff.invalid/OWNER/bakeoff/xk6-loadgen
 
 go 1.26
 

@@ -8,7 +8,7 @@ import (
 
 	"go.k6.io/k6/v2/metrics"
 
-	"bakeoff.invalid/xk6-loadgen/engine"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/engine"
 )
 
 // catalogue is the one list of the metrics, which dashboards are built from too.

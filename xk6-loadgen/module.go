@@ -12,7 +12,7 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 
-	"bakeoff.invalid/xk6-loadgen/engine"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/engine"
 )
 
 func init() { modules.Register("k6/x/loadgen", new(rootModule)) }

@@ -17,7 +17,7 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
 
-	"bakeoff.invalid/xk6-loadgen/engine"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/engine"
 )
 
 // loadOptions are those of one load. Scripts set fields with a js tag.

@@ -11,7 +11,7 @@ import (
 
 	"go.k6.io/k6/v2/lib"
 
-	"bakeoff.invalid/xk6-loadgen/engine"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/engine"
 )
 
 // generatorsOf are the options of each k6 whose segments end at these places.

@@ -1,5 +1,5 @@
 // staticcheck for xk6-loadgen, apart from its modules.
-module bakeoff.invalid/staticcheck
+module bakeoff.invalid/OWNER/bakeoff/test/staticcheck
 
 go 1.26.0
 

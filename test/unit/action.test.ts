@@ -136,7 +136,7 @@ describe('docs/ci.md', () => {
       jobs: { compare: { steps: { uses?: string; with?: Record<string, string> }[] } };
     };
     expect(permissions).toEqual({ contents: 'read', 'pull-requests': 'write' });
-    const given = jobs.compare.steps.find(({ uses }) => uses === 'OWNER/bakeoff@v1')?.with ?? {};
+    const given = jobs.compare.steps.at(-1)?.with ?? {};
     for (const name of Object.keys(given)) expect(Object.keys(action.inputs)).toContain(name);
     for (const [name, { required }] of Object.entries(action.inputs))
       if (required === true) expect(given).toHaveProperty(name);

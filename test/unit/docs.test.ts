@@ -93,7 +93,7 @@ describe('commands', async () => {
   /** What of a command line there is not; nothing where it names no command of ours. */
   const wrongIn = (line: string) => {
     const [, name, rest = ''] =
-      /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9]+)(.*)/.exec(line) ?? [];
+      /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];
     if (name === undefined) return [];
     if (!(name in scripts)) return [`${line}: no command ${name}`];
     const [first = '', ...words] = rest

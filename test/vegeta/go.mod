@@ -1,5 +1,5 @@
 // vegeta's attacker, as a second opinion on replayed logs.
-module bakeoff.invalid/vegeta
+module bakeoff.invalid/OWNER/bakeoff/test/vegeta
 
 go 1.26.0
 

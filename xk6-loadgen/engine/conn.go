@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 // session is one protocol on one connection. It asks loop.take before it starts an attempt, and reports each as exactly one

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 func TestNoLoopSharesACoreWithAnother(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 // Second is about a second of the window, on all threads; the last one has 0.5 to 1.5 s or less. Seconds add up to the Result.

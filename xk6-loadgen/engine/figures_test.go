@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 // resetsEvery resets the connection at every n-th request, over all connections, and answers the others.

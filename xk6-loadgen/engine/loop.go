@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 const (

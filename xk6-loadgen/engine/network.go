@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 func parseURL(raw string) (*url.URL, error) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/histogram"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/histogram"
 )
 
 // ErrorKind is the step at which an attempt ended without a response.

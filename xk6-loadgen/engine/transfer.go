@@ -4,7 +4,7 @@ import (
 	"slices"
 	"syscall"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 const (

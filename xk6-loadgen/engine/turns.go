@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 const (

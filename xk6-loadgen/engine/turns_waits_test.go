@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 // after answers each request so long after it came.

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/histogram"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/histogram"
 )
 
 const longestLateness = int64(10 * time.Minute)

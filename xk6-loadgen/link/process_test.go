@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 	"golang.org/x/sys/unix"
 )
 

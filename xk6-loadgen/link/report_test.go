@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"bakeoff.invalid/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 // A report waits for what is on its way, and says so where that does not end.

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"bakeoff.invalid/xk6-loadgen/link"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/link"
 )
 
 func main() {

@@ -4,7 +4,7 @@ package main
 import (
 	"go.k6.io/k6/v2/cmd"
 
-	_ "bakeoff.invalid/xk6-loadgen"
+	_ "bakeoff.invalid/OWNER/bakeoff/xk6-loadgen"
 )
 
 func main() { cmd.Execute() }

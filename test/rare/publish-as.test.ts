@@ -1,0 +1,103 @@
+// npm run publish-as in a clone: the project builds under another address, and the one before is gone.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { appendFileSync, readFileSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findGo, goEnvironment } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+
+const addressIn = (folder: string): string =>
+  /^module (.*)\/xk6-loadgen$/m.exec(
+    readFileSync(join(folder, 'xk6-loadgen/go.mod'), 'utf8'),
+  )?.[1] as string;
+
+test('an address is set everywhere, and again', async () => {
+  const go = (await findGo(thisMachine())).binary;
+  const clone = join(newFolder(), 'bakeoff');
+  execFileSync('git', ['clone', '--quiet', projectRoot, clone]);
+  symlinkSync(join(projectRoot, 'node_modules'), join(clone, 'node_modules'));
+  const ended = (command: string, args: readonly string[], folder = '.') => {
+    const env = goEnvironment(process.env);
+    const cwd = join(clone, folder);
+    const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8', env });
+    return { status, stdout, stderr };
+  };
+  const publishAs = (address: string) => ended('npm', ['run', '-s', 'publish-as', '--', address]);
+  const commit = (): void => {
+    const author = ['-c', 'user.name=test', '-c', 'user.email=test@localhost'];
+    execFileSync('git', [...author, 'commit', '--quiet', '-am', 'another address'], { cwd: clone });
+  };
+  // node_modules is a link here, which .gitignore does not name.
+  appendFileSync(join(clone, '.git/info/exclude'), 'node_modules\n');
+
+  for (const wrong of [
+    '',
+    'github.com/one',
+    'https://github.com/one/two',
+    'github.com/one/two.git',
+  ])
+    expect(publishAs(wrong)).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: `"${wrong}" is no address: npm run publish-as -- github.com/OWNER/REPO\n`,
+    });
+  expect(publishAs('github.com/grafana/xk6-output-influxdb').stderr).toBe(
+    'github.com/grafana/xk6-output-influxdb is another project, which docker/Dockerfile names\n',
+  );
+  expect(ended('git', ['status', '--porcelain']).stdout).toBe('');
+
+  // In parts, since an address that a file has already is refused, and this file is in the clone.
+  const [name, other] = ['Some-One/Web.Bench', 'lib/cli'] as const;
+  const [first, second] = [`github.com/${name}`, `github.com/${other}`] as const;
+  const before = addressIn(clone);
+  expect(publishAs(first)).toMatchObject({ status: 0, stderr: '' });
+  expect(publishAs(first)).toEqual({
+    status: 0,
+    stdout: 'nothing changed: this is the address already\n',
+    stderr: '',
+  });
+  expect(publishAs(second)).toEqual({
+    status: 2,
+    stdout: '',
+    stderr: 'there are uncommitted changes: commit or stash them\n',
+  });
+  const leftOf = (address: string): string => {
+    const elsewhere = ['.', ':!test/rare/publish-as.test.ts'];
+    const short = address.slice(address.indexOf('/') + 1);
+    return ended('git', ['grep', '-iIF', short, '--', ...elsewhere]).stdout;
+  };
+  expect(leftOf(before)).toBe('');
+  const text = (file: string): string => readFileSync(join(clone, file), 'utf8');
+  expect(text('README.md')).toContain(`git clone https://${first}.git`);
+  expect(text('docs/ci.md')).toContain(`uses: ${name}@v1`);
+  expect(text('docker/compose.yaml')).toContain(`image: ${name.toLowerCase()}:`);
+  expect(JSON.parse(text('package.json'))).toMatchObject({
+    name: 'server-bakeoff',
+    repository: { url: `git+https://${first}.git` },
+    homepage: `https://${first}#readme`,
+    bugs: `https://${first}/issues`,
+  });
+  const checks: [command: string, args: string[], folder?: string][] = [
+    [join(dirname(go), 'gofmt'), ['-l', '.'], 'xk6-loadgen'],
+    [go, ['vet', '-trimpath', '-buildvcs=false', './...'], 'xk6-loadgen'],
+    ['npx', ['tsc', '--noEmit']],
+    ['npx', ['prettier', '--check', '--log-level', 'error', '**/*.{ts,mjs,js}']],
+  ];
+  for (const [command, args, folder] of checks)
+    expect(ended(command, args, folder)).toMatchObject({ status: 0, stdout: '' });
+  const named = ['action', 'docker', 'docs', 'package'].map((name) => `test/unit/${name}.test.ts`);
+  expect(ended('npx', ['vitest', 'run', '--project', 'unit', ...named])).toMatchObject({
+    status: 0,
+  });
+
+  commit();
+  expect(publishAs(second)).toMatchObject({ status: 0, stderr: '' });
+  expect(addressIn(clone)).toBe(second);
+  expect(leftOf(first)).toBe('');
+  commit();
+  // There and back is as before, although files have paths with lib/cli in them.
+  expect(publishAs(first)).toMatchObject({ status: 0, stderr: '' });
+  expect(ended('git', ['diff', '--stat', 'HEAD^'])).toEqual({ status: 0, stdout: '', stderr: '' });
+});
