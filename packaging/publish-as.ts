@@ -38,7 +38,7 @@ async function publishAs(address: string): Promise<string[]> {
   if (!addressForm.test(address))
     throw usageError(`"${address}" is no address: npm run publish-as -- github.com/OWNER/REPO`);
   const goMod = readFileSync(join(projectRoot, 'xk6-loadgen/go.mod'), 'utf8');
-  const present = /^module (.*)\/xk6-loadgen$/m.exec(goMod)?.[1] as string;
+  const present = /^module (.*)\/xk6-loadgen(?:\/v\d+)?$/m.exec(goMod)?.[1] as string;
   if (present === address) return [];
   if (git('status', '--porcelain') !== '')
     throw usageError('there are uncommitted changes: commit or stash them');

@@ -138,8 +138,14 @@ class TestRun {
       // A module of its own, so that its dependencies are not those of the k6 build. Where k6 is imported, it would first read
       // all of k6, for minutes.
       const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
-      const staticcheck = ['-modfile=../test/staticcheck/go.mod', 'staticcheck', ...packages];
-      await this.#command('staticcheck', { ...inModule, args: ['tool', ...staticcheck] });
+      const linter = ['tool', '-modfile=../test/linters/go.mod'];
+      await this.#command('staticcheck', {
+        ...inModule,
+        args: [...linter, 'staticcheck', ...packages],
+      });
+      // It would also run linters of scripts if it found them.
+      const workflows = ['actionlint', '-shellcheck=', '-pyflakes='];
+      await this.#command('actionlint', { ...inModule, args: [...linter, ...workflows] });
       await this.#goTest('go test', { ...inModule, args: [...test, '-v', './...'] });
     }
     if (!rare) return;
