@@ -203,9 +203,9 @@ export async function compileK6(
   return built.code === 0 ? undefined : cause(built.stderr);
 }
 
-/** Tests, their data and texts are not in the binary. */
+/** Tests, texts and scripts are not in the binary. */
 function isBuiltFrom(file: string): boolean {
-  return !/_test\.go$|\.md$|(^|\/)testdata\//.test(file);
+  return /\.go$|^go\.|\.json$/.test(file) && !file.endsWith('_test.go');
 }
 
 /**

@@ -71,6 +71,7 @@ test('k6 is built once, again when its sources change, and not for a changed tes
   source(machine, 'cmd/k6/main_test.go', 'package main\n');
   source(machine, 'cmd/k6/testdata/fuzz/FuzzMain/0123456789abcdef', 'go test fuzz v1\n');
   source(machine, 'README.md', 'What people read.\n');
+  source(machine, 'examples/run.js', 'What k6 runs.\n');
   fakeBuild(machine, 'exit 1');
   expect(await ensureTools(['k6'], machine)).toEqual({ k6 });
   expect(statSync(k6).ino).toBe(built);

@@ -137,6 +137,26 @@ test('a k6 script with two phases and thresholds, which decide the exit code', a
   expect((await load()).code).toBe(99);
 });
 
+test('the scripts of the k6 module', async () => {
+  const scripts = join(installed.package, 'xk6-loadgen');
+  const url = `http://127.0.0.1:${await listening(createServer((_, response) => response.end()))}/`;
+  const load = (script: string) =>
+    inProject(
+      installed.folder,
+      ['npm', 'exec', '-c', `"$(bakeoff k6)" run --quiet '${join(scripts, script)}'`],
+      { ...home.env, TARGET: url, TARGETS: `${url} ${url}`, DURATION: '300ms' },
+    );
+  expect(await load('smoke.js')).toMatchObject({ code: 0 });
+  const said = {
+    'run.js': /[\d.]+ responses\/s, .* 0 errors/,
+    'alternate.js': /makes \d\.\d+ times/,
+  };
+  for (const [script, line] of Object.entries(said)) {
+    const { stdout, stderr } = await load(`examples/${script}`);
+    expect(stdout + stderr).toMatch(line);
+  }
+});
+
 test('the scenario of the page on scenarios', async () => {
   const page = readFileSync(join(projectRoot, 'docs/scenarios.md'), 'utf8');
   const blocks = [...page.matchAll(/^`([^`]+)`:\n\n```\w+\n([^]*?)^```$/gm)];

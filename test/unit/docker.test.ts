@@ -150,6 +150,13 @@ describe('docker/Dockerfile', () => {
     for (const image of images) expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-bookworm(-slim)?$/);
   });
 
+  it('starts as a user with a number, who is not root', () => {
+    const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
+    expect(last.filter((line) => line.startsWith('USER '))).toEqual([
+      expect.stringMatching(/^USER [1-9]\d*:[1-9]\d*$/),
+    ]);
+  });
+
   it('agrees with the project in versions', () => {
     const image = (name: string) =>
       argumentsOf('FROM')
