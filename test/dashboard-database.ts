@@ -232,7 +232,7 @@ export class DashboardDatabase {
  * What Grafana makes of `$A / $B`: a series for each two of which one has all tags of the other, with its times that both have.
  * https://grafana.com/docs/grafana/latest/panels-visualizations/query-transform-data/expression-queries/
  */
-function divided(expression: string, answers: ReadonlyMap<string, Answer[]>): Answer[] {
+function divided(expression: string, answers: ReadonlyMap<string, Answer[]>) {
   const [, of = '', per = ''] = /^\$(\w) \/ \$(\w)$/.exec(expression) ?? [];
   const valueOf = ({ time: _, ...values }: Record<string, Cell>) =>
     Number(Object.values(values)[0]);

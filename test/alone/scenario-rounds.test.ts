@@ -28,7 +28,7 @@ const start = (out: string, words: string): ScenarioRun =>
  * Writes a scenario of short rounds beside the results: one variant keeps its connections, the other one is far slower, with a
  * TLS handshake for each request, which is the server's work. `more` are properties in TypeScript.
  */
-function shortRounds(out: string, more = ''): string {
+function shortRounds(out: string, more = '') {
   const file = join(out, '..', 'short-rounds.mts');
   writeFileSync(
     file,

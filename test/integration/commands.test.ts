@@ -55,7 +55,7 @@ async function start(
 }
 
 /** Why it does not start; whatever it names by its id has ended then. */
-async function refusal(line: string, options: Partial<CommandServer> = {}): Promise<string> {
+async function refusal(line: string, options: Partial<CommandServer> = {}) {
   const said = await start(command(line, options)).then(
     () => expect.fail(`${line} was started`),
     (error: Error) => error.message,
@@ -67,7 +67,7 @@ async function refusal(line: string, options: Partial<CommandServer> = {}): Prom
 }
 
 /** Starts a program with an empty environment that has neither this process nor a group in common with anything here, and returns its id. */
-async function orphan(cwd: string, ...line: readonly string[]): Promise<number> {
+async function orphan(cwd: string, ...line: readonly string[]) {
   const shell = spawn('sh', ['-c', 'env -i "$@" > /dev/null 2>&1 & echo $!', 'sh', ...line], {
     cwd,
     detached: true,

@@ -17,7 +17,7 @@ if (kubectl === undefined) console.warn('SKIPPED, tests with kubectl: there is n
 const folder = sharedFolder();
 
 /** Has kubectl ask this one, by a context of that name. */
-function use(url: string, name = 'here', namespace?: string): void {
+function use(url: string, name = 'here', namespace?: string) {
   const config = {
     apiVersion: 'v1',
     kind: 'Config',

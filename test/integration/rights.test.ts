@@ -14,7 +14,7 @@ const test = useServers();
 const { startOwn, refusal } = test;
 
 /** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
-async function rightsOf(server: StartedServer): Promise<string[]> {
+async function rightsOf(server: StartedServer) {
   const wanted = /^(?:Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs):/;
   return Promise.all(
     processesOf(server).map(async (pid) =>
@@ -30,7 +30,7 @@ async function rightsOf(server: StartedServer): Promise<string[]> {
 const none = '0000000000000000';
 const lowPorts = '0000000000000400';
 const nobodys = ' 65534'.repeat(4);
-const noRights = (ofFile = none): string =>
+const noRights = (ofFile = none) =>
   `Uid:${nobodys}; Gid:${nobodys}; Groups:; CapInh: ${none}; CapPrm: ${ofFile}; CapEff: ${ofFile}; CapBnd: ${lowPorts}; CapAmb: ${none}; NoNewPrivs: 1`;
 
 const configs: Record<string, (www: string) => string> = {
@@ -42,7 +42,7 @@ const configs: Record<string, (www: string) => string> = {
 };
 
 /** A config beside its page and its key. */
-async function ownFolder(server: string): Promise<{ folder: string; file: string }> {
+async function ownFolder(server: string) {
   const pem = await readFile(await machineCertificate(new AbortController().signal));
   const folder = await ownFiles({ 'www/index.html': 'hello', 'a.pem': pem });
   const file = path.join(folder, 'own.conf');

@@ -31,7 +31,7 @@ import { isRunning } from '../fixtures/processes.ts';
 const realGo = realPath('go');
 const goCache = execFileSync(realGo, ['env', 'GOCACHE'], { encoding: 'utf8' }).trim();
 
-function goMachine(): TestMachine {
+function goMachine() {
   const machine = testMachine({ commands: ['flock'] });
   machine.env.GOCACHE = goCache;
   useRealGo(machine);
@@ -39,13 +39,13 @@ function goMachine(): TestMachine {
   return machine;
 }
 
-function useRealGo(machine: TestMachine): void {
+function useRealGo(machine: TestMachine) {
   rmSync(join(machine.binFolder, 'go'), { force: true });
   symlinkSync(realGo, join(machine.binFolder, 'go'));
 }
 
 /** Puts a `go` on PATH that runs `onBuild`, shell text in which $out is the folder for what is built, instead of a build. */
-function fakeBuild(machine: TestMachine, onBuild: string): void {
+function fakeBuild(machine: TestMachine, onBuild: string) {
   script(
     machine,
     'go',
@@ -53,7 +53,7 @@ function fakeBuild(machine: TestMachine, onBuild: string): void {
   );
 }
 
-function k6Says(path: string): string {
+function k6Says(path: string) {
   // println writes to stderr.
   return execFileSync('sh', ['-c', '"$0" 2>&1', path], { encoding: 'utf8' }).trim();
 }
@@ -88,7 +88,7 @@ test('the two builds used last are kept', async () => {
   const machine = goMachine();
   fakeBuild(machine, 'echo "#!/bin/sh" >"$out/k6"; chmod 755 "$out/k6"');
   symlinkSync(realPath('chmod'), join(machine.binFolder, 'chmod'));
-  const build = async (answer: string): Promise<string> => {
+  const build = async (answer: string) => {
     tinyK6(machine, answer);
     return (await ensureTools(['k6'], machine)).k6;
   };
@@ -204,7 +204,7 @@ interface AptStandIn {
  */
 function aptSystem(install: string): AptStandIn {
   const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod', 'flock', 'sleep'] });
-  const at = (name: string): string => join(machine.folder, name);
+  const at = (name: string) => join(machine.folder, name);
   const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
   writeFileSync(at('installed'), 'libc6\n');
   writeFileSync(at('log'), '');

@@ -75,7 +75,7 @@ async function startK6(
 const variant = 'a variant, or=so';
 
 type Round = Omit<Parameters<typeof checkRounds>[2][number], 'round'> & { run: string };
-async function checkRound(of: Store, { run, ...round }: Round): Promise<RoundIntegrity> {
+async function checkRound(of: Store, { run, ...round }: Round) {
   const {
     integrity: [integrity],
   } = await checkRounds(of, run, [{ ...round, round: 1 }]);
@@ -109,7 +109,7 @@ it('writes again exactly the points that k6 wrote', async () => {
 
 it('loses nothing when influxd is killed in the middle of a round', async () => {
   const { k6, recordFile } = await startK6('killed', 12);
-  const storedRequests = async (): Promise<number> => {
+  const storedRequests = async () => {
     const [series] = await store.query(
       "SELECT SUM(value) FROM loadgen_requests WHERE run = 'killed'",
     );
@@ -143,7 +143,7 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
 }, 40_000);
 
 /** A record as k6 writes it: 10 requests a second, and half a line at the end when `cut`. */
-function writeRecord(run: string, seconds: number, cut = false, variantName = 'v'): string {
+function writeRecord(run: string, seconds: number, cut = false, variantName = 'v') {
   const recordFile = join(folder, `${run}-${variantName}.json`);
   const tags = { run, variant: variantName, round: '1', scenario: 's', instance: '1' };
   const samples = Array.from({ length: seconds }, (_, second) =>
@@ -269,7 +269,7 @@ it('counts several rounds at once', async () => {
 });
 
 /** A store on the other side of a proxy to the real influxd. */
-const spoilt = async (fate: Fate): Promise<Store> =>
+const spoilt = async (fate: Fate) =>
   openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
 
 it('repairs what an external database refused of k6: too large, too busy', async () => {

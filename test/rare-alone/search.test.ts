@@ -33,7 +33,7 @@ const limits = { low: 2000, high: 3000 };
 const burst = 100;
 
 /** A scenario file with a variant for each of the limits. */
-function limited(out: string): string {
+function limited(out: string) {
   const folder = join(out, '..');
   for (const [limit, rate] of Object.entries(limits)) {
     writeFileSync(

@@ -39,14 +39,14 @@ const secretOf = ({ influx: { credentials } }: Store): Record<string, string | u
 });
 
 /** What the script printed, as k6 logs it. */
-function outcomesIn(said: string): PhaseOutcome[] {
+function outcomesIn(said: string) {
   return [...said.matchAll(/msg=("(?:[^"\\]|\\.)*")/g)]
     .map(([, quoted]) => JSON.parse(quoted as string) as string)
     .filter((line) => line.startsWith(phaseLinePrefix))
     .map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome);
 }
 
-const readyIn = async (store: Store): Promise<number> =>
+const readyIn = async (store: Store) =>
   (
     await store.query(
       'SELECT count("ready") FROM bench_ready WHERE "ready" = 1 GROUP BY "instance"',
@@ -86,8 +86,7 @@ describe('the servers of a cluster', () => {
     for (const deployment of out.deployments) {
       const { name } = deployment.metadata;
       const { port, said } = await node().startPod(deployment, out.configMap);
-      const variantOf = ({ metadata: { labels } }: Manifest): string | undefined =>
-        labels['bakeoff/variant'];
+      const variantOf = ({ metadata: { labels } }: Manifest) => labels['bakeoff/variant'];
       const [testRun] = out.testRuns.filter((one) => variantOf(one) === variantOf(deployment)) as [
         TestRun,
       ];
@@ -231,7 +230,7 @@ describe('a load of several generators in a cluster', () => {
     const saysAlone = async (
       changes: Partial<LoadPlan>,
       password = env['K6_INFLUXDB_PASSWORD'] as string,
-    ): Promise<string> => {
+    ) => {
       const plan = planHere(env, 9, () => changes);
       const generator = await startGenerator(
         testRun,

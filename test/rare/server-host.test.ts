@@ -41,7 +41,6 @@ import {
   runFolder,
   startCommand,
   useHome,
-  type ScenarioRun,
 } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
@@ -65,11 +64,7 @@ beforeEach((context) => {
   process.env[sshVariable] = host.ssh;
 });
 
-function runThere(
-  words: readonly string[],
-  there = host,
-  store: 'influx' | 'none' = 'none',
-): ScenarioRun {
+function runThere(words: readonly string[], there = host, store: 'influx' | 'none' = 'none') {
   return startCommand(
     [...words, '--store', store, '--server-host', there.name],
     { ...home.env, [sshVariable]: there.ssh },
@@ -78,7 +73,7 @@ function runThere(
 }
 
 /** A host like the other one, until the test is over. */
-async function another(...options: Parameters<typeof openSshHost>): Promise<SshHost> {
+async function another(...options: Parameters<typeof openSshHost>) {
   const opened = await openSshHost(...options);
   onTestFinished(() => opened.close());
   process.env[sshVariable] = opened.ssh;
@@ -86,7 +81,7 @@ async function another(...options: Parameters<typeof openSshHost>): Promise<SshH
 }
 
 /** A folder of links to these programs of this machine's. */
-async function linksTo(names: readonly string[]): Promise<string> {
+async function linksTo(names: readonly string[]) {
   const folder = newFolder();
   for (const name of names)
     symlinkSync((await find(name, thisMachine())) as string, join(folder, name));
@@ -100,11 +95,11 @@ async function open(name = host.name): Promise<ServerHost> {
 }
 
 /** Folders of agents, which are temporary. */
-const agentFolders = (): string[] =>
+const agentFolders = () =>
   readdirSync(tmpdir()).filter((name) => name.startsWith('bakeoff-agent-'));
 
 /** A config that serves files at an absolute path, which is the same on this "other" host. */
-async function ownConfig(): Promise<string> {
+async function ownConfig() {
   const folder = await ownFiles({
     'own.conf': '',
     'part.conf': 'access_log off;\n',
@@ -121,12 +116,12 @@ async function ownConfig(): Promise<string> {
 }
 
 /** Compares two such configs there. */
-async function comparedThere(words: string, store?: 'influx'): Promise<ScenarioRun> {
+async function comparedThere(words: string, store?: 'influx') {
   const configs = [await ownConfig(), await ownConfig()];
   return runThere(['compare', ...configs, ...words.split(' ')], host, store);
 }
 
-async function serversThere(): Promise<Seen[]> {
+async function serversThere() {
   return vi.waitFor(
     () => {
       const found = descendants(host.pid).filter(({ command: name }) => name === 'nginx');
@@ -360,7 +355,7 @@ it('end when the connection is cut in the midst of a round, and the run says so'
 });
 
 /** Opens the host from an empty network, from which ssh alone comes there. */
-const sshAlone = (name: string): ReturnType<typeof runCommand> =>
+const sshAlone = (name: string) =>
   runCommand({
     before: ['unshare', '--net'],
     command: process.execPath,

@@ -12,7 +12,7 @@ import { newOut, readResult, runFolder, startCommand, useHome } from '../scenari
 const home = useHome(['k6', 'nginx', 'perf', 'openssl']);
 
 /** A folder with pages, keys and the configs that `configIn` writes there. */
-function newPlace(): string {
+function newPlace() {
   const folder = newFolder();
   chmodSync(folder, 0o755);
   mkdirSync(join(folder, 'www'));
@@ -23,7 +23,7 @@ function newPlace(): string {
 }
 
 /** Writes an nginx config with these lines in `http`, and returns it as a side of that name. */
-function config(folder: string, name: string, lines: string, workers = 1, listen = '8080'): string {
+function config(folder: string, name: string, lines: string, workers = 1, listen = '8080') {
   const file = join(folder, `${name}.conf`);
   writeFileSync(
     file,
@@ -35,7 +35,7 @@ server { listen ${listen}; root ${join(folder, 'www')}; } }\n`,
   return file;
 }
 
-const words = (out: string): string[] =>
+const words = (out: string) =>
   `--quick --why --duration 400ms --server-cpus 1 --generator-cpus 0 --store none --out ${out}`.split(
     ' ',
   );
@@ -144,7 +144,7 @@ test('compression', async () => {
 
 test('the kind of key, by new connections with TLS', async () => {
   const folder = newPlace();
-  const side = (name: string, kind: string): string => {
+  const side = (name: string, kind: string) => {
     const [key, certificate] = [join(folder, `${name}.key`), join(folder, `${name}.crt`)];
     execFileSync(
       home.env['OPENSSL_BIN'] as string,
@@ -195,7 +195,7 @@ func main() {
 `,
   );
   const { binary } = await findGo(thisMachine());
-  const side = (name: string, ...flags: string[]): string => {
+  const side = (name: string, ...flags: string[]) => {
     execFileSync(binary, ['build', ...flags, '-o', name, '.'], {
       cwd: folder,
       env: { ...process.env, PATH: `${dirname(binary)}:${process.env['PATH']}` },

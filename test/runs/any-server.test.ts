@@ -13,7 +13,7 @@ const folder = join(projectRoot, 'examples/any-server');
 const sides = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/^ {2}'(.+)'/gm)].map(
   ([, side]) => side as string,
 );
-const programOf = (side: string): string => side.replace(/^[a-z]+=/, '').split(' ')[0] as string;
+const programOf = (side: string) => side.replace(/^[a-z]+=/, '').split(' ')[0] as string;
 
 const home = useHome(['k6']);
 let goFolder: string;

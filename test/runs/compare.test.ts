@@ -22,7 +22,7 @@ beforeAll(async () => {
   for (const folder of [configs, www]) mkdirSync(folder);
   writeFileSync(join(www, 'index.html'), 'hello\n');
   writeFileSync(join(www, 'large.html'), randomBytes(20_000).toString('hex'));
-  const nginx = (lines: string): string =>
+  const nginx = (lines: string) =>
     `events { }\nhttp {\n  ${lines}\n  server { listen 8080; root ${www}; }\n}\n`;
   writeFileSync(join(configs, 'fast.conf'), nginx('access_log off;'));
   writeFileSync(join(configs, 'slow.conf'), nginx('access_log off; gzip on; gzip_comp_level 9;'));
@@ -113,8 +113,7 @@ describe('--fail-if', () => {
     expect(readResult(out)).toEqual(result);
     expect(result.comparisons).toMatchObject([{ variant: 'slow', verdict: 'slower' }]);
     const [fast, slow] = result.variants.map(({ rounds }) => rounds[0]?.phases[0]);
-    const bodyOf = (phase: typeof fast): number =>
-      (phase?.bytes.body ?? NaN) / (phase?.requests ?? NaN);
+    const bodyOf = (phase: typeof fast) => (phase?.bytes.body ?? NaN) / (phase?.requests ?? NaN);
     expect(bodyOf(fast)).toBeCloseTo(40_000, -3);
     // The header came: it is compressed, to the half that random hex digits can be.
     expect(bodyOf(slow)).toBeLessThan(30_000);
@@ -179,8 +178,7 @@ test('Ctrl-C while a config is tried ends its server, and leaves no file behind'
     join(configs, 'mute.conf'),
     `events { }\nhttp { server { listen 8080; location / { proxy_pass http://127.0.0.1:${port}; } } }\n`,
   );
-  const trials = (): string[] =>
-    readdirSync(home.folder).filter((name) => name.startsWith('bakeoff-'));
+  const trials = () => readdirSync(home.folder).filter((name) => name.startsWith('bakeoff-'));
   const before = trials();
   const asked = once(mute, 'connection');
   const run = compare(`mute.conf fast.conf --out ${newOut()}`);

@@ -8,7 +8,6 @@ import type { Result } from '../../lib/result/result.ts';
 import { findGo, k6Path } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import type { Finished } from '../../lib/process.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
 import { listening } from '../fixtures/listening.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -24,20 +23,20 @@ beforeAll(() => {
 const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
 
 /** Every file below a folder with the time of its last change. */
-function filesOf(folder: string): string[] {
+function filesOf(folder: string) {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((file) => `${file} ${statSync(join(folder, file)).mtimeMs}`)
     .sort();
 }
 
 /** A config of the first kept round. */
-function configOf(project: string, file: string): string {
+function configOf(project: string, file: string) {
   const out = join(project, 'results');
   const round = `round-${keptRounds(readResult(out))[0]}`;
   return readFileSync(join(runFolder(out), round, file), 'utf8');
 }
 
-function expectMeasured(result: Result, variants: readonly string[]): void {
+function expectMeasured(result: Result, variants: readonly string[]) {
   expect(result.variants.map(({ name }) => name)).toEqual(variants);
   for (const { successRatio, rounds } of result.variants) {
     expect(successRatio).toBe(1);
@@ -113,7 +112,7 @@ test('a k6 script with two phases and thresholds, which decide the exit code', a
     createServer((_, response) => response.writeHead(status).end('hello')),
   );
   const env = { ...home.env, TARGET: `http://127.0.0.1:${port}/`, DURATION: '300ms' };
-  const load = (): Promise<Finished> =>
+  const load = () =>
     inProject(project, ['npm', 'run', '-s', 'load', '--', '--summary-export', 'summary.json'], env);
 
   const good = await load();
@@ -175,7 +174,7 @@ test('the scenario of the page on scenarios', async () => {
   expectMeasured(readResult(join(project, 'results')), ['one', 'all']);
 });
 
-const tsconfig = (more: object): string => {
+const tsconfig = (more: object) => {
   const strict = { target: 'es2023', module: 'nodenext', strict: true, noEmit: true, types: [] };
   return JSON.stringify({ compilerOptions: { ...strict, ...more } });
 };
@@ -241,7 +240,7 @@ test("what is kept lies in the person's data folder, and the packed sources are 
     { ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') },
     await findGo(thisMachine()),
   );
-  const k6 = (): Promise<Finished> =>
+  const k6 = () =>
     inProject(installed.folder, ['bakeoff', 'k6'], {
       XDG_DATA_HOME: data,
       BAKEOFF_HOME: '',
@@ -256,8 +255,7 @@ test("what is kept lies in the person's data folder, and the packed sources are 
 });
 
 test('the commands: each that is packed finds its modules and says how it is typed there', async () => {
-  const say = (...words: string[]): Promise<Finished> =>
-    inProject(installed.folder, ['bakeoff', ...words]);
+  const say = (...words: string[]) => inProject(installed.folder, ['bakeoff', ...words]);
   const { stdout: list } = await say('--help');
   expect(list).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
   // k6 takes no words.
@@ -299,7 +297,7 @@ test('an import that is not in the package is one line', async () => {
 });
 
 test("npx knows it by the package's name, too", async () => {
-  const npx = (name: string): Promise<Finished> =>
+  const npx = (name: string) =>
     inProject(installed.folder, ['npm', 'exec', '--offline', '--', name, '--version']);
   expect(await npx('server-bakeoff')).toMatchObject(await npx('bakeoff'));
   expect(await npx('bakeoff')).toMatchObject({

@@ -92,7 +92,7 @@ describe('a results folder', () => {
   });
 });
 
-function mountSmall(folder: string, skip: (note: string) => void): void {
+function mountSmall(folder: string, skip: (note: string) => void) {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
@@ -102,7 +102,7 @@ function mountSmall(folder: string, skip: (note: string) => void): void {
 }
 
 /** Takes all space that is left on the file system. */
-function fill(file: string): void {
+function fill(file: string) {
   for (let size = 1 << 20; size >= 4096;) {
     try {
       writeFileSync(file, Buffer.alloc(size), { flag: 'a' });

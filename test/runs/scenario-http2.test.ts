@@ -22,7 +22,7 @@ const start = (out: string, words: string, variables = {}): ScenarioRun =>
   startScenario([...words.split(' '), '--out', out], { ...home.env, ...variables });
 
 /** Writes a scenario file beside the results: one of ours with other figures. `changes` are properties in TypeScript. */
-function variationOf(name: string, out: string, changes: string): string {
+function variationOf(name: string, out: string, changes: string) {
   const file = join(out, '..', `${name}.mts`);
   writeFileSync(
     file,
@@ -35,7 +35,7 @@ function variationOf(name: string, out: string, changes: string): string {
 }
 
 /** Samples of rounds that were dropped stay in the database. */
-function whereKept(result: Result): string {
+function whereKept(result: Result) {
   return `"run" = '${result.run}' AND "round" =~ /^(${keptRounds(result).join('|')})$/`;
 }
 

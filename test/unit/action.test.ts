@@ -55,7 +55,7 @@ const form = v.strictObject({
   }),
 });
 
-function expressionsIn(part: string): string[] {
+function expressionsIn(part: string) {
   return [...part.matchAll(/\$\{\{(.*?)\}\}/g)].map(([, expression = '']) => expression.trim());
 }
 
@@ -66,7 +66,7 @@ const outputsOfUses: Record<string, string[]> = {
   'actions/upload-artifact@v4': ['artifact-id', 'artifact-url', 'artifact-digest'],
 };
 
-function outputsOf({ uses, run }: Step): string[] {
+function outputsOf({ uses, run }: Step) {
   return uses !== undefined
     ? (outputsOfUses[uses] ?? [])
     : [...(run ?? '').matchAll(/(?:echo "|`|\\n)(\w+)=/g)].map(([, name = '']) => name);
@@ -114,7 +114,7 @@ describe('action.yml', () => {
 
 describe('docs/ci.md', () => {
   /** The names in the first column of the table with that title. */
-  const namesIn = (title: string): string[] => {
+  const namesIn = (title: string) => {
     const [, rows = ''] =
       new RegExp(`^\\| ${title} \\|.*\\n\\|.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? [];
     return [...rows.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>

@@ -123,8 +123,7 @@ describe('what the generators print', () => {
 
   test('h2load, several runs: as one', () => {
     // 1000 requests in 2 s, then 1000 in 0.5 s.
-    const run = (rps: string): string =>
-      h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps);
+    const run = (rps: string) => h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps);
     expect(readH2load(run('500.00') + run('2000.00'))).toMatchObject({ requests: 2000, rps: 800 });
   });
 
@@ -154,7 +153,7 @@ describe('the command lines', () => {
     });
   });
 
-  const sent = (contender: Contender, at: string, of: BenchLoad): Record<string, unknown> =>
+  const sent = (contender: Contender, at: string, of: BenchLoad) =>
     JSON.parse(contender.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;
 
   test('of k6 have the load as JSON, and all its runs in one process', () => {
@@ -383,9 +382,9 @@ describe('ratios', () => {
       '    limit: CPU × 0.7 at most: NOT HELD',
       '  wrk                        1,000      100,000            10.00        60.0        97 %        50 %',
     ]);
-    const limited = (limits: Limits): string[] =>
+    const limited = (limits: Limits) =>
       tableLines(
-        rows.map((each): Row =>
+        rows.map((each) =>
           each.against === null ? each : { ...each, against: { ...each.against, limits } },
         ),
       );
@@ -426,7 +425,7 @@ describe('experiments', () => {
 
   test('need the same TLS and protocol on both sides, in every round', () => {
     const [h2, http1] = ['h2', 'http/1.1'].map((protocol) => ({ tls: `TLSv1.3 ${protocol}` }));
-    const require = (mine: object[], peers: object[]): void =>
+    const require = (mine: object[], peers: object[]) =>
       requireSameTls(
         'one',
         new Map([

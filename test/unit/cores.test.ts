@@ -64,7 +64,7 @@ function madeUp(machine: MadeUp, quota = Infinity): Processors {
 }
 
 /** CPUs that are a core each. */
-const plain = (cpus: string): Processors => madeUp({ allowed: cpus });
+const plain = (cpus: string) => madeUp({ allowed: cpus });
 
 /** CPUs of the server, a slash, and CPUs of the generator. */
 const written = ({ serverCpus, generatorCpus }: Cores) =>

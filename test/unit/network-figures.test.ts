@@ -136,7 +136,7 @@ function variant(
   requests: number,
   network: Partial<NetworkUse> = {},
   changes: Partial<MeasuredVariant> & { phase?: Partial<Phase> } = {},
-): MeasuredVariant {
+) {
   const { phase, ...others } = changes;
   const phases = offs.map((off) => phaseOverLink(Math.round(requests * (1 + off)), network, phase));
   return overLink(name, phases, others);
@@ -199,7 +199,7 @@ describe("the link on the sides' cores", () => {
       variant('untuned', 1000, { linkCpuSeconds: { toServer, toClient } }, changes);
     const busy = untuned(seconds, 0, { phase: { serverCpuSeconds: 5 } });
     const [server] = summary([busy], { serverCores: cores }).variants;
-    const of = (threads: number): MeasuredVariant =>
+    const of = (threads: number) =>
       untuned(0, seconds, { phase: generator, load: { protocol: 'http/1.0', threads } });
     const run = { generatorCores: cores };
     expect(server?.serverShare).toBe(share);
@@ -222,7 +222,7 @@ describe("the link on the sides' cores", () => {
 });
 
 test('a warning names all variants whose link was late', () => {
-  const texts = (...lateness: number[]): string[] => {
+  const texts = (...lateness: number[]) => {
     const names = ['untuned', 'nopush', 'log-off'];
     const variants = lateness.map((ms, place) => variant(names[place] as string, 10_000, late(ms)));
     return summary(variants).warnings;

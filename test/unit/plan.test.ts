@@ -33,7 +33,7 @@ interface Given {
 }
 
 /** The plan of the first two variants of nginx-open-file-cache, unless others are given. */
-function planOf(options: Partial<PlanOptions> = {}, given: Given = {}): PlanDraft {
+function planOf(options: Partial<PlanOptions> = {}, given: Given = {}) {
   const { scenario = cached, variants = scenario.variants.slice(0, 2), limits } = given;
   const all = { quick: false, exact: false, ...options };
   return makePlan(scenario, variants, given.cores ?? cores, all, limits);
@@ -59,7 +59,7 @@ describe('the order of a round', () => {
 
   test('permutes more, the same way for the same seed', () => {
     const variants = ['a', 'b', 'c'];
-    const orders = (seed: string): string[] =>
+    const orders = (seed: string) =>
       Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, seed).join(''));
     expect(orders('run')).toEqual(orders('run'));
     expect(orders('run')).not.toEqual(orders('other'));
@@ -180,7 +180,7 @@ describe('a plan', () => {
     [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
     [{ precision: 0.01, maxTimeSeconds: 14 }, '4 rounds, about 14 s: give a --max-time above'],
   ])('with --fail-if has rounds for a verdict: %j', (options, message) => {
-    const make = (): PlanDraft => planOf({ failIf: {}, ...options });
+    const make = () => planOf({ failIf: {}, ...options });
     if (message === null) make();
     else expect(make).toThrow(message);
   });
@@ -233,7 +233,7 @@ describe('a plan', () => {
     const load = { ...cached.load, ...post };
     const [plain] = cached.variants as [Variant];
     const own = { ...plain, page };
-    const sideOf = (variant: Variant): SideOptions | undefined => {
+    const sideOf = (variant: Variant) => {
       const plan = planOf({}, { scenario: { ...cached, load }, variants: [variant] });
       return loadPlanOf(plan, [{ url: 'http://127.0.0.1:8080/' }]).phases[0]?.sides[0];
     };
@@ -247,7 +247,7 @@ describe('a plan', () => {
   });
 
   test('needs open files for its connections', () => {
-    const limited = (files: number, variants = cached.variants.slice(0, 2)): PlanDraft =>
+    const limited = (files: number, variants = cached.variants.slice(0, 2)) =>
       planOf({}, { variants, limits: { files, memoryBytes: Infinity } });
     expect(() => limited(355)).toThrow(
       /^workers: nginx needs 356 open files for 100 connections, but the hard limit here is 355: raise it as root with "prlimit --nofile=356:356 /,
@@ -263,7 +263,7 @@ describe('a plan', () => {
   });
 
   test('needs open files on other hosts', () => {
-    const planOn = (server: number, generator: number): PlanDraft => {
+    const planOn = (server: number, generator: number) => {
       const there = {
         ...cores,
         serverHost: 'web1',

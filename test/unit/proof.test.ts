@@ -276,7 +276,7 @@ describe('failures', () => {
 
 describe('files', () => {
   test('of an interrupted part stand beside the whole one, which counts', async () => {
-    const of = (ratio: number, state: 'complete' | 'partial'): PartFile<'aa'> =>
+    const of = (ratio: number, state: 'complete' | 'partial') =>
       partFile('aa', { runs: [runWith(ratio, 0.01, 'inconclusive')] }, { state });
     expect(await readPart(folder, 'aa')).toBeUndefined();
     await writePart(folder, of(1.01, 'partial'));

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilReady, type ReadyCheck } from '../../lib/servers/ready.ts';
-import type { Answer, Protocol } from '../../lib/servers/server.ts';
+import type { Protocol } from '../../lib/servers/server.ts';
 import { run } from '../../lib/process.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -25,7 +25,7 @@ const always =
   (_, response) =>
     response.writeHead(status, headers).end(body);
 /** Writes to each connection once it has sent something. */
-const writing = (bytes: string | Buffer): Server =>
+const writing = (bytes: string | Buffer) =>
   createTcpServer((socket) =>
     socket.on('error', () => socket.destroy()).once('data', () => socket.write(bytes)),
   );
@@ -35,13 +35,13 @@ async function ready(
   server: Server,
   check: Partial<ReadyCheck> = {},
   { limitMs = 10_000, signal = never } = {},
-): Promise<Answer> {
+) {
   const origin = `http://127.0.0.1:${await listening(server)}`;
   return waitUntilReady({ origin, page, protocol: 'http/1.1', ...check }, signal, limitMs);
 }
 
 /** The message without the address. */
-const refusal = async (...given: Parameters<typeof ready>): Promise<string> =>
+const refusal = async (...given: Parameters<typeof ready>) =>
   (await refusalOf(ready(...given))).replace(/http:\/\/127\.0\.0\.1:\d+/, '');
 
 it('retries refused connections until the server is there', async () => {
@@ -66,7 +66,7 @@ describe.each(protocols)('over %s', (protocol) => {
       response.end(
         `${method} ${url} ${headers.host ?? headers[':authority']} ${headers['x-key'] ?? ''}`,
       );
-    const asked = async (own: Partial<ReadyCheck>): Promise<number> =>
+    const asked = async (own: Partial<ReadyCheck>) =>
       (await ready(answering(echo, protocol), { protocol, ...own })).bytes;
     expect(await asked({ page: { path: '/a?b=c', host: 'example.org:81' } })).toBe(
       'GET /a?b=c example.org:81 '.length,
@@ -140,7 +140,7 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
   }));
   const right: RequestListener = ({ url }, response) =>
     response.end('x'.repeat(url === '/0' ? 10 : 20));
-  const serving = (listener: RequestListener, bodyBytes?: number): Promise<Answer> => {
+  const serving = (listener: RequestListener, bodyBytes?: number) => {
     const several = { docroot: 'nginx', path: '/0', requests };
     const page = bodyBytes === undefined ? several : { ...several, bodyBytes };
     return ready(answering(listener, protocol), { page, protocol, allPages: true });

@@ -152,7 +152,7 @@ describe('the headline', () => {
 describe('what differs', () => {
   const configs = [{ variant: 'none', file: 'nginx.conf', text: '' }];
   const nginx = { name: 'nginx', version: '1.22.1', workers: 1, redirections: [] };
-  const body = (factor: number): MeasuredVariant =>
+  const body = (factor: number) =>
     changed(({ bytes }) => ({ bytes: { ...bytes, body: bytes.body * factor } }));
 
   test.each<[string, MeasuredVariant, string]>([

@@ -30,7 +30,7 @@ function variant(
   requests: number,
   network: (requests: number) => Partial<NetworkUse> = () => ({}),
   changes: Partial<MeasuredVariant> = {},
-): MeasuredVariant {
+) {
   const counts = offs.map((off) => Math.round(requests * (1 + off)));
   const phases = counts.map((count) => phaseOverLink(count, network(count)));
   return overLink(name, phases, changes);
@@ -93,7 +93,7 @@ describe('the table of the link', () => {
   });
 
   test('has a row for what is published only, with its packets', () => {
-    const gone = (name: string, published: object): MeasuredVariant =>
+    const gone = (name: string, published: object) =>
       variant(name, 0, () => ({}), { server: null, publishedOnly: 'gone', rounds: [], published });
     const part = result([untuned, gone('counted', { packetsPerRequest: 7 }), gone('other', {})]);
     expect(column(part, '', 'variant')).toEqual(['untuned', 'counted']);

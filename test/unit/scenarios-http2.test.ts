@@ -66,7 +66,7 @@ function variantOf(run: PrintedRun) {
 }
 
 /** What one run printed, in the units of Published. */
-function figuresOf(text: string): Published {
+function figuresOf(text: string) {
   if (text.startsWith('[')) return histogramOf(text);
   const find = (pattern: RegExp) => pattern.exec(text)?.slice(1) ?? [];
   const [time = '', rps, amount, unit = ''] = find(

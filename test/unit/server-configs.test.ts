@@ -26,19 +26,19 @@ const composing =
   (...names: string[]): Promise<ComposedConfig> =>
     kind.compose(names, place, build);
 
-const codeLines = (text: string): string[] =>
+const codeLines = (text: string) =>
   text
     .split('\n')
     .map((line) => line.replace(/\s*#.*/, '').trim())
     .filter((line) => line !== '');
 
-const shippedText = (name: string): Promise<string> =>
+const shippedText = (name: string) =>
   readFile(path.join(projectRoot, 'server-configs', `${name}.conf`), 'utf8');
 
 describe('nginx', () => {
   const compose = composing(nginxKind);
   /** The lines of the shipped files, without those that depend on the machine. A value over several lines is one. */
-  const shippedLines = async (...names: string[]): Promise<string[]> => {
+  const shippedLines = async (...names: string[]) => {
     const lines = (await compose(...names)).text.split('\n');
     return codeLines(lines.filter((line) => !line.endsWith('# this machine')).join('\n'));
   };
@@ -82,7 +82,7 @@ describe('nginx', () => {
       [],
     ],
   ])("%s has the article's lines", async (name, article, ours) => {
-    const words = (text: string): string[] =>
+    const words = (text: string) =>
       codeLines(text.replaceAll(/'\s*\n\s*'/g, "' '"))
         .join(' ')
         .split(/(?<=[;{}]) /)
@@ -112,7 +112,7 @@ describe('nginx', () => {
     const after = await shippedLines(...files);
     expect(after.filter((line) => !before.includes(line)).join(' ')).toBe(added);
     expect(before.filter((line) => !after.includes(line)).join(' ')).toBe(gone);
-    const countOf = (lines: string): number => lines.split(';').length;
+    const countOf = (lines: string) => lines.split(';').length;
     expect(after).toHaveLength(before.length + countOf(added) - countOf(gone));
   });
 
@@ -163,8 +163,7 @@ describe('nginx', () => {
 });
 
 describe('files for nginx', () => {
-  const textOf = async (...names: string[]): Promise<string> =>
-    (await composing(nginxKind)(...names)).text;
+  const textOf = async (...names: string[]) => (await composing(nginxKind)(...names)).text;
 
   it("have quoted paths, and temporary ones of the build's modules", async () => {
     const lacking = '--without-http_fastcgi_module --without-http_uwsgi_module';

@@ -6,7 +6,7 @@ import { ensureTools } from '../../lib/setup/tools.ts';
 import { delaylinkBeside, findGo } from '../../lib/setup/k6.ts';
 import { Progress, atLeast, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { run, type Finished } from '../../lib/process.ts';
+import { run } from '../../lib/process.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
 import { main } from '../commands.ts';
 
@@ -74,7 +74,7 @@ test.each([
     const machine = testMachine();
     script(machine, manager, 'exit 1');
     script(machine, 'wrk', 'exit 0');
-    const line = (tool: string, name: string | undefined): string =>
+    const line = (tool: string, name: string | undefined) =>
       `${tool} is missing: ${name === undefined ? 'get it from https://nghttp2.org' : `install it with: sudo ${command} ${name}`}, or set ${tool.toUpperCase()}_BIN to its path`;
     await expect(ensureTools(['wrk', 'nginx', 'nghttpd', 'ab'], machine)).rejects.toMatchObject({
       message: [line('nginx', 'nginx'), line('nghttpd', nghttpd), line('ab', ab)].join('\n'),
@@ -155,7 +155,7 @@ test('progress on a terminal: a line per running step, below finished ones', asy
 });
 
 /** What a terminal shows after this: only "up N lines, erase to the end" is understood. */
-function screen(text: string): string {
+function screen(text: string) {
   let lines: string[] = [''];
   for (const [, up, rest = ''] of text.matchAll(/(?:\x1b\[(\d+)A\x1b\[J)?((?:(?!\x1b)[^])*)/g)) {
     if (up !== undefined) lines = [...lines.slice(0, lines.length - 1 - Number(up)), ''];
@@ -168,12 +168,12 @@ function screen(text: string): string {
 const program = join(projectRoot, 'bin/bakeoff.mjs');
 
 // The start of all commands, as other machines would see it.
-const start = (change: string): Promise<Finished> =>
+const start = (change: string) =>
   run({
     command: process.execPath,
     args: ['--import', `data:text/javascript,${change}`, program, '--help'],
   });
-const onNode = (version: string): string =>
+const onNode = (version: string) =>
   `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`;
 
 test.each([
@@ -190,7 +190,7 @@ test.each([
 });
 
 test('a limit of the address space is one line', async () => {
-  const limited = (bytes: number): Promise<Finished> =>
+  const limited = (bytes: number) =>
     run({ command: 'prlimit', args: [`--as=${bytes}`, process.execPath, program, '--help'] });
   expect(await limited(4_096_000_000)).toMatchObject({
     code: 1,
@@ -202,7 +202,7 @@ test('a limit of the address space is one line', async () => {
 
 test('a system that lacks what every command needs: one line', () => {
   const machine = testMachine();
-  const said = (env: NodeJS.ProcessEnv): string =>
+  const said = (env: NodeJS.ProcessEnv) =>
     spawnSync(process.execPath, [program, '--help'], {
       env: { ...process.env, ...env },
       encoding: 'utf8',
@@ -232,7 +232,7 @@ test('BAKEOFF_INSTALL says yes or no', () => {
   );
 });
 
-function stubInstall(said: string): void {
+function stubInstall(said: string) {
   vi.stubEnv('BAKEOFF_INSTALL', said);
 }
 

@@ -54,12 +54,7 @@ const noises: Record<string, Noise> = {
  * requests/s per round of a baseline and of others that are `effects` (in ln) faster. As in a run every round measures each of
  * them once, and the order turns round by round.
  */
-function run(
-  noise: Noise,
-  random: () => number,
-  rounds: number,
-  effects: readonly number[],
-): { baseline: number[]; variants: number[][] } {
+function run(noise: Noise, random: () => number, rounds: number, effects: readonly number[]) {
   const noiseAt = noise(random);
   const all = [0, ...effects];
   const rps = all.map((): number[] => []);
@@ -197,10 +192,7 @@ interface Simulated {
 }
 
 /** The verdicts of a run that ends at the first look without an inconclusive comparison, each with what is true. */
-function verdictsOfRun(
-  { noise, shape, effects, looks }: Simulated,
-  random: () => number,
-): { verdict: Verdict; truth: number }[] {
+function verdictsOfRun({ noise, shape, effects, looks }: Simulated, random: () => number) {
   const measured = run(noise, random, looks.at(-1) as number, effects);
   const truths = effects.map(
     (effect, index) => effect - (shape === 'ladder' ? (effects[index - 1] ?? 0) : 0),
