@@ -58,7 +58,7 @@ func (l *loop) startQueued() {
 		c := l.starting.pop()
 		c.queued = false
 		l.started++
-		if l.tls == nil || c.fd >= 0 {
+		if l.tls == nil || c.state != closed {
 			left--
 		}
 		l.clock = l.shared.now()

@@ -68,8 +68,9 @@ type conn struct {
 	// unsent is what the session has left to send; backlog is what was made of it (encrypted, say), and goes first.
 	unsent, backlog []byte
 	departures      departures
-	left            int64 // the rest of the slot's share, if requests are divided
-	responses       int64 // responses in the window, since the first attempt at firstAt until lastAt
+	hangUp          func() // hangUp ends a connection over QUIC, which has no socket here; nil with TCP
+	left            int64  // the rest of the slot's share, if requests are divided
+	responses       int64  // responses in the window, since the first attempt at firstAt until lastAt
 	firstAt, lastAt int64
 }
 
@@ -77,6 +78,10 @@ type conn struct {
 func (c *conn) connect() {
 	l := c.loop
 	c.openedAt = l.clock
+	if s, ok := c.session.(*h3); ok {
+		s.dial()
+		return
+	}
 	fd, errno := linux.Socket(l.plan.target.family)
 	if errno != 0 {
 		c.failCall(ErrConnect, "socket", errno)
@@ -282,10 +287,15 @@ func (c *conn) close() {
 }
 
 func (c *conn) drop() {
-	if c.fd < 0 {
+	switch {
+	case c.state == closed:
 		return
+	case c.hangUp != nil:
+		c.hangUp()
+		c.hangUp = nil
+	default:
+		linux.Close(c.fd)
 	}
-	linux.Close(c.fd)
 	c.generation++
 	c.loop.out = c.loop.out[:0] // Bytes that its session has gathered must not leave on another connection
 	if c.secure != nil {

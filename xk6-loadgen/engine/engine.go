@@ -86,7 +86,11 @@ type run struct {
 func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	threads := 0
 	for _, r := range runs {
-		threads = max(threads, r.plan.Threads)
+		needed := r.plan.Threads
+		if r.plan.Protocol == H3 {
+			needed += len(linux.Cores()) // QUIC is the work of other goroutines
+		}
+		threads = max(threads, needed)
 	}
 	defer reserveProcessors(threads)() // One side's loops are at work at a time
 	err := prepare(runs)

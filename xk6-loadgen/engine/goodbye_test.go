@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quic-go/quic-go"
 )
 
 // endings are how a server's connections ended.
@@ -58,6 +60,24 @@ func (c *tailConn) endsWithAlert() bool {
 func (x transport) serveToTheEnd(t *testing.T, stalls bool) (*peerServer, *endings) {
 	t.Helper()
 	ends := &endings{}
+	if x.protocol == H3 {
+		var known sync.Map
+		return serveH3(t, nil, func(st *h3PeerStream) {
+			if _, again := known.LoadOrStore(st.conn, true); !again {
+				go func() {
+					<-st.conn.Context().Done()
+					err := context.Cause(st.conn.Context())
+					if errors.Is(err, &quic.ApplicationError{Remote: true, ErrorCode: h3NoError}) {
+						err = io.EOF
+					}
+					ends.add(err)
+				}()
+			}
+			if !stalls {
+				st.answer(fine(st.asked))
+			}
+		}), ends
+	}
 	return servePeer(t, x.isTLS, func(s *peerServer, raw net.Conn) {
 		c, tail := raw, &tailConn{Conn: raw}
 		if x.isTLS {

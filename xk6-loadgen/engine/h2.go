@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"golang.org/x/net/http2"
 )
@@ -19,9 +18,7 @@ const (
 	maxBlockFrames     = 64  // No header block needs more frames of 16 KiB.
 	// maxUnreadBytes bounds the bytes that a server asks for and does not read, beside the requests of all streams.
 	maxUnreadBytes = 1 << 20
-	// maxTurnedAway connections in a row may end before a response without an error, as while a server is reloaded.
-	maxTurnedAway = 3
-	uploadBytes   = 256 << 10 // uploadBytes of request bodies are sent at a time.
+	uploadBytes    = 256 << 10 // uploadBytes of request bodies are sent at a time.
 )
 
 var preface = func() []byte {
@@ -38,9 +35,7 @@ var preface = func() []byte {
 
 // h2 is HTTP/2 (RFC 9113). Frames to send are gathered in the loop's out until flush.
 type h2 struct {
-	conn       *conn
-	waiting    []attempt // waiting attempts were taken and have no stream yet; they go first.
-	turnedAway int       // turnedAway counts connections in a row that ended before a response.
+	streaming
 
 	decoder hpackDecoder // The rest belongs to the connection.
 	// streams is a ring by identifier, of a power of two. An identifier whose place is taken is skipped (RFC 9113, section 5.1.1).
@@ -52,8 +47,6 @@ type h2 struct {
 	earlyID uint32
 	// shared has the shared headers of the next request, later of those after it. update goes before the next request's headers.
 	shared, later, update []byte
-	draining, answered    bool // draining: no more streams are opened. answered: a response came in.
-	goneAway              bool // the server takes no more streams, for this reason
 	goAwayCode            http2.ErrCode
 	// tolerant: we have given up streams without the server's knowledge, so late frames are no fault.
 	tolerant                  bool
@@ -61,9 +54,7 @@ type h2 struct {
 	sendWindow, initialWindow int64 // sendWindow is the connection's; initialWindow that of new streams.
 	flow                      int64 // what came in since the last update of the connection's window
 	lastReceived              int64
-	// oldest is no later than the begin of any attempt; newest is the begin of the last one taken on this connection, not before it.
-	oldest, newest int64
-	frames         frameReader
+	frames                    frameReader
 }
 
 func (s *h2) next() {
@@ -85,7 +76,7 @@ func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
 	*s = h2{
-		conn: s.conn, waiting: s.waiting, turnedAway: s.turnedAway, decoder: newHpackDecoder(&l.strings), streams: s.streams,
+		streaming: s.renewed(), decoder: newHpackDecoder(&l.strings), streams: s.streams,
 		nextID: 1, limit: min(l.plan.Streams, assumedStreams), shared: l.plan.h2.opening, later: l.plan.h2.steady,
 		sendWindow: initialWindowBytes, initialWindow: initialWindowBytes, lastReceived: l.clock,
 		frames: frameReader{kept: s.frames.kept[:0]},
@@ -143,7 +134,7 @@ func (s *h2) refill() {
 	if !s.draining {
 		s.fill()
 	} else if s.active == 0 {
-		s.finish()
+		s.finish(s.goAwayCode)
 		return
 	}
 	if s.underWay() == 0 && s.conn.hasNoneLeft() {
@@ -151,45 +142,12 @@ func (s *h2) refill() {
 	}
 }
 
-func (s *h2) finish() {
-	c := s.conn
-	if s.answered {
-		s.turnedAway = 0
-	} else if s.turnedAway++; len(s.waiting) > 0 && s.goneAway && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
-		c.fail(ErrRead, CauseShort, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
-		return
-	}
-	c.close()
-	if s.answered {
-		c.loop.enqueue(c)
-		return
-	}
-	c.failures++
-	c.reconnect()
-}
-
 func (s *h2) complete(st *stream) {
-	c := s.conn
-	l := c.loop
 	if st.sent < len(st.request.body) {
 		// The response came before the whole request was sent: the server does not want the rest.
 		s.reset(st.id, http2.ErrCodeCancel)
 	}
-	length := st.length
-	if st.request.isHead || st.status == 204 || st.status == 304 {
-		length = 0
-	}
-	if length >= 0 && length != st.bodyBytes {
-		cause := CauseOther
-		if st.bodyBytes < length {
-			cause = CauseShort
-		}
-		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", &st.attempt)
-	} else {
-		l.response(&st.attempt, int(st.status), st.headerBytes, st.decodedBytes, st.bodyBytes)
-		c.countResponse()
-		s.answered = true
-	}
+	s.end(&st.attempt, int(st.status), st.length, st.headerBytes, st.decodedBytes, st.bodyBytes)
 	s.remove(st)
 	s.refill()
 }
@@ -277,7 +235,7 @@ func (s *h2) closedByPeer() {
 		c.close()
 		c.loop.enqueue(c) // The last response and the close may have come in together
 	case s.active == 0 && s.draining:
-		s.finish()
+		s.finish(s.goAwayCode)
 	case !s.greeted && bytes.HasPrefix(s.frames.kept, []byte{byte(recordAlert), 3}):
 		c.fail(ErrProtocol, CauseOther, speaksTLS)
 	default:
@@ -288,9 +246,8 @@ func (s *h2) closedByPeer() {
 // abort: without an active stream, the attempt for which the connection was opened fails.
 func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 	l := s.conn.loop
-	if s.active == 0 && len(s.waiting) > 0 {
-		first := s.nextWaiting()
-		l.failure(s.conn, kind, cause, example, &first)
+	if s.active == 0 {
+		s.failFirst(kind, cause, example)
 	}
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 {
@@ -298,12 +255,6 @@ func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
 			l.failure(s.conn, kind, cause, example, &st.attempt)
 		}
 	}
-}
-
-type attempt struct {
-	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
-	start      int64 // where its latency begins; 0 before it has a stream
-	request    *request
 }
 
 // stream is an active attempt. id 0: the place is free.
@@ -317,26 +268,6 @@ type stream struct {
 	flow                      int64 // what came in since the last update of the stream's window
 	sent                      int   // sent of the request's body, and the server's window for the rest
 	window                    int64
-}
-
-// haveWaiting tells whether an attempt waits for a stream, and takes one if need be.
-func (s *h2) haveWaiting() bool {
-	if len(s.waiting) > 0 {
-		return true
-	}
-	l := s.conn.loop
-	next, taken := l.take(s.conn)
-	if taken {
-		s.newest = l.clock
-		s.waiting = append(s.waiting, next)
-	}
-	return taken
-}
-
-func (s *h2) nextWaiting() attempt {
-	first := s.waiting[0]
-	s.waiting = slices.Delete(s.waiting, 0, 1)
-	return first
 }
 
 func (s *h2) place(id uint32) *stream { return &s.streams[int(id>>1)&(len(s.streams)-1)] }
@@ -380,23 +311,12 @@ func (s *h2) expire(before int64) {
 		return
 	}
 	c := s.conn
-	l := c.loop
-	const example = "no complete response within the timeout"
 	isSilent, all := c.state == established && s.lastReceived < before, s.underWay()
 	if isSilent && all > 0 && s.newest < before {
-		c.fail(ErrTimeout, CauseTimedOut, example)
+		c.fail(ErrTimeout, CauseTimedOut, noResponse)
 		return
 	}
-	s.oldest = l.clock
-	expires := func(a attempt) bool {
-		if a.begun >= before {
-			s.oldest = min(s.oldest, a.begun)
-			return false
-		}
-		l.failure(c, ErrTimeout, CauseTimedOut, example, &a)
-		return true
-	}
-	s.waiting = slices.DeleteFunc(s.waiting, expires)
+	expires := s.expireWaiting(before)
 	for i := range s.streams {
 		if st := &s.streams[i]; st.id != 0 && expires(st.attempt) {
 			s.reset(st.id, http2.ErrCodeCancel)
@@ -417,9 +337,7 @@ func (s *h2) expire(before int64) {
 func (s *h2) underWay() int64 { return int64(s.active + len(s.waiting)) }
 
 func (s *h2) eachDue(call func(due int64)) {
-	for i := range s.waiting {
-		call(s.waiting[i].due)
-	}
+	s.eachWaiting(call)
 	for i := range s.streams {
 		if s.streams[i].id != 0 {
 			call(s.streams[i].due)

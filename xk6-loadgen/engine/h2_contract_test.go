@@ -162,7 +162,8 @@ func TestContractSomeErrorsAmongResponses(t *testing.T) {
 		if errors := r.Errors[ErrRead] + r.Errors[ErrWrite]; errors != r.ErrorTotal() || errors < 1 || errors > 6*int64(x.streams) {
 			t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 		}
-		if s.requests.Load() > 300 || s.requests.Load() < 300-r.ErrorTotal() || r.Responses[0] != s.answered.Load() {
+		if s.requests.Load() > 300 || s.requests.Load() < 300-r.ErrorTotal() || r.Responses[0] > s.answered.Load() ||
+			x.protocol != H3 && r.Responses[0] < s.answered.Load() { // The end of a connection over QUIC overtakes what was sent on it
 			t.Errorf("the peer saw %d requests and answered %d; responses %v, errors %v", s.requests.Load(), s.answered.Load(), r.Responses, r.Errors)
 		}
 	})
@@ -301,8 +302,8 @@ func TestContractLargeBodies(t *testing.T) {
 
 func TestContractAnswerBeforeTheWholeBody(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
-		if x.isH2() {
-			return // TestAnAnswerBeforeTheWholeBodyIsAResponse
+		if x.isH2() || x.protocol == H3 {
+			return // TestAnAnswerBeforeTheWholeBodyIsAResponse, TestH3AnAnswerBeforeTheWholeBody
 		}
 		s := servePeer(t, x.isTLS, func(s *peerServer, raw net.Conn) {
 			c := raw

@@ -161,7 +161,7 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 	l.current.Counts, l.starting, l.lastBlock = Counts{}, newConnRing(1), blockCache{}
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}
-	s := loneSession{l, &h2{conn: c}, sockets[1]}
+	s := loneSession{l, &h2{streaming: streaming{conn: c}}, sockets[1]}
 	c.session = s.h2
 	s.connected()
 	return s

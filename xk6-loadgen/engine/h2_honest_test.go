@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+
+	"github.com/quic-go/quic-go/http3"
 )
 
 // TestContractWithGoServer has Go's own server for a peer, which nobody wrote for these tests.
@@ -39,7 +41,17 @@ func TestContractWithGoServer(t *testing.T) {
 		listener := listen(t, "127.0.0.1:0")
 		defer server.Close()
 		url := "http://" + listener.Addr().String() + "/echo"
-		if x.isTLS {
+		if x.protocol == H3 {
+			url = "https" + url[4:]
+			over := http3.Server{Handler: server.Handler, TLSConfig: http3.ConfigureTLSConfig(x.config())}
+			packets, err := net.ListenPacket("udp", listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer packets.Close()
+			defer over.Close()
+			go over.Serve(packets)
+		} else if x.isTLS {
 			url = "https" + url[4:]
 			go server.ServeTLS(listener, "", "")
 		} else {

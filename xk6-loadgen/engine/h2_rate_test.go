@@ -22,7 +22,7 @@ import (
 // onSome runs a test for transports that differ in what they have of sessions, streams and TLS.
 func onSome(t *testing.T, test func(t *testing.T, x transport)) {
 	onAll(t, func(t *testing.T, x transport) {
-		if x.name == "http1.1" || x.name == "http1.1 over TLS" || x.name == "h2c" || x.name == "h2, 8 streams" {
+		if x.name == "http1.1" || x.name == "http1.1 over TLS" || x.name == "h2c" || x.name == "h2, 8 streams" || x.name == "h3, 8 streams" {
 			test(t, x)
 		}
 	})

@@ -31,6 +31,8 @@ var transports = []transport{
 	{"h2c, 8 streams", H2C, false, 8},
 	{"h2", H2, true, 1},
 	{"h2, 8 streams", H2, true, 8},
+	{"h3", H3, true, 1},
+	{"h3, 8 streams", H3, true, 8},
 }
 
 func (x transport) isH2() bool { return x.protocol == H2 || x.protocol == H2C }
@@ -78,6 +80,9 @@ const (
 // serve starts a scripted server for the transport; with HTTP/2 it has these settings.
 func (x transport) serve(t testing.TB, answer func(asked) answer, settings ...http2.Setting) *peerServer {
 	t.Helper()
+	if x.protocol == H3 {
+		return serveH3(t, nil, func(st *h3PeerStream) { st.answer(answer(st.asked)) })
+	}
 	if x.isH2() {
 		return serveH2TLS(t, x.config(), answering(func(p *h2peer, r *h2stream) {
 			header := map[string]string{}

@@ -96,6 +96,7 @@ type loop struct {
 	timeoutCheckFrom int
 	backoffs         []backoff // backoffs are slots that wait before they connect again, looked at next at nextRetry
 	nextRetry        int64
+	mail             *mailbox // mail brings what happens on connections over QUIC; nil without them
 	attempts
 	loopTurn
 	measurement
@@ -107,7 +108,9 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	l.attempts = newAttempts(p, number, connections)
 	l.loopTurn = loopTurn{wake: -1, resume: make(chan struct{}, 1)}
 	l.measurement = newMeasurement(l, connections)
-	if p.tls != nil {
+	if p.Protocol == H3 {
+		l.mail = &mailbox{now: s.now}
+	} else if p.tls != nil {
 		l.keys = &keyLog{}
 		l.tls = p.tls.Clone()
 		l.tls.KeyLogWriter = l.keys
@@ -115,12 +118,15 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	for i := range l.conns {
 		c := &l.conns[i]
 		*c = conn{loop: l, slot: int32(i), fd: -1}
-		if p.tls != nil {
+		if l.tls != nil {
 			c.secure = &secure{conn: c}
 		}
-		if p.Protocol.isHTTP2() {
-			c.session = &h2{conn: c}
-		} else {
+		switch {
+		case l.mail != nil:
+			c.session = &h3{streaming: streaming{conn: c}}
+		case p.Protocol.isHTTP2():
+			c.session = &h2{streaming: streaming{conn: c}}
+		default:
 			c.session = &http1{conn: c}
 		}
 	}
@@ -142,6 +148,10 @@ func (l *loop) run(entered chan<- error) {
 		l.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 		defer linux.Close(l.wake)
 		linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake, &syscall.EpollEvent{Events: linux.EpollIn, Fd: noSlot})
+	}
+	if err == nil && l.mail != nil {
+		err = l.mail.open(l.epoll)
+		defer l.mail.close()
 	}
 	entered <- err
 	if _, begins := <-l.resume; !begins {
@@ -165,6 +175,9 @@ func (l *loop) run(entered chan<- error) {
 		l.iterate()
 	}
 	l.finish()
+	if l.mail != nil {
+		l.mail.goroutines.Wait() // They end with their connections
+	}
 	l.through = true
 	l.endTurn()
 }
@@ -204,9 +217,7 @@ func (l *loop) iterate() {
 	}
 	reported := l.shared.now()
 	l.clock, l.sawNothing = reported, n == 0
-	for i := range n {
-		l.conns[events[i].Fd].ready(events[i].Events)
-	}
+	l.handle(n)
 	if l.plan.Rate > 0 {
 		l.startDue()
 	}
@@ -225,6 +236,8 @@ func (l *loop) handle(n int) {
 	for i := range max(0, n) {
 		if slot := l.events[i].Fd; slot != noSlot {
 			l.conns[slot].ready(l.events[i].Events)
+		} else if l.mail != nil {
+			l.readMail()
 		}
 	}
 }
@@ -302,21 +315,28 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 		due = l.schedule.nextDue - now
 	}
 	switch {
-	case l.plan.Spin, due <= awakeBefore && due > 0:
+	case l.plan.Spin && l.mail == nil, due <= awakeBefore && due > 0:
 		return l.spin(events, now, min(wait, due)) // A sleeping core takes a while to wake up
 	case l.plan.Rate > 0:
 		if wait = min(wait, due-awakeBefore); wait <= 0 {
 			return 0
 		}
-		return linux.EpollWaitExact(l.epoll, events, wait)
-	case !l.shared.alone:
-		return linux.EpollWaitExact(l.epoll, events, max(0, wait))
+		return l.waitExactly(events, wait)
+	case !l.shared.alone || l.mail != nil:
+		return l.waitExactly(events, max(0, wait))
 	}
 	// Rounded up, since 0 would poll through the last millisecond, except before all loops open the window together.
 	if l.phase != drained {
 		wait += int64(time.Millisecond) - 1
 	}
 	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
+}
+
+func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
+	if l.mail != nil {
+		return linux.EpollWaitYielding(l.epoll, events, wait)
+	}
+	return linux.EpollWaitExact(l.epoll, events, wait)
 }
 
 // spin polls for `wait` nanoseconds from now at most.

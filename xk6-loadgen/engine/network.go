@@ -223,3 +223,16 @@ func (n *namespace) close() {
 		unix.Close(n.fd)
 	}
 }
+
+func (s *sockaddr) udp() *net.UDPAddr {
+	address := &net.UDPAddr{Port: int(binary.BigEndian.Uint16(s.raw[2:]))}
+	if s.family == syscall.AF_INET {
+		address.IP = net.IP(s.raw[4:8])
+		return address
+	}
+	address.IP = net.IP(s.raw[8:24])
+	if index := binary.NativeEndian.Uint32(s.raw[24:]); index > 0 {
+		address.Zone = strconv.Itoa(int(index))
+	}
+	return address
+}

@@ -17,15 +17,18 @@ import (
 
 type Protocol string
 
-// HTTP/1 goes over TCP or TLS, as the URL says. H2C is HTTP/2 without TLS (prior knowledge).
+// HTTP/1 goes over TCP or TLS, as the URL says. H2C is HTTP/2 without TLS (prior knowledge). H3 goes over QUIC.
 const (
 	HTTP10 Protocol = "http/1.0"
 	HTTP11 Protocol = "http/1.1"
 	H2     Protocol = "h2"
 	H2C    Protocol = "h2c"
+	H3     Protocol = "h3"
 )
 
 func (p Protocol) isHTTP2() bool { return p == H2 || p == H2C }
+
+func (p Protocol) hasStreams() bool { return p == H3 || p.isHTTP2() }
 
 // Arrivals of a rate are evenly spread (also if empty), or a Poisson process.
 type Arrivals string
@@ -45,7 +48,7 @@ type Options struct {
 	Mix         []Request `js:"mix"`
 	Protocol    Protocol  `js:"protocol"`
 	Connections int       `js:"connections"`
-	Streams     int       `js:"streams"` // Streams are concurrent requests per connection (HTTP/2), up to the server's limit
+	Streams     int       `js:"streams"` // Streams are concurrent requests per connection (HTTP/2 and 3), up to the server's limit
 	// Requests is an exact number. In the closed model kept connections share them evenly; otherwise whichever is free makes the next.
 	Requests int64         `js:"requests"`
 	Duration time.Duration `js:"duration"`
@@ -122,9 +125,12 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 			return nil, err
 		}
 	}
-	if o.Protocol.isHTTP2() {
+	switch {
+	case o.Protocol == H3:
+		p.requests = encodeH3Requests(first.Scheme, mix)
+	case o.Protocol.isHTTP2():
 		p.requests, p.h2, err = encodeH2Requests(first.Scheme, mix)
-	} else {
+	default:
 		for _, r := range mix {
 			p.requests = append(p.requests, request{bytes: encodeRequest(o, r)})
 		}
@@ -150,6 +156,8 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")
 	case !isTLS && o.Protocol == H2:
 		return nil, errors.New("protocol: h2 is HTTP/2 over TLS; use h2c with an http:// address")
+	case !isTLS && o.Protocol == H3:
+		return nil, errors.New("protocol: h3 is HTTP/3 over QUIC, which has TLS; give an https:// address")
 	case isTLS:
 		if p.tls, err = o.TLS.config(o.Protocol, first.Hostname()); err != nil {
 			return nil, err
@@ -179,8 +187,10 @@ func (o Options) check() error {
 		return errors.New("url: give the address to load, as in http://127.0.0.1:8080/")
 	case len(o.Mix) > MaxMix:
 		return fmt.Errorf("mix: at most %d requests, got %d", MaxMix, len(o.Mix))
-	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.isHTTP2():
-		return fmt.Errorf("protocol: %q is not supported; use http/1.1, http/1.0, h2 or h2c", o.Protocol)
+	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.hasStreams():
+		return fmt.Errorf("protocol: %q is not supported; use http/1.1, http/1.0, h2, h2c or h3", o.Protocol)
+	case o.Protocol == H3 && !linux.HasExactWait():
+		return errors.New("protocol: h3 needs Linux 5.11 or later, for waits shorter than a millisecond")
 	case o.Threads < 1 || o.Threads > maxThreads:
 		return fmt.Errorf("threads: must be 1 to %d, got %d", maxThreads, o.Threads)
 	case o.Connections < 1 || o.Connections > maxConnections:
@@ -189,7 +199,7 @@ func (o Options) check() error {
 		return fmt.Errorf("connections: %d are too few for %d threads; each thread needs one", o.Connections, o.Threads)
 	case o.Streams < 1 || o.Streams > maxStreams:
 		return fmt.Errorf("streams: must be 1 to %d, got %d", maxStreams, o.Streams)
-	case o.Streams > 1 && !o.Protocol.isHTTP2():
+	case o.Streams > 1 && !o.Protocol.hasStreams():
 		return fmt.Errorf("streams: HTTP/1 has one request at a time on a connection; leave streams out or set it to 1")
 	case o.Streams > 1 && !o.KeepAlive:
 		return fmt.Errorf("streams: a connection for each request has one stream; leave streams out or set keepAlive to true")
@@ -251,8 +261,8 @@ func (r Request) check(protocol Protocol) error {
 		case "connection", "content-length", "transfer-encoding":
 			return fmt.Errorf("headers: %s is set by the engine (from keepAlive and body)", h.Name)
 		case "te", "upgrade", "keep-alive", "proxy-connection":
-			if protocol.isHTTP2() {
-				return fmt.Errorf("headers: %s is not allowed in HTTP/2", h.Name)
+			if protocol.hasStreams() {
+				return fmt.Errorf("headers: %s is not allowed in HTTP/2 and 3", h.Name)
 			}
 		}
 	}

@@ -158,7 +158,9 @@ func TestOptionsAreChecked(t *testing.T) {
 		"mix[0].headers: Host is given twice": func(o *Options) {
 			o.Mix = []Request{{Target: "/", Headers: []Header{{"Host", "a"}, {"host", "b"}}}}
 		},
-		"protocol: \"h3\"":                    func(o *Options) { o.Protocol = "h3" },
+		"protocol: \"spdy\"":                  func(o *Options) { o.Protocol = "spdy" },
+		"h3 is HTTP/3 over QUIC":              func(o *Options) { o.Protocol = H3 },
+		"HTTP/3 has no other":                 func(o *Options) { https(o); o.Protocol, o.TLS.MaxVersion = H3, "TLSv1.2" },
 		"threads: must be":                    func(o *Options) { o.Threads = 0 },
 		"connections: must be":                func(o *Options) { o.Connections = 0 },
 		"too few for 5 threads":               func(o *Options) { o.Threads = 5 },

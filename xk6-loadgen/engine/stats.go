@@ -66,7 +66,7 @@ type Counts struct {
 	Errors     [errorKinds]int64
 	Causes     [errorCauses]int64
 	// HeaderBytes are as received, HeadersDecodedBytes without HTTP/2's compression. BodyBytes are without framing or padding.
-	// ReceivedBytes and SentBytes are all bytes, with TLS those inside its records.
+	// ReceivedBytes and SentBytes are all bytes, with TLS those inside its records, with HTTP/3 those of the requests' streams.
 	HeaderBytes, HeadersDecodedBytes, BodyBytes, ReceivedBytes, SentBytes int64
 }
 

@@ -70,6 +70,12 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 	if c.MinVersion > c.MaxVersion {
 		orderErr = errors.New("tls: minVersion is above maxVersion")
 	}
+	if protocol == H3 && minErr == nil {
+		c.MinVersion = tls.VersionTLS13 // QUIC has no other (RFC 9001, section 4.2)
+		if c.MaxVersion == tls.VersionTLS12 {
+			orderErr = errors.New("tls: maxVersion must be TLSv1.3, since HTTP/3 has no other")
+		}
+	}
 	c.CipherSuites, cipherErr = idsOf("cipher", t.Ciphers, cipherSuites)
 	c.CurvePreferences, curveErr = idsOf("curve", t.Curves, curves)
 	return c, cmp.Or(minErr, maxErr, orderErr, cipherErr, curveErr)
@@ -162,7 +168,7 @@ func (k *keyLog) Write(line []byte) (int, error) {
 	return len(line), cmp.Or(errRandom, errSecret)
 }
 
-var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 its config has to turn HTTP/2 on")
+var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 or h3 its config has to turn HTTP/2 or HTTP/3 on")
 
 // Read gives only the present record, so that no byte after the handshake is swallowed.
 func (h *handshake) Read(p []byte) (int, error) {

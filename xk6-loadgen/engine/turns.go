@@ -499,7 +499,7 @@ func (l *loop) reopen() {
 		case !isOpening:
 			return
 		}
-		l.handle(linux.EpollWaitExact(l.epoll, l.events[:eventsWithHandshakes], int64(time.Millisecond)))
+		l.handle(l.waitExactly(l.events[:eventsWithHandshakes], int64(time.Millisecond)))
 	}
 }
 

@@ -84,6 +84,14 @@ func EpollWaitExact(epfd int, events []syscall.EpollEvent, nanoseconds int64) in
 	return max(0, int(n))
 }
 
+// EpollWaitYielding is EpollWaitExact by a call that the Go scheduler knows of: other goroutines, and its collections, go on meanwhile.
+func EpollWaitYielding(epfd int, events []syscall.EpollEvent, nanoseconds int64) int {
+	timeout := [2]int64{nanoseconds / 1e9, nanoseconds % 1e9}
+	n, _, _ := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+		uintptr(unsafe.Pointer(&timeout)), 0, 0)
+	return max(0, int(n))
+}
+
 func HasExactWait() bool {
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, ^uintptr(0), 0, 0, 0, 0, 0)
 	return errno != syscall.ENOSYS

@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"golang.org/x/net/http2"
+)
+
+// noAnswerLimit is how long a load that QUIC has never answered waits for a handshake: it tells soon that a server has no HTTP/3.
+const noAnswerLimit = int64(2200 * time.Millisecond)
+
+const noQUIC = "no answer over QUIC (UDP) on this port; for h3 the server's config has to turn HTTP/3 on, and no firewall may drop UDP"
+
+// h3 is HTTP/3 (RFC 9114), the loop's side of it: quic-go makes the packets on goroutines of its own, see quicConn, and the loop's mailbox
+// brings what has happened. So the loop takes attempts and counts them as for other protocols, and owns all of this.
+type h3 struct {
+	streaming
+	quic    *quicConn   // nil without a connection
+	streams []*h3Stream // in no order
+	spare   *quic.Stream
+	opening bool // the server's limit of streams is reached: spare is awaited
+}
+
+// dial opens the socket on the loop's thread, and so in its network.
+func (s *h3) dial() {
+	c := s.conn
+	l := c.loop
+	p := l.plan
+	var from *net.UDPAddr
+	if p.sources > 0 {
+		address := p.sources.address(l.connection(int(c.slot)))
+		from = address.udp()
+	}
+	to := p.target.udp()
+	socket, err := net.DialUDP("udp", from, to)
+	if err != nil {
+		errno := syscall.EIO
+		errors.As(err, &errno)
+		c.failCall(ErrConnect, "socket", errno)
+		return
+	}
+	c.state, c.answered, c.peerClosed, c.writeBroken = connecting, false, false, false
+	l.open++
+	s.quic = newQUICConn(s, socket)
+	c.hangUp = s.quic.hangUp
+	l.mail.goroutines.Go(func() { s.quic.run(to, p) })
+	if l.tlsState == nil {
+		l.checkTimeoutsBy(c.openedAt + noAnswerLimit)
+	}
+}
+
+func (s *h3) next() {
+	c := s.conn
+	switch {
+	case c.backingOff:
+	case c.state == established:
+		s.fill()
+	case c.state == closed && s.haveWaiting():
+		c.connect()
+	}
+}
+
+func (s *h3) connected() {
+	s.streaming = s.renewed()
+	s.streams, s.spare, s.opening = s.streams[:0], nil, false
+	s.fill()
+}
+
+func (s *h3) fill() {
+	for len(s.streams) < s.conn.loop.plan.Streams && !s.draining && !s.opening && s.haveWaiting() {
+		stream := s.spare
+		if s.spare = nil; stream == nil {
+			var err error
+			if stream, err = s.quic.conn.OpenStream(); err != nil {
+				var limit *quic.StreamLimitReachedError
+				if s.opening = errors.As(err, &limit); s.opening {
+					s.quic.awaitStream()
+				}
+				return // The connection has ended otherwise, which the mailbox will tell
+			}
+		}
+		s.send(stream, s.nextWaiting())
+	}
+}
+
+func (s *h3) send(stream *quic.Stream, a attempt) {
+	l := s.conn.loop
+	isAgain := a.start != 0
+	if !isAgain {
+		a.start = l.startOfLatency(a.begun, a.due)
+		l.noteSent(a.due)
+	}
+	st := &h3Stream{attempt: a, isAgain: isAgain, quic: stream, of: s.quic, length: -1, place: len(s.streams)}
+	s.streams = append(s.streams, st)
+	s.oldest = min(s.oldest, a.begun)
+	s.draining = s.draining || !l.plan.KeepAlive
+	if r := a.request; len(r.body) > 0 || stream.TryWriteAll(r.bytes) != nil {
+		l.mail.goroutines.Go(st.upload)
+	} else {
+		l.current.SentBytes += int64(len(r.bytes))
+		stream.Close() //nolint:errcheck // who reads the stream has the error, too
+	}
+	l.mail.goroutines.Go(st.read)
+}
+
+// readMail takes what has happened on the loop's connections. A response ends when its last byte was read, not when the loop looks.
+func (l *loop) readMail() {
+	for _, e := range l.mail.take() {
+		s := e.of.session
+		if s.quic != e.of || s.conn.state == closed {
+			continue // of a connection that the loop has given up
+		}
+		l.clock = e.at
+		s.take(e)
+		l.clock = l.shared.now()
+		if s.conn.state == established {
+			s.refill()
+		}
+	}
+}
+
+func (s *h3) take(e letter) {
+	c := s.conn
+	l := c.loop
+	switch {
+	case e.connected:
+		if l.tlsState == nil {
+			l.tlsState = stateOf(s.quic.conn.ConnectionState().TLS)
+		}
+		c.isUp()
+		l.clock = l.shared.now()
+		s.connected()
+	case e.opened != nil:
+		s.spare, s.opening = e.opened, false
+	case e.isGoAway:
+		s.draining, s.goneAway = true, true
+		for _, st := range slices.Clone(s.streams) {
+			if st.quic.StreamID() >= e.goAway {
+				s.remove(st)
+				s.waiting = append(s.waiting, st.attempt)
+			}
+		}
+	case e.stream == nil:
+		s.ended(e.fault)
+	case e.stream.place >= 0:
+		s.endStream(e.stream)
+	}
+}
+
+// ended is for the end of the connection, of which streams may tell first.
+func (s *h3) ended(f *h3Fault) {
+	c := s.conn
+	switch {
+	case c.state == connecting:
+		c.fail(f.kind, f.cause, f.text)
+	case len(s.streams) > 0 || len(s.waiting) > 0 && !s.draining:
+		c.fail(f.kind, f.cause, f.text)
+	case len(s.waiting) == 0:
+		c.close()
+		c.loop.enqueue(c)
+	default:
+		s.finish(http2.ErrCodeNo)
+	}
+}
+
+func (s *h3) endStream(st *h3Stream) {
+	c := s.conn
+	l := c.loop
+	f := st.fault
+	if f == nil || !f.endsAll {
+		s.remove(st)
+	}
+	l.current.ReceivedBytes += st.received
+	l.current.SentBytes += st.sent.Load()
+	if st.firstAt > 0 && !c.answered {
+		c.answered = true
+		l.firstByteTimes.record(st.firstAt - c.openedAt)
+	}
+	switch {
+	case f == nil:
+		st.quic.CancelWrite(h3NoError) // If it has not sent all: the server does not want the rest
+		s.end(&st.attempt, st.status, st.length, st.headerBytes, st.decodedBytes, st.bodyBytes)
+	case f.endsAll:
+		s.ended(f)
+	case f.code == h3Rejected && (s.goneAway || !st.isAgain):
+		// The server has not looked at it (RFC 9114, section 4.1.1): it shuts down, which its GOAWAY may tell a moment later.
+		s.waiting = append(s.waiting, st.attempt)
+	default:
+		st.cancel()
+		l.failure(c, f.kind, f.cause, f.text, &st.attempt)
+	}
+}
+
+func (s *h3) refill() {
+	if !s.draining {
+		s.fill()
+	} else if len(s.streams) == 0 {
+		s.finish(http2.ErrCodeNo)
+		return
+	}
+	if s.underWay() == 0 && s.conn.hasNoneLeft() {
+		s.conn.close()
+	}
+}
+
+func (s *h3) remove(st *h3Stream) {
+	last := len(s.streams) - 1
+	s.streams[st.place] = s.streams[last]
+	s.streams[st.place].place = st.place
+	s.streams[last], s.streams, st.place = nil, s.streams[:last], -1
+}
+
+func (s *h3) received([]byte)           {}
+func (s *h3) discardable() int64        { return 0 }
+func (s *h3) discarded(int64)           {}
+func (s *h3) flush()                    {}
+func (s *h3) closedByPeer()             {}
+func (s *h3) goodbye(dst []byte) []byte { return dst }
+func (s *h3) underWay() int64           { return int64(len(s.streams) + len(s.waiting)) }
+func (s *h3) eachDue(call func(due int64)) {
+	s.eachWaiting(call)
+	for _, st := range s.streams {
+		call(st.due)
+	}
+}
+
+func (s *h3) abort(kind ErrorKind, cause ErrorCause, example string) {
+	if len(s.streams) == 0 {
+		s.failFirst(kind, cause, example)
+	}
+	for len(s.streams) > 0 {
+		st := s.streams[0]
+		s.remove(st)
+		s.conn.loop.failure(s.conn, kind, cause, example, &st.attempt)
+	}
+}
+
+// expire is as in HTTP/2: if nothing at all has come in for the time-out, the connection ends with its streams.
+func (s *h3) expire(before int64) {
+	c := s.conn
+	l := c.loop
+	if c.state == connecting && l.tlsState == nil {
+		if l.clock-c.openedAt >= noAnswerLimit {
+			c.fail(ErrConnect, CauseTimedOut, noQUIC)
+			return
+		}
+		l.checkTimeoutsBy(c.openedAt + noAnswerLimit)
+	}
+	if s.oldest >= before {
+		return
+	}
+	isSilent, all := c.state == established && s.quic.heard.Load() < before, s.underWay()
+	if isSilent && all > 0 && s.newest < before {
+		c.fail(ErrTimeout, CauseTimedOut, noResponse)
+		return
+	}
+	expires := s.expireWaiting(before)
+	for _, st := range slices.Clone(s.streams) {
+		if expires(st.attempt) {
+			st.cancel()
+			s.remove(st)
+		}
+	}
+	if c.state == established && s.underWay() < all {
+		s.draining = s.draining || isSilent
+		s.refill()
+	}
+}

@@ -1,0 +1,363 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/quicvarint"
+)
+
+// h3Options are sound defaults for HTTP/3 against the URL.
+func h3Options(url string) Options {
+	o := options(url)
+	o.Protocol, o.Streams, o.Requests, o.TLS.InsecureSkipVerify = H3, 4, 40, true
+	return o
+}
+
+func answer200(st *h3PeerStream) { st.answer(answer{status: 200, body: "hello"}) }
+
+func TestH3ResponsesByTheirFrames(t *testing.T) {
+	t.Parallel()
+	ended := func(parts ...string) func(*h3PeerStream) {
+		return func(st *h3PeerStream) {
+			for _, p := range parts {
+				if fields, isHeaders := strings.CutPrefix(p, "headers "); isHeaders {
+					st.sendHeaders(strings.Fields(fields)...)
+				} else {
+					st.send([]byte(p))
+				}
+			}
+			st.Close()
+		}
+	}
+	data := func(p string) string { return string(h3Frame(h3Data, []byte(p))) }
+	const ok200 = "headers :status 200"
+	for name, test := range map[string]struct {
+		script func(*h3PeerStream)
+		// fault is a part of the error's text; empty: all are responses.
+		fault string
+		cause ErrorCause
+	}{
+		"a length that fits":           {ended(ok200+" content-length 5", data("he"), data("llo")), "", 0},
+		"no length":                    {ended(ok200, data(""), data("hello")), "", 0},
+		"trailers":                     {ended(ok200, data("hello"), "headers x y"), "", 0},
+		"an early hint":                {ended("headers :status 103 link x", ok200, data("hello")), "", 0},
+		"unknown frames":               {ended(string(h3Frame(0x21, make([]byte, 40000))), ok200, string(h3Frame(0x4242, nil)), data("hello")), "", 0},
+		"long headers":                 {ended(ok200+" x "+strings.Repeat("~", 40000), data("hello")), "", 0},
+		"too long headers":             {ended(ok200 + " x " + strings.Repeat("~", 70000)), "longer than 64 KiB", CauseOther},
+		"a short body":                 {ended(ok200+" content-length 5", data("hell")), "content-length", CauseShort},
+		"a long body":                  {ended(ok200+" content-length 5", data("hello!")), "content-length", CauseOther},
+		"two lengths":                  {ended(ok200 + " content-length 5 content-length 6"), "differ", CauseOther},
+		"nothing":                      {ended(), "ended before the response", CauseShort},
+		"a cut frame":                  {ended(ok200, data("hello")[:4]), "ended before the response", CauseShort},
+		"a cut header block":           {ended("\x01\x20\x00"), "ended before the response", CauseShort},
+		"data first":                   {ended(data("hello")), "DATA before", CauseOther},
+		"no status":                    {ended("headers x y"), "no :status", CauseOther},
+		"a status of 99":               {ended("headers :status 099"), ":status is not", CauseOther},
+		"two responses":                {ended(ok200, ok200), "not trailers", CauseOther},
+		"another protocol":             {ended("headers :status 101"), "switches protocols", CauseOther},
+		"an upper-case name":           {ended(ok200 + " X y"), "not allowed", CauseOther},
+		"a push":                       {ended(string(h3Frame(5, []byte{0, 0, 0}))), "frame of type 5", CauseOther},
+		"settings":                     {ended(string(h3Frame(h3Settings, nil))), "frame of type 4", CauseOther},
+		"a dynamic table":              {ended("\x01\x03\x02\x00\x80"), "QPACK", CauseOther},
+		"an index beyond the table":    {ended("\x01\x05\x00\x00\xff\xff\x7f"), "QPACK", CauseOther},
+		"a reset":                      {func(st *h3PeerStream) { st.CancelWrite(0x102) }, "reset the stream (HTTP/3 code 0x102)", CauseReset},
+		"a rejection":                  {func(st *h3PeerStream) { st.CancelWrite(h3Rejected) }, "code 0x10b", CauseReset},
+		"a reset within":               {func(st *h3PeerStream) { st.sendHeaders(":status", "200"); st.CancelWrite(0x102) }, "code 0x102", CauseReset},
+		"a control frame without type": {func(st *h3PeerStream) { st.control.Write([]byte{h3Settings, 0}) }, "control stream", CauseOther},
+		"a closed control stream":      {func(st *h3PeerStream) { st.control.Close() }, "closed its control stream", CauseOther},
+		"an error of the connection":   {func(st *h3PeerStream) { st.conn.CloseWithError(0x102, "oh no") }, "code 0x102) oh no", CauseReset},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serveH3(t, nil, test.script)
+			r := load(t, context.Background(), h3Options(s.url))
+			if test.fault == "" {
+				if r.Responses[0] != 40 || r.BodyBytes != 200 {
+					t.Errorf("responses %v, %d bytes, errors %v: %s", r.Responses, r.BodyBytes, r.Errors, r.ErrorExample)
+				}
+				return
+			}
+			if r.Causes[test.cause] != 40 || !strings.Contains(r.ErrorExample, test.fault) {
+				t.Errorf("errors %v, causes %v: %q", r.Errors, r.Causes, r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestH3AnAnswerBeforeTheWholeBody(t *testing.T) {
+	t.Parallel()
+	tls := serverTLS(ecdsaKey)
+	tls.NextProtos = []string{"h3"}
+	listener, err := quic.ListenAddr("127.0.0.1:0", tls, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			go func() {
+				for {
+					stream, err := conn.AcceptStream(context.Background())
+					if err != nil {
+						return
+					}
+					io.ReadFull(stream, make([]byte, 1000))
+					stream.CancelRead(h3NoError)
+					st := &h3PeerStream{Stream: stream, t: t, server: &peerServer{}, conn: conn}
+					st.answer(answer{status: 413, body: "no"})
+				}
+			}()
+		}
+	}()
+	o := h3Options("https://" + listener.Addr().String() + "/")
+	o.Method, o.Body = "POST", make([]byte, 16<<20)
+	r := load(t, context.Background(), o)
+	if r.Responses[2] != 40 || r.SentBytes < 40*1000 || r.SentBytes > 20<<20 {
+		t.Errorf("responses %v, errors %v, %d bytes sent: %s", r.Responses, r.Errors, r.SentBytes, r.ErrorExample)
+	}
+}
+
+func TestH3TheServersLimitOfStreamsIsKept(t *testing.T) {
+	t.Parallel()
+	var open, most atomic.Int64
+	s := serveH3(t, &quic.Config{MaxIncomingStreams: 3}, func(st *h3PeerStream) {
+		raise(&most, open.Add(1))
+		defer open.Add(-1)
+		answer200(st)
+	})
+	o := h3Options(s.url)
+	o.Connections, o.Streams, o.Requests = 2, 50, 500
+	r := load(t, context.Background(), o)
+	if r.Responses[0] != 500 || s.requests.Load() != 500 || most.Load() > 2*3 {
+		t.Errorf("responses %v, the peer saw %d, at most %d at once: %s", r.Responses, s.requests.Load(), most.Load(), r.ErrorExample)
+	}
+}
+
+// What the server names as ignored is made on another connection, and counts once.
+func TestH3GoAway(t *testing.T) {
+	t.Parallel()
+	s := serveH3(t, nil, func(st *h3PeerStream) {
+		switch id := uint64(st.StreamID()); {
+		case id < 40:
+			answer200(st)
+		case id == 40:
+			st.control.Write(h3Frame(h3GoAway, quicvarint.Append(nil, 40)))
+		default:
+			st.CancelWrite(h3Rejected)
+		}
+	})
+	o := h3Options(s.url)
+	o.Connections, o.Requests = 1, 55
+	r := load(t, context.Background(), o)
+	// Streams beside the one that says so may be rejected before the client knows.
+	if got := r.Responses[0]; got+r.Causes[CauseReset] != 55 || got < 55-5*int64(o.Streams) || s.connections.Load() < got/10 || s.answered.Load() != got {
+		t.Errorf("responses %v, errors %v on %d connections: %s", r.Responses, r.Errors, s.connections.Load(), r.ErrorExample)
+	}
+}
+
+func TestH3AServerThatOnlySaysGoAway(t *testing.T) {
+	t.Parallel()
+	s := serveH3(t, nil, func(st *h3PeerStream) {
+		st.control.Write(h3Frame(h3GoAway, []byte{0}))
+	})
+	o := h3Options(s.url)
+	o.Connections, o.Requests = 1, 3
+	r := load(t, context.Background(), o)
+	if r.Errors[ErrRead] != 3 || !strings.Contains(r.ErrorExample, "GOAWAY") {
+		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+	}
+}
+
+// A server without HTTP/3 is told soon, whatever the time-out.
+func TestH3WithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	garbage := silentPort(t)
+	go func() {
+		for p := make([]byte, 2000); ; {
+			n, from, err := garbage.ReadFrom(p)
+			if err != nil {
+				return
+			}
+			for range 20 {
+				rand.Read(p[:n])
+				garbage.WriteTo(p[:n], from)
+			}
+		}
+	}()
+	for name, test := range map[string]struct {
+		address string
+		cause   ErrorCause
+		example string
+	}{
+		"a silent port":         {silentPort(t).LocalAddr().String(), CauseTimedOut, "turn HTTP/3 on"},
+		"a port with garbage":   {garbage.LocalAddr().String(), CauseTimedOut, "turn HTTP/3 on"},
+		"a port without anyone": {freeAddress(t), CauseRefused, "no process listens on this UDP port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := h3Options("https://" + test.address + "/")
+			o.Requests, o.Timeout = 4, time.Minute
+			began := time.Now()
+			r := load(t, context.Background(), o)
+			if took := time.Since(began); took > 3*time.Second || r.Errors[ErrConnect] != 4 || r.Causes[test.cause] != 4 || !strings.Contains(r.ErrorExample, test.example) {
+				t.Errorf("after %s: errors %v, causes %v: %s", took, r.Errors, r.Causes, r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestH3HandshakesThatFail(t *testing.T) {
+	t.Parallel()
+	s := serveH3(t, nil, answer200)
+	o := h3Options(s.url)
+	o.Requests, o.TLS.InsecureSkipVerify = 4, false
+	if r := load(t, context.Background(), o); r.Errors[ErrTLS] != 4 || !strings.Contains(r.ErrorExample, "certificate is not accepted") {
+		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+	}
+	tls := serverTLS(ecdsaKey)
+	tls.NextProtos = []string{"doq"}
+	listener, err := quic.ListenAddr("127.0.0.1:0", tls, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	o = h3Options("https://" + listener.Addr().String() + "/")
+	o.Requests = 4
+	if r := load(t, context.Background(), o); r.Errors[ErrTLS] != 4 || r.ErrorExample != errNoProtocol.Error() {
+		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+	}
+}
+
+// relay passes datagrams between clients and a server on, while open, and garbage beside each of the server's.
+type relay struct {
+	net.PacketConn
+	open atomic.Bool
+}
+
+func relayTo(t *testing.T, url string) (*relay, string) {
+	server, err := net.ResolveUDPAddr("udp", strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{PacketConn: silentPort(t)}
+	r.open.Store(true)
+	go func() {
+		clients := map[string]*net.UDPConn{}
+		for p := make([]byte, 65536); ; {
+			n, from, err := r.ReadFrom(p)
+			if err != nil {
+				return
+			}
+			to := clients[from.String()]
+			if to == nil {
+				if to, err = net.DialUDP("udp", nil, server); err != nil {
+					return
+				}
+				t.Cleanup(func() { to.Close() })
+				clients[from.String()] = to
+				go func() {
+					for p := make([]byte, 65536); ; {
+						n, err := to.Read(p)
+						if err != nil {
+							return
+						}
+						if r.open.Load() {
+							junk := make([]byte, n)
+							rand.Read(junk)
+							r.WriteTo(junk, from)
+							junk[0] &= 0x7f // as of a connection that is up
+							r.WriteTo(junk, from)
+							r.WriteTo(p[:n], from)
+						}
+					}
+				}()
+			}
+			if r.open.Load() {
+				to.Write(p[:n])
+			}
+		}
+	}()
+	return r, "https://" + r.LocalAddr().String() + "/"
+}
+
+func TestH3GarbageBesideTheServersDatagrams(t *testing.T) {
+	t.Parallel()
+	s := serveH3(t, nil, answer200)
+	_, url := relayTo(t, s.url)
+	o := h3Options(url)
+	o.Requests = 400
+	if r := load(t, context.Background(), o); r.Responses[0] != 400 || s.requests.Load() != 400 {
+		t.Errorf("responses %v, the peer saw %d: %s", r.Responses, s.requests.Load(), r.ErrorExample)
+	}
+}
+
+func TestH3ALostServerIsATimeOut(t *testing.T) {
+	for name, idle := range map[string]time.Duration{"its idle time-out": 400 * time.Millisecond, "ours": 10 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r *relay
+			var once sync.Once
+			s := serveH3(t, &quic.Config{MaxIdleTimeout: idle}, func(st *h3PeerStream) {
+				if st.server.requests.Load() > 20 {
+					once.Do(func() { r.open.Store(false) })
+				}
+				answer200(st)
+			})
+			r, url := relayTo(t, s.url)
+			o := h3Options(url)
+			o.Connections, o.Requests, o.Timeout = 1, 30, time.Second
+			out := load(t, context.Background(), o)
+			if out.Errors[ErrTimeout] == 0 || out.Errors[ErrTimeout]+out.Errors[ErrConnect] != out.ErrorTotal() || out.Causes[CauseTimedOut] != out.ErrorTotal() {
+				t.Errorf("responses %v, errors %v: %s", out.Responses, out.Errors, out.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestH3NothingIsLeftBehind(t *testing.T) {
+	s := serveH3(t, nil, func(st *h3PeerStream) {
+		if st.server.requests.Load()%7 == 0 {
+			return // It stalls
+		}
+		answer200(st)
+	})
+	run := func() {
+		o := h3Options(s.url)
+		o.Threads, o.Timeout = 2, 100*time.Millisecond
+		load(t, context.Background(), o)
+		ctx, cancel := context.WithCancel(context.Background())
+		o.Requests, o.Duration, o.Timeout = 0, time.Minute, time.Minute
+		until := s.requests.Load() + 20
+		go func() {
+			waitFor(t, func() bool { return s.requests.Load() > until })
+			cancel()
+		}()
+		load(t, ctx, o)
+	}
+	state := func() (string, bool) {
+		stacks := make([]byte, 1<<20)
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		return all, strings.Contains(all, "engine.(*quicConn)") || strings.Contains(all, "engine.(*h3Stream).read(")
+	}
+	run()
+	before := openFiles(t)
+	run()
+	if stacks, any := state(); any {
+		t.Errorf("goroutines are left:\n%s", stacks)
+	}
+	waitFor(t, func() bool { return openFiles(t) <= before })
+}
