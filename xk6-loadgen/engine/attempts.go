@@ -3,9 +3,8 @@ package engine
 import "time"
 
 type attempts struct {
-	step             int    // the loop's place in the order of the plan's requests
-	fetched          uint64 // fetched is what nextRequest looked at ahead; unused, it would not be looked at
-	allowance, chunk int64  // the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate
+	step             int   // the loop's place in the order of the plan's requests
+	allowance, chunk int64 // the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate
 	outstanding      int64
 	// starting slots start an attempt after the events of this iteration: within an event they could nest without end.
 	starting  connRing

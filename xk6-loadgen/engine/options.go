@@ -151,6 +151,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if p.order = order; order == nil {
 		p.order = orderOf(weights, o.seed+uint64(o.Segment.number(0))<<32)
 	}
+	p.requests = inOrder(p.requests, p.order)
 	switch isTLS := first.Scheme == "https"; {
 	case isTLS && o.Protocol == H2C:
 		return nil, errors.New("protocol: h2c is HTTP/2 without TLS; use h2 with an https:// address")

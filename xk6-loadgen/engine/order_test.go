@@ -77,6 +77,19 @@ func TestOrderIsMixedAndTheSameForASeed(t *testing.T) {
 	}
 }
 
+func TestRequestsLieInMemoryAsTheyComeUp(t *testing.T) {
+	requests := []request{{bytes: []byte("never")}, {bytes: []byte("c")}, {bytes: []byte("bb")}, {bytes: []byte("aaa")}}
+	order := []uint32{3, 2, 3, 1, 3, 2}
+	laid := inOrder(requests, order)
+	made := ""
+	for _, i := range order {
+		made += string(laid[i].bytes) + " "
+	}
+	if made != "aaa bb aaa c aaa bb " || len(laid) != 3 || string(laid[0].bytes) != "aaa" || string(laid[1].bytes) != "bb" {
+		t.Errorf("%q, of a table of %d", made, len(laid))
+	}
+}
+
 func BenchmarkOrder(b *testing.B) {
 	weights := make([]int, 100_000)
 	for i := range weights {

@@ -91,9 +91,6 @@ func (r Request) saysLength() bool {
 	return len(r.Body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
 }
 
-// manyRequests do not fit into a processor's nearest cache.
-const manyRequests, lookAhead = 256, 16
-
 const (
 	MaxMix    = 1 << 18
 	MaxWeight = 1_000_000_000
@@ -149,6 +146,29 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	return order
 }
 
+// inOrder returns the requests as they come up, and makes the order theirs: what is used next lies next in memory.
+func inOrder(requests []request, order []uint32) []request {
+	places := make([]uint32, len(requests)) // from 1 on, 0 has none yet
+	laid := make([]request, 0, len(requests))
+	size := 0
+	for _, r := range requests {
+		size += len(r.bytes)
+	}
+	all := make([]byte, 0, size)
+	for step, from := range order {
+		if places[from] == 0 {
+			own := requests[from]
+			begin := len(all)
+			all = append(all, own.bytes...)
+			own.bytes = all[begin:len(all):len(all)]
+			laid = append(laid, own)
+			places[from] = uint32(len(laid))
+		}
+		order[step] = places[from] - 1
+	}
+	return laid
+}
+
 func gcd(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b
@@ -175,13 +195,6 @@ func (l *loop) nextRequest() *request {
 	next := &p.requests[p.order[l.step]]
 	if l.step++; l.step == len(p.order) {
 		l.step = 0
-	}
-	if len(p.requests) >= manyRequests && l.step < len(p.order)-lookAhead {
-		// They are far apart in memory. The processor fetches these while the loop goes on.
-		l.fetched += uint64(p.requests[p.order[l.step+lookAhead]].page)
-		if soon := p.requests[p.order[l.step+lookAhead/2]].bytes; len(soon) > 0 {
-			l.fetched += uint64(soon[0])
-		}
 	}
 	return next
 }
