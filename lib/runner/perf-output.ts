@@ -56,7 +56,9 @@ export interface Parts {
   /** Samples by stack, "outermost;…;innermost". */
   stacks: ReadonlyMap<string, number>;
   callsSeen: string[];
-  perRequest(requests: number): Pick<WhySide, 'cpu' | 'functions'>;
+  sampledSeconds: number;
+  /** Divides the CPU time of a request by the samples' shares: a virtual machine that stands still loses some of them. */
+  of(cpuUs: number): Pick<WhySide, 'cpu' | 'functions'>;
 }
 
 type Place = Pick<WhySide['cpu'][number], 'kind' | 'name'>;
@@ -73,9 +75,11 @@ export async function partsOf(
   const places = new Map<string, Place & { samples: number }>();
   const functions = new Map<string, number>();
   const stacks = new Map<string, number>();
-  let us = 0;
+  let all = 0;
+  let sampledSeconds = 0;
   for await (const { periodNs, frames } of samplesIn(perf, file)) {
-    us = periodNs / 1000;
+    all++;
+    sampledSeconds += periodNs / 1e9;
     const place = placeOf(frames, calls, programs);
     const key = `${place.kind} ${place.name}`;
     const known = places.get(key) ?? { ...place, samples: 0 };
@@ -86,22 +90,23 @@ export async function partsOf(
     if (place.kind === 'user' && leaf !== undefined && leaf.symbol !== '[unknown]')
       functions.set(leaf.symbol, (functions.get(leaf.symbol) ?? 0) + 1);
   }
-  if (places.size === 0) throw new UserError('perf saw no sample of a side');
-  const largestFirst = <T extends { us: number }>(all: T[]) => all.sort((a, b) => b.us - a.us);
+  if (all === 0) throw new UserError('perf saw no sample of a side');
+  const largestFirst = <T extends { us: number }>(them: T[]) => them.sort((a, b) => b.us - a.us);
   return {
     stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
-    perRequest: (requests) => ({
+    sampledSeconds,
+    of: (cpuUs) => ({
       // A count of samples is a Poisson variable.
       cpu: largestFirst(
         [...places.values()].map(({ samples, ...place }) => ({
           ...place,
-          us: (us * samples) / requests,
-          sdUs: (us * Math.sqrt(samples)) / requests,
+          us: (cpuUs * samples) / all,
+          sdUs: (cpuUs * Math.sqrt(samples)) / all,
         })),
       ),
       functions: largestFirst(
-        [...functions].map(([name, samples]) => ({ name, us: (us * samples) / requests })),
+        [...functions].map(([name, samples]) => ({ name, us: (cpuUs * samples) / all })),
       ).slice(0, mostFunctions),
     }),
   };

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf, UserError } from '../errors.ts';
 import { namesIn, textOf, writeWhole } from '../files.ts';
+import { percent } from '../format.ts';
 import { stacksFile, stacksFolder } from '../report/why.ts';
 import { causeLine, lastLines, startChild, type Child } from '../process.ts';
 import { perfCounts, type Why, type WhySide } from '../result/result.ts';
@@ -31,6 +32,8 @@ export const secondsOfWhy = (sides: number): number => 3 + 3 * sides;
 
 /** Samples a second of CPU time. */
 const samplesPerSecond = 1999;
+/** Share of the CPU time. Below this, processes are missing. */
+const leastSampled = 0.5;
 /** perf opens a file for each thread on each core. */
 const mostOpened = 20_000;
 
@@ -102,15 +105,21 @@ async function sidesOf(
       counterArgs(file, parts[side]?.callsSeen ?? []),
     );
     await writeStacks(runFolder, stages, parts);
-    return stages.map(({ planned }, side) => {
-      const measurement = sampled[side] as Measurement;
-      const requests = requestsOf(measurement);
+    return stages.map(({ planned: { variant } }, side) => {
+      const requests = requestsOf(sampled[side] as Measurement);
+      const cpuSeconds = (usedSeconds[side] ?? 0) - (begunSeconds[side] ?? 0);
+      const { sampledSeconds, of } = parts[side] as Parts;
+      if (sampledSeconds < leastSampled * cpuSeconds)
+        throw new UserError(
+          `perf saw ${percent(sampledSeconds / cpuSeconds)} of the CPU time of ${variant.name}`,
+        );
+      const cpuUs = (1e6 * cpuSeconds) / requests;
       return {
-        variant: planned.variant.name,
+        variant: variant.name,
         requests,
-        cpuUs: (1e6 * ((usedSeconds[side] ?? 0) - (begunSeconds[side] ?? 0))) / requests,
+        cpuUs,
         ...countsIn(textOf(fileOf(look, side)), requestsOf(counted[side] as Measurement)),
-        ...(parts[side] as Parts).perRequest(requests),
+        ...of(cpuUs),
       };
     });
   } finally {
