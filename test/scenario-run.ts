@@ -9,7 +9,7 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
 import { type Store, openStore } from '../lib/store/store.ts';
 import { newFolder } from './fixtures/new-folder.ts';
-import { descendants } from './fixtures/processes.ts';
+import { descendants, type Seen } from './fixtures/processes.ts';
 
 /** The folder for temporary files, locks and the database, and the tools, of the runs of a test file. */
 export interface Home {
@@ -148,6 +148,22 @@ export function writeScenario(out: string, name: string, properties: string): st
 /** The numbers of a run's kept rounds. */
 export function keptRounds({ variants }: Result): number[] {
   return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
+}
+
+/** Waits until `shows` throws no more, and returns what the run has started then. Throws if it does not come to that. */
+export function startedOf(
+  run: ScenarioRun,
+  shows: (commands: readonly string[]) => void,
+): Promise<Seen[]> {
+  return vi.waitFor(
+    () => {
+      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+      const found = descendants(run.pid);
+      shows(found.map(({ command }) => command));
+      return found;
+    },
+    { timeout: 120_000, interval: 20 },
+  );
 }
 
 interface Try {

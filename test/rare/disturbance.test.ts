@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSyn
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { projectRoot } from '../../lib/setup/paths.ts';
 import { descendants, halt, isRunning } from '../fixtures/processes.ts';
 import {
   inEachTry,
@@ -16,6 +15,7 @@ import {
   startCommand,
   startScenario,
   underLoad,
+  writeScenario,
   type Home,
   type ScenarioRun,
 } from '../scenario-run.ts';
@@ -28,23 +28,15 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => home.remove());
 
-/** Writes a scenario of one nginx beside the results. */
-function oneNginx(out: string) {
-  const file = join(out, '..', 'one-nginx.mts');
-  writeFileSync(
-    file,
-    `
-    import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'))};
-    export default defineScenario({
-      name: 'one-nginx', title: 'one nginx', knob: 'none', load: { ...wrk('-c 10 -t 1 -d ${seconds}'), warmupSeconds: 0.2 }, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-      variants: [{ name: 'kept', server: nginx(['base'], { workers: 1 }) }],
-    });`,
-  );
-  return file;
-}
-
-const args = (out: string, duration = `${seconds}s`) =>
-  `${oneNginx(out)} --rounds 1 --duration ${duration} --store none --out ${out}`.split(' ');
+/** Words of a run of one nginx; its scenario is written beside the results. */
+const args = (out: string, duration = `${seconds}s`) => [
+  writeScenario(
+    out,
+    'one-nginx',
+    `load: { ...wrk('-c 10 -t 1 -d ${seconds}'), warmupSeconds: 0.2 }, variants: [{ name: 'kept', server: nginx(['base'], { workers: 1 }) }]`,
+  ),
+  ...`--rounds 1 --duration ${duration} --store none --out ${out}`.split(' '),
+];
 
 /**
  * Disturbs the first round; where a busy machine disturbed it before in another way, its next try as well. Returns when one is
@@ -75,8 +67,50 @@ function workerOf(run: ScenarioRun) {
   return worker.pid;
 }
 
-/** That a round was dropped for this reason, and a later one is kept and whole. */
-function expectRepeated(out: string, reason: RegExp) {
+test.each<[string, (run: ScenarioRun) => Promise<RegExp> | RegExp]>([
+  [
+    'a bakeoff that is stopped for a while',
+    async (run) => {
+      halt(run.pid);
+      await delay(seconds * 1000);
+      run.kill('SIGCONT');
+      return /nothing was sampled for [\d.]+ s of the load: bakeoff was stopped/;
+    },
+  ],
+  [
+    'a worker that is stopped for a while',
+    async (run) => {
+      const worker = workerOf(run);
+      halt(worker);
+      await delay(1400);
+      process.kill(worker, 'SIGCONT');
+      return /nginx stood still: no response came for [1-9]\.\d+ s while requests were under way/;
+    },
+  ],
+  [
+    'a worker that crashes, though its master starts another one',
+    async (run) => {
+      const worker = workerOf(run);
+      process.kill(worker, 'SIGSEGV');
+      await vi.waitFor(() => expect(isRunning(worker)).toBe(false));
+      return /nginx crashed under load, as its log says: \[alert\] worker process exited on signal 11/;
+    },
+  ],
+  [
+    'a page that changes',
+    () => {
+      const [pages, ...others] = pagesOf(home.folder);
+      expect([pages === undefined, others]).toEqual([false, []]);
+      writeFileSync(`${pages}.new`, 'x'.repeat(500), { mode: 0o644 });
+      renameSync(`${pages}.new`, pages as string);
+      return /bodies had [\d.]+ B on average, and the page has 612 B: it changed during the load/;
+    },
+  ],
+])('%s costs a round, and a later one is kept and whole', async (_, act) => {
+  const out = newOut();
+  const run = startScenario(args(out), home.env);
+  const reason = await disturb(run, out, () => act(run));
+  expect(await run.ended, run.stderr()).toBe(0);
   const { state, variants, warnings } = readResult(out);
   expect(warnings).toContainEqual(
     expect.stringMatching(
@@ -89,60 +123,6 @@ function expectRepeated(out: string, reason: RegExp) {
   const [phase] = round?.phases ?? [];
   expect(phase?.serverCpuSeconds).toBeGreaterThan(0);
   expect(phase?.serverCpuSeconds).toBeLessThan(1.05 * seconds);
-}
-
-test('a bakeoff that is stopped for a while', async () => {
-  const out = newOut();
-  const run = startScenario(args(out), home.env);
-  const reason = await disturb(run, out, async () => {
-    halt(run.pid);
-    await delay(seconds * 1000);
-    run.kill('SIGCONT');
-    return /nothing was sampled for [\d.]+ s of the load: bakeoff was stopped/;
-  });
-  expect(await run.ended, run.stderr()).toBe(0);
-  expectRepeated(out, reason);
-});
-
-test('a worker that is stopped for a while', async () => {
-  const out = newOut();
-  const run = startScenario(args(out), home.env);
-  const reason = await disturb(run, out, async () => {
-    const worker = workerOf(run);
-    halt(worker);
-    await delay(1400);
-    process.kill(worker, 'SIGCONT');
-    return /nginx stood still: no response came for [1-9]\.\d+ s while requests were under way/;
-  });
-  expect(await run.ended, run.stderr()).toBe(0);
-  expectRepeated(out, reason);
-});
-
-test('a worker that crashes, though its master starts another one', async () => {
-  const out = newOut();
-  const run = startScenario(args(out), home.env);
-  const reason = await disturb(run, out, async () => {
-    const worker = workerOf(run);
-    process.kill(worker, 'SIGSEGV');
-    await vi.waitFor(() => expect(isRunning(worker)).toBe(false));
-    return /nginx crashed under load, as its log says: \[alert\] worker process exited on signal 11/;
-  });
-  expect(await run.ended, run.stderr()).toBe(0);
-  expectRepeated(out, reason);
-});
-
-test('a page that changes', async () => {
-  const out = newOut();
-  const run = startScenario(args(out), home.env);
-  const reason = await disturb(run, out, () => {
-    const [pages, ...others] = pagesOf(home.folder);
-    expect([pages === undefined, others]).toEqual([false, []]);
-    writeFileSync(`${pages}.new`, 'x'.repeat(500), { mode: 0o644 });
-    renameSync(`${pages}.new`, pages as string);
-    return /bodies had [\d.]+ B on average, and the page has 612 B: it changed during the load/;
-  });
-  expect(await run.ended, run.stderr()).toBe(0);
-  expectRepeated(out, reason);
 });
 
 test("a page of a person's own that changes is told, and the round is kept", async () => {

@@ -2,12 +2,19 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { findGo } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { newOut, readResult, runFolder, startCommand, useHome } from '../scenario-run.ts';
+import { stillRunning } from '../fixtures/processes.ts';
+import {
+  newOut,
+  readResult,
+  runFolder,
+  startCommand,
+  startedOf,
+  useHome,
+} from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'perf', 'openssl']);
 
@@ -90,14 +97,8 @@ test('interrupted while perf looks on, the run ends in order with its verdict', 
   const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
   const out = newOut();
   const run = startCommand(['compare', ...sides, ...words(out)], home.env);
-  const started = await vi.waitFor(
-    (): Seen[] => {
-      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      const found = descendants(run.pid);
-      expect(found.filter(({ command }) => command === 'perf')).toHaveLength(2);
-      return found;
-    },
-    { timeout: 120_000, interval: 20 },
+  const started = await startedOf(run, (commands) =>
+    expect(commands.filter((command) => command === 'perf')).toHaveLength(2),
   );
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);

@@ -2,12 +2,12 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { findGo } from '../../lib/setup/k6.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+import { stillRunning } from '../fixtures/processes.ts';
+import { newOut, readResult, startCommand, startedOf, useHome } from '../scenario-run.ts';
 
 const folder = join(projectRoot, 'examples/any-server');
 const sides = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/^ {2}'(.+)'/gm)].map(
@@ -50,15 +50,7 @@ test('each answers with its page, and nothing is left of it', async () => {
       PATH: [goFolder, process.env.PATH].join(delimiter),
     },
   );
-  const started = await vi.waitFor(
-    (): Seen[] => {
-      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      const found = descendants(run.pid);
-      expect(found.map(({ command }) => command)).toContain('k6');
-      return found;
-    },
-    { timeout: 120_000, interval: 20 },
-  );
+  const started = await startedOf(run, (commands) => expect(commands).toContain('k6'));
   expect(await run.ended, run.stderr()).toBe(0);
   expect(stillRunning(started)).toEqual([]);
 

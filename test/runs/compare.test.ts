@@ -4,10 +4,17 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { listening } from '../fixtures/listening.ts';
-import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
+import { descendants, stillRunning } from '../fixtures/processes.ts';
+import {
+  newOut,
+  readResult,
+  startCommand,
+  startedOf,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const packaged = '/etc/nginx/nginx.conf';
 const short = ['--quick', '--duration', '0.3s', '--store', 'none'];
@@ -56,18 +63,10 @@ test.skipIf(!existsSync(packaged))(
 
     const out = newOut();
     const run = compare(`${packaged} copy.conf --name one-line --rounds 2 --out ${out}`);
-    const started = await vi.waitFor(
-      (): Seen[] => {
-        if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-        const found = descendants(run.pid);
-        expect(run.stdout()).toContain('one-line ·');
-        expect(found.map(({ command }) => command)).toEqual(
-          expect.arrayContaining(['k6', 'nginx']),
-        );
-        return found;
-      },
-      { timeout: 30_000, interval: 20 },
-    );
+    const started = await startedOf(run, (commands) => {
+      expect(run.stdout()).toContain('one-line ·');
+      expect(commands).toEqual(expect.arrayContaining(['k6', 'nginx']));
+    });
     expect(await run.ended, run.stderr()).toBe(0);
 
     expect(stillRunning(started)).toEqual([]);

@@ -1,9 +1,16 @@
 // The command `knobs` as a person runs it, with a config of their own and the real nginx.
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, test, vi } from 'vitest';
-import { descendants, stillRunning } from '../fixtures/processes.ts';
-import { newOut, readResult, startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { stillRunning } from '../fixtures/processes.ts';
+import {
+  newOut,
+  readResult,
+  startCommand,
+  startedOf,
+  useHome,
+  type ScenarioRun,
+} from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx']);
 let configs = '';
@@ -98,14 +105,9 @@ test('several pages, the status that is right and another build are given as to 
 test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {
   const out = newOut();
   const run = knobs(`--knobs aio,multi-accept --rounds 100 --out ${out}`);
-  await vi.waitFor(
-    () => {
-      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      expect(readResult(out).variants[0]?.rounds.length).toBeGreaterThanOrEqual(4);
-    },
-    { timeout: 60_000, interval: 50 },
+  const started = await startedOf(run, () =>
+    expect(readResult(out).variants[0]?.rounds.length).toBeGreaterThanOrEqual(4),
   );
-  const started = descendants(run.pid);
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
   expect(stillRunning(started)).toEqual([]);

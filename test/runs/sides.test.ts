@@ -13,6 +13,7 @@ import {
   newOut,
   readResult,
   runFolder,
+  startedOf,
   startScenario,
   storeOf,
   useHome,
@@ -62,18 +63,11 @@ test('a command runs against what runs already, which goes on', async () => {
   });
 
   const run = startScenario(args, home.env);
-  let started: Seen[] = [];
-  await vi.waitFor(
-    () => {
-      if (run.hasEnded()) return;
-      expect(
-        readFileSync(join(runFolder(out), 'round-1', 'k6-1', loadBegins.file), 'utf8'),
-      ).toContain(loadBegins.text);
-      started = descendants(run.pid);
-    },
-    { timeout: 60_000, interval: 20 },
+  const started = await startedOf(run, () =>
+    expect(
+      readFileSync(join(runFolder(out), 'round-1', 'k6-1', loadBegins.file), 'utf8'),
+    ).toContain(loadBegins.text),
   );
-  expect(run.hasEnded(), run.stderr()).toBe(false);
   expect(started.filter(({ command }) => command === 'node').length).toBeGreaterThanOrEqual(2);
   expect(await run.ended, run.stderr()).toBe(0);
   expect(stillRunning(started.filter(({ command }) => command !== 'influxd'))).toEqual([]);
