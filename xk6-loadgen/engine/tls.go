@@ -1,3 +1,4 @@
+//gosec:disable G402 -- the user asks for it
 package engine
 
 import (

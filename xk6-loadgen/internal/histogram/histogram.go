@@ -1,5 +1,7 @@
 // Package histogram counts durations in the classes of HdrHistogram (Gil Tene): each power of two has as many. It merges and resets only
 // the classes in use, which hdrhistogram-go does not.
+//
+//gosec:disable G115 -- the numbers are small
 package histogram
 
 import (

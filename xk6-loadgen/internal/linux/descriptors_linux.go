@@ -1,5 +1,7 @@
 // Package linux has raw system calls for hot paths, unseen by the Go scheduler, whose bookkeeping costs 2 to 7 % of a core. Only calls that
 // wait can block; callers leave processors for others (GOMAXPROCS). Signals stop a waiting thread for garbage collection.
+//
+//gosec:disable G103 G115 -- the kernel takes addresses, the numbers are small
 package linux
 
 import (
