@@ -7,6 +7,7 @@ import { withoutVariables, lastLine, run } from '../lib/process.ts';
 import { textOf } from '../lib/files.ts';
 import { instanceArguments } from '../lib/runner/generators.ts';
 import { processTree } from '../lib/servers/usage.ts';
+import type { LoadProfile } from '../lib/scenario/model.ts';
 import type { Store } from '../lib/store/store.ts';
 import { readAb, readH2load, readK6, readWrk, type Printed } from './printed.ts';
 
@@ -15,7 +16,7 @@ export type RunLength = { seconds: number } | { requests: number; runs?: number 
 
 /** The same load for all. */
 export interface BenchLoad {
-  protocol: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
+  protocol: LoadProfile['protocol'];
   connections: number;
   streams: number;
   /** false: a new connection for each request. */

@@ -189,7 +189,7 @@ export function streamSweep(result: Result): StreamSweep | undefined {
   const measured = result.variants.flatMap((variant) =>
     variant.rps === null ? [] : [{ variant, rps: variant.rps.median }],
   );
-  const http1 = measured.find(({ variant }) => !isHttp2(variant.load.protocol));
+  const http1 = measured.find(({ variant }) => variant.load.protocol.startsWith('http/'));
   const http2 = measured.filter(({ variant }) => isHttp2(variant.load.protocol));
   if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (

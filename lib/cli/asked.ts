@@ -71,6 +71,7 @@ export const askedFlags = {
     repeated: true,
     help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)',
   },
+  h3: { help: 'HTTP/3, of commands and addresses over TLS' },
   status: { value: '404', help: 'the expected status, if not 200' },
   bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
   upstream: {
@@ -90,6 +91,8 @@ export interface Asked {
   /** Of --method, --header and --data, with the flags as they are shown. */
   request?: { shown: string; of: (load: LoadProfile) => Partial<LoadProfile> };
   status?: number;
+  /** The loads are HTTP/3, whatever their lines say. */
+  h3?: true;
   load: OfSides;
 }
 
@@ -197,6 +200,7 @@ export async function readAsked(words: Words, given: readonly Given[]): Promise<
       acceptsDifferences: flags.has('accept-differences') || undefined,
       request: readRequest(words),
       status,
+      h3: flags.has('h3') || undefined,
     }),
     load: ofSides('--load', lists.get('load') ?? [], names),
   };

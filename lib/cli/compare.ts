@@ -231,7 +231,9 @@ function differenceLines(sides: readonly Tried[]): string[] {
     ),
     ...(encodings.length > 0 ? [] : offered),
     ...theirs('pages', ({ page }) => shownUrl(page.path)),
-    ...(new Set(sides.map(({ load }) => isHttp2(load.protocol))).size === 1
+    ...(new Set(
+      sides.map(({ load: { protocol } }) => (isHttp2(protocol) ? 'h2' : protocol.slice(0, 6))),
+    ).size === 1
       ? []
       : theirs('protocols', ({ load }) => protocolNames(load.protocol))),
     ...(encrypting.length === 0 || encrypting.length === sides.length

@@ -1,4 +1,5 @@
 // The steps of a run: openRun (hosts, cores), getTools, openDatabase, runPlan. Each returns the run with more in it.
+import { udpNotes } from '../machine/udp.ts';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -326,6 +327,7 @@ export async function runPlan(
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
       ...(environment.coreNotes ?? []),
+      ...udpNotes(plan.variants.map(({ load }) => load)),
       ...shorterLine(draft, options, shorterBy),
     ]);
     const progress = createRunProgress(process.stderr);

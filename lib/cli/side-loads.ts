@@ -37,7 +37,8 @@ export function sidesOf(
     const text = asked.load(side.name);
     const line = text === undefined ? undefined : asLoad(() => readLoadLine(text));
     const wish = wishFor(side, asked, usualPath, line);
-    return { side: { ...side, listen: listenOf(side, wish) }, line, wish };
+    const listen = listenOf(side, wish, (asked.h3 ?? line?.isH3) === true);
+    return { side: { ...side, listen }, line, wish };
   });
   const streams = wished.every(({ side }) => prefersHttp2(side)) ? 10 : 1;
   const threads = Math.min(generatorCores(cores), 100);
@@ -55,7 +56,11 @@ export function sidesOf(
 }
 
 /** The load with the request's own flags, and with the times of a log. Throws UserError (exit code 2) if they do not fit. */
-function asAsked(load: LoadProfile, { request, traffic }: Asked): LoadProfile {
+function asAsked(line: LoadProfile, { request, traffic, h3 }: Asked): LoadProfile {
+  const load: LoadProfile =
+    h3 && line.protocol !== 'h3'
+      ? { ...line, protocol: 'h3', command: `${line.command} --h3` }
+      : line;
   const command = request === undefined ? load.command : `${load.command} ${request.shown}`;
   const made = { ...load, ...request?.of(load), command };
   const { replaySeconds } = traffic ?? {};
@@ -114,10 +119,10 @@ function wishFor(
 const asLoad = <T>(read: () => T): T => asWords(read, '--load: ');
 
 /** Chooses the only address, or the one that the URL's scheme and port name. */
-function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Listen {
+function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: boolean): Listen {
   // Commands and addresses show when they are started.
   const unknown = { http2: true, hosts: [] };
-  if (source.kind === 'command') return { ...unknown, port: 0, tls: scheme === 'https' };
+  if (source.kind === 'command') return { ...unknown, port: 0, tls: h3 || scheme === 'https' };
   const says = `${flag} says ${port === undefined ? '' : `port ${port} over `}${scheme}`;
   if (source.kind === 'address') {
     const { scheme: own, port: there } = source.url;
@@ -125,6 +130,10 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish): Liste
       throw usageError(`${says}, and ${given} is ${source.origin}: write that, or a path alone`);
     return { ...unknown, port: there, tls: own === 'https' };
   }
+  if (h3)
+    throw usageError(
+      `${given}: a config is started without HTTP/3: start its server by a command, such as 'caddy run --config Caddyfile', and give that`,
+    );
   const { listens } = source.config;
   const [first] = listens;
   if (first === undefined)

@@ -12,11 +12,11 @@ export interface LoadOptions {
   url?: string;
   /** Requests to the server of `url`, in a mixed order that the seed draws; as a text, which is faster for many, one in JSON on each line. */
   mix?: readonly LoadRequest[] | string;
-  /** http/1.0 and http/1.1 use TLS for https://; h2 is HTTP/2 over TLS without fall-back, h2c HTTP/2 without TLS. Default: http/1.1. */
-  protocol?: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c';
+  /** http/1.0 and http/1.1 use TLS for https://; h2 is HTTP/2 over TLS without fall-back, h2c HTTP/2 without TLS, h3 HTTP/3. Default: http/1.1. */
+  protocol?: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c' | 'h3';
   /** Open connections. More than there are ports need several addresses, in 127.0.0.0/8 only. Default: 1. */
   connections?: number;
-  /** Concurrent requests on a connection (h2, h2c), up to the server's limit. Default: 1. */
+  /** Concurrent requests on a connection (h2, h2c, h3), up to the server's limit. Default: 1. */
   streams?: number;
   /** Open model: requests/s that start whether or not earlier ones are answered. Latency runs from when a request was due. Default: closed model. Needs Linux 5.11. */
   rate?: number;

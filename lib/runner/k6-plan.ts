@@ -126,11 +126,15 @@ function longestStepSeconds({ load }: PlannedVariant): number {
   return Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds;
 }
 
-/** Whether threads may spin: not if server or network need their cores, nor at a rate, at which a spinning thread delays the others. */
+/**
+ * Whether threads may spin: not if server, network or QUIC need their cores, nor at a rate, at which a spinning thread delays the
+ * others.
+ */
 function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
   return (
     !isAtRate(load) &&
     netns === undefined &&
+    load.protocol !== 'h3' &&
     !sharesCores(cores) &&
     load.threads <= generatorCores(cores)
   );

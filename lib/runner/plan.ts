@@ -235,7 +235,9 @@ export function expectedSeconds(
     page.bodyBytes / bytesPerSecond,
     roundTripMs / 1000 / (connections * streams),
   );
-  const handshakes = load.protocol === 'h2' ? connections * assumed.handshakeSeconds : 0;
+  const handshakes = ['h2', 'h3'].includes(load.protocol)
+    ? connections * assumed.handshakeSeconds
+    : 0;
   return warmupSeconds + load.requests * secondsPerRequest + handshakes;
 }
 

@@ -1,7 +1,7 @@
 // Checks a scenario when its file is loaded, before anything is installed or started.
 import { UserError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
-import { defaultTimeoutSeconds, isHttp2 } from './load.ts';
+import { defaultTimeoutSeconds, hasStreams, isHttp2 } from './load.ts';
 import { problemOfHeader } from './load/flags.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
@@ -241,7 +241,7 @@ function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
 function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
   const { rate, arrivals, bucketSeconds, method, tls } = load;
-  const http2 = isHttp2(protocol);
+  const several = hasStreams(protocol);
   if ((requests === undefined) === (durationSeconds === undefined))
     return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined)
@@ -249,8 +249,9 @@ function problemOfLoad(load: LoadProfile): string | undefined {
   if (arrivals !== undefined && rate === undefined) return 'arrivals are those of a rate';
   if (secondsHere !== undefined && (requests === undefined || rate !== undefined))
     return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
-  if (!http2 && streams !== 1) return `streams ${streams} need h2 or h2c, not ${protocol}`;
-  if (http2 && !load.keepAlive) return 'keepAlive is false, and HTTP/2 keeps its connections';
+  if (!several && streams !== 1) return `streams ${streams} need h2, h2c or h3, not ${protocol}`;
+  if (several && !load.keepAlive)
+    return 'keepAlive is false, and HTTP/2 and 3 keep their connections';
   if (bucketSeconds !== undefined) {
     const ascending = bucketSeconds.every((end, index) => end > (bucketSeconds[index - 1] ?? 0));
     if (bucketSeconds.length === 0 || !ascending)

@@ -18,16 +18,22 @@ const protocolNamesBy: Readonly<Record<LoadProfile['protocol'], string>> = {
   'http/1.1': 'HTTP/1.1',
   h2: 'HTTP/2 over TLS',
   h2c: 'HTTP/2 without TLS',
+  h3: 'HTTP/3',
 };
 
 export function isHttp2(protocol: LoadProfile['protocol']): boolean {
   return protocol === 'h2' || protocol === 'h2c';
 }
 
+/** Whether a connection can have several requests at once. */
+export function hasStreams(protocol: LoadProfile['protocol']): boolean {
+  return isHttp2(protocol) || protocol === 'h3';
+}
+
 /** Writes out the protocols in a text: "http/1.1 and h2" is "HTTP/1.1 and HTTP/2 over TLS". */
 export function protocolNames(text: string): string {
   return text.replaceAll(
-    /http\/1\.[01]|h2c?/g,
+    /http\/1\.[01]|h2c?|h3/g,
     (name) => protocolNamesBy[name as LoadProfile['protocol']],
   );
 }
@@ -96,7 +102,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds,
     };
   const inTurns = options.inTurns === true && !exact && hours === undefined;
-  const hasTls = profile.protocol === 'h2' || profile.tls !== undefined;
+  const hasTls = ['h2', 'h3'].includes(profile.protocol) || profile.tls !== undefined;
   const opening = profile.connections * openingSeconds[hasTls ? 'tls' : 'plain'];
   const warmupInTurns = profile.warmupSeconds ?? turnsWarmupSeconds + opening;
   if (rate !== undefined && requests !== undefined) {

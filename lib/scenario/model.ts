@@ -152,17 +152,17 @@ const tlsFields = {
 /** TLS versions, ciphers and curves that the client offers, in OpenSSL's names. */
 export interface TlsOffer extends Of<typeof tlsFields> {}
 
-export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c']);
+export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c', 'h3']);
 const arrivals = oneOf(['constant', 'poisson', 'logged']);
 export type Arrivals = v.InferOutput<typeof arrivals>;
 
 const loadFields = {
   /** The load generator's command line, such as `wrk -c 100 -t 10 -d 10`. */
   command: text,
-  /** h2 is HTTP/2 over TLS, h2c HTTP/2 without TLS. HTTP/1 has TLS if the server has. */
+  /** h2 is HTTP/2 over TLS, h2c HTTP/2 without TLS, h3 HTTP/3. HTTP/1 has TLS if the server has. */
   protocol,
   connections: many,
-  /** Concurrent requests per connection (h2, h2c). Default: 1. */
+  /** Concurrent requests per connection (h2, h2c, h3). Default: 1. */
   streams: orAbsent(many),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),

@@ -21,6 +21,7 @@ import { isHttp2 } from '../scenario/load.ts';
 import { requestName, requestsOf, serverNameOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
+import { requireQuic } from './quic.ts';
 import type { Answer, Protocol, RunningServer, ServerSide, StartOptions } from './server.ts';
 
 /** A request as the load sends it: a GET unless `request` says otherwise. */
@@ -49,10 +50,13 @@ const silentMs = 1000;
 const mostBrokenMs = 5000;
 /** The load takes no more. */
 const mostHeaderBytes = 64 * 1024;
+/** So caddy refuses a connection before it has made its certificate. */
+const noCertificate = 'tlsv1 alert internal error';
 /** Node's words for how a connection ended. */
 const reasons: Readonly<Record<string, string>> = {
   aborted: 'its answer breaks off',
   'socket hang up': 'it ends the connection without an answer',
+  [noCertificate]: 'it has no certificate for this name',
 };
 
 /**
@@ -80,12 +84,15 @@ export async function waitUntilReady(
       try {
         const answer = await onConnection(check, until, (ask) => ask(first));
         requireRight(answer, url, check, first);
+        // Node has no HTTP/3: the page is asked for over HTTP/1.1.
+        if (protocol === 'h3') await requireQuic(origin, until);
         if (page.requests === undefined || !allPages) return answer;
         return { ...answer, ...(await askPages(check, page.requests, signal)) };
       } catch (error) {
         if (error instanceof UserError) throw error;
         signal.throwIfAborted();
-        const { code, message } = error as NodeJS.ErrnoException;
+        const { code, message: words } = error as NodeJS.ErrnoException;
+        const message = words.includes(noCertificate) ? noCertificate : words;
         const within = `within ${limitMs / 1000} s`;
         if (error instanceof EndlessBody)
           throw new UserError(
@@ -95,11 +102,14 @@ export async function waitUntilReady(
           throw new UserError(
             `${url} did not answer over ${protocol} ${within}${performance.now() - askedAtMs < silentMs ? last : ''}${withName(check)}`,
           );
-        const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
+        const problem =
+          message === noCertificate
+            ? undefined
+            : wrongProtocol(error as NodeJS.ErrnoException, protocol);
         if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
         if (check.hangsUp !== undefined && code !== 'ECONNREFUSED')
           throw new UserError(`${url} did not answer: ${check.hangsUp}${withName(check)}`);
-        const isBroken = message === 'aborted';
+        const isBroken = message === 'aborted' || message === noCertificate;
         brokenSinceMs = isBroken ? (brokenSinceMs ?? askedAtMs) : undefined;
         last = `: ${reasons[message] ?? message}`;
         if (brokenSinceMs !== undefined && performance.now() - brokenSinceMs > mostBrokenMs)
@@ -116,9 +126,11 @@ export async function waitUntilReady(
   }
 }
 
-/** Throws UserError if the protocol does not fit the config: h2 needs TLS, h2c has none. */
+/** Throws UserError if the protocol does not fit the config: h2 and h3 need TLS, h2c has none. */
 function requireFit(url: string, protocol: Protocol): void {
   const secure = url.startsWith('https:');
+  if (protocol === 'h3' && !secure)
+    throw new UserError(`the load is HTTP/3, which has TLS, and ${url} has none: give https://`);
   if (protocol !== (secure ? 'h2c' : 'h2')) return;
   const [load, config, remedy] = secure
     ? ['without TLS (h2c)', 'TLS', 'without it, or the protocol h2']

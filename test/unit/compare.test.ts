@@ -151,6 +151,7 @@ test.each<[OwnConfig, Asked, RegExp]>([
   [nginx, { load: ['h2load -n 1'] }, /HTTP\/2 without TLS, and a\.conf .* port 80: take wrk,/],
   [config('h2o', tls), { load: ['h2load -n 1'] }, /HTTP\/2 over TLS, and a\.conf .* port 443/],
   [nghttpd, { load: ['wrk -c 5'] }, /speaks HTTP\/2 only on port 8080: take h2load$/],
+  [nginx, { load: ['h2load --h3 -n 5'] }, /^a\.conf: a config is started without HTTP\/3: start/],
 ])('an address or load that does not fit is refused: %#', (one, asked, message) => {
   const exitCode = one.listens.length === 0 ? 1 : 2;
   expect(() => twoSides(one, nginx, asked)).toThrow(refused(message, exitCode));

@@ -24,6 +24,8 @@ describe('h2load', () => {
     ['', { connections: 1, streams: 1, threads: 1, requests: 1 }],
     ['-D500ms --warm-up-time 1s', { durationSeconds: 0.5, warmupSeconds: 1 }],
     ['-p h2c -n 5 -m 3', { protocol: 'h2c', streams: 3, requests: 5 }],
+    ['--h3 -m 3', { protocol: 'h3', streams: 3 }],
+    ['--alpn-list=h3', { protocol: 'h3' }],
   ])('"%s" is %o', (line, profile) => {
     expect(h2load(line)).toMatchObject(profile);
   });
@@ -45,6 +47,7 @@ describe('h2load', () => {
     ['-D 1 --warm-up-time 0d', /--warm-up-time 0d has to be a time/],
     ['--h1 -m 10 -n 10', /^h2load: -m 10 would pipeline over HTTP\/1\.1/],
     ['--h1 -p h2c', /^h2load: --h1 and -p h2c do not go together/],
+    ['--h3 --h1', /^h2load: HTTP\/3 goes with https:.* neither --h1 nor -p/],
     ['-p spdy', /^h2load -p spdy has to be h2c or http\/1\.1/],
     ['-n 10 https://127.0.0.1/', /^h2load: leave "https:\/\/127\.0\.0\.1\/" out/],
     ['-r 5', /^h2load: -r cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d /],

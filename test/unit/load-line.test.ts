@@ -115,11 +115,12 @@ describe('the line', () => {
     ],
     [
       'h2load --alpn-list=http/1.1',
-      /^h2load: --alpn-list cannot be honoured here: take --h1 for HTTP\/1\.1$/,
+      /^h2load --alpn-list=http\/1\.1 has to be h3; take --h1 for HTTP\/1\.1$/,
     ],
     ['h2load -d large', /^h2load -d large: it has more than 16384 bytes$/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
-    ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2$/],
+    ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2 and 3$/],
+    ['h2load --h3 http://localhost/', /^h2load: HTTP\/3 goes with https:/],
   ])(
     '"%s" is refused in one line',
     refused((line) => loadOfLine(line)),

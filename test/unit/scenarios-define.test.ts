@@ -195,9 +195,9 @@ describe('is refused, with the field named:', () => {
   });
 
   test.each<[Record<string, unknown>, RegExp | string]>([
-    [{ protocol: 'h3' }, 'load: protocol "h3" has to be'],
-    [{ protocol: 'http/1.1', streams: 2 }, 'load: streams 2 need h2 or h2c, not http/1.1'],
-    [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 keeps its connections'],
+    [{ protocol: 'spdy' }, 'load: protocol "spdy" has to be'],
+    [{ protocol: 'http/1.1', streams: 2 }, 'load: streams 2 need h2, h2c or h3, not http/1.1'],
+    [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 and 3 keep their connections'],
     [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
     [{ requests: undefined, durationSeconds: 5, rate: 10 }, 'load: a rate goes with requests'],
     [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],

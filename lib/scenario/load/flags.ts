@@ -5,7 +5,7 @@ import { UserError } from '../../errors.ts';
 import { readBytesSync } from '../../files.ts';
 import { present } from '../../present.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
-import { isHttp2 } from '../load.ts';
+import { hasStreams } from '../load.ts';
 import type { LoadProfile } from '../model.ts';
 import { shellWord, shellWords, type ShellWord } from './shell-words.ts';
 
@@ -167,7 +167,7 @@ export function headersOf(
     const key = name.toLowerCase();
     if (colon < 1)
       throw new UserError(`${flag} "${line}" has to be a header such as 'Accept-Encoding: gzip'`);
-    if (key === 'connection' && !isHttp2(protocol) && /^(close|keep-alive)$/i.test(value)) {
+    if (key === 'connection' && !hasStreams(protocol) && /^(close|keep-alive)$/i.test(value)) {
       keepAlive = value.toLowerCase() === 'keep-alive';
       continue;
     }
@@ -196,8 +196,8 @@ export function problemOfHeader(
   const key = name.toLowerCase();
   if (['connection', 'content-length', 'transfer-encoding'].includes(key))
     return `${name} is set by the load generator (from keepAlive and body)`;
-  if (isHttp2(protocol) && ['te', 'upgrade', 'keep-alive', 'proxy-connection'].includes(key))
-    return `${name} is not allowed in HTTP/2`;
+  if (hasStreams(protocol) && ['te', 'upgrade', 'keep-alive', 'proxy-connection'].includes(key))
+    return `${name} is not allowed in HTTP/2 and 3`;
   return undefined;
 }
 

@@ -188,8 +188,7 @@ const h2loadGenerator: Generator = {
   instead: {
     i: severalPages,
     'input-file': severalPages,
-    'alpn-list': 'take --h1 for HTTP/1.1',
-    'npn-list': 'take --h1 for HTTP/1.1',
+    'npn-list': 'take --h1 for HTTP/1.1, --h3 for HTTP/3',
   },
   options: {
     requests: valued('n'),
@@ -203,6 +202,8 @@ const h2loadGenerator: Generator = {
     data: valued('d'),
     'warm-up-time': valued(),
     h1: toggle(),
+    h3: toggle(),
+    'alpn-list': valued(),
     ciphers: valued(),
     groups: valued(),
   },
@@ -234,7 +235,16 @@ const h2loadGenerator: Generator = {
 
 /** -p is about addresses without TLS. Without an address it says that there is no TLS. */
 function protocolOfH2load(flags: Flags, scheme: Scheme | undefined): LoadProfile['protocol'] {
-  const plain = flags.get('no-tls-proto');
+  const [plain, alpn = 'h3'] = ['no-tls-proto', 'alpn-list'].map(flags.get);
+  if (alpn !== 'h3')
+    throw new UserError(`h2load --alpn-list=${alpn} has to be h3; take --h1 for HTTP/1.1`);
+  if (flags.has('h3') || flags.has('alpn-list')) {
+    if (flags.has('h1') || plain !== undefined || scheme === 'http')
+      throw new UserError(
+        'h2load: HTTP/3 goes with https:// addresses, and with neither --h1 nor -p: leave --h3 (--alpn-list=h3) out, or them',
+      );
+    return 'h3';
+  }
   if (plain !== undefined && plain !== 'h2c' && plain !== 'http/1.1')
     throw new UserError(`h2load -p ${plain} has to be h2c or http/1.1`);
   if (flags.has('h1')) {
@@ -307,7 +317,7 @@ export interface H2loadOptions {
 
 /**
  * The load of an h2load command line without the word "h2load", such as `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS, `-p h2c` or
- * `-p http/1.1` without TLS, `--h1` HTTP/1.1 with or without. Defaults are h2load's.
+ * `-p http/1.1` without TLS, `--h1` HTTP/1.1 with or without, `--h3` HTTP/3. Defaults are h2load's.
  */
 export function h2load(line: string, { tls }: H2loadOptions = {}): LoadProfile {
   return { ...loadOfFlags(h2loadGenerator, line), ...present({ tls }) };
@@ -421,6 +431,7 @@ const names = generators.map(({ name }) => name);
 /** A complete command line of a load generator. */
 export interface LoadLine {
   url?: UrlParts;
+  isH3: boolean;
   /**
    * The load, and the Host to send, from a header or the URL.
    * @param scheme of the server, if the line has no URL
@@ -461,6 +472,7 @@ export function readLoadLine(text: string): LoadLine {
         );
   return {
     ...present({ url }),
+    isH3: flags.has('h3') || flags.has('alpn-list'),
     over(scheme) {
       const { headers = {}, ...load } = generator.load(flags, url?.scheme ?? scheme);
       const isHost = ([name]: [string, string]): boolean => name.toLowerCase() === 'host';

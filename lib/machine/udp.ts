@@ -1,0 +1,23 @@
+// Whether the kernel's buffers suffice for HTTP/3.
+import { readFileSync } from 'node:fs';
+import type { LoadProfile } from '../scenario/model.ts';
+
+/** What quic-go asks for. As root it may exceed the kernel's limits. */
+const wantedBytes = 7 * 1024 * 1024;
+const limits = ['net.core.rmem_max', 'net.core.wmem_max'];
+
+function limitOf(name: string): number {
+  return Number(readFileSync(`/proc/sys/${name.replaceAll('.', '/')}`, 'utf8'));
+}
+
+/** Returns a line if a load is HTTP/3 and a limit of UDP buffers is below what it wants. */
+export function udpNotes(
+  loads: readonly Pick<LoadProfile, 'protocol'>[],
+  isRoot = process.getuid?.() === 0,
+  limit = limitOf,
+): string[] {
+  const small = limits.filter((name) => limit(name) < wantedBytes);
+  if (isRoot || small.length === 0 || !loads.some(({ protocol }) => protocol === 'h3')) return [];
+  const settings = small.map((name) => `${name}=${wantedBytes}`).join(' ');
+  return [`the buffers of UDP are small, so HTTP/3 may lose datagrams: sudo sysctl ${settings}`];
+}

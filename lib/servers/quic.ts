@@ -1,0 +1,55 @@
+// Whether a server speaks QUIC, on which HTTP/3 is.
+import { randomBytes } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { UserError } from '../errors.ts';
+
+/** Within 3 s in all, and longer than a server that is there takes. */
+const answerMs = 2500;
+const repeatMs = 100;
+/** Servers drop what is shorter (RFC 9000, section 14.1). */
+const datagramBytes = 1200;
+
+/**
+ * The beginning of a connection in a version that there never will be (RFC 9000, section 15): a server answers with its own versions and
+ * keeps nothing. The answer has the client's identifier, `id`.
+ */
+function greeting(id: Buffer): Buffer {
+  const head = [Buffer.of(0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8), randomBytes(8), Buffer.of(8), id];
+  return Buffer.concat([...head, Buffer.alloc(datagramBytes)], datagramBytes);
+}
+
+/** Throws UserError if nothing answers QUIC at the origin's port, or the signal's reason. */
+export async function requireQuic(origin: string, signal: AbortSignal): Promise<void> {
+  const { hostname, port } = new URL(origin);
+  const { address, family } = await lookup(hostname.replace(/^\[|\]$/g, ''));
+  const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
+  // Node 20 may collect AbortSignal.timeout, with its end, while it is only waited for.
+  const late = new AbortController();
+  const end = setTimeout(() => late.abort(), answerMs);
+  const until = AbortSignal.any([signal, late.signal]);
+  const id = randomBytes(8);
+  const greet = (): void =>
+    // A refusal shows with a later call: the server may still be starting.
+    socket.send(greeting(id), Number(port || 443), address, () => undefined);
+  socket.on('error', () => undefined);
+  const timer = setInterval(greet, repeatMs);
+  try {
+    greet();
+    for (;;) {
+      const [answer] = (await once(socket, 'message', { signal: until })) as [Buffer];
+      if (answer.length > 14 && answer.readUInt32BE(1) === 0 && answer.subarray(6, 14).equals(id))
+        return;
+    }
+  } catch {
+    signal.throwIfAborted();
+    throw new UserError(
+      `${origin} has no HTTP/3: nothing answers QUIC on its UDP port ${port || 443}; turn it on in the server's config, or take another protocol`,
+    );
+  } finally {
+    clearTimeout(end);
+    clearInterval(timer);
+    socket.close();
+  }
+}

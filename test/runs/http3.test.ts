@@ -1,0 +1,76 @@
+// A comparison over HTTP/3, of a server that is installed with it.
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { find, thisMachine } from '../../lib/setup/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+
+const home = useHome(['k6']);
+
+test.skipIf((await find('caddy', thisMachine())) === undefined)(
+  "each side's figures are those of its access log, and a server without HTTP/3 is refused",
+  async () => {
+    const folder = newFolder();
+    chmodSync(folder, 0o777);
+    const caddyfile = (options: string): string => {
+      const file = join(folder, `Caddyfile${options.length}`);
+      writeFileSync(
+        file,
+        `{
+          admin off
+          https_port {$PORT}
+          auto_https disable_redirects
+          skip_install_trust
+          storage file_system ${folder}/{$SIDE}
+          ${options}
+        }
+        https://web.test {
+          bind 127.0.0.1
+          tls internal
+          log {
+            output file ${folder}/{$SIDE}.log
+          }
+          respond "a page of caddy"
+        }\n`,
+      );
+      return file;
+    };
+    const started = async (file: string) => {
+      const out = newOut();
+      const side = (name: string) =>
+        `${name}=env SIDE=${name} caddy run --adapter caddyfile --config ${file}`;
+      const run = startCommand(
+        [
+          'compare',
+          side('a'),
+          side('b'),
+          '--load',
+          'h2load -n 600 -c 6 -m 5',
+          ...`--h3 --url https://web.test/ --rounds 1 --store none --out ${out}`.split(' '),
+        ],
+        home.env,
+      );
+      return { out, code: await run.ended, said: run.stderr() };
+    };
+    const { out, code, said } = await started(caddyfile(''));
+    expect(code, said).toBe(0);
+    for (const { name, load, rounds } of readResult(out).variants) {
+      const [phase] = rounds[0]?.phases ?? [];
+      const logged = readFileSync(join(folder, `${name}.log`), 'utf8')
+        .split('\n')
+        .filter((line) => line.includes('"proto":"HTTP/3.0"'))
+        .map((line) => JSON.parse(line) as { status: number; size: number });
+      expect([load.protocol, logged.length, phase?.requests]).toEqual(['h3', 600, 600]);
+      expect(phase?.responses['2xx']).toBe(logged.filter(({ status }) => status === 200).length);
+      expect(Number(load.bodyBytes) * 600).toBe(logged.reduce((sum, { size }) => sum + size, 0));
+    }
+    const without = await started(
+      caddyfile(`servers {
+            protocols h1 h2
+          }`),
+    );
+    expect(without.code).toBe(1);
+    expect(without.said).toMatch(/^a: https:\S+ has no HTTP\/3: nothing answers QUIC on its UDP/m);
+  },
+);

@@ -1,0 +1,67 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { expect, onTestFinished, test } from 'vitest';
+import { udpNotes } from '../../lib/machine/udp.ts';
+import { requireQuic } from '../../lib/servers/quic.ts';
+import { refusalOf } from '../fixtures/refused.ts';
+
+const never = new AbortController().signal;
+
+/** A port whose answer to each datagram is made from it. @returns its origin */
+async function answering(answer: (datagram: Buffer) => Buffer | undefined): Promise<string> {
+  const socket = createSocket('udp4');
+  onTestFinished(() => void socket.close());
+  socket.on('message', (datagram, { port, address }) => {
+    const bytes = answer(datagram);
+    if (bytes !== undefined) socket.send(bytes, port, address);
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  return `https://127.0.0.1:${socket.address().port}`;
+}
+
+/** A version negotiation (RFC 9000, section 17.2.1) of version 1, from the server `to` the client's identifier. */
+const versions = (to: Buffer): Buffer =>
+  Buffer.concat([Buffer.of(0x80, 0, 0, 0, 0, 8), to, Buffer.of(0, 0, 0, 0, 1)]);
+const clientOf = (datagram: Buffer): Buffer => datagram.subarray(15, 23);
+
+test('a server that answers QUIC is found, one that is slow to start as well', async () => {
+  let asked = 0;
+  const origin = await answering((datagram) => {
+    expect(datagram.length).toBe(1200);
+    return ++asked < 3 ? undefined : versions(clientOf(datagram));
+  });
+  await requireQuic(origin, never);
+  expect(asked).toBe(3);
+});
+
+test.each<[string, (datagram: Buffer) => Buffer | undefined]>([
+  ['says nothing', () => undefined],
+  ['sends the datagram back', (datagram) => datagram],
+  ['answers somebody else', () => versions(Buffer.alloc(8))],
+])('a port that %s has no HTTP/3, which is told within 3 s', async (_, answer) => {
+  const origin = await answering(answer);
+  const began = performance.now();
+  expect(await refusalOf(requireQuic(origin, never))).toMatch(
+    /^https:\S+ has no HTTP\/3: nothing answers QUIC on its UDP port \d+; turn it on/,
+  );
+  expect(performance.now() - began).toBeLessThan(3000);
+});
+
+test('a stop ends the wait', async () => {
+  const origin = await answering(() => undefined);
+  await expect(requireQuic(origin, AbortSignal.abort(new Error('stopped')))).rejects.toThrow(
+    'stopped',
+  );
+});
+
+test('small buffers of UDP are told, for HTTP/3 and without root', () => {
+  const h3 = [{ protocol: 'h2' }, { protocol: 'h3' }] as const;
+  const small = (name: string): number => (name.includes('rmem') ? 212_992 : 1e9);
+  expect(udpNotes(h3, false, small)).toEqual([
+    'the buffers of UDP are small, so HTTP/3 may lose datagrams: sudo sysctl net.core.rmem_max=7340032',
+  ]);
+  expect(udpNotes(h3, true, small)).toEqual([]);
+  expect(udpNotes(h3, false, () => 1e9)).toEqual([]);
+  expect(udpNotes([{ protocol: 'h2' }], false, small)).toEqual([]);
+});
