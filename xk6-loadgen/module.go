@@ -155,7 +155,14 @@ func summary(r engine.Result) map[string]any {
 		"sendDelayMs": latency(r.SendDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
 		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
-		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU,
+		"wire": wire(r.Wire), "cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU,
+	}
+}
+
+func wire(w engine.Wire) map[string]any {
+	return map[string]any{
+		"connections": w.Connections, "handshakes": w.Handshakes, "segmentsOut": w.SegmentsOut, "segmentsIn": w.SegmentsIn,
+		"resentSegments": w.Resent, "wireBytesOut": w.BytesOut, "wireBytesIn": w.BytesIn,
 	}
 }
 

@@ -237,3 +237,10 @@ export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): strin
   if (spec.toServer.delayMs === 0 && spec.toClient.delayMs === 0) return '';
   return delayHeld ? 'held' : `not held: p99 +${short(latenessMs.p99)} ms`;
 }
+
+/** What is counted for each request. */
+export type PerRequest = keyof NonNullable<Phase['perRequest']>;
+
+/** A counter of a variant's first load per request, for each round that has it. */
+export const perRequestOf = ({ rounds }: VariantResult, name: PerRequest): number[] =>
+  rounds.flatMap(({ phases: [first] }) => first?.perRequest?.[name] ?? []);

@@ -6,8 +6,14 @@ import {
   comparable,
   curvesOf,
 } from '../analysis/comparisons.ts';
-import { phasePairs, responsesOf, succeeded } from '../analysis/phases.ts';
-import { alphaOf, meanInterval, total } from '../analysis/statistics.ts';
+import {
+  perRequestOf,
+  phasePairs,
+  responsesOf,
+  succeeded,
+  type PerRequest,
+} from '../analysis/phases.ts';
+import { alphaOf, meanInterval, median, total } from '../analysis/statistics.ts';
 import {
   exactPercent,
   hundredths,
@@ -25,7 +31,6 @@ import { byName } from '../present.ts';
 import type {
   Comparison,
   Distribution,
-  Phase,
   PhaseResult,
   Result,
   VariantResult,
@@ -307,17 +312,56 @@ export function loadPart(result: Result): Part[] {
         rightColumn('±sd', (load) => figure(load[key]?.withinSdPercent, exactPercent)),
       ]),
     ),
-    perRequestTable(result),
+    perRequestTable(result, 'per request', {
+      userCpuUs: 'user CPU µs',
+      systemCpuUs: 'system CPU µs',
+      voluntarySwitches: 'voluntary switches',
+      involuntarySwitches: 'involuntary',
+      pageFaults: 'page faults',
+      readBytes: 'B read',
+      writtenBytes: 'B written',
+    }),
+    perRequestTable(result, 'wire per request', {
+      connections: 'connections',
+      handshakes: 'TLS handshakes',
+      segmentsOut: 'segments to server',
+      segmentsIn: 'from it',
+      resentSegments: 'sent again',
+      wireBytesOut: 'B to server',
+      wireBytesIn: 'B from it',
+    }),
+    memoryTable(result),
   ].filter(({ rows }) => rows.length > 0);
   const below = `Time, rates and bytes are medians of the rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
   return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
 }
 
-/** What the servers used per request: means of the rounds with their 95 % intervals. */
-function perRequestTable({ variants }: Result): Table {
-  const column = (title: string, key: keyof NonNullable<Phase['perRequest']>) =>
-    rightColumn(title, ({ rounds }: VariantResult) => {
-      const values = rounds.flatMap(({ phases: [first] }) => first?.perRequest?.[key] ?? []);
+/** The most that the processes of a side had in memory, the median of the rounds. */
+function memoryTable({ variants }: Result): Table {
+  const rows = variants.flatMap(({ name, load, rounds }) => {
+    const bytes = rounds.flatMap(({ phases: [first] }) => first?.serverRssBytes ?? []);
+    return bytes.length === 0
+      ? []
+      : [{ name, kB: median(bytes) / 1000, connections: load.connections }];
+  });
+  return tableOf(rows, [
+    leftColumn('memory', ({ name }) => name),
+    rightColumn('MB', ({ kB }) => short(kB / 1000)),
+    rightColumn('kB per connection', ({ kB, connections }) =>
+      connections === undefined ? '' : short(kB / connections),
+    ),
+  ]);
+}
+
+/** Means of the rounds with their 95 % intervals. */
+function perRequestTable(
+  { variants }: Result,
+  title: string,
+  columns: Partial<Record<PerRequest, string>>,
+): Table {
+  const column = ([key, heading]: [string, string]) =>
+    rightColumn(heading, (variant: VariantResult) => {
+      const values = perRequestOf(variant, key as PerRequest);
       if (values.length === 0) return '';
       const { middle, half } = meanInterval(values, alphaOf(1, 1));
       const text = (value: number) => String(Number(value.toPrecision(3)));
@@ -326,13 +370,7 @@ function perRequestTable({ variants }: Result): Table {
         : `${text(middle)} ± ${Number(half.toPrecision(1))}`;
     });
   return tableOf(variants, [
-    leftColumn('per request', ({ name }) => name),
-    column('user CPU µs', 'userCpuUs'),
-    column('system CPU µs', 'systemCpuUs'),
-    column('voluntary switches', 'voluntarySwitches'),
-    column('involuntary', 'involuntarySwitches'),
-    column('page faults', 'pageFaults'),
-    column('B read', 'readBytes'),
-    column('B written', 'writtenBytes'),
+    leftColumn(title, ({ name }) => name),
+    ...Object.entries(columns).map(column),
   ]);
 }

@@ -1,5 +1,6 @@
 // What a verdict is made of, from the look of perf at its sides: sentences, tables and bars. docs/why.md says how to read them.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { perRequestOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { effect, counts, enumeration, hundredths, short } from '../format.ts';
 import {
@@ -216,6 +217,7 @@ function factsText(
   const isSame = Math.abs(nowBytes - bytesBefore) <= leastShare * Math.max(nowBytes, bytesBefore);
   const share = nowBytes / bytesBefore;
   return [
+    ...connectionsText(variant, baseline),
     ...(workers === workersBefore || variant?.server?.name !== baseline?.server?.name
       ? []
       : [`${variant?.name} has ${counts(workers, 'worker')}, ${baseline?.name} ${workersBefore}`]),
@@ -225,6 +227,29 @@ function factsText(
           `${variant?.name} answers with ${share >= 2 ? `${hundredths(share)} times` : `${Math.round(100 * share)} % of`} the bytes`,
         ]),
   ];
+}
+
+/** A side that ends its connections after a few requests. */
+function connectionsText(variant?: VariantResult, baseline?: VariantResult): string[] {
+  if (!variant || !baseline) return [];
+  const [now, before] = [reconnectsOf(variant), reconnectsOf(baseline)];
+  const text = (one: VariantResult, share: number): string =>
+    share < leastCalls.usual
+      ? `${one.name} keeps its connections`
+      : `${one.name} opens a connection for ${share > 0.95 ? 'each request' : `every ${perRequest(1 / share)} requests`}${perRequestOf(one, 'handshakes').some(Boolean) ? ', with a full TLS handshake' : ''}`;
+  return Math.abs(now - before) < leastCalls.usual
+    ? []
+    : [`${text(variant, now)}, ${text(baseline, before)}`];
+}
+
+/** Connections per request, without those that its load keeps open. */
+function reconnectsOf({ load: { connections = 0 }, rounds }: VariantResult): number {
+  const each = rounds.flatMap(({ phases: [first] }) =>
+    first?.perRequest?.connections === undefined
+      ? []
+      : first.perRequest.connections - connections / (first.requests + first.warmupRequests),
+  );
+  return total(each, (one) => one) / Math.max(1, each.length);
 }
 
 /** A side that waits answers later without more CPU time. */

@@ -190,6 +190,8 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
    * `idleShare` in cores, during the turns of others (0 for a side without turns).
    */
   serverCpu?: { seconds: number; idleShare: number } | null;
+  /** Counts of all its connections, warm-up included, each as of its close; a phase has them in `perRequest`. */
+  wire?: Record<(typeof wireNames)[number], number>;
 }
 
 /** What else used the machine in a phase's window, as shares (0 to 1) of the time of a side's cores. */
@@ -251,6 +253,20 @@ export const counterNames = [
   'writtenBytes',
 ] as const;
 
+/**
+ * What the load's connections had on the wire for each request: connections, full TLS handshakes (none is resumed), and by TCP's own
+ * counts segments to the server and from it, segments sent again to it, and bytes with the headers of IP and TCP.
+ */
+export const wireNames = [
+  'connections',
+  'handshakes',
+  'segmentsOut',
+  'segmentsIn',
+  'resentSegments',
+  'wireBytesOut',
+  'wireBytesIn',
+] as const;
+
 /** A load phase of a round. */
 const phase = open({
   ...loadFields,
@@ -261,8 +277,8 @@ const phase = open({
   serverRssBytes: orNull(figure),
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
-  /** Absent where the server was not started on this machine. */
-  perRequest: optional(open(each(counterNames, figure))),
+  /** `counterNames` are absent where the server was not started on this machine. */
+  perRequest: optional(open(each([...counterNames, ...wireNames], optional(figure)))),
   generatorCpuSeconds: figure,
   /** null without /proc/stat's figures, and for an address. */
   noise: orNull(noise),
@@ -331,7 +347,7 @@ const load = v.pipe(
       command: optional(text),
       protocol,
       threads: count,
-      ...optionalCounts(['streams', 'rate', 'durationSeconds', 'requests', 'pages']),
+      ...optionalCounts(['connections', 'streams', 'rate', 'durationSeconds', 'requests', 'pages']),
       searched: optional(trueOrAbsent),
       asWritten: optional(
         open({ threads: count, ...optionalCounts(['durationSeconds', 'requests']) }),

@@ -11,7 +11,7 @@ import type { K6Ended, SentFile } from '../hosts/messages.ts';
 import { k6Files, type LoadPlan, type Meeting, type PhaseOutcome } from '../k6/load-plan.ts';
 import { machineClock } from '../machine/usage.ts';
 import { byName } from '../present.ts';
-import type { Distribution, LoadResult } from '../result/result.ts';
+import { wireNames, type Distribution, type LoadResult } from '../result/result.ts';
 import {
   forKeeps,
   k6Arguments,
@@ -173,6 +173,7 @@ function mergeResults(
     longestGapMs: Math.min(...results.map((result) => result.longestGapMs)),
     turns: null,
     bytes: summed(results.map(({ bytes }) => bytes)),
+    wire: byName(wireNames, (name) => total(results, ({ wire }) => wire?.[name] ?? 0)),
     perConnectionRps: pooled('perConnectionRps', (_, index) =>
       partOf(connections, results.length, index),
     ),

@@ -13,14 +13,9 @@ import {
 } from '../machine/usage.ts';
 import { sharesCores } from '../machine/cores.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
-import { counterNames, type LoadResult, type Phase } from '../result/result.ts';
+import { counterNames, wireNames, type LoadResult, type Phase } from '../result/result.ts';
 import { pageOf } from '../scenario/variants.ts';
-import {
-  isStarted,
-  watchUpstreams,
-  type RunningServer,
-  type StartedServer,
-} from '../servers/index.ts';
+import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { countersOf, watchProcess, type Counters } from '../servers/usage.ts';
 import { byName, present } from '../present.ts';
 import { startK6There } from './generators.ts';
@@ -67,8 +62,8 @@ export interface Measurement extends K6Outcome {
   recordFile: string;
   /** k6 did not write to the database: only its record has the samples. */
   unsent: boolean;
-  /** What the side's server used per request, in all phases; undefined if it was not started here. */
-  perRequest: Counters | undefined;
+  /** What the side's server and its connections used per request, in all phases. */
+  perRequest: Phase['perRequest'];
   /** null on loopback. */
   link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
 }
@@ -148,8 +143,10 @@ export async function underLoad(
     return {
       ...outcome,
       results,
-      perRequest:
-        isStarted(server) && before ? perRequestSince(before, server, results) : undefined,
+      perRequest: perRequestOf(
+        results,
+        isStarted(server) && before ? { before, now: countersOf(server.processes()) } : undefined,
+      ),
       samples: withServer(sampler?.samplesOf(side) ?? [], there, side),
       quotas: throttling.quotas,
       recordFile: k6Files(folder).record,
@@ -159,16 +156,18 @@ export async function underLoad(
   });
 }
 
-function perRequestSince(
-  before: Counters,
-  server: StartedServer,
+function perRequestOf(
   results: readonly LoadResult[],
-): Counters {
-  const now = countersOf(server.processes());
+  counters: { before: Counters; now: Counters } | undefined,
+): Phase['perRequest'] {
   const requests = total(results, (one) => one.requests + one.warmupRequests);
-  return byName(counterNames, (name) =>
-    Number((Math.max(0, now[name] - before[name]) / Math.max(1, requests)).toPrecision(4)),
-  );
+  const each = (count: number): number =>
+    Number((Math.max(0, count) / Math.max(1, requests)).toPrecision(4));
+  return {
+    ...(counters &&
+      byName(counterNames, (name) => each(counters.now[name] - counters.before[name]))),
+    ...byName(wireNames, (name) => each(total(results, ({ wire }) => wire?.[name] ?? 0))),
+  };
 }
 
 function planOf(
@@ -314,7 +313,7 @@ export function phasesOf(
     hasUpstreams: server.upstreams.length > 0,
   };
   const isSampled = isStarted(server) || isHosted(server);
-  return results.map(({ serverCpu = null, ...result }) => {
+  return results.map(({ serverCpu = null, wire: _, ...result }) => {
     const window = windowOf(result, load);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);

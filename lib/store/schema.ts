@@ -191,6 +191,13 @@ export const benchRound = {
       page_faults: ({ phase }) => phase.perRequest?.pageFaults,
       call_read_bytes: ({ phase }) => phase.perRequest?.readBytes,
       call_written_bytes: ({ phase }) => phase.perRequest?.writtenBytes,
+      connections_per_request: ({ phase }) => phase.perRequest?.connections,
+      handshakes_per_request: ({ phase }) => phase.perRequest?.handshakes,
+      segments_out: ({ phase }) => phase.perRequest?.segmentsOut,
+      segments_in: ({ phase }) => phase.perRequest?.segmentsIn,
+      resent_segments: ({ phase }) => phase.perRequest?.resentSegments,
+      wire_bytes_out: ({ phase }) => phase.perRequest?.wireBytesOut,
+      wire_bytes_in: ({ phase }) => phase.perRequest?.wireBytesIn,
     }),
     ...ofRound('ratio', {
       ratio: ({ ratio }) => ratio,

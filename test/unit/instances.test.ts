@@ -7,7 +7,8 @@ import {
   mergeInstances,
   type InstanceEnd,
 } from '../../lib/runner/generators.ts';
-import type { HistogramBar, LoadResult } from '../../lib/result/result.ts';
+import { byName } from '../../lib/present.ts';
+import { wireNames, type HistogramBar, type LoadResult } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
 const planOf = (
@@ -126,7 +127,13 @@ describe('the results of all instances', () => {
   });
 
   test('are one result', () => {
-    const { latencyMs, connectMs, ...rest } = merged([one, two], planOf({ connections: 3 }));
+    const { latencyMs, connectMs, ...rest } = merged(
+      [
+        { ...one, wire: byName(wireNames, () => 3) },
+        { ...two, wire: byName(wireNames, (name) => (name === 'connections' ? 2 : 1)) },
+      ],
+      planOf({ connections: 3 }),
+    );
     const { errors, errorCauses, errorExample, inFlight, hung, unsent, unexpected } = one;
     expect(rest).toEqual({
       errors,
@@ -144,6 +151,7 @@ describe('the results of all instances', () => {
       responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 },
       statuses: { 302: 1, 404: 4, 502: 2, 503: 13 },
       turns: null,
+      wire: { ...byName(wireNames, () => 4), connections: 5 },
       longestGapMs: 4,
       bytes: {
         received: 1_700_001,

@@ -330,7 +330,7 @@ describe('the page of a run', () => {
     ])
       expect(text).toContain(words);
     const [, detail = ''] = text.split('<h2>Each load in detail</h2>');
-    expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(7);
+    expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(8);
   });
 
   test('holds with warnings, a hostile title and no figures at all', async () => {

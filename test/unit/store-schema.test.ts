@@ -1,5 +1,5 @@
 import { byName } from '../../lib/present.ts';
-import { counterNames } from '../../lib/result/result.ts';
+import { counterNames, wireNames } from '../../lib/result/result.ts';
 import { expect, it } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
@@ -87,7 +87,7 @@ it('writes a phase as one wide point', () => {
         generatorShare: 0.005,
         network: networkResult(),
       },
-      { ...phase, perRequest: byName(counterNames, () => 1.5) },
+      { ...phase, perRequest: byName([...counterNames, ...wireNames], () => 1.5) },
     ),
   );
   expect(point.tags).toEqual({ ...tags, run: 'r 1', round: '2' });
@@ -95,6 +95,7 @@ it('writes a phase as one wide point', () => {
   expect(point.fields).toMatchObject({
     label: 'round 2: v',
     user_cpu_us: 1.5,
+    wire_bytes_in: 1.5,
     ratio_so_far: 1.2,
     ci_high: 1.3,
     errors_address_not_available: 1,

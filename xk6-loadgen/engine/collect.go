@@ -140,6 +140,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {
 			end, endCPU = l.windowEnd, l.endCPU
 		}
+		r.Wire.add(&l.wire)
 		r.WarmupRequests += l.warmup
 		r.InFlight += l.inFlight
 		for _, age := range l.overdue {

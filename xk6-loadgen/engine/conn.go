@@ -288,9 +288,11 @@ func (c *conn) close() {
 }
 
 func (c *conn) drop() {
-	switch {
-	case c.state == closed:
+	if c.state == closed {
 		return
+	}
+	c.countWire()
+	switch {
 	case c.hangUp != nil:
 		c.hangUp()
 		c.hangUp = nil

@@ -31,6 +31,7 @@ type Result struct {
 	Counts
 	// WarmupRequests ended before the window, or at a turn's edges; InFlight had no response at its end. Neither is in Requests.
 	WarmupRequests, InFlight int64
+	Wire                     Wire
 	Turns                    *TurnFigures // Turns is nil for one side alone, ServerCPU where the server's processes are not known
 	ServerCPU                *ServerCPU
 	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.

@@ -98,6 +98,8 @@ type loop struct {
 	backoffs         []backoff // backoffs are slots that wait before they connect again, looked at next at nextRetry
 	nextRetry        int64
 	mail             *mailbox // mail brings what happens on connections over QUIC; nil without them
+	wire             Wire     // wire is of the connections that have closed; tcpInfo is what the last of them came to
+	tcpInfo          unix.TCPInfo
 	attempts
 	loopTurn
 	measurement

@@ -254,6 +254,7 @@ func (s *secure) takeOver() error {
 		l.tlsState = stateOf(state)
 	}
 	s.handshake = nil
+	l.wire.Handshakes++
 	return nil
 }
 

@@ -132,3 +132,11 @@ func AwaitReadable(fd int, nanoseconds int64) bool {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
 	return errno == 0 && n > 0
 }
+
+// TCPInfo reads the kernel's figures of a TCP socket into info. An older kernel leaves the last ones as zero.
+func TCPInfo(fd int, info *unix.TCPInfo) {
+	*info = unix.TCPInfo{}
+	size := uint32(unsafe.Sizeof(*info))
+	syscall.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.IPPROTO_TCP, unix.TCP_INFO,
+		uintptr(unsafe.Pointer(info)), uintptr(unsafe.Pointer(&size)), 0)
+}
