@@ -37,7 +37,8 @@ const script = { shell: v.literal('bash'), run: text, env: v.optional(texts) };
 const use = { uses: v.pipe(text, v.regex(/^actions\/[a-z/-]+@v\d+$/)), with: texts };
 const form = v.strictObject({
   name: text,
-  description: text,
+  // The Marketplace takes no longer ones.
+  description: v.pipe(text, v.maxLength(125)),
   branding: v.strictObject({ icon: text, color: text }),
   inputs: named(
     v.strictObject({
