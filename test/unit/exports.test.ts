@@ -18,7 +18,7 @@ import { csvReport, markdownReport } from '../../lib/report/texts.ts';
 import { resultJson, type Phase, type Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
-import { noLatency, phase } from '../fixtures/phase.ts';
+import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const whole = result([workers, openFileCache]);
@@ -112,14 +112,6 @@ describe('CSV', () => {
       { ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' },
     ],
     [
-      'no latency if nothing was answered',
-      result([
-        workers,
-        phases(openFileCache, (one) => ({ ...one, responses: none, latencyMs: noLatency })),
-      ]),
-      { requests_per_s: '0', p50_ms: '', p90_ms: '', p99_ms: '', max_ms: '' },
-    ],
-    [
       'counts and rates to the last digit',
       result([
         workers,
@@ -155,17 +147,6 @@ describe('CSV', () => {
 });
 
 describe('the comment', () => {
-  test('begins with the verdict, then comes the table, then how it was measured, and the rest is closed', () => {
-    const text = markdownReport(whole);
-    const [seen, closed] = text.split('<details>') as [string, string];
-    expect(seen.trimEnd()).toMatch(
-      /^\*\*open-file-cache is faster than workers here: \+33 % .*\n\n\| variant \|[^]*\n\nnginx-open-file-cache · wrk -c 100 .* · 6 rounds, 2 min 20 s$/,
-    );
-    expect(closed).toContain('nginx was the limit');
-    expect(closed).toMatch(/^\| 6 \| 1\.32\d\d \|$/m);
-    expect(closed.trimEnd()).toMatch(/<\/details>$/);
-  });
-
   test('numbers rounds as the run did, without the dropped round', () => {
     const [one, other] = [workers, openFileCache].map((variant) => ({
       ...variant,
@@ -197,11 +178,6 @@ describe('the comment', () => {
       '\n- its log says: \\`x\\` [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]' +
         ' HTTPS\u200b://b.example or www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
     );
-  });
-
-  test('has nothing of a title but its text', () => {
-    const odd = { ...whole, title: 'a *b* <c> | e.conf', comparisons: [], variants: [] };
-    expect(markdownReport(odd)).toContain('**a \\*b\\* \\<c> \\| e.conf**');
   });
 
   test('tells configs of one name apart', () => {

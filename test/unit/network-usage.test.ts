@@ -81,16 +81,6 @@ describe('the sampler', () => {
     expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
   });
 
-  test('asks once more when it is stopped, so that the last sample lies behind the load', async () => {
-    const network = link();
-    const sampler = sampleLink(network, 0);
-    await network.answered(2);
-    await new Promise(setImmediate);
-    const stoppedAtMs = machineClock.monotonicMs();
-    await sampler.stop();
-    expect(sampler.samples.at(-1)?.atMs).toBeGreaterThanOrEqual(stoppedAtMs);
-  });
-
   test('has lateness begin anew once, when the warm-up that the first packet began is over', async () => {
     const network = link();
     const sampler = sampleLink(network, 0.25);

@@ -243,10 +243,4 @@ describe('a generator at its limit', () => {
       'at its limit',
     );
   });
-
-  test('is none below it, or when the server is at its limit as well', () => {
-    expect(used(0.7, 0.89)).toEqual([]);
-    expect(used(0.95, 0.8)).toEqual([]);
-    expect(used(0.95, 0.95)).toEqual([]);
-  });
 });

@@ -46,7 +46,6 @@ describe('h2o', () => {
   const first = '/t/access-1.log';
 
   it.each([
-    ['num-threads: 5', { 'num-threads': '5' }, []],
     ['user: nobody', {}, []],
     ['user: www-data', {}, ['user www-data → nobody']],
     ['pid-file: /run/h2o.pid', {}, ['pid-file /run/h2o.pid: left out']],
@@ -132,7 +131,6 @@ describe('h2o', () => {
     ['proxy.reverse.url: http://10.0.0.1/', 'proxy.reverse.url http://10.0.0.1/'],
     ['proxy.reverse.url: "http://127.0.0.1@x.example/"', 'proxy.reverse.url'],
     ['proxy.reverse.url: {BACKENDS: [{url: "http://10.0.0.1/"}]}', 'proxy.reverse.url'],
-    ['fastcgi.connect: {host: php, port: 9000}', 'fastcgi.connect php'],
     ['fastcgi.connect: {HOST: php, port: 9000, type: tcp, type: unix}', 'fastcgi.connect php'],
     ['file.custom-handler: {extension: .php, fastcgi.connect: {host: php}}', 'fastcgi.connect php'],
     ['reproxy: ON', 'reproxy'],
@@ -146,7 +144,6 @@ describe('h2o', () => {
 
   it.each([
     'redirect: {url: "http://example.org/", status: 301}',
-    'error-doc: {status: 404, url: /404.html}',
     'redirect: {url: /x, internal: YES, status: 302}',
   ])('leaves to the client what the client follows: %s', async (handler) => {
     const { redirections } = await h2o(`listen: 80\nhosts: {a: {paths: {/: {${handler}}}}}`);

@@ -66,7 +66,6 @@ describe('a rate', () => {
 
   test.each([
     [{ serverCpuSeconds: 15.6, generatorCpuSeconds: 5 }, 'the server was at its limit'],
-    [{ generatorCpuSeconds: 5 }, 'neither side was at its limit'],
     [
       { serverCpuSeconds: null, generatorCpuSeconds: 5 },
       'the generator was not at its limit, so the server',

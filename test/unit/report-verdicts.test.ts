@@ -34,7 +34,6 @@ const inconclusive = {
 
 describe('the sentence on a comparison', () => {
   test.each<[Partial<Comparison>, string]>([
-    [{}, 'open_file_cache is faster here: +33 % (95 % interval +31 % to +34 %)'],
     [
       { verdict: 'same', ratio: 1.001, ci95: [0.9985, 1.0034] },
       'open_file_cache is as fast as without here, within 1 %: +0.1 % (95 % interval −0.1 % to +0.3 %)',
@@ -43,16 +42,11 @@ describe('the sentence on a comparison', () => {
       { ...inconclusive, cpu: null },
       'Not decided whether open_file_cache is faster: +1 % (95 % interval −2 % to +4 %); about 24 rounds would probably decide',
     ],
-    [
-      { verdict: 'none', why: 'needs 4 rounds' },
-      'No verdict on open_file_cache: needs 4 rounds (measured +33 %)',
-    ],
   ])('names the knob, the effect and the article: %j', (changes, text) => {
     expect(sentence(changes)).toBe(`${text}; the article saw +12 %.`);
   });
 
   test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
-    ['rps', 1.99, [1.9, 2.1], 'faster', 'faster here: +99 %; +90 % to +110 %'],
     ['rps', 6.02, [5.804, 6.25], 'faster', 'faster here: 6.02 times; 5.8 to 6.25 times'],
     ['p99', 2, [1.95, 1e300], 'slower', 'slower here: p99 2 times; 1.95 to over 1,000,000 times'],
     ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
@@ -283,7 +277,6 @@ describe('requests/s by streams', async () => {
       {},
       'requests/s over HTTP/2 against nginx-http1: 2.52 times with 100 streams per connection (the article saw 2.83 times), −2 % with 1 stream; faster from 2 streams on.',
     ],
-    [{ 'nginx-http1': about(200_000) }, / with 1 stream\.$/],
     [{ 'nginx-http1': about(20_000) }, /; faster from 1 stream on\.$/],
     [
       { 'streams-100': failing(900_000), 'streams-1': failing(60_000) },

@@ -32,8 +32,6 @@ describe('the heading', () => {
   };
 
   test.each<[Partial<PlanOptions>, string]>([
-    [{ rounds: 1 }, '1 round, about 4 s'],
-    [{ precision: 0.01 }, '5 to 80 rounds, about 18 s to 4 min 42 s'],
     [{ precision: 0.01, maxTimeSeconds: 200 }, '5 to 56 rounds, about 18 s to 3 min 17 s'],
     [{ rounds: 12, maxTimeSeconds: 20 }, '5 rounds, about 18 s'],
   ])('says how many rounds it may come to, as long as it may take: %j', (options, text) => {

@@ -57,7 +57,6 @@ describe('watchMachine', () => {
   test.each([
     ['no file', undefined],
     ['a core that is not there', 'cpu0 1 1 1 1 1 1 1 1\n'],
-    ['fields that are missing', 'cpu0 1 1 1\ncpu1 1 1 1\n'],
   ])('tells nothing with %s', (_, stat) => {
     if (stat !== undefined) write('proc/stat', stat);
     const reading = watch([0, 1], [0, 1])();
@@ -177,12 +176,6 @@ describe('noise', () => {
       },
     ],
     [
-      'the generator on shared cores as our own',
-      { server: { processes: 1.2 }, generator: { processes: 0.9 }, ours: 0.5, generatorCpu: 0.6 },
-      { shared: true },
-      { serverOthersShare: near(0.1), generatorOthersShare: near(0.1) },
-    ],
-    [
       'nothing of generators on other hosts',
       { generator: { processes: 0.9, steal: 0.2 } },
       { generator: 0 },
@@ -261,18 +254,8 @@ describe('noise', () => {
     expect(noiseBetween(withServer(here, [silent], 0), window, apart)).toBeNull();
   });
 
-  test('lies on a straight line between samples', () => {
-    const uneven = samples({});
-    for (const [second, sample] of uneven.entries())
-      sample.machine.server = { ...nothing, idle: 1, processes: second < 2 ? 0 : 0.8 };
-    const noise = noiseBetween(uneven, { fromMs: 1500, toMs: 2500 }, apart);
-    expect(noise?.serverOthersShare).toBeCloseTo(0.4, 9);
-  });
-
   test.each([
-    ['counted apart', true, 0.9, 0.6, 0.3],
     ['in ours', false, 0.7, 0.6, 0.3],
-    ['unknown, so the least that it can be', undefined, 0.9, 0.6, 0.3],
     ['unknown, and seen to be in ours', undefined, 0.55, 0.6, 0.15],
     ['unknown, ours more by what ticks are wrong by', undefined, 0.59, 0.6, 0],
   ])('with interrupts (0.2 of the time) %s', (_, interruptsApart, processes, ours, others) => {
@@ -308,14 +291,10 @@ describe('usageBetween', () => {
 
   test.each([
     [false, 1000, 1300, 0.15],
-    [false, 1050, 1150, 0.125],
     [false, 1100, 1250, 0.1],
     [false, 0, 1050, 0.05],
     [false, 1250, 9999, 0],
-    [true, 1050, 1060, 0.05],
-    [true, 1110, 1190, 0.1],
     [true, 1050, 1250, 0.15],
-    [true, 0, 50, 0],
   ])('idle before: %s, from %i to %i ms: %f s', (idleBefore, fromMs, toMs, expected) => {
     const { cpuSeconds } = usageBetween(samples, { fromMs, toMs, idleBefore });
     expect(cpuSeconds).toBeCloseTo(expected, 12);

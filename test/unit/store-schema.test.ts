@@ -3,7 +3,7 @@ import { counterNames, wireNames } from '../../lib/result/result.ts';
 import { expect, it } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import type { Comparison, Metric, Noise, Phase, Result } from '../../lib/result/result.ts';
+import type { Comparison, Metric, Phase, Result } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import {
   benchPhase,
@@ -134,7 +134,6 @@ it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegE
   ['an interval, after one round', { soFar: oneRound }, {}, /^ci_/],
   ['figures of responses, without responses', {}, silent, /success_ratio|server_cpu_micros/],
   ['noise that the kernel does not report', {}, { noise: null }, /steal|others|load|mhz/],
-  ['the clock alone', {}, { noise: { ...(phase.noise as Noise), serverMhz: null } }, /mhz/],
 ])('leaves out %s', (_what, row, changes, absent) => {
   const fields = Object.keys(fieldsOf(roundPoint({ tags, ...row }, { ...phase, ...changes })));
   expect(fields.filter((name) => absent.test(name))).toEqual([]);
@@ -298,17 +297,6 @@ it('replaces a figure that a later round has made void', () => {
     outliers: '',
     disagreement: '',
   });
-});
-
-it('has the ratio of latencies if the load sets requests/s', () => {
-  const atRate = (variant: MeasuredVariant): MeasuredVariant => ({
-    ...variant,
-    load: { ...load, rate: 1000 },
-  });
-  const [, second] = linesOf('bench_comparison', atRate(initial), atRate(tuned)).map(parsed);
-  expect(second?.tags).toMatchObject({ metric: 'p99' });
-  expect(second?.fields).toMatchObject({ ratio: 1 });
-  expect(second?.fields).not.toHaveProperty('published_ratio');
 });
 
 it('writes what h2load prints of each phase, published beside measured', () => {

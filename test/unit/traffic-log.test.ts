@@ -20,7 +20,6 @@ const get = { method: 'GET', target: '/a?b=1', status: 200, weight: 1 };
 
 test.each<[string, string | Buffer, Partial<Traffic>]>([
   ['combined', combined('GET /a?b=1 HTTP/1.1'), { requests: [get] }],
-  ['IPv6 and a user', combined('GET /a?b=1 HTTP/2.0', 200, '::1 - jo do '), { requests: [get] }],
   [
     'common',
     '::1 - - [10/Oct/2025:13:55:36 +0000] "GET /a?b=1 HTTP/1.0" 200 -',
@@ -197,7 +196,6 @@ test.each<[string, string | Buffer, RegExp]>([
     'a b c\nd e\n',
     /none of 2 lines can be used\. Left out: 2 of an unknown form, such as "a b c"\. Give a log in the combined/,
   ],
-  ['a broken archive', gzipSync('x'.repeat(1000)).subarray(0, 20), /^--log log: /],
 ])('%s is refused', async (_, text, message) => {
   expect(await refusalOf(read(text))).toMatch(message);
 });
