@@ -156,20 +156,6 @@ describe('the comment', () => {
     expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
   });
 
-  test('says what a reader has to know without being opened, and what of a run was not finished', () => {
-    const text = markdownReport({
-      ...whole,
-      state: 'partial',
-      looks: [10],
-      warnings: ['the generator was at its limit'],
-      footnotes: ['The bodies differ'],
-    });
-    const [seen] = text.split('<details>') as [string];
-    expect(seen).toMatch(/^\*\*Ended early: 6 of 10 rounds/);
-    expect(seen).toContain('not final');
-    expect(seen).toContain('- Note: the generator was at its limit\n- The bodies differ\n');
-  });
-
   test('has nothing of a log line but its text: no link, image, code or call', () => {
     const line =
       'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]' +

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest, offer } from '../../lib/errors.ts';
+import { nearest } from '../../lib/errors.ts';
 
 test('a choice is offered as what was meant only where it is near', () => {
   expect(nearest('server.mjs', ['README.md', 'package.json'])).toBeUndefined();
@@ -17,16 +17,4 @@ test('a choice is offered as what was meant only where it is near', () => {
   expect(nearest('nope.conf', ['node_modules'])).toBeUndefined();
   expect(nearest('a', [])).toBeUndefined();
   expect(nearest('a', ['action.yml'])).toBeUndefined();
-});
-
-test('where none is near, all are told if they are few, and otherwise some', () => {
-  expect(offer('influ', ['influx', 'none'])).toBe('did you mean influx?');
-  expect(offer('postgres', ['influx', 'none'])).toBe('there are influx, none');
-  expect(offer('postgres', ['none'])).toBe('there is none');
-  expect(
-    offer(
-      'postgres',
-      Array.from({ length: 11 }, (_, index) => `x${index}`),
-    ),
-  ).toMatch(/^there are 11, such as x\d, x\d, x\d$/);
 });

@@ -6,7 +6,6 @@ import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
 import { leftColumn, tableOf, terminalTable, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress } from '../../lib/cli/run-output.ts';
-import type { Result } from '../../lib/result/result.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
@@ -57,18 +56,6 @@ describe('the table', () => {
     const table = variantTable(result([failing]));
     expect(columnOf(table, 'success')).toEqual(['99.99 %']);
     expect(columnOf(table, 'errors/M')).toEqual(['<1']);
-  });
-
-  test('has the ratio of CPU per request, with an interval from 4 rounds on', () => {
-    const cpu = (of: Result) => columnOf(variantTable(of), 'CPU change');
-    const changed = (changes: object): Result => ({
-      ...both,
-      comparisons: both.comparisons.map((one) => ({ ...one, ...changes })),
-    });
-    const two = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 2) }));
-    expect(cpu(result(two))).toEqual(['', '−26 %']);
-    expect(cpu(changed({ cpu: null }))).toBeUndefined();
-    expect(cpu(changed({ ratio: 0, ci95: [0, 0] }))?.[1]).toBe('−26 % [−26, −26]');
   });
 
   test('has no baseline in its heading if they differ', () => {
