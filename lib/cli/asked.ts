@@ -71,7 +71,6 @@ export const askedFlags = {
     repeated: true,
     help: 'a command line of wrk, h2load, ab, weighttp or vegeta (100 connections)',
   },
-  h3: { help: 'HTTP/3, of commands and addresses over TLS' },
   status: { value: '404', help: 'the expected status, if not 200' },
   bin: { value: 'nginx=PATH', repeated: true, help: 'another build of a server' },
   upstream: {
