@@ -9,17 +9,23 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { checkExports, report } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { csvReport, markdownReport } from '../../lib/report/texts.ts';
-import { resultJson, type Phase, type Result } from '../../lib/result/result.ts';
+import { resultJson, type Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { phase } from '../fixtures/phase.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import {
+  changed,
+  compared,
+  openFileCache,
+  renumbered,
+  result,
+  workers,
+} from '../fixtures/result.ts';
 
 const whole = result([workers, openFileCache]);
 
@@ -90,14 +96,6 @@ describe('CSV', () => {
   });
 
   const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
-  const phases = (variant: MeasuredVariant, change: (one: Phase) => Phase): MeasuredVariant => ({
-    ...variant,
-    rounds: variant.rounds.map((one) => ({ ...one, phases: one.phases.map(change) })),
-  });
-  const compared = (change: object): Result => ({
-    ...whole,
-    comparisons: whole.comparisons.map((one) => ({ ...one, ...change })),
-  });
   const found = ['workers', 'open-file-cache'].map((variant) => ({
     variant,
     rate: 1000,
@@ -108,14 +106,14 @@ describe('CSV', () => {
   test.each<[string, Result, object, object?]>([
     [
       'no ratio if nothing could be compared',
-      compared({ ratio: 0, ci95: [0, 0], verdict: 'none', why: 'nothing was answered' }),
+      compared(whole, { ratio: 0, ci95: [0, 0], verdict: 'none', why: 'nothing was answered' }),
       { ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' },
     ],
     [
       'counts and rates to the last digit',
       result([
         workers,
-        phases({ ...openFileCache, load: { ...workers.load, rate: 1_234_567 } }, () =>
+        changed({ ...openFileCache, load: { ...workers.load, rate: 1_234_567 } }, () =>
           phase({ requests: 9_000_000, responses: { ...none, '2xx': 8_999_998, '5xx': 2 } }),
         ),
       ]),
@@ -123,7 +121,7 @@ describe('CSV', () => {
     ],
     [
       'the late link',
-      compared({ delayNotHeld: ['workers', 'open-file-cache'] }),
+      compared(whole, { delayNotHeld: ['workers', 'open-file-cache'] }),
       { delay_not_held: 'workers open-file-cache', at_least: '' },
       { delay_not_held: '' },
     ],
@@ -148,11 +146,10 @@ describe('CSV', () => {
 
 describe('the comment', () => {
   test('numbers rounds as the run did, without the dropped round', () => {
-    const [one, other] = [workers, openFileCache].map((variant) => ({
-      ...variant,
-      rounds: variant.rounds.map((one) => ({ ...one, round: one.round + Number(one.round > 2) })),
-    })) as [MeasuredVariant, MeasuredVariant];
-    const rows = markdownReport(result([one, other])).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
+    const both = [workers, openFileCache].map((one) =>
+      renumbered(one, (round) => round + Number(round > 2)),
+    );
+    const rows = markdownReport(result(both)).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
     expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
   });
 

@@ -3,18 +3,12 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { tableParts } from '../../lib/report/run-tables.ts';
 import { checkResult } from '../../lib/result/result.ts';
-import { openFileCache, result, rounds, workers } from '../fixtures/result.ts';
+import { compared, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
 
 test('a result of more rounds than a run can have is refused at once', () => {
-  const long = {
-    ...both,
-    comparisons: both.comparisons.map((one) => ({
-      ...one,
-      roundRatios: Array.from({ length: 100_000 }, () => 1.1),
-    })),
-  };
+  const long = compared(both, { roundRatios: Array.from({ length: 100_000 }, () => 1.1) });
   const beganAtMs = performance.now();
   expect(() => checkResult(JSON.stringify(long), 'result.json')).toThrow(
     'result.json is of an earlier bakeoff, or was changed: comparisons[0].roundRatios has more than 1000: run it again with this one',

@@ -9,7 +9,7 @@ import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { checkResult, resultJson, type Result } from '../../lib/result/result.ts';
 import { delayed, networkUse, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
 const text = JSON.stringify(both);
@@ -60,8 +60,7 @@ test.each([
 ])('the page of %s is %s', async (words, page) => {
   const folder = aRun('one');
   // Two rounds far apart have such an interval.
-  const comparisons = both.comparisons.map((one) => ({ ...one, ci95: [0, Number.MAX_VALUE] }));
-  aRun('two', JSON.stringify({ ...both, comparisons }), 'elsewhere');
+  aRun('two', JSON.stringify(compared(both, { ci95: [0, Number.MAX_VALUE] })), 'elsewhere');
   writeFileSync(join(home, 'mine.json'), text);
   writeFileSync(join(folder, 'report.html'), 'old');
   expect(await made(...words.split(' '))).toContain(headline);

@@ -14,28 +14,14 @@ import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
 const about = (rps: number) => ({
   rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off),
 });
 
-/** The same result, its comparison changed. */
-const compared = (changes: Partial<Comparison>, more: Partial<Result> = {}): Result => ({
-  ...both,
-  comparisons: both.comparisons.map((one) => ({ ...one, ...changes })),
-  ...more,
-});
-/** open-file-cache, its phases changed. */
-const changed = (changes: (one: Phase) => Partial<Phase>): MeasuredVariant => ({
-  ...openFileCache,
-  rounds: openFileCache.rounds.map(({ round, phases }) => ({
-    round,
-    phases: phases.map((one) => ({ ...one, ...changes(one) })),
-  })),
-});
-const refusing = changed(({ requests }) => ({
+const refusing = changed(openFileCache, ({ requests }) => ({
   responses: { '2xx': 0, '3xx': 0, '4xx': requests, '5xx': 0 },
 }));
 const images = await h2Result('nghttpd-img', {
@@ -94,7 +80,7 @@ describe('the headline', () => {
   ] as const)('is the verdict with its size: %s %f %s', (metric, ratio, verdict, words) => {
     const ci95: [number, number] = [ratio * 0.99, ratio * 1.01];
     const why = 'needs 4 rounds';
-    const of = compared({ metric, ratio, ci95, verdict, why });
+    const of = compared(both, { metric, ratio, ci95, verdict, why });
     const text = plain(headlineHtml(of)).replaceAll('open-file-cache', 'b');
     expect(text.slice(0, words.length + 1)).toBe(`${words} `);
   });
@@ -104,7 +90,7 @@ describe('the headline', () => {
     expect(plain(headlineHtml(both))).toBe(
       'open-file-cache is 33 % faster than workers +33 % (95 % interval +31 % to +34 %); the article saw +12 %. slower, −27 % the same faster, +36 % nginx remembers open files',
     );
-    expect(headlineHtml(compared({}, { state: 'partial', looks: [10] })).text).toMatch(
+    expect(headlineHtml(compared(both, {}, { state: 'partial', looks: [10] })).text).toMatch(
       /<div class="effect inconclusive"><div><h1>.*, not final<\/h1>/,
     );
   });
@@ -112,7 +98,7 @@ describe('the headline', () => {
   test('has a bar from the middle, the interval around its end; better is right', () => {
     const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
     const places = (of: Partial<Comparison>) =>
-      [...headlineHtml(compared(of)).text.matchAll(bar)].flatMap(([, left, width]) =>
+      [...headlineHtml(compared(both, of)).text.matchAll(bar)].flatMap(([, left, width]) =>
         [Number(left), Number(left) + Number(width)].map(Math.round),
       );
     const at = (ratio: number) => Math.round(50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3)));
@@ -140,7 +126,7 @@ describe('the headline', () => {
   test('is the title without comparisons; a control is not praised', () => {
     expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
     const itself = (changes: Partial<Comparison>) =>
-      headlineHtml(compared(changes, { control: true })).text;
+      headlineHtml(compared(both, changes, { control: true })).text;
     expect(itself({ ratio: 1.005, ci95: [0.99, 1.02], verdict: 'inconclusive' })).toMatch(
       /<div class="effect same"><div><h1>[^<]* are the same, and not called different<\/h1><p>\+0\.5/,
     );
@@ -152,7 +138,7 @@ describe('what differs', () => {
   const configs = [{ variant: 'none', file: 'nginx.conf', text: '' }];
   const nginx = { name: 'nginx', version: '1.22.1', workers: 1, redirections: [] };
   const body = (factor: number) =>
-    changed(({ bytes }) => ({ bytes: { ...bytes, body: bytes.body * factor } }));
+    changed(openFileCache, ({ bytes }) => ({ bytes: { ...bytes, body: bytes.body * factor } }));
 
   test.each<[string, MeasuredVariant, string]>([
     [
@@ -163,7 +149,7 @@ describe('what differs', () => {
     ['the body', body(1 / 4), 'What differs side B of body workers 612 open-file-cache 153'],
     [
       'the status',
-      changed(({ requests: all }) => ({
+      changed(openFileCache, ({ requests: all }) => ({
         responses: { '2xx': all / 4, '3xx': 0, '4xx': all / 2, '5xx': all / 4 },
         statuses: { 429: all / 2 },
       })),
@@ -264,7 +250,7 @@ describe('configs', () => {
 
 describe('plots', () => {
   test('each round has its sides, by the metric of the verdict', () => {
-    const first = (of: Partial<Comparison>) => dataOf(compared(of), 'rounds')[0]?.points[0];
+    const first = (of: Partial<Comparison>) => dataOf(compared(both, of), 'rounds')[0]?.points[0];
     expect(first({})).toMatchObject({ name: 'workers', value: 60_400 });
     expect(first({ metric: 'cpu' })?.value).toBeCloseTo(15.9, 6);
     expect(first({ metric: 'p99' })?.value).toBe(2.13);
@@ -352,7 +338,7 @@ describe('the page of several runs', () => {
     redirections: [],
   };
   const variants = both.variants.map((one) => ({ ...one, server: other }));
-  const byCpu = { ...compared({ metric: 'cpu' }), run };
+  const byCpu = { ...compared(both, { metric: 'cpu' }), run };
 
   test('has a group of columns for each run, a section for each scenario', async () => {
     const other = await h2Result('nghttpd-index', { nghttpd: about(80_000), nginx: about(54_000) });
@@ -386,7 +372,7 @@ describe('the page of several runs', () => {
     const table = /<h3>Run against run<\/h3>[^]*?<\/table>/.exec(text)?.[0] ?? '';
     return [...table.matchAll(/<tr[^]*?<\/tr>/g)].slice(1).map(([row]) => plain(new Html(row)));
   };
-  const slower = changed(({ seconds }) => ({ seconds: 2 * seconds }));
+  const slower = changed(openFileCache, ({ seconds }) => ({ seconds: 2 * seconds }));
   const three = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
 
   test('compares the runs of one scenario', async () => {

@@ -18,7 +18,7 @@ import {
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
-import { result, workers } from '../fixtures/result.ts';
+import { compared, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 const offs = [0, 0.004, -0.003, 0.002];
@@ -137,9 +137,7 @@ describe('a comparison over a link that was late', () => {
     ['faster', 'faster', ' to +20 %), delay not held; '],
     ['same', 'same within 1 %', ' to +20 %), delay not held; '],
   ])('is marked in its cell and in its sentence: %s', (verdict, words, sentence) => {
-    const change = { verdict, why: 'needs 4 rounds' };
-    const comparisons = notHeld.comparisons.map((one) => ({ ...one, ...change }));
-    const of = { ...notHeld, comparisons };
+    const of = compared(notHeld, { verdict, why: 'needs 4 rounds' });
     const cell = columnOf(variantTable(of), 'against untuned')?.[1];
     expect(cell?.endsWith(` ${words}, delay not held`)).toBe(true);
     expect(verdictLines(of)[0]).toContain(sentence);

@@ -6,7 +6,16 @@ import { findingLines, verdictLines } from '../../lib/report/sentences.ts';
 import { verdictCell } from '../../lib/report/verdict-words.ts';
 import type { Comparison, Metric, Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result, shippedScenario } from '../fixtures/h2-result.ts';
-import { askedBy, openFileCache, result, rounds, workers } from '../fixtures/result.ts';
+import {
+  askedBy,
+  changed,
+  compared,
+  openFileCache,
+  renumbered,
+  result,
+  rounds,
+  workers,
+} from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 const even = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009];
@@ -17,14 +26,8 @@ const both = askedBy(
   await shippedScenario('nginx-open-file-cache'),
   result([workers, openFileCache]),
 );
-/** The result with its one comparison changed. */
-const compared = (changes: Partial<Comparison>, more: Partial<Result> = {}): Result => ({
-  ...both,
-  comparisons: both.comparisons.map((one) => ({ ...one, ...changes })),
-  ...more,
-});
 const sentence = (changes: Partial<Comparison>, more: Partial<Result> = {}) =>
-  verdictLines(compared(changes, more))[0] ?? '';
+  verdictLines(compared(both, changes, more))[0] ?? '';
 const inconclusive = {
   ratio: 1.01,
   ci95: [0.98, 1.04],
@@ -95,7 +98,7 @@ describe('the sentence on a comparison', () => {
       latency: { p50, p90: null, p99: null },
       publishedRatio: null,
     };
-    const partial = compared(changes, { state: 'partial' });
+    const partial = compared(both, changes, { state: 'partial' });
     expect(verdictLines(partial)[1]).toBe(
       'No verdict on open_file_cache: p99 needs 1,000 responses; p50 +50 % (95 % interval +40 % to +60 %), slower, not final.',
     );
@@ -109,20 +112,17 @@ describe('below the table', () => {
   const below = (of: Result) => tableParts(of)[0]?.below ?? [];
 
   test('are the rounds of a row that is undecided or has outliers', () => {
-    expect(below(compared({ outliers: [] }))).toEqual([]);
+    expect(below(compared(both, { outliers: [] }))).toEqual([]);
     const roundRatios = [1.4, 1.44, 1.8, 1.42, 1.41, 1.43];
     const line =
       'open-file-cache, rounds (! is an outlier): +40 %, +44 %, +80 %!, +42 %, +41 %, +43 %';
-    expect(below(compared({ roundRatios, outliers: [3] }))).toEqual([line]);
+    expect(below(compared(both, { roundRatios, outliers: [3] }))).toEqual([line]);
     // A repeated round has moved the numbers.
-    const variants = both.variants.map((variant) => ({
-      ...variant,
-      rounds: variant.rounds.map((one) => ({ ...one, round: one.round + 1 })),
-    }));
-    expect(below(compared({ roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
-    expect(below(compared({ ...inconclusive, roundRatios: [0.99, 1.004], outliers: [] }))).toEqual([
-      'open-file-cache, rounds: −1 %, +0.4 %',
-    ]);
+    const variants = both.variants.map((one) => renumbered(one, (round) => round + 1));
+    expect(below(compared(both, { roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
+    expect(
+      below(compared(both, { ...inconclusive, roundRatios: [0.99, 1.004], outliers: [] })),
+    ).toEqual(['open-file-cache, rounds: −1 %, +0.4 %']);
   });
 
   test("is why requests/s and CPU disagree, with another row's baseline", () => {
@@ -193,7 +193,7 @@ test('a verdict holds for this machine in this boot', () => {
     'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
   );
   for (const changes of [inconclusive, { verdict: 'none' } as const])
-    expect(findingLines(compared(changes)).join()).not.toContain('Verdicts hold');
+    expect(findingLines(compared(both, changes)).join()).not.toContain('Verdicts hold');
 });
 
 describe('a config against itself', () => {
@@ -220,8 +220,7 @@ describe('a config against itself', () => {
     const words = (metric: string) =>
       `Noise floor: 10 rounds on this machine detect a difference ${metric}of ±${floor} % about half the time; smaller ones are usually missed.`;
     expect(verdictLines(quiet)).toContain(words(''));
-    const comparisons = quiet.comparisons.map((one) => ({ ...one, metric: 'p99' as const }));
-    expect(verdictLines({ ...quiet, comparisons })).toContain(words('in p99 '));
+    expect(verdictLines(compared(quiet, { metric: 'p99' }))).toContain(words('in p99 '));
   });
 });
 
@@ -304,16 +303,9 @@ describe('requests/s by streams', async () => {
 });
 
 test('shows no effect of a side that failed: quick failures are no speed', () => {
-  const failing = {
-    ...openFileCache,
-    rounds: openFileCache.rounds.map(({ round, phases }) => ({
-      round,
-      phases: phases.map((one) => ({
-        ...one,
-        responses: { ...one.responses, '2xx': one.requests / 2, '5xx': one.requests / 2 },
-      })),
-    })),
-  };
+  const failing = changed(openFileCache, ({ requests, responses }) => ({
+    responses: { ...responses, '2xx': requests / 2, '5xx': requests / 2 },
+  }));
   const [sentence] = verdictLines(result([workers, failing]));
   expect(sentence).toMatch(/^No verdict on .*open.file.cache/);
   expect(sentence).not.toContain('measured');

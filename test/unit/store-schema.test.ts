@@ -15,7 +15,7 @@ import { networkResult } from '../fixtures/link.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
 import { latency, phase as phaseOf } from '../fixtures/phase.ts';
 import { rounds as secondsOf, variant } from '../fixtures/comparison.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
 const phase = phaseOf({
   requests: 1000,
@@ -143,8 +143,7 @@ it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegE
 it('replaces the ratio of an earlier round if nothing can be compared', () => {
   const whole = result([workers, openFileCache]);
   const nothing = { ratio: 0, ci95: [0, 0] as [number, number], roundRatios: [] };
-  const comparisons = whole.comparisons.map((one) => ({ ...one, ...nothing }));
-  const point = linesIn('bench_comparison', { ...whole, comparisons })[1];
+  const point = linesIn('bench_comparison', compared(whole, nothing))[1];
   // CPU time has its own ratio.
   expect(fieldsOf(point as string)).toMatchObject({
     effect: '–',

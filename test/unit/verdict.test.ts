@@ -3,7 +3,7 @@ import { summarise } from '../../lib/analysis/summarise.ts';
 import { type MeasuredVariant, unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Phase } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
-import { facts } from '../fixtures/result.ts';
+import { facts, renumbered } from '../fixtures/result.ts';
 
 const few = (all: MeasuredVariant, count = 3): MeasuredVariant => ({
   ...all,
@@ -148,11 +148,7 @@ describe('a control', () => {
 describe('what stands beside a verdict', () => {
   test("are the rounds' ratios and the number of one that lies apart", () => {
     const b = variant('b', rounds([1400, 1520, 1420, 3000]));
-    const renumbered = (all: MeasuredVariant): MeasuredVariant => ({
-      ...all,
-      rounds: all.rounds.map((one) => ({ ...one, round: one.round + 3 })),
-    });
-    const comparison = one([renumbered(a), renumbered(b)]);
+    const comparison = one([a, b].map((each) => renumbered(each, (round) => round + 3)));
     expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
       '1.4000 1.5050 1.4343 3.0000',
     );
