@@ -128,7 +128,7 @@ export function placeOf({ origin }: { origin: string }): string {
 const originPattern = /# from (\/.*:\d+)$/;
 
 /** Returns FILE:LINE of a line of an adopted config. For a value of several lines, the last has it. */
-export function originOfLine(text: string, line: number): string | undefined {
+function originOfLine(text: string, line: number): string | undefined {
   return firstOrigin(text.split('\n').slice(line - 1));
 }
 

@@ -38,13 +38,6 @@ test.each<[string[], RegExp, 1 | 2]>([
   [['a.conf', 'ws://localhost/'], /^ws:\/\/localhost\/: ws:\/\/ cannot be loaded/, 2],
   [['a.conf', 'emtpy.conf'], /did you mean empty\.conf\?$/, 2],
   [['x=a.conf', 'x=b.conf'], /^two sides are named x: give another name, such as x-2=…$/, 2],
-  [['a.conf', "node 'server.js"], /a ' is open to the end of the line: close it$/, 2],
-  [['a.conf', 'node a.js | tee log'], /\| needs a shell: write sh -c '…'$/, 2],
-  [
-    ['a.conf', 'PORT=80 node a.js'],
-    /PORT=… before the program needs a shell: write env PORT=80 node a\.js$/,
-    2,
-  ],
   [['a.conf', 'http://example.com/'], /add --host example\.com /, 2],
   [['a.conf', 'b.conf', '--host', 'example.com'], /^--host example\.com: no side/, 2],
   [['a.conf', 'c=node x.js', '--port', 'a=3000'], /^--port is for a command, and a is none$/, 2],

@@ -114,7 +114,6 @@ test('the default load has a thread per core of all generator hosts, at most 100
 
 test.each<[string, OwnConfig, Asked, number]>([
   ['the only one, whatever port the URL has', nginx, { url: 'http://localhost:8080/' }, 80],
-  ["that of the URL's port", both, { url: 'https://localhost:443/' }, 443],
   ['the only one of that scheme', highPorts, { url: 'https://localhost/' }, 8443],
   ['that of a list of pages', both, { urls: '/ 2\nhttps://a.example/b' }, 443],
 ])('the loaded address is %s', (_, one, asked, port) => {
@@ -153,7 +152,6 @@ test.each<[OwnConfig, Asked, RegExp]>([
 
 test.each<[Asked, object]>([
   [{ url: '/a b?c=1#d' }, { path: '/a%20b?c=1' }],
-  [{ url: 'http://www.example.com:8080/a' }, { path: '/a', host: 'www.example.com:8080' }],
   [
     { url: 'http://www.example.com/a', load: ['wrk -H Host:b.example'] },
     { path: '/a', host: 'b.example' },
@@ -174,7 +172,6 @@ test.each<[Asked, object]>([
 
 test.each([
   ['/old/nginx.conf /new/nginx.conf', 'old-nginx new-nginx'],
-  ['/x/nginx.conf /x/nginx.yaml', 'nginx-a nginx-b'],
   ['/x/1.conf /y/1.conf', 'x-config-1 y-config-1'],
 ])('files %s are named %s', (files, names) => {
   const sources = files
@@ -225,7 +222,6 @@ test('an address has its own path and host, unless another path is asked for', a
 });
 
 test.each<[Asked, string]>([
-  [{ url: 'https://localhost/' }, '--url says https'],
   // The scheme's own port counts if it is written.
   [{ url: 'http://127.0.0.1:80/x' }, '--url says port 80'],
   [{ load: ['ab -n 1 127.0.0.1:80/'] }, '--load says port 80'],

@@ -129,17 +129,6 @@ describe('a knob on nginx.conf', () => {
       ['http { } at own.conf:1:', '  gzip off;'],
     ],
     [
-      'names a second line to remove',
-      'http {\n  access_log a;\n  access_log b;\n  server { listen 80; }\n}\n',
-      'http',
-      'access_log off;',
-      [
-        'http { } at own.conf:1:',
-        '  access_log off;  # instead of own.conf:2: access_log a;',
-        '  # remove own.conf:3: access_log b;',
-      ],
-    ],
-    [
       'keeps the words that are there',
       'http {\n  access_log a main buffer=4k gzip;\n  server { listen 80; }\n}\n',
       'http',
@@ -294,7 +283,6 @@ describe('a knob on other configs', () => {
       'access-log: ~',
       ['own.conf:', '  # remove own.conf:9: access-log: /l'],
     ],
-    ['changes nothing that is so', h2o, 'top', 'file.etag: on', []],
     [
       'takes the place of a value of several lines',
       'listen: 80\ncompress:\n  - gzip\nhosts: {}\n',

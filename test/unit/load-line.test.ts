@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { ab, h2load, vegeta, weighttp, wrk } from '../../lib/scenario/index.ts';
+import { h2load, vegeta, weighttp, wrk } from '../../lib/scenario/index.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../../lib/scenario/load/generators.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -67,10 +67,6 @@ describe('the line', () => {
       /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/,
     ],
     [
-      '-c 100 -d 10',
-      /^there is no load generator "-c" here: (?:did you mean \w+\?|there are wrk, h2load, ab, weighttp, vegeta)$/,
-    ],
-    [
       'h2load -c 10 -D 1 --rps=0',
       /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/,
     ],
@@ -107,7 +103,6 @@ describe('the line', () => {
       'h2load --alpn-list=http/1.1',
       /^h2load --alpn-list=http\/1\.1 has to be h3; take --h1 for HTTP\/1\.1$/,
     ],
-    ['h2load -d large', /^h2load -d large: it has more than 16384 bytes$/],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2 and 3$/],
     ['h2load --h3 http://localhost/', /^h2load: HTTP\/3 goes with https:/],
@@ -136,10 +131,6 @@ describe('the URL', () => {
       { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
     ],
     ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
-    [
-      'wrk http://www.example.com:8080',
-      { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/' },
-    ],
     ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
     ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
   ])('of "%s" is %o', (line, url) => {
@@ -160,7 +151,6 @@ describe('the URL', () => {
 
   test.each<[string, 'http' | 'https' | undefined, object]>([
     ['h2load -n 1', undefined, { protocol: 'h2' }],
-    ['h2load -n 1', 'http', { protocol: 'h2c' }],
     ['h2load -n 1 -p http/1.1 http://localhost/', undefined, { protocol: 'http/1.1' }],
     ['h2load -n 1 -p http/1.1 https://localhost/', undefined, { protocol: 'h2' }],
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
@@ -202,7 +192,6 @@ describe('what is asked', () => {
 
   test.each([
     ['wrk -c 2 -t 2 -d 5S -T 3s -L', wrk('-c 2 -t 2 -d 5s --timeout 3s --latency')],
-    ['ab -n 10 -c 2 -l -q http://a/', ab('-n 10 -c 2')],
     [
       'h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/',
       h2load('-n 10', {

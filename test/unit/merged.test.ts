@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  meanDistribution,
-  mergedLatency,
-  percentilePerRound,
-  responsesNeeded,
-} from '../../lib/analysis/latency.ts';
+import { meanDistribution, mergedLatency, percentilePerRound } from '../../lib/analysis/latency.ts';
 import { mean, variance } from '../../lib/analysis/statistics.ts';
 import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
@@ -85,14 +80,6 @@ describe('a percentile of each round', () => {
   });
   const values = (count: number): LatencyDistribution =>
     of(Array.from({ length: count }, (_, i) => i + 1));
-
-  test('needs ten responses beyond it', () => {
-    expect(responsesNeeded).toMatchObject({ p50: 20, p90: 100, p99: 1000 });
-    const [fewer, enough, more] = [round(values(999)), round(values(1000)), round(values(2000))];
-    expect(percentilePerRound([enough, more], 'p99')).toEqual([990, 1980]);
-    expect(percentilePerRound([enough, fewer], 'p99')).toBeNull();
-    expect(percentilePerRound([enough, fewer], 'p90')).toEqual([900, 899]);
-  });
 
   test('is that of all its phases', () => {
     expect(percentilePerRound([round(values(500), values(500))], 'p99')).toEqual([495]);

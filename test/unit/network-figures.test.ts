@@ -93,13 +93,10 @@ describe("a network's figures", () => {
     expect(networkResult(spec, roundsOf(phases), 1)).toBeNull();
   });
 
-  test.each([[5, 2, 0.75]])(
-    'have the idle share of the server: %d s on %i cores',
-    (serverCpuSeconds, cores, share) => {
-      const phases = [phaseOverLink(100, {}, { serverCpuSeconds })];
-      expect(figures(phases, delayed, cores).serverIdleShare).toBe(share);
-    },
-  );
+  test('have the idle share of the server on so many cores', () => {
+    const phases = [phaseOverLink(100, {}, { serverCpuSeconds: 5 })];
+    expect(figures(phases, delayed, 2).serverIdleShare).toBe(0.75);
+  });
 });
 
 describe('a delay', () => {
@@ -109,7 +106,6 @@ describe('a delay', () => {
     ['within 2 % of the other direction, without its own', specOf(0, 50), [late(1)], true],
     ['beyond 2 % of the other direction, without its own', specOf(0, 50), [late(1.01)], false],
     ['beyond it in one round of three', specOf(100, 0), [late(1), late(138), late(1)], true],
-    ['beyond it in two rounds of three', specOf(100, 0), [late(138), late(1), late(3)], false],
     ['of 0 ms', specOf(0, 0), [late(138)], true],
   ] as const)('%s: held or not', (_, spec, uses, held) => {
     const phases = uses.map((use) => phaseOverLink(100, use));
@@ -117,7 +113,6 @@ describe('a delay', () => {
   });
 
   test.each([
-    [{}, delayed, 'held'],
     [late(20, 138.4), delayed, 'not held: p99 +138 ms'],
     [late(138), specOf(0, 0), ''],
   ])('is written with the lateness of the later direction: %#', (use, spec, text) => {
@@ -143,18 +138,18 @@ const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = 
   summarise({ ...facts, looks: [4], ...run }, variants);
 
 describe('a comparison', () => {
-  test.each([[late(138), {}, late(90), [['untuned'], ['untuned', 'log-off']]]])(
-    'names its sides whose delay did not hold, and has its verdict: %#',
-    (a, b, c, names) => {
-      const { comparisons } = summary([
-        variant('untuned', 10_000, a),
-        variant('nopush', 12_000, b),
-        variant('log-off', 10_000, c),
-      ]);
-      expect(comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual(names);
-      expect(comparisons[0]?.verdict).toBe('faster');
-    },
-  );
+  test('names its sides whose delay did not hold, and has its verdict', () => {
+    const { comparisons } = summary([
+      variant('untuned', 10_000, late(138)),
+      variant('nopush', 12_000),
+      variant('log-off', 10_000, late(90)),
+    ]);
+    expect(comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual([
+      ['untuned'],
+      ['untuned', 'log-off'],
+    ]);
+    expect(comparisons[0]?.verdict).toBe('faster');
+  });
 
   test('names them too without a verdict: too few rounds, nothing answered', () => {
     const untuned = variant('untuned', 10_000, late(138));
@@ -186,19 +181,6 @@ describe("the link on the sides' cores", () => {
     expect(server?.serverShare).toBe(share);
     expect(summary([of(1)], run).variants[0]?.generatorShare).toBe(share);
     expect(summary([of(cores)], run).variants[0]?.generatorShare).toBe((5 + seconds) / 10 / cores);
-  });
-
-  test('may make the generator the limit, which prevents a verdict', () => {
-    const full = { linkCpuSeconds: { toServer: 0, toClient: 4.8 } };
-    const { comparisons, warnings } = summary([
-      variant('untuned', 10_000, full, { phase: generator }),
-      variant('nopush', 9000, full, { phase: generator }),
-    ]);
-    expect(comparisons[0]).toMatchObject({
-      verdict: 'none',
-      why: 'the generator was the limit with nopush',
-    });
-    expect(warnings.join('\n')).toMatch(/^untuned: the generator was at its limit \(98 % /m);
   });
 });
 

@@ -11,12 +11,6 @@ const compose = (...texts: string[]) =>
     'base',
   );
 
-it('keeps the base as it is', () => {
-  expect(compose('a 1;\nevents { b 2; }\nhttp {\n types { text/html html htm; }\n}')).toBe(
-    'a 1;\nevents {\n    b 2;\n}\nhttp {\n    types {\n        text/html html htm;\n    }\n}\n',
-  );
-});
-
 it('lets a knob replace what has its name in the same block, and says whose the line is', () => {
   expect(
     compose(

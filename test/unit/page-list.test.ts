@@ -26,18 +26,6 @@ test.each<[string, string, PageList]>([
     },
   ],
   [
-    'the same page twice',
-    '/a 2\n/b\n/a\n/ä',
-    {
-      url: { path: '/a' },
-      requests: [
-        { target: '/a', weight: 3 },
-        { target: '/b', weight: 1 },
-        { target: '/%C3%A4', weight: 1 },
-      ],
-    },
-  ],
-  [
     'URLs of one server, and a path',
     '/a\nhttp://www.example.com:8080/b\nHTTP://www.example.com:8080',
     {

@@ -137,8 +137,6 @@ describe('the headline', () => {
 describe('what differs', () => {
   const configs = [{ variant: 'none', file: 'nginx.conf', text: '' }];
   const nginx = { name: 'nginx', version: '1.22.1', workers: 1, redirections: [] };
-  const body = (factor: number) =>
-    changed(openFileCache, ({ bytes }) => ({ bytes: { ...bytes, body: bytes.body * factor } }));
 
   test.each<[string, MeasuredVariant, string]>([
     [
@@ -146,7 +144,6 @@ describe('what differs', () => {
       openFileCache,
       'What differs All sides answer alike: 2xx, 612 B of body, 238 B of headers.',
     ],
-    ['the body', body(1 / 4), 'What differs side B of body workers 612 open-file-cache 153'],
     [
       'the status',
       changed(openFileCache, ({ requests: all }) => ({
@@ -212,12 +209,6 @@ describe('configs', () => {
         '+ http › server › location / {',
         '+ http › server › location / › root /a;',
       ],
-    ],
-    [
-      'in YAML',
-      'hosts:\n  a:\n    paths: 1\n',
-      'hosts:\n  a:\n    paths: 2\n',
-      ['− hosts › a › paths: 1', '+ hosts › a › paths: 2'],
     ],
     [
       'whatever file a line comes from',

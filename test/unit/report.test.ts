@@ -113,7 +113,7 @@ test('Markdown has verdict, table, notes and load, and collapses the rest', () =
     '',
     '',
   ]);
-  expect(collapsed).toContain('| round | open-file-cache / workers |');
+  expect(collapsed).toMatch(/\| round \| open-file-cache \/ workers \|[^]*<\/details>\n*$/);
 });
 
 test('a terminal has the table and sentences; --verbose adds loads and footnotes', () => {
@@ -180,7 +180,6 @@ describe('the heading', () => {
   });
 
   test.each<[Partial<Heading>, string]>([
-    [{}, '612 B over HTTP/1.1 · 6 rounds, about 2 min 20 s'],
     [{ rounds: 1, seconds: 12.4, estimated: false }, '612 B over HTTP/1.1 · 1 round, 12 s'],
     [
       { bodyBytes: [612, 615, 612], rounds: 5, atMost: { rounds: 20, seconds: 240 } },
@@ -195,6 +194,7 @@ describe('the heading', () => {
   });
 
   test.each<[Partial<Heading>, string]>([
+    [{}, 'nginx 1.22.1 on core 1, k6 2.2.0 on core 0'],
     [on([4, 5, 6, 7], [0, 1, 3]), 'nginx 1.22.1 on cores 4-7, k6 2.2.0 on cores 0-1,3'],
     [on([0, 1], [0, 1]), 'nginx 1.22.1 and k6 2.2.0 on cores 0-1, shared'],
   ])('says on what: %j', (changes, line) => {
@@ -229,18 +229,15 @@ describe('long lines', () => {
 });
 
 describe('figures', () => {
-  const { short, effect, percent, success, duration, tolerance } = format;
+  const { short, effect, percent, success, duration } = format;
   test.each<[string, (value: number) => string, number, string]>([
-    ['ms', short, 0.996, '1.0'],
     ['ms', short, 99.96, '100'],
     ['ratio', effect, 1.0996, '+10 %'],
     ['ratio', effect, 1 + 1e-7, '±0 %'],
     ['ratio', effect, 0.00017, '−99.98 %'],
     ['share', percent, 0.0123, '1.2 %'],
     ['success', success, 1 - 1e-9, '99.99 %'],
-    ['seconds', duration, 0.2, '1 s'],
     ['seconds', duration, 59.6, '1 min'],
-    ['tolerance', tolerance, 0.0025, '0.25 %'],
   ])('%s: %o of %f is %s', (_, formatted, value, text) => {
     expect(formatted(value)).toBe(text);
   });
@@ -250,7 +247,6 @@ describe('figures', () => {
     [1.006, [0.98, 1.04], '+0.6 % [−2.0, 4.0]'],
     [1.00002, [0.9997, 1.0003], '+0.002 % [−0.030, 0.030]'],
     [1, [1 - 1e-9, 1.02], '±0.000 % [−0.000, 2.000]'],
-    [6.123, [1.5, 12.3456], '6.12 times [1.5, 12.3]'],
     [2, [0, Infinity], '2 times [0, over 1,000,000]'],
   ])('a ratio of %f within %j is %s', (ratio, interval, text) => {
     expect(format.effect(ratio, interval)).toBe(text);

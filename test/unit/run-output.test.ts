@@ -23,20 +23,13 @@ const planOf = (options: Partial<PlanOptions>): Plan => ({
   run: 'run',
 });
 
-describe('the heading', () => {
-  const whole = result([workers, openFileCache]);
-  const headOf = (options: Partial<PlanOptions>) => {
-    const environment = { ...whole.environment, versions: { k6: '2.2.0', nginx: '1.22.1' } };
-    const [line = ''] = headingLines(headingOf(planOf(options), environment));
-    return line.split(' · ').at(-1) ?? '';
-  };
-
-  test.each<[Partial<PlanOptions>, string]>([
-    [{ precision: 0.01, maxTimeSeconds: 200 }, '5 to 56 rounds, about 18 s to 3 min 17 s'],
-    [{ rounds: 12, maxTimeSeconds: 20 }, '5 rounds, about 18 s'],
-  ])('says how many rounds it may come to, as long as it may take: %j', (options, text) => {
-    expect(headOf(options)).toBe(text);
-  });
+test('the heading says how many rounds it may come to, and how long it may take', () => {
+  const { environment } = result([workers, openFileCache]);
+  const versions = { k6: '2.2.0', nginx: '1.22.1' };
+  const plan = planOf({ precision: 0.01, maxTimeSeconds: 200 });
+  expect(headingLines(headingOf(plan, { ...environment, versions }))[0]).toMatch(
+    / · 5 to 56 rounds, about 18 s to 3 min 17 s$/,
+  );
 });
 
 const options = readScenarioOptions(['--store', 'none']);

@@ -54,11 +54,8 @@ describe('watchMachine', () => {
     expect(watch([0], [0])().server?.steal).toBe(0);
   });
 
-  test.each([
-    ['no file', undefined],
-    ['a core that is not there', 'cpu0 1 1 1 1 1 1 1 1\n'],
-  ])('tells nothing with %s', (_, stat) => {
-    if (stat !== undefined) write('proc/stat', stat);
+  test('tells nothing with a core that is not there', () => {
+    write('proc/stat', 'cpu0 1 1 1 1 1 1 1 1\n');
     const reading = watch([0, 1], [0, 1])();
     expect(reading).toMatchObject({ server: null, generator: null, serverMhz: null });
     expect(reading.loadAverage).toBeGreaterThanOrEqual(0);
@@ -255,7 +252,6 @@ describe('noise', () => {
   });
 
   test.each([
-    ['in ours', false, 0.7, 0.6, 0.3],
     ['unknown, and seen to be in ours', undefined, 0.55, 0.6, 0.15],
     ['unknown, ours more by what ticks are wrong by', undefined, 0.59, 0.6, 0],
   ])('with interrupts (0.2 of the time) %s', (_, interruptsApart, processes, ours, others) => {
@@ -290,9 +286,7 @@ describe('usageBetween', () => {
   ];
 
   test.each([
-    [false, 1000, 1300, 0.15],
     [false, 1100, 1250, 0.1],
-    [false, 0, 1050, 0.05],
     [false, 1250, 9999, 0],
     [true, 1050, 1250, 0.15],
   ])('idle before: %s, from %i to %i ms: %f s', (idleBefore, fromMs, toMs, expected) => {

@@ -149,7 +149,6 @@ describe('is refused, with the field named:', () => {
       { alsoCompare: Array.from({ length: 2 }, () => ({ variant: 'third', against: 'second' })) },
       'alsoCompare names "third" against "second" twice',
     ],
-    [{ name: 'Good one' }, /^scenario "Good one": name "Good one" may have a-z, 0-9 and - only/],
     [{ name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it/],
     [{ variants: [] }, /^scenario good: has no variants$/],
     [{ variants: [first, null] }, /: variant 2: has to be an object$/],
@@ -175,7 +174,6 @@ describe('is refused, with the field named:', () => {
       { within: { metric: 'p99', ms: 5 }, phases: { count: 2, pauseSeconds: 0 } },
       /: has within, and phases\.count: a search has load phases of its own$/,
     ],
-    [{ control: false }, /: control has to be true, or left out$/],
     [{ 'variants.0.server.config': [] }, 'has no config: name files of server-configs/nginx/'],
     [
       { 'variants.0.server.workers': 'many' },
@@ -195,6 +193,7 @@ describe('is refused, with the field named:', () => {
     [{ bucketSeconds: [] }, 'load: bucketSeconds have to be ascending, and at least one'],
     [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
     [{ requests: undefined, durationSeconds: 5, secondsHere: 10 }, 'take the place of requests'],
+    [{ rate: 10, secondsHere: 10 }, 'load: secondsHere take the place of requests'],
     [{ expectedRps: 0 }, 'load: expectedRps 0 has to be above 0'],
     [{ method: 'CONNECT' }, 'load: method "CONNECT" has to be'],
     [{ headers: { a: 1 } }, /: load: headers has to be an object of texts$/],
@@ -233,7 +232,6 @@ describe('is refused, with the field named:', () => {
   });
 
   test.each<[Record<string, unknown>, string | RegExp]>([
-    [{ 'network.toServer.delayMs': -1 }, /: toServer: delayMs -1 has to be from 0 to 60000$/],
     [{ 'network.toServer.queuPackets': 1 }, 'network: toServer: there is no field "queuPackets": '],
     [{ 'network.toClient.delayMs': '100ms' }, /: network: toClient: delayMs has to be a number$/],
     [{ 'network.toServer.lossShare': 1 }, /: lossShare 1 has to be below 1: 0\.01 is 1 %$/],
@@ -269,12 +267,11 @@ describe('a variant', () => {
   });
 });
 
-test.each([[{ constructor: 1 }, 'scenario good: there is no field "constructor": there are ']])(
-  'a field that is misspelt is refused, with the nearest right one: %j',
-  (changes, message) => {
-    expect(() => defineScenario(changed(changes))).toThrow(message);
-  },
-);
+test('a field with the name of a method is refused', () => {
+  expect(() => defineScenario(changed({ constructor: 1 }))).toThrow(
+    'scenario good: there is no field "constructor": there are ',
+  );
+});
 
 test.each([null, 5, 'x', []])('%j is no scenario', (value) => {
   expect(() => defineScenario(value as unknown as Scenario)).toThrow(/^scenario undefined: /);

@@ -126,11 +126,9 @@ const linkFields = {
   delay: 'held',
 };
 
-const noPackets = networkResult({ packetsPerRequest: { toServer: NaN, toClient: NaN } });
 const silent = { requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } };
 const oneRound = { ratio: 1.2, ci95: [1.2, 1.2] as [number, number], roundRatios: [1.2] };
 it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegExp]>([
-  ['packets, where none came', { network: noPackets }, {}, /packets/],
   ['an interval, after one round', { soFar: oneRound }, {}, /^ci_/],
   ['figures of responses, without responses', {}, silent, /success_ratio|server_cpu_micros/],
   ['noise that the kernel does not report', {}, { noise: null }, /steal|others|load|mhz/],

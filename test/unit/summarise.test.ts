@@ -51,22 +51,16 @@ describe('figures of a variant', () => {
     ).toEqual({ p50: 1, p99: 2, max: 3 });
   });
 
-  test.each([[{ workers: 16, threads: 10 }, 0.0625, 0.25]])(
-    'are shares of what workers and threads can use: %j',
-    ({ workers, threads }, serverShare, generatorShare) => {
-      const [one] = summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [
-        variant(
-          'workers',
-          [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })],
-          {
-            server: { name: 'nginx', version: '', workers, config: [], redirections: [] },
-            load: { protocol: 'http/1.1', threads },
-          },
-        ),
-      ]).variants;
-      expect(one).toMatchObject({ serverShare, generatorShare });
-    },
-  );
+  test('are shares of what workers and threads can use', () => {
+    const server = { name: 'nginx', version: '', workers: 16, config: [], redirections: [] };
+    const load = { protocol: 'http/1.1', threads: 10 } as const;
+    const phases = [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })];
+    expect(
+      summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [
+        variant('workers', phases, { server, load }),
+      ]).variants,
+    ).toMatchObject([{ serverShare: 0.0625, generatorShare: 0.25 }]);
+  });
 
   test('take the class of status that is expected for success, and no other', () => {
     const lost = phase({
@@ -143,17 +137,6 @@ describe('figures of a variant', () => {
   });
 });
 
-test('a comparison needs a difference, for which one core may be too few', () => {
-  const why = (changes: object, against = baseline, run = facts) =>
-    summarise(run, [against, { ...baseline, name: 'cache', against: 'workers', ...changes }])
-      .comparisons[0]?.why;
-  expect(why({})).toBe('the same config and load here');
-  const more = { setupOnMoreCores: 'workers 2' };
-  expect(why(more)).toBe('needs 2 server cores');
-  expect(why(more, { ...baseline, ...more })).toBe('the same config and load here');
-  expect(why(more, baseline, { ...facts, serverCores: 4 })).toBe('needs 5 server cores');
-});
-
 test('a missing baseline has a warning, unless the variant is one itself', () => {
   const unlimited = variant('unlimited', four({ requests: 1000 }), { against: 'workers' });
   const warned = (...others: MeasuredVariant[]) =>
@@ -173,17 +156,6 @@ describe('an open model', () => {
     { fromMs: 0.15, toMs: 0.25, count: counts[1] },
     { fromMs: 0.25, toMs: null, count: counts[2] },
   ];
-
-  test('adds up the buckets of all rounds', () => {
-    const rounds = [buckets(1, 2, 3), buckets(10, 20, 30), buckets(0, 0, 34)].map((one) =>
-      phase({ requests: 100, buckets: one }),
-    );
-    expect(summarise(facts, [variant('workers', rounds)]).variants[0]?.phases[0]?.buckets).toEqual([
-      { fromMs: 0, toMs: 0.15, count: 11, share: 0.11 },
-      { fromMs: 0.15, toMs: 0.25, count: 22, share: 0.22 },
-      { fromMs: 0.25, toMs: null, count: 67, share: 0.67 },
-    ]);
-  });
 
   const warnings = (changes: Partial<Phase>) =>
     summarise(facts, [
@@ -270,22 +242,6 @@ test("phases have figures of their own beside the round's", () => {
     headerSavingsPercent: 90,
     bytes: { received: 200_000, headers: 2000, headersDecoded: 20_000, body: 180_000, sent: 200 },
   });
-});
-
-test('distributions are those of all rounds together', () => {
-  const round = (rps: number, ms: number): Phase =>
-    phase({
-      requests: rps * 10,
-      connectMs: latency(ms, ms, ms, { min: ms, mean: ms, sd: 0, histogram: [[ms, 100]] }),
-      perThreadRps: { min: rps, mean: rps, sd: 0, withinSd: 1, max: rps },
-    });
-  const rounds = [round(100, 1), round(300, 2), round(200, 6)];
-  const [only] = summarise(facts, [variant('workers', rounds)]).variants[0]?.phases ?? [];
-  expect(only).toMatchObject({
-    connectMs: { min: 1, mean: 3, p50: 2, p99: 6, max: 6 },
-    perThreadRps: { min: 100, mean: 200, max: 300 },
-  });
-  expect(only?.connectMs).not.toHaveProperty('histogram');
 });
 
 describe('TLS and streams', () => {

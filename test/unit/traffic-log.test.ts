@@ -19,7 +19,6 @@ const combined = (request: string, status = 200, before = '1.2.3.4 - - ') =>
 const get = { method: 'GET', target: '/a?b=1', status: 200, weight: 1 };
 
 test.each<[string, string | Buffer, Partial<Traffic>]>([
-  ['combined', combined('GET /a?b=1 HTTP/1.1'), { requests: [get] }],
   [
     'common',
     '::1 - - [10/Oct/2025:13:55:36 +0000] "GET /a?b=1 HTTP/1.0" 200 -',

@@ -88,20 +88,6 @@ test('latency that decides needs a generator below its limit', () => {
   expect(one(slower, { metric: 'cpu' }).verdict).toBe('same');
 });
 
-test('latency beside it needs that, too', () => {
-  const at = (name: string, ms: number, generatorCpuSeconds: number): MeasuredVariant => ({
-    ...held(name, ms, generatorCpuSeconds, 0.1),
-    load,
-  });
-  expect(one([at('a', 1, 0.6), at('b', 2, 0.97)]).latency).toMatchObject({
-    p50: { verdict: 'none', ratio: expect.closeTo(2, 9) as number },
-    p99: { verdict: 'none' },
-  });
-  expect(one([at('a', 1, 0.6), at('b', 0.5, 0.97)]).latency).toMatchObject({
-    p50: { verdict: 'faster' },
-  });
-});
-
 test('latency has no verdict if it means nothing', () => {
   const few = latency(1, 4, 50, {
     histogram: [

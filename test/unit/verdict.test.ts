@@ -21,7 +21,6 @@ describe('verdictOf', () => {
     [[1 / 1.01, 1.01], 'same'],
     // Within 1 % below 1, but not within 1 % as seen from the other side.
     [[0.9901, 1.0101], 'inconclusive'],
-    [[0.99, 0.9999], 'slower'],
   ] as const)('%j is %s', (interval, verdict) => {
     expect(verdictOf([...interval], 0.01)).toBe(verdict);
   });
@@ -100,15 +99,6 @@ describe('comparisons asked for beside the rows', () => {
   test('are left out if one was not run, or a row has them', () => {
     expect(asked([a, b, variant('c', [])], ['c', 'b'])).toHaveLength(1);
     expect(asked([a, b], ['b', 'a'])).toEqual(compare([a, b]));
-  });
-
-  test("have the article's ratio where one of the two is published only", () => {
-    const gone = { server: null, publishedOnly: 'gone', published: { rps: 150 } };
-    expect(asked([a, c, variant('spdy', [], gone)], ['spdy', 'c']).at(-1)).toMatchObject({
-      verdict: 'none',
-      why: 'published only',
-      publishedRatio: 0.5,
-    });
   });
 });
 
