@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"net"
 	"slices"
@@ -34,8 +35,7 @@ func (s *h3) dial() {
 	p := l.plan
 	var from *net.UDPAddr
 	if p.sources > 0 {
-		address := p.sources.address(l.connection(int(c.slot)))
-		from = address.udp()
+		from = p.sources.address(l.connection(int(c.slot))).udp()
 	}
 	to := p.target.udp()
 	socket, err := net.DialUDP("udp", from, to)
@@ -47,9 +47,11 @@ func (s *h3) dial() {
 	}
 	c.state, c.answered, c.peerClosed, c.writeBroken = connecting, false, false, false
 	l.open++
-	s.quic = newQUICConn(s, socket)
-	c.hangUp = s.quic.hangUp
-	l.mail.goroutines.Go(func() { s.quic.run(to, p) })
+	q := &quicConn{session: s, mail: l.mail, socket: socket}
+	q.ctx, c.hangUp = context.WithCancel(context.Background())
+	q.heard.Store(l.clock)
+	s.quic = q
+	l.mail.goroutines.Go(func() { q.run(to, p) })
 	if l.tlsState == nil {
 		l.checkTimeoutsBy(c.openedAt + noAnswerLimit)
 	}
@@ -80,7 +82,7 @@ func (s *h3) fill() {
 			if stream, err = s.quic.conn.OpenStream(); err != nil {
 				var limit *quic.StreamLimitReachedError
 				if s.opening = errors.As(err, &limit); s.opening {
-					s.quic.awaitStream()
+					s.conn.loop.mail.goroutines.Go(s.quic.awaitStream)
 				}
 				return // The connection has ended otherwise, which the mailbox will tell
 			}
@@ -157,9 +159,7 @@ func (s *h3) take(e letter) {
 func (s *h3) ended(f *h3Fault) {
 	c := s.conn
 	switch {
-	case c.state == connecting:
-		c.fail(f.kind, f.cause, f.text)
-	case len(s.streams) > 0 || len(s.waiting) > 0 && !s.draining:
+	case c.state == connecting, len(s.streams) > 0, len(s.waiting) > 0 && !s.draining:
 		c.fail(f.kind, f.cause, f.text)
 	case len(s.waiting) == 0:
 		c.close()

@@ -225,7 +225,7 @@ func (n *namespace) close() {
 	}
 }
 
-func (s *sockaddr) udp() *net.UDPAddr {
+func (s sockaddr) udp() *net.UDPAddr {
 	address := &net.UDPAddr{Port: int(binary.BigEndian.Uint16(s.raw[2:]))}
 	if s.family == syscall.AF_INET {
 		address.IP = net.IP(s.raw[4:8])

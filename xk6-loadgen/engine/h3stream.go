@@ -1,0 +1,259 @@
+//gosec:disable G104 G115 -- an error changes nothing there, the numbers are small
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quic-go/qpack"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/quicvarint"
+)
+
+// h3Stream is an attempt with its stream. The goroutine that reads it sets the figures, and the loop has them after that.
+type h3Stream struct {
+	attempt
+	place   int  // its place among the session's streams; -1: the loop is through with it
+	isAgain bool // it had a stream before
+	quic    *quic.Stream
+	of      *quicConn
+
+	status                    int // of the final response; length is its content-length, -1: none
+	length                    int64
+	headerBytes, decodedBytes int64
+	bodyBytes                 int64
+	received, firstAt         int64
+	fault                     *h3Fault
+	sent                      atomic.Int64 // of a request that did not leave at once
+}
+
+func (st *h3Stream) cancel() {
+	st.quic.CancelRead(h3Cancelled)
+	st.quic.CancelWrite(h3Cancelled)
+}
+
+func (st *h3Stream) upload() {
+	for _, p := range [][]byte{st.request.bytes, st.request.body} {
+		for len(p) > 0 {
+			n := min(len(p), pieceBytes)
+			st.sent.Add(int64(n)) // Before: the response may come before Write returns
+			if _, err := st.quic.Write(p[:n]); err != nil {
+				return
+			}
+			p = p[n:]
+		}
+	}
+	st.quic.Close() //nolint:errcheck // read has the error, too
+}
+
+var h3Buffers = sync.Pool{New: func() any { return &h3Reader{buffer: make([]byte, 16<<10)} }}
+
+func (st *h3Stream) read() {
+	r := h3Buffers.Get().(*h3Reader)
+	*r = h3Reader{stream: st.quic, of: st.of, buffer: r.buffer}
+	st.fault = st.response(r)
+	st.received, st.firstAt = r.read, r.firstAt
+	h3Buffers.Put(r)
+	st.of.mail.post(letter{of: st.of, stream: st})
+}
+
+func (st *h3Stream) response(r *h3Reader) *h3Fault {
+	for {
+		kind, length, err := r.frame()
+		switch {
+		case err == io.EOF && st.status > 0:
+			return nil
+		case err != nil:
+		case kind == h3Data && st.status == 0:
+			return breach("DATA before the response's headers")
+		case kind == h3Data:
+			st.bodyBytes += int64(length)
+			err = r.skip(int64(length))
+		case kind == h3Headers && st.headerBytes+int64(length) > maxHeadBytes:
+			return &h3Fault{kind: ErrProtocol, cause: CauseOther, text: tooLong}
+		case kind == h3Headers:
+			var p []byte
+			if p, err = r.next(int(length)); err == nil {
+				if f := st.headers(p); f != nil {
+					return f
+				}
+			}
+		case kind <= h3MaxPush && kind != 10 && kind != 11 && kind != 12:
+			return breach(fmt.Sprintf("a frame of type %d in a response", kind))
+		default:
+			err = r.skip(int64(length)) // an extension (RFC 9114, section 9)
+		}
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			return &h3Fault{kind: ErrProtocol, cause: CauseShort, text: "the stream ended before the response was complete"}
+		case err != nil:
+			return faultOf(err)
+		}
+	}
+}
+
+func (st *h3Stream) headers(p []byte) *h3Fault {
+	b, wrong := st.of.mail.decode(p)
+	if wrong != "" {
+		return breach("QPACK: " + wrong)
+	}
+	st.headerBytes += int64(len(p))
+	st.decodedBytes += b.decodedBytes
+	text := b.malformed
+	switch {
+	case text != "":
+	case st.status != 0 && b.status != 0:
+		text = "headers after the response's headers are not trailers"
+	case st.status == 0 && b.status == 0:
+		text = "a response has no :status"
+	case b.status == 101:
+		text = "an informational response switches protocols"
+	case b.status >= 200:
+		st.status, st.length = b.status, b.length
+	}
+	if text == "" {
+		return nil
+	}
+	return &h3Fault{kind: ErrProtocol, cause: CauseOther, text: text}
+}
+
+// h3Reader reads frames off a stream.
+type h3Reader struct {
+	stream        io.Reader
+	of            *quicConn
+	read, firstAt int64
+	buffer        []byte
+	from, to      int // the unread part of the buffer
+	err           error
+}
+
+func (r *h3Reader) fill() error {
+	if r.err != nil {
+		return r.err
+	}
+	if r.from > 0 {
+		r.to = copy(r.buffer, r.buffer[r.from:r.to])
+		r.from = 0
+	}
+	var n int
+	n, r.err = r.stream.Read(r.buffer[r.to:])
+	r.to += n
+	if n == 0 {
+		return r.err
+	}
+	now := r.of.mail.now()
+	r.of.heard.Store(now)
+	if r.read += int64(n); r.firstAt == 0 {
+		r.firstAt = now
+	}
+	return nil
+}
+
+// ReadByte is for the numbers of QUIC.
+func (r *h3Reader) ReadByte() (byte, error) {
+	for r.from == r.to {
+		if err := r.fill(); err != nil {
+			return 0, err
+		}
+	}
+	r.from++
+	return r.buffer[r.from-1], nil
+}
+
+// frame reads the beginning of a frame. io.EOF means that the stream ended before it.
+func (r *h3Reader) frame() (kind, length uint64, err error) {
+	for r.from == r.to {
+		if err = r.fill(); err != nil {
+			return 0, 0, err
+		}
+	}
+	if kind, err = quicvarint.Read(r); err == nil {
+		length, err = quicvarint.Read(r)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return kind, length, err
+}
+
+func (r *h3Reader) skip(length int64) error {
+	for {
+		n := min(length, int64(r.to-r.from))
+		r.from += int(n)
+		if length -= n; length <= 0 {
+			return nil
+		}
+		if err := r.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// next is the rest of a frame, valid until the next call.
+func (r *h3Reader) next(length int) ([]byte, error) {
+	if length > len(r.buffer) {
+		r.buffer = append(make([]byte, 0, length), r.buffer[r.from:r.to]...)[:length]
+		r.from, r.to = 0, r.to-r.from
+	}
+	for r.to-r.from < length {
+		if err := r.fill(); err != nil {
+			return nil, err
+		}
+	}
+	r.from += length
+	return r.buffer[r.from-length : r.from], nil
+}
+
+// h3Block is a header block and its meaning: a server sends the same bytes until the Date changes.
+type h3Block struct {
+	bytes []byte
+	block block
+}
+
+func (m *mailbox) decode(p []byte) (b block, wrong string) {
+	if last := m.lastBlock.Load(); last != nil && bytes.Equal(last.bytes, p) {
+		return last.block, ""
+	}
+	b.length = -1
+	for next := qpack.NewDecoder().Decode(p); ; {
+		f, err := next()
+		if err == io.EOF {
+			m.lastBlock.Store(&h3Block{bytes.Clone(p), b})
+			return b, ""
+		}
+		if err != nil {
+			return b, err.Error()
+		}
+		own := field{nameBytes: int32(len(f.Name)), kind: kindOf([]byte(f.Name))}
+		own.setValue([]byte(f.Value))
+		b.add(&own)
+	}
+}
+
+// encodeH3Requests makes whole requests. A long body is not copied.
+func encodeH3Requests(scheme string, mix []Request) (requests []request) {
+	for _, r := range mix {
+		var block bytes.Buffer
+		encoder := qpack.NewEncoder(&block)
+		for _, f := range h2Fields(scheme, r) {
+			encoder.WriteField(qpack.HeaderField{Name: f.Name, Value: f.Value}) //nolint:errcheck // into memory
+		}
+		frame := func(kind uint64, length int) []byte {
+			return quicvarint.Append(quicvarint.Append(nil, kind), uint64(length))
+		}
+		encoded := request{bytes: append(frame(h3Headers, block.Len()), block.Bytes()...)}
+		if len(r.Body) > 0 {
+			encoded.bytes = append(encoded.bytes, frame(h3Data, len(r.Body))...)
+			if len(r.Body) < pieceBytes {
+				encoded.bytes = append(encoded.bytes, r.Body...)
+			} else {
+				encoded.body = r.Body
+			}
+		}
+		requests = append(requests, encoded)
+	}
+	return requests
+}
