@@ -120,7 +120,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const namespace = read('namespace', readName);
   const scenario = await findScenario(name);
   const shown = findVariants(scenario, flags.get('variants')?.split(','));
-  const image = read('image', readImage) ?? `bakeoff:${packageJson.version}`;
+  const image = read('image', readImage) ?? publishedImage();
   const startedAt = new Date();
   const clusterRun: ClusterRun = {
     run: runName(scenario.name, startedAt),
@@ -163,6 +163,15 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   );
   return 0;
 }
+
+/** As docker/Dockerfile names it: the repository's path in lower case. */
+const publishedImage = () =>
+  `${packageJson.repository.url
+    .split('/')
+    .slice(-2)
+    .join('/')
+    .replace(/\.git$/, '')
+    .toLowerCase()}:${packageJson.version}`;
 
 function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl> {
   if (text === undefined)

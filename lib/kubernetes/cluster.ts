@@ -18,6 +18,7 @@ import {
 } from '../runner/plan.ts';
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../runner/generators.ts';
 import { expectedOf } from '../runner/k6-plan.ts';
+import { perRequestOf } from '../runner/under-load.ts';
 import { configOf, pageOf } from '../scenario/variants.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
@@ -37,6 +38,7 @@ import {
   imageVersions,
   labelsOf,
   loadManifests,
+  originOf,
   runId,
   scriptManifest,
   serverManifests,
@@ -60,6 +62,8 @@ interface Cluster extends Pick<RunElsewhere, 'runGroup'> {
 
 /** For servers and generators to start: images are pulled, and nodes may be made. */
 const startSeconds = 300;
+/** For servers to start again, on the node that has the image. */
+const restartSeconds = 60;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
@@ -93,7 +97,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   };
   try {
     await kubectl.apply([await scriptManifest(clusterRun)]);
-    const { origins, node } = await startServers(options, 1);
+    let { origins, node } = await startServers(options, 1);
     const system = node === undefined ? '' : await systemOf(kubectl, node);
     return {
       facts: {
@@ -104,7 +108,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         generatorCores: generator.cores,
       },
       async runGroup({ sides }, place, attempt) {
-        if (place === 1 && attempt.round > 1) await startServers(options, attempt.round);
+        if (place === 1 && attempt.round > 1)
+          ({ origins, node } = await startServers(options, attempt.round, node));
         const outcomes = new Map<string, VariantRound>();
         for (const planned of sides) {
           const { name } = planned.variant;
@@ -135,21 +140,29 @@ async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
   return [kernelVersion, osImage, architecture].filter((text) => text !== undefined).join(', ');
 }
 
-/** Starts all servers anew on the same node. Returns the node, and origins in the variants' order. */
+/**
+ * Starts all servers anew on one node. Returns the node, and origins in the variants' order, by the pods' addresses: a name server may
+ * answer with those of the last round.
+ */
 async function startServers(
-  { kubectl, clusterRun, variants, ...options }: ClusterOptions,
+  options: ClusterOptions,
   round: number,
+  before?: string,
 ): Promise<{ origins: string[]; node: string | undefined }> {
+  const { kubectl, clusterRun, variants } = options;
   const all = await Promise.all(
-    variants.map((planned) => serverManifests(clusterRun, planned, round)),
+    variants.map((planned) => serverManifests(clusterRun, planned, round, before)),
   );
   await kubectl.apply(all.flatMap(({ manifests }) => manifests));
-  const node = await waitFor(options, 'the servers do not run', startSeconds, async () => {
+  const seconds = before === undefined ? startSeconds : restartSeconds;
+  const running = await waitFor(options, 'the servers do not run', seconds, async (waitedMs) => {
     const objects = await kubectl.list('deployments.apps,pods', {
       'bakeoff/run': runId(clusterRun.run),
       'bakeoff/part': 'server',
     });
-    const pods = objects.filter(({ kind }) => kind === 'Pod');
+    const pods = objects.filter(
+      ({ kind, metadata }) => kind === 'Pod' && metadata.deletionTimestamp === undefined,
+    );
     const trouble = troubleIn(pods);
     const open = objects.filter(
       ({ kind, metadata, status }) =>
@@ -161,14 +174,44 @@ async function startServers(
           status.availableReplicas === 1
         ),
     );
-    if (open.length === 0 && pods.length >= variants.length)
-      return { there: pods[0]?.spec?.nodeName };
+    const byVariant = new Map(pods.map((pod) => [pod.metadata.labels?.['bakeoff/variant'], pod]));
+    const own = variants.flatMap(
+      ({ variant }) =>
+        byVariant.get(labelsOf(clusterRun, variant, 'server')['bakeoff/variant']) ?? [],
+    );
+    if (open.length === 0 && own.every(({ status }) => status?.podIP) && own.length === all.length)
+      return { there: own };
+    if (waitedMs > patienceMs) await requireMade(kubectl, open, pods);
     return (
       trouble ??
       `${open.length === 0 ? 'their pods are' : open.map(({ metadata }) => metadata.name).join(', ')} not ready yet`
     );
   });
-  return { origins: all.map(({ origin }) => origin), node };
+  return {
+    origins: all.map(({ origin }, index) =>
+      originOf(new URL(origin).protocol.slice(0, -1), running[index]?.status?.podIP as string),
+    ),
+    node: running[0]?.spec?.nodeName,
+  };
+}
+
+/** Throws UserError with the cluster's reason if it would not make a pod of these objects. */
+async function requireMade(
+  kubectl: Kubectl,
+  owners: readonly ClusterObject[],
+  pods: readonly ClusterObject[],
+): Promise<void> {
+  const refusal = (await kubectl.refusals()).find(({ involvedObject: { name } = { name: '' } }) => {
+    const isOf = (owner: string) => name === owner || name.startsWith(`${owner}-`);
+    return (
+      owners.some(({ metadata }) => isOf(metadata.name)) &&
+      !pods.some(({ metadata }) => metadata.name.startsWith(`${name}-`))
+    );
+  });
+  if (refusal !== undefined)
+    throw new UserError(
+      `the cluster makes no pod for ${refusal.involvedObject?.name}: ${refusal.message}`,
+    );
 }
 
 /** Runs a load and returns its figures. Removes its objects in any case. */
@@ -187,11 +230,12 @@ async function loaded(
       options,
       `the load of ${variant.name} is not over`,
       startSeconds + plan.maxDurationSeconds + endSeconds,
-      async () => {
+      async (waitedMs) => {
         onLoad(null);
         const objects = await kubectl.list('testruns.k6.io,pods', labels);
         const pods = objects.filter(({ kind }) => kind === 'Pod');
-        const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
+        const testRuns = objects.filter(({ kind }) => kind === 'TestRun');
+        const stage = testRuns[0]?.status?.stage;
         if (stage === 'finished') return { there: undefined };
         const trouble = troubleIn(pods);
         // The operator waits without end for a generator that ended before its start.
@@ -204,6 +248,8 @@ async function loaded(
           throw new UserError(
             `${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`,
           );
+        if (waitedMs > patienceMs && trouble === undefined)
+          await requireMade(kubectl, testRuns, pods);
         return trouble ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
       },
     );
@@ -241,7 +287,7 @@ async function outcomeOf(
     }),
   );
   const phases = mergeInstances(ends, plan).map(({ results }): Phase => {
-    const result = results[0] as LoadResult;
+    const { wire: _, ...result } = results[0] as LoadResult;
     return {
       // Several machines have no common clock.
       ...result,
@@ -250,6 +296,7 @@ async function outcomeOf(
       serverCpuSeconds: null,
       serverRssBytes: null,
       idleCpuShare: null,
+      perRequest: perRequestOf(results),
       generatorCpuSeconds: result.cpuSeconds,
       noise: null,
       network: null,
@@ -326,13 +373,13 @@ async function waitFor<T>(
   { interrupt: { signal }, say }: Pick<ClusterOptions, 'interrupt' | 'say'>,
   otherwise: string,
   seconds: number,
-  look: () => Promise<{ there: T } | string>,
+  look: (waitedMs: number) => Promise<{ there: T } | string>,
 ): Promise<T> {
   const beganAtMs = performance.now();
   let [toldOf, failingSinceMs] = ['', Infinity];
   for (;;) {
     signal.throwIfAborted();
-    const found = await look().catch((error: unknown) => {
+    const found = await look(performance.now() - beganAtMs).catch((error: unknown) => {
       failingSinceMs = Math.min(failingSinceMs, performance.now());
       // An answer that is missing now may come in a moment.
       if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > failingMs)

@@ -9,12 +9,21 @@ import type { Manifest } from './manifests.ts';
 /** The fields of cluster objects that are read here. */
 export interface ClusterObject {
   kind: string;
-  metadata: { name: string; generation?: number; labels?: Record<string, string> };
+  metadata: {
+    name: string;
+    generation?: number;
+    labels?: Record<string, string>;
+    deletionTimestamp?: string;
+  };
+  /** Of an event. */
+  involvedObject?: { name: string };
+  message?: string;
   spec?: { nodeName?: string };
   data?: Record<string, string>;
   status?: {
     stage?: string;
     phase?: string;
+    podIP?: string;
     conditions?: { type: string; status: string; reason?: string; message?: string }[];
     initContainerStatuses?: ContainerStatus[];
     containerStatuses?: ContainerStatus[];
@@ -44,6 +53,8 @@ export interface Kubectl {
   /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
   list(kinds: string, labels?: Readonly<Record<string, string>>): Promise<ClusterObject[]>;
   get(kind: string, name: string): Promise<ClusterObject>;
+  /** Events of pods that the cluster would not make; empty if this user may not read them. */
+  refusals(): Promise<ClusterObject[]>;
   apply(manifests: readonly Manifest[]): Promise<void>;
   /** Returns once they and their dependents are gone. */
   remove(labels: Readonly<Record<string, string>>): Promise<void>;
@@ -91,6 +102,9 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
       (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])]))
         .items ?? [],
     get: (kind, name) => parsed([kind, name]),
+    refusals: async () =>
+      (await parsed(['events', '--field-selector=reason=FailedCreate']).catch(() => undefined))
+        ?.items ?? [],
     apply: async (manifests) => {
       // Client-side apply stores everything in an annotation, which is too small for large pages.
       await kubectl(

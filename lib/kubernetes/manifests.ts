@@ -183,14 +183,20 @@ export function labelsOf(
   };
 }
 
+/** The origin of a server by the name of its Service, or the address of its pod. */
+export const originOf = (scheme: string, host: string): string =>
+  `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+
 /**
- * Returns the manifests of a variant's server, and its origin in the cluster.
+ * Returns the manifests of a variant's server, and its origin in the cluster by name.
+ * @param node that is to run it; undefined: the cluster chooses
  * @throws UserError for own configs, pages, builds, commands, addresses and networks
  */
 export async function serverManifests(
   clusterRun: ClusterRun,
   { variant, load }: PlannedVariant,
   round: number,
+  node?: string,
 ): Promise<{ manifests: Manifest[]; origin: string }> {
   const { run, scenario, image, namespace, server: resources } = clusterRun;
   const spec = shippedServer(scenario, variant);
@@ -239,6 +245,7 @@ export async function serverManifests(
           automountServiceAccountToken: false,
           securityContext: podSecurity,
           affinity: {
+            ...(node === undefined ? {} : { nodeAffinity: onlyOn(node) }),
             // All servers on the same node, without generators.
             podAffinity: {
               requiredDuringSchedulingIgnoredDuringExecution: [
@@ -316,9 +323,17 @@ export async function serverManifests(
   const given = configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text])));
   return {
     manifests: [given, deployment, service],
-    origin: `${config.tls ? 'https' : 'http'}://${name}:${port}`,
+    origin: originOf(config.tls ? 'https' : 'http', name),
   };
 }
+
+const onlyOn = (node: string) => ({
+  requiredDuringSchedulingIgnoredDuringExecution: {
+    nodeSelectorTerms: [
+      { matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] },
+    ],
+  },
+});
 
 function onOneHost(matchLabels: Record<string, string>): object {
   return { labelSelector: { matchLabels }, topologyKey: 'kubernetes.io/hostname' };
@@ -461,7 +476,11 @@ export function loadManifests(
           containerSecurityContext: containerSecurity,
           env: environment(plan, { name, key: planFile }, clusterRun),
         },
-        starter: { metadata: { labels } },
+        starter: {
+          metadata: { labels },
+          securityContext: podSecurity,
+          containerSecurityContext: containerSecurity,
+        },
       },
     },
   ];

@@ -156,10 +156,11 @@ export async function underLoad(
   });
 }
 
-function perRequestOf(
+/** What a request came to, on the wire and, with counters, in the server. */
+export function perRequestOf(
   results: readonly LoadResult[],
-  counters: { before: Counters; now: Counters } | undefined,
-): Phase['perRequest'] {
+  counters?: { before: Counters; now: Counters },
+): NonNullable<Phase['perRequest']> {
   const requests = total(results, (one) => one.requests + one.warmupRequests);
   const each = (count: number): number =>
     Number((Math.max(0, count) / Math.max(1, requests)).toPrecision(4));

@@ -227,6 +227,11 @@ test.each<[string, Faults, string]>([
     { operator: 'error' },
     'the operator would not run the load (its stage is error): kubectl describe testrun',
   ],
+  [
+    'a pod that the cluster forbids',
+    { starter: 'forbidden' },
+    '-starter: violates PodSecurity "restricted:latest"',
+  ],
 ])('%s is said in one line, and nothing is left', async (_, faults, line) => {
   const all = await there(faults);
   const run = all.start();

@@ -67,7 +67,11 @@ const testRunSchema = v.strictObject({
         ]),
       ),
     }),
-    starter: v.strictObject({ metadata: v.strictObject({ labels }) }),
+    starter: v.strictObject({
+      metadata: v.strictObject({ labels }),
+      securityContext: v.object({ runAsNonRoot: v.literal(true) }),
+      containerSecurityContext: v.object({ allowPrivilegeEscalation: v.literal(false) }),
+    }),
   }),
 });
 
