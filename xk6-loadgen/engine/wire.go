@@ -1,3 +1,4 @@
+//gosec:disable G115 -- the numbers are small
 package engine
 
 import (
