@@ -99,7 +99,14 @@ interface CallChange {
 }
 
 /** System calls of which a side makes more per request: the largest difference first, those that wait last. */
-function callChanges({ variant, baseline }: Pair): CallChange[] {
+function callChanges({ variant, baseline, comparison }: Pair, result: Result): CallChange[] {
+  // To open the load's connections takes a server a call or two of a kind for each.
+  const opening = Math.max(
+    ...[variant, baseline].map(
+      ({ countedRequests = Infinity }) =>
+        (2 * (variantOf(result, comparison.variant)?.load.connections ?? 0)) / countedRequests,
+    ),
+  );
   const countOf = ({ calls }: WhySide, name: string): number =>
     calls.find((one) => one.name === name)?.perRequest ?? 0;
   const names = new Set([...variant.calls, ...baseline.calls].map(({ name }) => name));
@@ -111,7 +118,7 @@ function callChanges({ variant, baseline }: Pair): CallChange[] {
       const least = waitingCalls.test(one.name) ? leastCalls.waiting : leastCalls.usual;
       return (
         Math.abs(one.now - one.before) >=
-        Math.max(least, leastCalls.share * Math.max(one.now, one.before))
+        Math.max(least, opening, leastCalls.share * Math.max(one.now, one.before))
       );
     })
     .sort((a, b) => (weightOf(b) > weightOf(a) ? 1 : -1));
@@ -129,7 +136,7 @@ function callText({ name, now, before }: CallChange): string {
 function reasonOf(pair: Pair, result: Result): string {
   const { comparison, variant, baseline } = pair;
   const [one, other] = [comparison.variant, comparison.baseline];
-  const all = callChanges(pair);
+  const all = callChanges(pair, result);
   const parts = partChanges(pair);
   const wholeUs = Math.max(cpuOf(variant), cpuOf(baseline));
   const differing = new Set(all.map(({ name }) => name));

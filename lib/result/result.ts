@@ -573,6 +573,8 @@ const whySide = open({
   changed: optional(texts),
   /** That ended in the pass that samples CPU time. */
   requests: count,
+  /** That ended in the pass that counts calls. */
+  countedRequests: optional(count),
   /** CPU time in this pass, as the kernel accounts it. */
   cpuUs: figure,
   /** System calls, the most frequent first. */

@@ -114,11 +114,13 @@ async function sidesOf(
           `perf saw ${percent(sampledSeconds / cpuSeconds)} of the CPU time of ${variant.name}`,
         );
       const cpuUs = (1e6 * cpuSeconds) / requests;
+      const countedRequests = requestsOf(counted[side] as Measurement);
       return {
         variant: variant.name,
         requests,
+        countedRequests,
         cpuUs,
-        ...countsIn(textOf(fileOf(look, side)), requestsOf(counted[side] as Measurement)),
+        ...countsIn(textOf(fileOf(look, side)), countedRequests),
         ...of(cpuUs),
       };
     });

@@ -146,6 +146,19 @@ describe('the sentence', () => {
     expect(whyLines(looked(plain, variant))).toEqual([`Why: ${text}.`]);
   });
 
+  it.each([
+    [20_000, /: 0\.076 epoll_ctl\.$/],
+    [2000, /nothing that perf sees differs/],
+  ])("leaves calls out that open the load's connections: %i requests", (countedRequests, text) => {
+    const made = looked(plain, { ...plain, calls: { ...plain.calls, epoll_ctl: 0.076 } });
+    made.variants = made.variants.map((one) => ({
+      ...one,
+      load: { ...one.load, connections: 100 },
+    }));
+    for (const one of made.why?.sides ?? []) one.countedRequests = countedRequests;
+    expect(whyLines(made)[0]).toMatch(text);
+  });
+
   it('says that a side waits, if CPU time does not explain the difference', () => {
     const made = looked(plain, plain);
     made.comparisons = made.comparisons.map((one) => ({
