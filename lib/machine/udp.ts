@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { LoadProfile } from '../scenario/model.ts';
 
-/** What quic-go asks for. As root it may exceed the kernel's limits. */
+/** What quic-go asks for, which the kernel doubles. As root it may exceed the kernel's limits. */
 const wantedBytes = 7 * 1024 * 1024;
 const limits = ['net.core.rmem_max', 'net.core.wmem_max'];
 
@@ -16,7 +16,7 @@ export function udpNotes(
   isRoot = process.getuid?.() === 0,
   limit = limitOf,
 ): string[] {
-  const small = limits.filter((name) => limit(name) < wantedBytes);
+  const small = limits.filter((name) => 2 * limit(name) < wantedBytes);
   if (isRoot || small.length === 0 || !loads.some(({ protocol }) => protocol === 'h3')) return [];
   const settings = small.map((name) => `${name}=${wantedBytes}`).join(' ');
   return [`the buffers of UDP are small, so HTTP/3 may lose datagrams: sudo sysctl ${settings}`];
