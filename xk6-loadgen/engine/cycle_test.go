@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 )
@@ -13,10 +14,11 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	l := idleLoop(t, o)
 	l.allowance = 40
 	l.startCycles()
+	ofPageB := &l.plan.requests[slices.IndexFunc(l.plan.requests, func(r request) bool { return r.page == 1 })]
 	respond := func(times int) {
 		for range times {
 			l.outstanding++
-			l.response(&attempt{start: l.clock, request: &l.plan.requests[1]}, 200, 1, 1, 1)
+			l.response(&attempt{start: l.clock, request: ofPageB}, 200, 1, 1, 1)
 			l.noteSent(l.clock)
 		}
 	}
