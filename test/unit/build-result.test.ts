@@ -2,24 +2,14 @@
 import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
-import { makePlan } from '../../lib/runner/make-plan.ts';
 import type { VariantRound } from '../../lib/runner/plan.ts';
 import { configOf } from '../../lib/scenario/variants.ts';
-import { address, command, defineScenario, nginx, wrk } from '../../lib/scenario/index.ts';
+import { nginx } from '../../lib/scenario/index.ts';
 import type { Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
+import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-
-const scenarioOf = (variants: Variant[], docroot = {}) =>
-  defineScenario({
-    name: 'two',
-    title: 'Two',
-    knob: 'all',
-    load: wrk('-c 100 -t 1 -d 10'),
-    page: { ...docroot, path: '/', bodyBytes: 612 },
-    variants,
-  });
 
 function resultOf(
   scenario: Scenario,
@@ -29,9 +19,8 @@ function resultOf(
 ): Result {
   const serverCpus = Array.from({ length: serverCores }, (_, cpu) => cpu + 1);
   const cores = { serverCpus, generatorCpus: [0] };
-  const plan = makePlan(scenario, variants, cores, { quick: false, exact: false });
   return buildResult(
-    { plan: { ...plan, run: 'run' }, store: null },
+    { plan: planOf(scenario, {}, { variants, cores }), store: null },
     result([workers, openFileCache]).environment,
     { kept, notes: [], tried: new Map(), unfinished: [], answers: [] },
     new Date(0),
@@ -45,7 +34,9 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
     { name: 'a', server: first },
     { name: 'b', server: second },
   ];
-  const scenario = scenarioOf(variants, { docroot: 'nginx' });
+  const scenario = scenarioOf(variants, {
+    page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+  });
   const outcome = (server: ServerSpec): VariantRound => ({
     phases: [phase({ requests: 1000 })],
     requests: 1000,
@@ -92,10 +83,7 @@ test.each([
 );
 
 test('a footnote says that an address has cores of its own', () => {
-  const scenario = scenarioOf([
-    { name: 'here', server: command('node a.js') },
-    { name: 'there', server: address('http://127.0.0.1:8080') },
-  ]);
+  const scenario = scenarioOf(hereAndThere);
   const footnotes = (variants: readonly Variant[]) => resultOf(scenario, variants, 1, []).footnotes;
   expect(footnotes(scenario.variants)).toEqual([
     expect.stringMatching(/^there: what runs at http:\/\/127\.0\.0\.1:8080 is on cores of its own/),

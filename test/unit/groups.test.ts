@@ -7,11 +7,10 @@ import {
   type GroupLimits,
   type Group,
 } from '../../lib/runner/plan.ts';
-import { makePlan } from '../../lib/runner/make-plan.ts';
-import { command, defineScenario, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
+import { command, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
+import { planOf, scenarioOf } from '../fixtures/plan.ts';
 
-const cores = { serverCpus: [1], generatorCpus: [0] };
 const roomy: GroupLimits = { files: 1_000_000, memoryBytes: Infinity };
 const network = {
   toServer: { delayMs: 5 },
@@ -20,27 +19,23 @@ const network = {
   clientSettings: [],
 };
 
-function scenarioOf(variants: Record<string, Partial<Variant>>, more: Partial<Scenario> = {}) {
-  return defineScenario({
-    name: 'some',
-    title: 'some',
-    knob: 'none',
-    load: wrk('-c 100 -t 1 -d 10'),
-    page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-    variants: Object.entries(variants).map(([name, own]) => ({
+/** Variants of nginx, unless they have another server. */
+const variantsOf = (variants: Record<string, Partial<Variant>>, more: Partial<Scenario> = {}) =>
+  scenarioOf(
+    Object.entries(variants).map(([name, own]) => ({
       name,
       server: nginx(['base'], { workers: 1 }),
       ...own,
     })),
-    ...more,
-  });
-}
+    {
+      load: wrk('-c 100 -t 1 -d 10'),
+      page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
+      ...more,
+    },
+  );
 
-function planned(scenario: Scenario, limits = roomy) {
-  const options = { quick: false, exact: false };
-  const { variants } = makePlan(scenario, scenario.variants, cores, options, roomy);
-  return groupsOf(scenario, variants, limits);
-}
+const planned = (scenario: Scenario, limits = roomy) =>
+  groupsOf(scenario, planOf(scenario, {}, { limits: roomy }).variants, limits);
 
 /** The names in each group. */
 function named(groups: readonly Group[]) {
@@ -52,30 +47,30 @@ const groupsIn = (scenario: Scenario, limits = roomy) => named(planned(scenario,
 test('groupsOf has all variants on loopback together, whatever their load', () => {
   const closed = { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } };
   const counted = { load: h2load('-n 1000 -c 10 -m 10') };
-  expect(groupsIn(scenarioOf({ a: {}, closed, counted }))).toEqual(['a closed counted']);
+  expect(groupsIn(variantsOf({ a: {}, closed, counted }))).toEqual(['a closed counted']);
 });
 
 test('groupsOf has those with a rate apart from those without', () => {
   const slow = { load: vegeta('-duration=10s -rate=100') };
   const slower = { load: vegeta('-duration=10s -rate=10') };
-  expect(groupsIn(scenarioOf({ a: {}, slow, b: {}, slower }))).toEqual(['a b', 'slow slower']);
+  expect(groupsIn(variantsOf({ a: {}, slow, b: {}, slower }))).toEqual(['a b', 'slow slower']);
 });
 
 test('groupsOf leaves those with a network alone, and all that have several phases', () => {
-  expect(groupsIn(scenarioOf({ a: {}, far: { network }, b: {} }))).toEqual(['far', 'a b']);
-  expect(groupsIn(scenarioOf({ a: {}, b: {} }, { phases: { count: 2, pauseSeconds: 1 } }))).toEqual(
+  expect(groupsIn(variantsOf({ a: {}, far: { network }, b: {} }))).toEqual(['far', 'a b']);
+  expect(groupsIn(variantsOf({ a: {}, b: {} }, { phases: { count: 2, pauseSeconds: 1 } }))).toEqual(
     ['a', 'b'],
   );
 });
 
 test('groupsOf has a hundred together at most', () => {
   const many = Object.fromEntries([...Array(101).keys()].map((index) => [`v${index}`, {}]));
-  const groups = groupsIn(scenarioOf(many));
+  const groups = groupsIn(variantsOf(many));
   expect(groups.map((names) => names.split(' ').length)).toEqual([100, 1]);
 });
 
 test('groupsOf parts them where files or memory do not allow all at once, in their order', () => {
-  const four = scenarioOf({ a: {}, b: {}, c: {}, d: {} });
+  const four = variantsOf({ a: {}, b: {}, c: {}, d: {} });
   expect(groupsIn(four, { ...roomy, files: otherFiles + 300 })).toEqual(['a b c', 'd']);
   expect(groupsIn(four, { ...roomy, files: otherFiles + 400 })).toEqual(['a b c d']);
   // A server and its connections take less than 100 MB; half of the memory is for others.
@@ -89,14 +84,14 @@ test('commands that have fixed one port are told', () => {
     page: { path: '/', bodyBytes: 5 },
     server: command('node s.js', port === undefined ? {} : { port }),
   });
-  const scenario = scenarioOf({ one: on(3000), here: on(), two: on(3000), other: on(3001) });
+  const scenario = variantsOf({ one: on(3000), here: on(), two: on(3000), other: on(3001) });
   expect(planned(scenario).flatMap(portsTaken)).toEqual([
     ['two', 'it listens on port 3000, as one does (write {port} where it can be told one)'],
   ]);
 });
 
 test('apart takes variants out of their groups', () => {
-  const groups = planned(scenarioOf({ a: {}, b: {}, c: {} }));
+  const groups = planned(variantsOf({ a: {}, b: {}, c: {} }));
   expect(named(apart(groups, new Set(['b'])))).toEqual(['a c', 'b']);
   expect(named(apart(groups, new Set(['a', 'b', 'c'])))).toEqual(['a', 'b', 'c']);
   expect(apart(groups, new Set())).toEqual(groups);

@@ -28,6 +28,7 @@ import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import { adopt } from '../fixtures/adopted.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
+import { cores } from '../fixtures/plan.ts';
 import { openFileCache, result as measured, workers } from '../fixtures/result.ts';
 
 const servers: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
@@ -502,7 +503,7 @@ describe('the ranking', () => {
       'On',
       { given: 'n.conf', server, load, page },
       changed,
-      { serverCpus: [1], generatorCpus: [0] },
+      cores,
       { quick: false, exact: false },
     );
     expect(groups.map(({ sides }) => sides[0]?.variant.name)).toEqual(['as-it-is', 'as-it-is-2']);

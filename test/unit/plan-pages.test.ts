@@ -4,16 +4,15 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Group } from '../../lib/runner/plan.ts';
 import { writeMixFiles, expectedOf, loadPlanFor } from '../../lib/runner/k6-plan.ts';
-import { makePlan } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { type RunnableVariant } from '../../lib/scenario/variants.ts';
 import { address } from '../../lib/scenario/index.ts';
 import type { LoadRequest, Variant } from '../../lib/scenario/model.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { planOf } from '../fixtures/plan.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
 const variants = scenario.variants.slice(0, 2);
-const cores = { serverCpus: [1], generatorCpus: [0] };
 const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
 test("has the expected class of status of a page and of a user's server", () => {
@@ -60,11 +59,14 @@ test('names and writes each list of pages once', async () => {
       ),
     ],
   };
-  const plan = makePlan(several, several.variants, cores, { quick: false, exact: false });
+  const plan = planOf(several);
   const targets = several.variants.map(() => ({ url: 'http://127.0.0.1:8080/' }));
-  expect(
-    loadPlanFor({ ...plan, run: 'run' }, plan.groups[0] as Group, 1, targets).mixFiles,
-  ).toEqual([null, 'requests-1.ndjson', 'requests-2.ndjson', 'requests-1.ndjson']);
+  expect(loadPlanFor(plan, plan.groups[0] as Group, 1, targets).mixFiles).toEqual([
+    null,
+    'requests-1.ndjson',
+    'requests-2.ndjson',
+    'requests-1.ndjson',
+  ]);
   const folder = newFolder();
   await writeMixFiles(several, folder);
   expect(readdirSync(folder)).toEqual(['requests-1.ndjson', 'requests-2.ndjson']);

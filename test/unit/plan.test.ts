@@ -4,7 +4,7 @@ import { UserError } from '../../lib/errors.ts';
 import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
-import { makePlan, runName, serversOf, type PlanOptions } from '../../lib/runner/make-plan.ts';
+import { runName, serversOf, type PlanOptions } from '../../lib/runner/make-plan.ts';
 import {
   estimatedSeconds,
   expectedRounds,
@@ -12,40 +12,33 @@ import {
   orderOfRound,
   roundsToLook,
   type Group,
-  type GroupLimits,
-  type PlanDraft,
+  type Plan,
   type PlannedVariant,
 } from '../../lib/runner/plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
-import { address, command, defineScenario } from '../../lib/scenario/index.ts';
+import { defineScenario } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
+import { cores, hereAndThere, planOf as anyPlan } from '../fixtures/plan.ts';
 
-const cores = { serverCpus: [1], generatorCpus: [0] };
 const cached = await findScenario('nginx-open-file-cache');
 const atRate = await findScenario('h2o-vs-nginx-h2-rate');
 const img = await findScenario('nghttpd-img');
 
-interface Given {
-  scenario?: Scenario;
-  variants?: readonly Variant[];
-  cores?: Cores;
-  limits?: GroupLimits;
-}
+type Given = Parameters<typeof anyPlan>[2] & { scenario?: Scenario };
 
 /** The plan of the first two variants of nginx-open-file-cache, unless others are given. */
 function planOf(options: Partial<PlanOptions> = {}, given: Given = {}) {
-  const { scenario = cached, variants = scenario.variants.slice(0, 2), limits } = given;
-  const all = { quick: false, exact: false, ...options };
-  return makePlan(scenario, variants, given.cores ?? cores, all, limits);
+  const { scenario = cached } = given;
+  return anyPlan(scenario, options, { variants: scenario.variants.slice(0, 2), ...given });
 }
 
 function loadPlanOf(
-  plan: PlanDraft,
+  plan: Plan,
   targets: readonly Target[],
   group = plan.groups[0] as Group,
   from: Parameters<typeof loadPlanFor>[4] = [],
 ): LoadPlan {
-  return loadPlanFor({ ...plan, run: 'run' }, group, 3, targets, from);
+  return loadPlanFor(plan, group, 3, targets, from);
 }
 
 const targetsWith = (more: Partial<Target>): Target[] =>
@@ -198,10 +191,7 @@ describe('a plan', () => {
     const scenario = defineScenario({
       ...cached,
       page: { path: '/', bodyBytes: 5 },
-      variants: [
-        { name: 'here', server: command('node a.js') },
-        { name: 'there', server: address('http://127.0.0.1:8080') },
-      ],
+      variants: hereAndThere,
     });
     expect(() => planOf({ metric: 'cpu' }, { scenario })).toThrow(
       /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: take rps, p50, p90 or p99$/,

@@ -22,10 +22,10 @@ import { intervalPlot } from '../../bench/proof/svg.ts';
 import { isBeyondBounds } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
-import { makePlan } from '../../lib/runner/make-plan.ts';
 import { findVariants } from '../../lib/scenario/catalogue.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { planOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const { environment } = result([workers, openFileCache]);
@@ -110,11 +110,7 @@ describe('figures', () => {
 
   test('latency is measured in turns, and of one side alone', () => {
     const variants = findVariants(latencyScenario, undefined);
-    const cores = { serverCpus: [1], generatorCpus: [0] };
-    const plan = {
-      ...makePlan(latencyScenario, variants, cores, { quick: false, exact: false }),
-      run: 'latency',
-    };
+    const plan = planOf(latencyScenario, {}, { variants });
     const shown = ({ groups }: typeof plan) =>
       groups.map(({ sides }) => sides.map((side) => side.variant.name));
     expect(plan.variants.map(({ load }) => load.rate)).toEqual([1000, 1000]);

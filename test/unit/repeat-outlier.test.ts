@@ -4,11 +4,11 @@ import { roundToRepeat } from '../../lib/analysis/rounds.ts';
 import { underSignals } from '../../lib/process.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
 import { RoundFailure, type Attempt, type VariantRound } from '../../lib/runner/plan.ts';
-import { makePlan } from '../../lib/runner/make-plan.ts';
 import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { one, rounds, second, variant } from '../fixtures/comparison.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { planOf } from '../fixtures/plan.ts';
 import { result, workers } from '../fixtures/result.ts';
 
 /** Of ten rounds, thousandths of the baseline's requests/s in each of them. */
@@ -59,12 +59,7 @@ describe('a run', async () => {
     precision?: number,
   ): Promise<{ result: Result; said: string[]; ended?: unknown }> {
     const variants = [first, other] as [NonNullable<typeof first>, NonNullable<typeof other>];
-    const draft = makePlan(
-      scenario,
-      variants,
-      { serverCpus: [1], generatorCpus: [0] },
-      { quick: false, exact: false, ...(precision === undefined ? {} : { precision }) },
-    );
+    const plan = planOf(scenario, precision === undefined ? {} : { precision }, { variants });
     const said: string[] = [];
     const events: RunEvents = {
       load() {},
@@ -90,7 +85,7 @@ describe('a run', async () => {
     };
     const { result: found, ended } = await underSignals('', (interrupt) =>
       runRounds(
-        { plan: { ...draft, run: 'run' }, folder: newFolder(), store: null, interrupt, runGroup },
+        { plan, folder: newFolder(), store: null, interrupt, runGroup },
         result([]).environment,
         events,
         new Date(),

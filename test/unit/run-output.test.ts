@@ -5,28 +5,20 @@ import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { headingLines } from '../../lib/report/heading.ts';
-import { makePlan, type PlanOptions } from '../../lib/runner/make-plan.ts';
-import type { Plan } from '../../lib/runner/plan.ts';
+import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { phase } from '../fixtures/phase.ts';
+import { planOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
-const cores = { serverCpus: [1], generatorCpus: [0] };
-const planOf = (options: Partial<PlanOptions>): Plan => ({
-  ...makePlan(scenario, scenario.variants.slice(0, 2), cores, {
-    quick: false,
-    exact: false,
-    ...options,
-  }),
-  run: 'run',
-});
+const two = { variants: scenario.variants.slice(0, 2) };
 
 test('the heading says how many rounds it may come to, and how long it may take', () => {
   const { environment } = result([workers, openFileCache]);
   const versions = { k6: '2.2.0', nginx: '1.22.1' };
-  const plan = planOf({ precision: 0.01, maxTimeSeconds: 200 });
+  const plan = planOf(scenario, { precision: 0.01, maxTimeSeconds: 200 }, two);
   expect(headingLines(headingOf(plan, { ...environment, versions }))[0]).toMatch(
     / · 5 to 56 rounds, about 18 s to 3 min 17 s$/,
   );
@@ -85,7 +77,7 @@ test.each<[Partial<Given>, string[], string]>([
   [{ ...long, precision: 0.01 }, [], 'a wider --precision, a --max-time'],
   [{ quick: true, rounds: 1, durationSeconds: 300 }, ['fewer --variants'], 'fewer --variants'],
 ])('a run with %j can be made shorter by its ways and %j: %s', (given, ways, advice) => {
-  expect(shorterLine(planOf(given), { ...options, ...given }, ways)).toEqual(
+  expect(shorterLine(planOf(scenario, given, two), { ...options, ...given }, ways)).toEqual(
     advice === '' ? [] : [`To make it shorter: ${advice}.`],
   );
 });
@@ -98,7 +90,7 @@ describe('progress', () => {
     const lines: string[] = [];
     const line = (text: string): void => void lines.push(text);
     tell(
-      progressEvents(planOf(options), {
+      progressEvents(planOf(scenario, options, two), {
         running: ({ what, seen }) => line(`${what} · ${seen}`),
         finished: line,
         say: line,

@@ -9,14 +9,14 @@ import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
 import { readSettings } from '../../lib/network/network.ts';
 import { estimatedSeconds, type Group } from '../../lib/runner/plan.ts';
 import { loadPlanFor } from '../../lib/runner/k6-plan.ts';
-import { makePlan, type PlanOptions } from '../../lib/runner/make-plan.ts';
+import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { planOf } from '../fixtures/plan.ts';
 import path from 'node:path';
 
 const scenarios = await loadScenarios();
 const table = scenarioNamed('nginx-tuning-under-delay');
 const crossed = scenarioNamed('nginx-tuning-queue-limit');
-const cores = { serverCpus: [1], generatorCpus: [0] };
 const fixture = readFileSync(path.join(projectRoot, 'test/fixtures/article-004.md'), 'utf8');
 
 describe('the table', () => {
@@ -80,13 +80,10 @@ describe.each([
   ['the cross', crossed, 26, 9],
 ] as const)('%s', (_, scenario, minutes, quickMinutes) => {
   const planned = (options: Partial<PlanOptions>) =>
-    makePlan(
-      scenario,
-      findVariants(scenario),
-      cores,
-      { quick: false, exact: false, ...options },
-      { files: 1_000_000, memoryBytes: Infinity },
-    );
+    planOf(scenario, options, {
+      variants: findVariants(scenario),
+      limits: { files: 1_000_000, memoryBytes: Infinity },
+    });
 
   test("runs the article's command, all of it with --exact", () => {
     const [command] = /^ab .*(?= http:)/m.exec(printedText('The table', /`(.*)`/)) ?? [];
@@ -112,8 +109,7 @@ test('the longest duration of a count allows for delays and bandwidth', () => {
     const spec: NetworkSpec = { ...delays, serverSettings: [], clientSettings: [], ...network };
     const variants = table.variants.slice(0, 1);
     const scenario = { ...table, load, network: spec, variants };
-    const options = { quick: false, exact: false, rounds: 1 };
-    const plan = { ...makePlan(scenario, variants, cores, options), run: 'run' };
+    const plan = planOf(scenario, { rounds: 1 });
     const targets = [{ url: 'http://198.19.0.1:8080/' }];
     return loadPlanFor(plan, plan.groups[0] as Group, 1, targets).maxDurationSeconds / 20;
   };

@@ -21,6 +21,7 @@ import { foundIn, searchStarts, stepsIn } from '../../lib/runner/search.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 import { one, variant } from '../fixtures/comparison.ts';
 import { latency, phase } from '../fixtures/phase.ts';
+import { cores } from '../fixtures/plan.ts';
 
 const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
 
@@ -208,7 +209,6 @@ describe('what a round found', () => {
     variant: { name: 'a' },
     load: { protocol: 'http/1.1', threads: 1 },
   } as Parameters<typeof foundIn>[0];
-  const cores = { serverCpus: [1], generatorCpus: [0] };
   type Told = [rate: number, p99: number, changes?: Partial<Phase>];
   const outcome = (result: Phase, rate: number, tried = true): PhaseOutcome => ({
     results: [result],

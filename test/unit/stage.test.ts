@@ -8,21 +8,13 @@ import {
   type Tried,
   type Group,
 } from '../../lib/runner/plan.ts';
-import { makePlan } from '../../lib/runner/make-plan.ts';
 import { openStages } from '../../lib/runner/round.ts';
-import { command, defineScenario, wrk } from '../../lib/scenario/index.ts';
+import { command } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
 import type { Answer, RunningServer } from '../../lib/servers/index.ts';
+import { planOf, scenarioOf } from '../fixtures/plan.ts';
 
-const scenario = defineScenario({
-  name: 'two',
-  title: 'two',
-  knob: 'all',
-  load: wrk('-c 1 -t 1 -d 1'),
-  page: { path: '/', bodyBytes: 5 },
-  variants: ['a', 'b', 'c'].map((name) => ({ name, server: command(name) })),
-});
-const cores = { serverCpus: [1], generatorCpus: [0] };
+const scenario = scenarioOf(['a', 'b', 'c'].map((name) => ({ name, server: command(name) })));
 const answer: Answer = { status: 200, bytes: 5, hash: '', encoding: '', type: '', location: '' };
 
 const serverOf = (name: string) =>
@@ -36,8 +28,7 @@ const serverOf = (name: string) =>
 
 /** A run whose host starts servers, but for those that `fails` has a reason for; and its group of a and b. */
 function runOn(fails: Record<string, Error> = {}, begun?: RunContext['begun']) {
-  const options = { quick: false, exact: false };
-  const plan = { ...makePlan(scenario, scenario.variants, cores, options), run: 'run' };
+  const plan = planOf(scenario);
   const started = new Map<string, RunningServer>();
   const starts: string[] = [];
   const start = ({ command: name }: CommandServer) => {

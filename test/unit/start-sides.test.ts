@@ -12,9 +12,9 @@ import type { ServerHost } from '../../lib/hosts/server-host.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { cores } from '../fixtures/plan.ts';
 
 type Watched = Awaited<ReturnType<ServerHost['start']>>;
-const cores = { serverCpus: [1], generatorCpus: [0] };
 
 /** Ports that sides have fixed, sides that do not start, rates. */
 interface Given {

@@ -1,34 +1,14 @@
 // What the engine measured and what the runner sampled, as a phase.
 import { expect, test } from 'vitest';
 import type { LoadResult } from '../../lib/result/result.ts';
-import { makePlan } from '../../lib/runner/make-plan.ts';
 import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { phasesOf, type Measurement } from '../../lib/runner/under-load.ts';
-import { address, command, defineScenario, wrk } from '../../lib/scenario/index.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
+import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
-const scenario = defineScenario({
-  name: 'two',
-  title: 'two',
-  knob: 'all',
-  load: wrk('-c 1 -t 1 -d 1'),
-  page: { path: '/', bodyBytes: 5 },
-  variants: [
-    { name: 'here', server: command('node a.js') },
-    { name: 'there', server: address('http://127.0.0.1:8080') },
-  ],
-});
-const plan = {
-  ...makePlan(
-    scenario,
-    scenario.variants,
-    { serverCpus: [1], generatorCpus: [0] },
-    { quick: false, exact: false },
-  ),
-  run: 'run',
-};
+const plan = planOf(scenarioOf(hereAndThere));
 
 /** The CPU figures of a side's phase with 1000 responses, of so many in its turns, while the samples show that its processes used 4 s. */
 function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) {
