@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
@@ -128,6 +128,12 @@ export function runFolder(out: string): string {
 
 export function readResult(out: string): Result {
   return JSON.parse(readFileSync(join(runFolder(out), 'result.json'), 'utf8')) as Result;
+}
+
+/** Waits for the end of a run, which has to be a success, and reads its result. */
+export async function wholeResult(run: ScenarioRun, out: string): Promise<Result> {
+  expect(await run.ended, run.stderr()).toBe(0);
+  return readResult(out);
 }
 
 /** Writes a scenario file beside the results and returns its path. `properties` are TypeScript. */

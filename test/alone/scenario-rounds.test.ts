@@ -9,6 +9,7 @@ import {
   makeHome,
   newOut,
   readResult,
+  wholeResult,
   startScenario,
   type Home,
   type ScenarioRun,
@@ -66,8 +67,7 @@ test('--precision ends at the look that decides, and --fail-if tells by the exit
 test('--max-time begins no round that would not end in time, and the run is complete', async () => {
   const out = newOut();
   const run = start(out, `${shortRounds(out)} --precision 1% --max-time 4s`);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { state, variants, warnings } = readResult(out);
+  const { state, variants, warnings } = await wholeResult(run, out);
   const rounds = variants[0]?.rounds.length as number;
   expect(state).toBe('complete');
   expect(rounds).toBeGreaterThan(0);
@@ -82,8 +82,7 @@ test('--max-time begins no round that would not end in time, and the run is comp
 test('a scenario that shares the cores gives them all to both sides; --fail-if that does not hold is 0', async () => {
   const out = newOut();
   const run = start(out, `${shortRounds(out, 'sharedCores: true,')} --rounds 4 --fail-if faster`);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { environment, variants, comparisons } = readResult(out);
+  const { environment, variants, comparisons } = await wholeResult(run, out);
   expect(environment).toMatchObject({
     serverCpus: cpusOf(readProcessors().cores),
     generatorCpus: cpusOf(readProcessors().cores),
@@ -109,8 +108,7 @@ test("another program on the generator's core is told", async () => {
     out,
     `${shortRounds(out)} --rounds 1 --server-cpus ${String(serverCpu)} --generator-cpus ${String(generatorCpu)}`,
   );
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { variants, warnings } = readResult(out);
+  const { variants, warnings } = await wholeResult(run, out);
   expect(variants[0]?.rounds[0]?.phases[0]?.noise?.generatorOthersShare).toBeGreaterThan(0.2);
   expect(warnings).toContainEqual(
     expect.stringMatching(

@@ -10,6 +10,7 @@ import {
   loadBegins,
   newOut,
   readResult,
+  wholeResult,
   runFolder,
   startScenario,
   storeOf,
@@ -53,8 +54,7 @@ describe('a search', () => {
   test('ends among rates that each variant keeps and those that it does not, and stores what all steps sent', async () => {
     const out = newOut();
     const run = start(out, `${limited(out)} --rounds 1 --duration 1s`);
-    expect(await run.ended, run.stderr()).toBe(0);
-    const result = readResult(out);
+    const result = await wholeResult(run, out);
     const { search } = result;
     expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
     expect(search?.found).toMatchObject([
@@ -218,8 +218,7 @@ test.skipIf(!mayGoFirst).each([
 test('a sweep has each variant at each rate, and a curve', async () => {
   const out = newOut();
   const run = start(out, `${name} --rates 600,1.2k --rounds 1 --store none`);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { variants, comparisons } = readResult(out);
+  const { variants, comparisons } = await wholeResult(run, out);
   expect(
     variants.map(({ name: own, series, load: { rate }, rounds: [round] }) => [
       own,

@@ -11,6 +11,7 @@ import {
   makeHome,
   newOut,
   readResult,
+  wholeResult,
   runFolder,
   startCommand,
   startScenario,
@@ -110,8 +111,7 @@ test.each<[string, (run: ScenarioRun) => Promise<RegExp> | RegExp]>([
   const out = newOut();
   const run = startScenario(args(out), home.env);
   const reason = await disturb(run, out, () => act(run));
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { state, variants, warnings } = readResult(out);
+  const { state, variants, warnings } = await wholeResult(run, out);
   expect(warnings).toContainEqual(
     expect.stringMatching(
       new RegExp(`^round \\d was dropped and repeated as round \\d: kept: ${reason.source}`),
@@ -142,8 +142,7 @@ test("a page of a person's own that changes is told, and the round is kept", asy
     writeFileSync(join(www, 'new'), `hello${', world'.repeat(round)}`, { mode: 0o644 });
     renameSync(join(www, 'new'), join(www, 'index.html'));
   });
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { variants, warnings } = readResult(out);
+  const { variants, warnings } = await wholeResult(run, out);
   expect(variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
   expect(warnings.filter((line) => line.includes('bodies'))).toEqual(
     ['a', 'b'].map(

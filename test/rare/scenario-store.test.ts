@@ -14,6 +14,7 @@ import {
   makeHome,
   newOut,
   readResult,
+  wholeResult,
   startScenario,
   storeOf,
   underLoad,
@@ -111,8 +112,7 @@ test('a database that refuses the figures of every round is noted once', async (
 test('an influxd that is killed in the middle loses nothing', async () => {
   const { run, out } = start('--rounds 1 --duration 4s');
   await inEachTry(run, out, firstSample, () => process.kill(influxdOfRuns(), 'SIGKILL'));
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   const requests = requestsOf(result);
   expect(result.integrity).toMatchObject({ requests, stored: requests, lost: 0 });
   expect(result.integrity?.backfilled).toBeGreaterThan(0);
@@ -122,8 +122,7 @@ test('an influxd that is killed in the middle loses nothing', async () => {
 test('an influxd that hangs for good costs neither the load nor a sample, and is named', async () => {
   const { run, out } = start('--rounds 1 --duration 3s');
   await inEachTry(run, out, loadBegins, () => halt(influxdOfRuns()));
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   const { integrity, variants, warnings } = result;
   expect(variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
   const requests = requestsOf(result);
@@ -169,8 +168,7 @@ test.each([
   const { run, out } = start('--rounds 2 --duration 2s', own.env);
   await underLoad(run, out, 2, firstSample);
   rmSync(join(own.folder, 'influxdb', part), { recursive: true });
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { integrity, warnings } = readResult(out);
+  const { integrity, warnings } = await wholeResult(run, out);
   expect(integrity).toMatchObject({ stored: integrity?.requests, lost: 0 });
   expect(warnings).toContainEqual(
     expect.stringMatching(

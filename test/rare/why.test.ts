@@ -10,6 +10,7 @@ import { stillRunning } from '../fixtures/processes.ts';
 import {
   newOut,
   readResult,
+  wholeResult,
   runFolder,
   startCommand,
   startedOf,
@@ -51,8 +52,7 @@ const words = (out: string) =>
 async function causes(sides: readonly string[], ...flags: string[]): Promise<string[]> {
   const out = newOut();
   const run = startCommand(['compare', ...sides, ...flags, ...words(out)], home.env);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { why, variants } = readResult(out);
+  const { why, variants } = await wholeResult(run, out);
   for (const { name, serverCpuMicrosPerRequest, rounds } of variants) {
     const use = rounds.flatMap(({ phases: [first] }) => first?.perRequest ?? []);
     const us =

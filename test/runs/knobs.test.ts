@@ -6,6 +6,7 @@ import { stillRunning } from '../fixtures/processes.ts';
 import {
   newOut,
   readResult,
+  wholeResult,
   startCommand,
   startedOf,
   useHome,
@@ -91,8 +92,7 @@ test('several pages, the status that is right and another build are given as to 
   const run = knobs(
     `--knobs multi-accept --rounds 2 --urls urls --status 404 --bin nginx=./build --out ${out}`,
   );
-  expect(await run.ended, run.stderr()).toBe(0);
-  const { variants } = readResult(out);
+  const { variants } = await wholeResult(run, out);
   expect(variants.map(({ name }) => name)).toEqual(['as-it-is', 'multi-accept']);
   for (const variant of variants)
     expect(variant).toMatchObject({

@@ -21,6 +21,7 @@ import {
   keptRounds,
   newOut,
   readResult,
+  wholeResult,
   runFolder,
   startCommand,
   startScenario,
@@ -94,8 +95,7 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
     [scenarioFile([noPush, push]), '--rounds', '1', '--out', out, '--json'],
     home.env,
   );
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   // All packets, and the ones that carry more than an acknowledgement.
   const expected = [
     { toServer: [6, 3], toClient: [5, 3] },
@@ -156,8 +156,7 @@ test("a round in which the network's devices dropped packets does not count, and
   };
   const file = scenarioFile([noPush, inWindow], { load: { ...load, requests: 200 } });
   const run = startScenario([file, '--rounds', '1', '--store', 'none', '--out', out], env);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   const { state, variants, warnings } = result;
   expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [1, 1]]);
   expect(warnings.join('\n')).toMatch(
@@ -345,8 +344,7 @@ describe('who may make a network', () => {
     requireUser(context);
     const { env, out } = usersHome();
     const run = startCommand(args(out), env, withDevice('666'));
-    expect(await run.ended, run.stderr()).toBe(0);
-    const { variants, kernelSettings } = readResult(out);
+    const { variants, kernelSettings } = await wholeResult(run, out);
     const [phase] = variants[0]?.rounds[0]?.phases ?? [];
     expect(phase).toMatchObject({ requests: 400, responses: { '2xx': 400 }, errors: { total: 0 } });
     expect(phase?.network?.toServer.packets).toBeGreaterThan(5.5 * 400);

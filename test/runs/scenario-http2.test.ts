@@ -7,7 +7,7 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import {
   keptRounds,
   newOut,
-  readResult,
+  wholeResult,
   runFolder,
   startScenario,
   type ScenarioRun,
@@ -47,8 +47,7 @@ function onlyPhase(phases: readonly PhaseResult[]): PhaseResult {
 test('nghttpd, nginx and h2o answer the same requests over TLS, and the database has what h2load would print', async () => {
   const out = newOut();
   const run = start(out, 'nghttpd-index --quick --rounds 2');
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   expect(result.variants.map(({ name }) => name)).toEqual(['nghttpd', 'nginx', 'h2o']);
   expect(result.comparisons.map(({ variant, baseline }) => [variant, baseline])).toEqual([
     ['nginx', 'nghttpd'],
@@ -110,8 +109,7 @@ test('nghttpd, nginx and h2o answer the same requests over TLS, and the database
 test('a rate is kept, every answer is in a bucket, and p99 and p50 have a verdict', async () => {
   const out = newOut();
   const run = start(out, 'h2o-vs-nginx-h2-rate --duration 1s --rounds 4');
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   const [comparison] = result.comparisons;
   expect(comparison).toMatchObject({ variant: 'h2o', metric: 'p99' });
   // A machine that stands still for long does not make the rate, and no verdict rests on that.
@@ -174,8 +172,7 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one s
     'load: { ...scenario.load, requests: 1020 }, phases: { count: 3, pauseSeconds: 3 }',
   );
   const run = start(out, `${file} --variants nghttpd-1024,nghttpd-4096`);
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   const [limited, free] = result.variants;
   for (const variant of [limited, free]) {
     expect(variant?.rounds).toHaveLength(1);
@@ -230,8 +227,7 @@ test('a column that is published only is shown and not run, and its servers alon
     'http1-vs-h2-small-file --quick --rounds 1 --variants nginx-http1,nginx-spdy --store none',
     { ...home.env, H2O_BIN: '/nowhere/h2o', NGHTTPD_BIN: '/nowhere/nghttpd' },
   );
-  expect(await run.ended, run.stderr()).toBe(0);
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   const { variants, comparisons, environment } = result;
   expect(variants).toMatchObject([
     { name: 'nginx-http1', server: { name: 'nginx' }, rounds: [{}] },

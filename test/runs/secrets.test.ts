@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import {
   keptRounds,
   newOut,
-  readResult,
+  wholeResult,
   runFolder,
   startCommand,
   storeOf,
@@ -41,9 +41,7 @@ test("credentials reach the server, and nothing that is printed or kept; a page 
     ],
     { ...home.env, INIT_CWD: configs },
   );
-  expect(await run.ended, run.stderr()).toBe(0);
-
-  const result = readResult(out);
+  const result = await wholeResult(run, out);
   for (const { load, rounds } of result.variants) {
     expect(load.command).toBe(
       'ab -k -c 2 -n 2000 -A *** -C *** http://localhost:8080/?access_token=***',
