@@ -334,13 +334,11 @@ describe('ratios', () => {
   });
 
   test.each([
-    [{ cpu: 0.76 }, 'held'],
     [{ cpu: 0.74 }, 'NOT HELD'],
     [{ cpu: 1, rps: 0.99 }, 'held'],
     [{ cpu: 1, rps: 1 }, 'NOT HELD'],
     [{ memory: 1.01 }, 'held'],
     [{ memory: 0.99 }, 'NOT HELD'],
-    [{ cpu: 0.74, memory: 1.01 }, 'NOT HELD'],
     // In no round, and the peer's does not matter.
     [{ memoryBytes: 60e6 }, 'held'],
     [{ memoryBytes: 59e6 }, 'NOT HELD'],

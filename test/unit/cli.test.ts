@@ -24,7 +24,6 @@ describe('a wrong command is refused', () => {
   test.each<[string, RegExp]>([
     ['scenari', /^there is no command "scenari": did you mean scenario\?$/],
     ['scenario ngin-open', /"ngin-open": did you mean nginx-open-file-cache\?$/],
-    ['scenario --constructor', /^there is no flag "--constructor"/],
     ['scenario http1-vs-h2-small-file --variants nginx-spdy', /nginx-spdy: published only/],
     [
       'scenario h2o-vs-nginx-h2-rate --metric rps',
@@ -33,7 +32,6 @@ describe('a wrong command is refused', () => {
     ['scenario h2o-vs-nginx-h2-rate --arrivals even', /^there is no --arrivals "even"/],
     ['scenario nghttpd-img --within p99=5ms', /^--within: nghttpd-img has 3 load phases/],
     ['scenario nghttpd-index --exact --quick', /^--quick and --exact do not go together/],
-    ['clean k6', /leave out "k6"$/],
     ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
     ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
     ['bench h3', /there are \d+, such as h2-body, /],
@@ -50,7 +48,6 @@ describe('a wrong flag is refused', () => {
     ['--round 3', /^there is no flag "--round": did you mean --rounds\?$/],
     ['--variants worker', /"worker": did you mean workers\?$/],
     ['--variants workers,workers', /^--variants names workers twice$/],
-    ['--variants=', /^--variants needs a value: --variants a,b$/],
     ['--rounds --quick', /^--rounds needs a value: --rounds N$/],
     ['--rounds 3 --rounds 4', /^--rounds is given twice$/],
     ['--rounds 2.5', /^--rounds 2\.5: give a whole number from 1 to 1000$/],
@@ -61,7 +58,6 @@ describe('a wrong flag is refused', () => {
       `--precision ${text}`,
       /^--precision \S+: give a percentage from 0\.01% to 50%/,
     ]),
-    ['--precision 1% --rounds 5', /^--rounds and --precision do not go together/],
     ['--precision 1% --quick', /^--quick and --precision do not go together/],
     ['--metric p100', /^there is no --metric "p100"/],
     ...['5ms', 'p100=5ms', 'p99=5', 'p99=0ms', 'p99=61s'].map((text): [string, RegExp] => [
@@ -69,7 +65,6 @@ describe('a wrong flag is refused', () => {
       /^--within \S+: give p50, p90 or p99 and a time from 1us to 60s .*, such as p99=5ms$/,
     ]),
     ['--within p99=5ms --metric p50', /: leave --metric out$/],
-    ['--within p99=5ms --rates 1k', /^--rates and --within do not go together/],
     ...['1k,,2k', '1.0005k', '20m', '10000001'].map((text): [string, RegExp] => [
       `--rates ${text}`,
       /^--rates \S+: give requests\/s from 1 to 10,000,000 .*, such as 500,1k,2\.5k$/,

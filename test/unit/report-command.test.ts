@@ -138,17 +138,14 @@ describe('says in one line', () => {
   });
 
   const number = 'has to be';
-  const [names, digits] = ['may have a-z, 0-9 and - only', 'may have letters, digits and - only'];
+  const names = 'may have a-z, 0-9 and - only';
   test.each([
     ['"rps":{"median":', '"rps":{"median":1e999,"was":', `rps.median Infinity ${number} from 0 to`],
-    ['"bootedAt":"2026', '"bootedAt":"yester', '07:00:00.000Z" has to be an instant'],
     ['"inFlight":0', '"inFlight":-1', `inFlight -1 ${number} a whole number from 0 to`],
     ['"seconds":10', '"seconds":"NaN"', `seconds ${number} a number`],
     ['"round":1,', '"round":1e300,', `round 1e+300 ${number} a whole number from 1 to 10000`],
     ['"name":"workers"', '"name":"../x"', `variants[0].name "../x" ${names}`],
     ['"name":"nginx"', '"name":"../x"', 'variants[0].server.name "../x" may have no / in it'],
-    ['"run":"odd"', '"run":"../odd"', `run "../odd" ${digits}`],
-    ['"scenario":"', '"scenario":"<b>', `scenario "<b>nginx-open-file-cache" ${names}`],
   ])('which field is wrong: %s as %s', async (was, is, words) => {
     aRun('odd', text.replace(both.run, 'odd').replace(was, is));
     expect(await refused(['odd'], 1)).toContain(words);

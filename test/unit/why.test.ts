@@ -32,7 +32,6 @@ it.each<[string, [string, string?][]]>([
     ],
   ],
   ['call: openat', [['do_sys_openat2'], ['do_syscall_64'], ['entry_SYSCALL_64']]],
-  ['call: sendfile64', [['do_sendfile'], ['__x64_sys_sendfile64'], ['do_syscall_64']]],
   ['call: accept4', [['kmalloc'], ['__sys_accept4'], ['invoke_syscall.constprop.0'], ['el0_svc']]],
   // An interrupt within a call belongs to the call.
   [
@@ -58,7 +57,6 @@ it.each<[string, [string, string?][]]>([
   ['kernel: the rest of the kernel', [['ret_from_fork']]],
   ['user: own code', [['ngx_http_send', '/usr/sbin/nginx']]],
   ['user: libcrypto', [['[unknown]', '/usr/lib/x86_64-linux-gnu/libcrypto.so.3']]],
-  ['user: libc', [['memcpy', '/usr/lib/libc-2.31.so']]],
   ['user: code made at run time', [['Builtin', '/tmp/perf-123.map']]],
   ['user: [vdso]', [['clock_gettime', '[vdso]']]],
 ])('a sample belongs to %s', (expected, frames) => {
