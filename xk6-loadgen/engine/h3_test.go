@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -360,4 +362,24 @@ func TestH3NothingIsLeftBehind(t *testing.T) {
 		t.Errorf("goroutines are left:\n%s", stacks)
 	}
 	waitFor(t, func() bool { return openFiles(t) <= before })
+}
+
+// Whatever a server sends, a response is one with a final status, or a fault.
+func FuzzH3Response(f *testing.F) {
+	for _, parts := range [][]string{
+		{"\x01\x03\x00\x00\xd9", "\x00\x05hello"}, {"\x01\x40\x03\x00\x00\xd9", "\x21\x00", "\x00\x00", "\x01\x02\x00\x00"},
+		{"\x01\x03\x00\x00\xd8", "\x01\x03\x00\x00\xd9"}, {"\x01\xff\xff\xff\xff\xff\xff\xff\xff"}, {"\x00\x01a"}, {"\x01\x05\x00\x00\x28\x80\x01"},
+	} {
+		f.Add([]byte(strings.Join(parts, "")), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
+		st := &h3Stream{length: -1, of: &quicConn{mail: &mailbox{now: func() int64 { return 1 }}}}
+		r := &h3Reader{stream: iotest.OneByteReader(bytes.NewReader(data)), of: st.of, buffer: make([]byte, 1+int(piece))}
+		if st.response(r) != nil {
+			return
+		}
+		if st.status < 200 || st.status > 599 || r.read != int64(len(data)) || r.from != r.to || st.headerBytes+st.bodyBytes > r.read {
+			t.Errorf("status %d, %d + %d of %d bytes", st.status, st.headerBytes, st.bodyBytes, len(data))
+		}
+	})
 }
