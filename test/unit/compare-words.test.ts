@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { printHelp } from '../../lib/cli/words.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 const folder = sharedFolder();
 beforeAll(() => {
@@ -22,99 +23,69 @@ beforeAll(() => {
 });
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
-test.each<[string[], RegExp, 1 | 2]>([
+// Words with a comma between them.
+test.each<[string, RegExp, (1 | 2)?]>([
   [
-    ['a.conf'],
+    'a.conf',
     /^compare wants two sides or more, and a\.conf is one: npm run compare -- A\.conf B\.conf$/,
-    2,
   ],
-  [Array.from({ length: 17 }, () => 'a.conf'), /at most 16 sides/, 2],
-  [['a.conf', '127.0.0.1:8080'], / http:\/\/127\.0\.0\.1:8080\/$/, 2],
-  [['a.conf', ':8080'], / http:\/\/127\.0\.0\.1:8080\/$/, 2],
-  [['a.conf', 'server.mjs'], /^there is no file .*\/server\.mjs, and no program server\.mjs$/, 2],
-  [['a.conf', 'app.mjs'], /app\.mjs .* in quotes: 'node server\.mjs'$/, 1],
-  [['a.conf', ''], /^a side is empty: give a config, a command in quotes or an address$/, 2],
-  [['a.conf', 'x='], /^the side x is empty: give/, 2],
-  [['a.conf', 'ws://localhost/'], /^ws:\/\/localhost\/: ws:\/\/ cannot be loaded/, 2],
-  [['a.conf', 'emtpy.conf'], /did you mean empty\.conf\?$/, 2],
-  [['x=a.conf', 'x=b.conf'], /^two sides are named x: give another name, such as x-2=…$/, 2],
-  [['a.conf', 'http://example.com/'], /add --host example\.com /, 2],
-  [['a.conf', 'b.conf', '--host', 'example.com'], /^--host example\.com: no side/, 2],
-  [['a.conf', 'c=node x.js', '--port', 'a=3000'], /^--port is for a command, and a is none$/, 2],
+  [Array(17).fill('a.conf').join(', '), /at most 16 sides/],
+  ['a.conf, 127.0.0.1:8080', / http:\/\/127\.0\.0\.1:8080\/$/],
+  ['a.conf, :8080', / http:\/\/127\.0\.0\.1:8080\/$/],
+  ['a.conf, server.mjs', /^there is no file .*\/server\.mjs, and no program server\.mjs$/],
+  ['a.conf, app.mjs', /app\.mjs .* in quotes: 'node server\.mjs'$/, 1],
+  ['a.conf, ', /^a side is empty: give a config, a command in quotes or an address$/],
+  ['a.conf, x=', /^the side x is empty: give/],
+  ['a.conf, ws://localhost/', /^ws:\/\/localhost\/: ws:\/\/ cannot be loaded/],
+  ['a.conf, emtpy.conf', /did you mean empty\.conf\?$/],
+  ['x=a.conf, x=b.conf', /^two sides are named x: give another name, such as x-2=…$/],
+  ['a.conf, http://example.com/', /add --host example\.com /],
+  ['a.conf, b.conf, --host, example.com', /^--host example\.com: no side/],
+  ['a.conf, c=node x.js, --port, a=3000', /^--port is for a command, and a is none$/],
+  ['a.conf, b.conf, --bin, h2o=/x', /^--bin h2o=… is for a config of h2o, and no side is one$/],
   [
-    ['a.conf', 'b.conf', '--bin', 'h2o=/x'],
-    /^--bin h2o=… is for a config of h2o, and no side is one$/,
-    2,
-  ],
-  [
-    ['a.conf', 'c=node x.js', '--bin', 'c:nginx=/x'],
+    'a.conf, c=node x.js, --bin, c:nginx=/x',
     /^--bin nginx=… is for a config of nginx, and c is none$/,
-    2,
   ],
+  ['a.conf, c=node x.js, --port, c=0', /^--port 0: give a whole number from 1 to 65535$/],
+  ['a.conf, b.conf, --status, 99', /^--status 99: give a status from 200 to 599, such as 404$/],
+  ['a.conf, b.conf, --pace, 10x', /^--pace is for --log: give one, or leave it out$/],
+  ['a.conf, b.conf, --site, a', /^--site is for --log or --har: give one/],
   [
-    ['a.conf', 'c=node x.js', '--port', 'c=0'],
-    /^--port 0: give a whole number from 1 to 65535$/,
-    2,
-  ],
-  [
-    ['a.conf', 'b.conf', '--status', '99'],
-    /^--status 99: give a status from 200 to 599, such as 404$/,
-    2,
-  ],
-  [['a.conf', 'b.conf', '--pace', '10x'], /^--pace is for --log: give one, or leave it out$/, 2],
-  [['a.conf', 'b.conf', '--site', 'a'], /^--site is for --log or --har: give one/, 2],
-  [
-    ['a.conf', 'b.conf', '--log', 'log', '--pace', '0x'],
+    'a.conf, b.conf, --log, log, --pace, 0x',
     /^--pace 0x: give as-logged, or how many times as fast, such as 10x$/,
-    2,
   ],
   [
-    ['a.conf', 'b.conf', '--log', 'log', '--pace', '2x', '--rates', '1k'],
+    'a.conf, b.conf, --log, log, --pace, 2x, --rates, 1k',
     /^--pace and --rates: each says when requests are made: leave one out$/,
-    2,
   ],
-  [['a.conf', 'b.conf', '--method', 'post'], /^--method post: give a method such as POST$/, 2],
-  [['a.conf', 'b.conf', '--data', '@none'], /^--data none: there is no such file$/, 2],
+  ['a.conf, b.conf, --method, post', /^--method post: give a method such as POST$/],
+  ['a.conf, b.conf, --data, @none', /^--data none: there is no such file$/],
   [
-    ['a.conf', 'b.conf', '--upstream', 'app:9000=10.0.0.1:80'],
+    'a.conf, b.conf, --upstream, app:9000=10.0.0.1:80',
     /^--upstream app:9000=10\.0\.0\.1:80: write app:9000=127\.0\.0\.1:9000, or app:9000=stub:50ms:2KB/,
-    2,
   ],
   [
-    ['node a.js', 'node b.js', '--upstream', 'app=stub:1s'],
+    'node a.js, node b.js, --upstream, app=stub:1s',
     /^--upstream is for a config, and no side is one$/,
-    2,
   ],
   [
-    ['a.conf', 'b.conf', '--in', 'a.conf'],
+    'a.conf, b.conf, --in, a.conf',
     /^--in is for a file of nginx without http { }, and no side is one$/,
-    2,
   ],
   [
-    ['a.conf', 'b.conf', '--bin', 'apache=/x'],
+    'a.conf, b.conf, --bin, apache=/x',
     /^--bin apache=\/x: write nginx=PATH, h2o=PATH, nghttpd=PATH, or NAME:nginx=PATH for one side$/,
-    2,
   ],
-  [['a.conf', 'b.conf', '--load', 'd=wrk'], /^there is no side "d": there are a, b$/, 2],
-  [
-    ['a.conf', 'b.conf', '--load', 'wrk', '--load', 'wrk -c 2'],
-    /^--load is given twice for all sides$/,
-    2,
-  ],
-  [['a.conf', 'b.conf', '--load', 'b='], /^--load b=: there is nothing behind b=$/, 2],
-  [['a.conf', 'apache.conf'], /apache\.conf.*Apache/, 1],
-  [
-    ['a.conf', 'b.conf', '--loads', 'wrk'],
-    /^there is no flag "--loads": did you mean --load\?$/,
-    2,
-  ],
-])('%j are refused in one line', async (args, message, exitCode) => {
-  const error = await compareCommand(args).then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  expect(error).toMatchObject({ message: expect.stringMatching(message), exitCode });
-  expect((error as Error).message).not.toContain('\n');
+  ['a.conf, b.conf, --load, d=wrk', /^there is no side "d": there are a, b$/],
+  ['a.conf, b.conf, --load, wrk, --load, wrk -c 2', /^--load is given twice for all sides$/],
+  ['a.conf, b.conf, --load, b=', /^--load b=: there is nothing behind b=$/],
+  ['a.conf, apache.conf', /apache\.conf.*Apache/, 1],
+  ['a.conf, b.conf, --loads, wrk', /^there is no flag "--loads": did you mean --load\?$/],
+])('%s: refused in one line', async (words, message, exitCode = 2) => {
+  const asked = compareCommand(words.split(', '));
+  await expect(asked).rejects.toMatchObject({ exitCode });
+  expect(await refusalOf(asked)).toMatch(message);
 });
 
 test('no words show the help, with exit code 2; --help is 0', async () => {
