@@ -91,13 +91,12 @@ describe.skipIf(kubectl === undefined)('kubectl', () => {
     const large = configMap(of('mine'), { page: 'x'.repeat(900_000) });
     await apply([large, configMap(of('other'), {})]);
     expect(changes).toEqual(
-      ['mine', 'other'].map(
-        (run) =>
-          expect.stringMatching(
-            new RegExp(
-              `^PATCH /api/v1/namespaces/default/configmaps/of-${run}\\?.*fieldManager=bakeoff`,
-            ),
-          ) as string,
+      ['mine', 'other'].map((run) =>
+        expect.stringMatching(
+          new RegExp(
+            `^PATCH /api/v1/namespaces/default/configmaps/of-${run}\\?.*fieldManager=bakeoff`,
+          ),
+        ),
       ),
     );
     expect(

@@ -82,7 +82,7 @@ test.skipIf(!existsSync(packaged))(
 
     const result = readResult(out);
     expect(result).toMatchObject({
-      run: expect.stringMatching(/-one-line$/) as string,
+      run: expect.stringMatching(/-one-line$/),
       scenario: 'one-line',
       title: 'nginx.conf against copy.conf',
       state: 'complete',

@@ -194,7 +194,7 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one s
   expect(result.comparisons[0]).toMatchObject({
     variant: 'nghttpd-4096',
     verdict: 'none',
-    why: expect.stringMatching(/ % of the requests of nghttpd-1024 failed$/) as string,
+    why: expect.stringMatching(/ % of the requests of nghttpd-1024 failed$/),
   });
   expect(result.warnings).toContainEqual(
     expect.stringMatching(

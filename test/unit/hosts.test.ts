@@ -148,7 +148,7 @@ test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wro
   ] as const) {
     await expect(sshWith(text)).rejects.toMatchObject({
       exitCode: 2,
-      message: expect.stringMatching(/^BAKEOFF_SSH: the command: /) as string,
+      message: expect.stringMatching(/^BAKEOFF_SSH: the command: /),
     });
     await expect(sshWith(text)).rejects.toThrow(line);
   }

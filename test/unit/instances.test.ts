@@ -160,14 +160,14 @@ describe('the results of all instances', () => {
         body: 1_224_004,
         sent: 120_005,
       },
-      firstByteMs: expect.objectContaining({ p99: 2.9 }) as unknown,
+      firstByteMs: expect.objectContaining({ p99: 2.9 }),
       sendDelayMs: noLatency,
       // Of three connections the first has two: 10, 10 and 16.
       perConnectionRps: {
         min: 1,
         mean: 12,
-        sd: expect.closeTo(Math.sqrt(12), 9) as number,
-        withinSd: expect.closeTo(2.5 / 3, 9) as number,
+        sd: expect.closeTo(Math.sqrt(12), 9),
+        withinSd: expect.closeTo(2.5 / 3, 9),
         max: 20,
       },
       perThreadRps: { min: 1, mean: 1, sd: 0, withinSd: 1, max: 1 },

@@ -48,7 +48,7 @@ describe('distributions of several rounds', () => {
     const { histogram: _, ...own } = of([3, 1, 2, 2]);
     expect(mergedLatency([of([3, 1, 2, 2])])).toEqual({
       ...own,
-      sd: expect.closeTo(own.sd, 12) as number,
+      sd: expect.closeTo(own.sd, 12),
     });
     const { histogram: __, ...nothing } = noLatency;
     expect(mergedLatency([noLatency, noLatency])).toMatchObject(nothing);

@@ -74,10 +74,10 @@ test('the noise of a round is that of its phases by their time, with the lowest 
     }),
   ];
   expect(noiseOf({ round: 1, phases })).toEqual({
-    serverStealShare: expect.closeTo(0.2, 12) as number,
-    generatorStealShare: expect.closeTo(0.1, 12) as number,
-    serverOthersShare: expect.closeTo(0.15, 12) as number,
-    generatorOthersShare: expect.closeTo(0.3, 12) as number,
+    serverStealShare: expect.closeTo(0.2, 12),
+    generatorStealShare: expect.closeTo(0.1, 12),
+    serverOthersShare: expect.closeTo(0.15, 12),
+    generatorOthersShare: expect.closeTo(0.3, 12),
     loadAverage: 3,
     mhz: { lowest: 2900, highest: 3100 },
   });
@@ -136,7 +136,7 @@ describe('noise is said', () => {
   test("where others used the generator's core and the server had time left, settled or not", () => {
     const line = expect.stringMatching(
       /^others used up to 50 % of the generator's core in every round, .* understated/,
-    ) as string;
+    );
     const pair = (cpuSeconds: readonly (number | null)[], run: Partial<RunFacts> = {}) =>
       texts(
         cpuSeconds.map((serverCpuSeconds, index) =>

@@ -34,7 +34,7 @@ test('a second one is told who measures, in one line, without what may be secret
     exitCode: 1,
     message: expect.stringMatching(
       `^another run of bakeoff is measuring \\(process ${pid} of ${userInfo().username}: scenario aa, since 20[-\\d]{8} \\d\\d:\\d\\d UTC, in ${projectRoot}\\)${ends}$`,
-    ) as string,
+    ),
   });
   // However it ends, it leaves nothing that has to be removed.
   child.kill('SIGKILL');
@@ -72,7 +72,7 @@ test('parts of a run measure beside each other and beside the run itself, and no
   const [mine, other] = [runHere(), { from: 'elsewhere', about: runHere().about }];
   expect(mine).toMatchObject({
     from: hostname(),
-    about: expect.stringMatching(`^process ${process.pid} of `) as string,
+    about: expect.stringMatching(`^process ${process.pid} of `),
   });
   const ofRun = newName();
   const release = await oneRunAtATime(ofRun);

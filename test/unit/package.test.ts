@@ -133,7 +133,7 @@ describe("configs and pages of one's own", () => {
     const file = join(folder, 'elsewhere.ts');
     writeFileSync(file, "import { x } from 'none';\nexport default x;");
     await expect(findScenario(file)).rejects.toThrow(
-      expect.objectContaining({ message: `${file}: Could not resolve "none" (line 1)` }) as Error,
+      expect.objectContaining({ message: `${file}: Could not resolve "none" (line 1)` }),
     );
     const whole = write('whole.ts', "['base']");
     writeFileSync(whole, readFileSync(whole, 'utf8').replace(/from ".*"/, "from 'server-bakeoff'"));

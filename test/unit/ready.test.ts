@@ -148,8 +148,8 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
 
   it('asks for each, and returns the mean length by weight', async () => {
     expect(await serving(right, 18)).toMatchObject({
-      bytes: expect.closeTo(18.3, 9) as number,
-      sdBytes: expect.closeTo(10 * Math.sqrt(0.17 * 0.83), 9) as number,
+      bytes: expect.closeTo(18.3, 9),
+      sdBytes: expect.closeTo(10 * Math.sqrt(0.17 * 0.83), 9),
     });
     expect(await serving(always(200, '12345'))).toMatchObject({ bytes: 5, sdBytes: 0 });
     await expect(serving(right, 10)).rejects.toThrow(

@@ -330,7 +330,7 @@ describe('searches begin', () => {
       expect(a).toMatchObject({
         rate: b?.rate,
         factor: 1.2,
-        least: expect.closeTo(5000, 2) as number,
+        least: expect.closeTo(5000, 2),
       });
       expect(b?.rate).toBeGreaterThanOrEqual(6000);
       expect(b?.rate).toBeLessThanOrEqual(8500);
@@ -366,12 +366,12 @@ describe('rates that were found', () => {
 
   test('have the geometric mean over rounds, and an interval from four on', () => {
     expect(foundRates([{ name: 'a', found: [rate(1000), rate(4000)] }, { name: 'b' }])).toEqual([
-      { variant: 'a', rate: expect.closeTo(2000, 6) as number, ci95: null, atLeast: false },
+      { variant: 'a', rate: expect.closeTo(2000, 6), ci95: null, atLeast: false },
     ]);
     const [four] = foundRates([
       { name: 'a', found: [900, 1000, 1100, 1000].map((each) => rate(each, each === 900)) },
     ]);
-    expect(four).toMatchObject({ rate: expect.closeTo(997.5, 0) as number, atLeast: true });
+    expect(four).toMatchObject({ rate: expect.closeTo(997.5, 0), atLeast: true });
     expect(four?.ci95?.[0]).toBeCloseTo(875.5, 1);
     expect(four?.ci95?.[1]).toBeCloseTo(1136.5, 1);
   });
@@ -380,7 +380,7 @@ describe('rates that were found', () => {
     expect(one([lower, searched('b', [1100, 1111, 1089, 1100])])).toMatchObject({
       metric: 'rps',
       verdict: 'faster',
-      ratio: expect.closeTo(1.1, 6) as number,
+      ratio: expect.closeTo(1.1, 6),
     });
     const less = [900, 909, 891, 900];
     expect(one([lower, searched('b', less, true)]).verdict).toBe('none');

@@ -118,7 +118,7 @@ describe('noiseFloorOf', () => {
     const s = Math.sqrt(0.001 / 3);
     expect(noiseFloorOf([logs])).toEqual({
       rounds: 10,
-      ratio: expect.closeTo(Math.exp((2.262157 * s) / Math.sqrt(10)), 8) as number,
+      ratio: expect.closeTo(Math.exp((2.262157 * s) / Math.sqrt(10)), 8),
     });
   });
 });
@@ -145,7 +145,7 @@ describe('outliersOf', () => {
 });
 
 describe('dependenceOf', () => {
-  const close = (value: number) => expect.closeTo(value, 9) as number;
+  const close = (value: number) => expect.closeTo(value, 9);
 
   test('is a drift, by the line through all rounds', () => {
     // By hand: Σ(time · log) 0.099, Σtime² 10.

@@ -73,9 +73,9 @@ describe('--influx', () => {
     (text) => {
       expect(() => parseInfluxUrl(text)).toThrow(
         expect.objectContaining({
-          message: expect.stringMatching(/^--influx takes/) as string,
+          message: expect.stringMatching(/^--influx takes/),
           exitCode: 2,
-        }) as Error,
+        }),
       );
     },
   );
@@ -123,7 +123,7 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
         K6_INFLUXDB_ORGANIZATION: '0123456789abcdef',
         K6_INFLUXDB_TOKEN: 's3cret',
         K6_INFLUXDB_PRECISION: '1ns',
-      }) as object,
+      }),
     });
     expect(asked.at(-1)).toMatchObject({
       method: 'GET',

@@ -147,7 +147,7 @@ it('replaces the ratio of an earlier round if nothing can be compared', () => {
     effect: '–',
     ci_low: 0,
     ci_high: 0,
-    cpu_ratio: expect.closeTo(0.742, 2) as number,
+    cpu_ratio: expect.closeTo(0.742, 2),
   });
 });
 

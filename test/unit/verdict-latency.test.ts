@@ -63,17 +63,17 @@ test('latency decides if asked for, whatever the load', () => {
   expect(one([one50, other])).toMatchObject({
     metric: 'rps',
     verdict: 'same',
-    latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) as number } },
+    latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) } },
   });
   expect(one([one50, other], { metric: 'p50' })).toMatchObject({
     metric: 'p50',
     verdict: 'slower',
-    ratio: expect.closeTo(1.5, 9) as number,
+    ratio: expect.closeTo(1.5, 9),
   });
   expect(one([held('a', 1, 0.1, 0.1), held('b', 1, 0.1, 0.05)], { metric: 'cpu' })).toMatchObject({
     metric: 'cpu',
     verdict: 'faster',
-    ratio: expect.closeTo(0.5, 9) as number,
+    ratio: expect.closeTo(0.5, 9),
   });
 });
 
@@ -105,7 +105,7 @@ test('latency has no verdict if it means nothing', () => {
     ratio: 0,
     why: 'p99 needs 1,000 responses in each round: give it a longer --duration',
     latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
-    cpu: { ratio: expect.any(Number) as number },
+    cpu: { ratio: expect.any(Number) },
   });
   expect(one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })])).toMatchObject(
     {

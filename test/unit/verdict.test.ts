@@ -109,7 +109,7 @@ describe('a control', () => {
     // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
     const ratio = Math.exp((2.262157 * 0.001_286_5) / Math.sqrt(10));
     expect(summarise(facts, [a, again], { control: true })).toMatchObject({
-      noiseFloor: { rounds: 10, ratio: expect.closeTo(ratio, 6) as number },
+      noiseFloor: { rounds: 10, ratio: expect.closeTo(ratio, 6) },
       comparisons: [{ verdict: 'same' }],
     });
     expect(summarise(facts, [a, again])).toMatchObject({
@@ -121,7 +121,7 @@ describe('a control', () => {
   test('states no floor with too few rounds, or without answers', () => {
     expect(summarise(facts, [few(a), few(again)], { control: true })).toMatchObject({
       noiseFloor: null,
-      comparisons: [{ why: 'needs 4 rounds', ratio: expect.closeTo(1, 2) as number }],
+      comparisons: [{ why: 'needs 4 rounds', ratio: expect.closeTo(1, 2) }],
     });
     expect(
       summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor,
