@@ -24,6 +24,7 @@ interface LinkOrder {
   cpus: Record<'toServer' | 'toClient', readonly number[]>;
   /** Written in this order, before anything else runs in the namespaces. */
   settings: SettingOrder[];
+  seed: number;
 }
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
@@ -85,11 +86,14 @@ const linkNice = -15;
 export async function openNetwork({
   binary,
   spec,
+  seed,
   cores: { serverCpus, generatorCpus },
   interrupt: { signal, guard },
 }: {
   binary: string;
   spec: NetworkSpec;
+  /** The packets that are lost depend on it. */
+  seed: number;
   cores: Cores;
   interrupt: Interrupt;
 }): Promise<Network> {
@@ -98,6 +102,7 @@ export async function openNetwork({
     toClient: spec.toClient,
     cpus: { toServer: serverCpus, toClient: generatorCpus },
     settings: await settingsOf(spec),
+    seed,
   };
   signal.throwIfAborted();
   const caller = thisCaller();

@@ -1,6 +1,7 @@
 // Networks of the run's own: in words, and as a table of the traffic on the link.
 import { delayText } from '../analysis/phases.ts';
-import { hundredths, percent, short, tolerance, whole } from '../format.ts';
+import { total } from '../analysis/statistics.ts';
+import { exactPercent, hundredths, percent, short, tolerance, whole } from '../format.ts';
 import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Part } from './table.ts';
@@ -18,14 +19,18 @@ export function linkText({ toServer, toClient }: NetworkSpec): string {
 
 /** '' for a direction without delay or limits. */
 function directionText(direction: LinkDirection, where: string): string {
-  const { delayMs, queuePackets, bytesPerSecond, lossShare = 0 } = direction;
+  const { delayMs, queuePackets, bytesPerSecond, lossShare = 0, lossBurstPackets } = direction;
   const unlimited = delayMs > 0 ? ['no queue limit'] : [];
   const limits = [
     ...(queuePackets === undefined ? unlimited : [`queue of ${whole(queuePackets)} packets`]),
     ...(bytesPerSecond === undefined
       ? []
       : [`${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`]),
-    ...(lossShare === 0 ? [] : [`${tolerance(lossShare)} lost`]),
+    ...(lossShare === 0
+      ? []
+      : [
+          `${tolerance(lossShare)} lost${lossBurstPackets === undefined ? '' : `, ${short(lossBurstPackets)} in a row`}`,
+        ]),
   ];
   const delay = `${delayMs === 0 ? 'no delay' : `${delayMs} ms`}${where}`;
   return delayMs === 0 && limits.length === 0 ? '' : [delay, ...limits].join(', ');
@@ -82,6 +87,8 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     }),
     column('dropped', 'to server', (one) => droppedText(one, 'toServer')),
     column('dropped', 'to client', (one) => droppedText(one, 'toClient'), true),
+    column('lost', 'to server', (one, { rounds }) => lostText(one, rounds, 'toServer')),
+    column('lost', 'to client', (one, { rounds }) => lostText(one, rounds, 'toClient'), true),
     column('late', 'p50 ms', ({ latenessMs }) => short(latenessMs.p50)),
     column('late', 'p99 ms', ({ latenessMs }) => short(latenessMs.p99), true),
     leftColumn('delay', delayCell, { joined: true }),
@@ -114,6 +121,17 @@ function droppedText(
   const share = droppedShare[direction];
   if (share === 0) return '0 %';
   return share < 0.0005 ? '<0.1 %' : percent(share);
+}
+
+/** The share that was lost in all rounds; '' where none was asked for. */
+function lostText(
+  { spec }: NetworkResult,
+  rounds: VariantResult['rounds'],
+  direction: 'toServer' | 'toClient',
+): string {
+  if (spec[direction].lossShare === undefined) return '';
+  const ways = rounds.flatMap(({ phases: [first] }) => first?.network?.[direction] ?? []);
+  return exactPercent((100 * total(ways, ({ lost }) => lost)) / total(ways, (way) => way.packets));
 }
 
 function delayCell({ network }: VariantResult): Cell {

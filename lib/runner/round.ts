@@ -214,11 +214,9 @@ export async function openStages(
     ),
   );
   const opened = await Promise.allSettled(
-    sides.map(async (planned) => {
-      const { name } = planned.variant;
-      const folder = join(roundFolder(context.folder, round), name);
-      return openStage(context, planned, folder, begun.get(name), tried);
-    }),
+    sides.map((planned) =>
+      openStage(context, planned, round, begun.get(planned.variant.name), tried),
+    ),
   );
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const failed = opened.find((one) => one.status === 'rejected');
@@ -235,9 +233,9 @@ async function stopAll(stages: readonly Stage[]): Promise<void> {
 
 /** Opens the variant's network and starts its server, unless it has `begun`. Notes a first start in `tried`. */
 async function openStage(
-  { plan, tools, interrupt, host }: RunContext,
+  { plan, tools, interrupt, host, folder: runFolder }: RunContext,
   planned: PlannedVariant,
-  folder: string,
+  round: number,
   begun: BegunServer | undefined,
   tried: Attempt['tried'],
 ): Promise<Stage> {
@@ -255,11 +253,18 @@ async function openStage(
   };
   try {
     if (spec !== undefined)
-      network = await openNetwork({ binary: tools.delaylink as string, spec, cores, interrupt });
+      network = await openNetwork({
+        binary: tools.delaylink as string,
+        spec,
+        // In a round all sides lose the same packets.
+        seed: round,
+        cores,
+        interrupt,
+      });
     server ??= await (host?.start ?? startServer)(serverSpec, {
       ...asked,
       binaries: tools.servers,
-      folder,
+      folder: join(roundFolder(runFolder, round), name),
       cpus: cores.serverCpus,
       workers: workersFor(serverSpec, cores.serverCpus.length, plan.exact),
       connections: load.connections,

@@ -114,8 +114,8 @@ function problemInNetwork(
   server: ServerSpec,
   load: LoadProfile,
 ): string | undefined {
-  if (isOwn(server))
-    return 'is your own (asIs, a command or an address), and runs where it is: it must not have a network';
+  if (isOwn(server) && server.name !== 'command')
+    return 'is your own (asIs or an address), and runs where it is: it must not have a network';
   // The timeout covers both round trips of a first request: connect and answer.
   const needed = (2 * (toServer.delayMs + toClient.delayMs)) / 1000;
   const { timeoutSeconds = defaultTimeoutSeconds } = load;

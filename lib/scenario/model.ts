@@ -250,6 +250,8 @@ const directionFields = {
       v.check((share) => share < 1, 'has to be below 1: 0.01 is 1 %'),
     ),
   ),
+  /** How many packets in a row are lost in the mean (Gilbert's model). Absent: each by itself. */
+  lossBurstPackets: orAbsent(within(1, 1e6)),
 };
 /** Effect of a link on the packets of one direction. */
 export interface LinkDirection extends Of<typeof directionFields> {}

@@ -29,7 +29,7 @@ import {
   type Address,
   type Listening,
 } from './ports.ts';
-import { waitUntilReady } from './ready.ts';
+import { waitUntilReadyInside } from './ready.ts';
 import { fileLimitFor, hardFilesLimit } from './rights.ts';
 import { makeScratch } from './scratch.ts';
 import { OnlyChecked, type Answer, type StartedServer, type StartOptions } from './server.ts';
@@ -45,7 +45,7 @@ const howToBind =
 
 /**
  * Starts a command in its folder, pinned to `options.cpus`, as the current user, and returns once it answers the page on its port of
- * 127.0.0.1. Its output is the log. Throws UserError if it cannot run, ends, goes to the background, listens elsewhere or gives a wrong
+ * 127.0.0.1, or of its network. Its output is the log. Throws UserError if it cannot run, ends, goes to the background, listens elsewhere or gives a wrong
  * answer, or the signal's reason; nothing is left running then.
  */
 export async function startCommand(
@@ -56,9 +56,11 @@ export async function startCommand(
   const folder = spec.folder ?? fromCallersFolder('.');
   const binary = await programIn(folder, commandWords(spec.command, 0)[0] as string);
   if (options.onlyCheck) throw new OnlyChecked();
-  return onPort(path.basename(binary), spec.port ?? options.port, (at) =>
-    startOn(at, spec, options, folder, binary),
-  );
+  const startAt = (at: Address) => startOn(at, spec, options, folder, binary);
+  const { network } = options;
+  return network === undefined
+    ? onPort(path.basename(binary), spec.port ?? options.port, startAt)
+    : startAt({ address: network.address, port: spec.port ?? network.port });
 }
 
 async function programIn(folder: string, program: string): Promise<string> {
@@ -82,7 +84,11 @@ async function startOn(
   folder: string,
   binary: string,
 ): Promise<StartedServer> {
-  const { signal = new AbortController().signal, readyLimitMs = usualReadyLimitMs } = options;
+  const {
+    signal = new AbortController().signal,
+    readyLimitMs = usualReadyLimitMs,
+    network,
+  } = options;
   const [program = '', ...args] = commandWords(spec.command, at.port);
   const name = path.basename(program);
   const fileLimit = fileLimitFor(name, undefined, options.connections ?? 0, hardFilesLimit());
@@ -96,12 +102,25 @@ async function startOn(
     unguard = await guardMarked(mark);
     child = await startLogged(
       {
-        before: ['prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--', 'env', mark],
+        before: [
+          ...(network?.enter ?? []),
+          'prlimit',
+          `--nofile=${fileLimit}:${fileLimit}`,
+          '--',
+          'env',
+          mark,
+        ],
         command: binary,
         args,
         cpus: options.cpus,
         cwd: folder,
-        env: { ...process.env, PORT: String(at.port), PWD: folder, TMPDIR: scratch.temp },
+        env: {
+          ...process.env,
+          HOST: at.address,
+          PORT: String(at.port),
+          PWD: folder,
+          TMPDIR: scratch.temp,
+        },
       },
       logFile,
       'a',
@@ -131,7 +150,8 @@ async function startOn(
   try {
     answer = await whileItRuns(died, signal, async (until) => {
       const [answered] = await Promise.all([
-        waitUntilReady(
+        waitUntilReadyInside(
+          network?.enter,
           {
             origin,
             page: options.page,
@@ -143,10 +163,10 @@ async function startOn(
           until,
           readyLimitMs,
         ),
-        untilItListens(listening, at, pid, name, readyLimitMs, until),
+        network ?? untilItListens(listening, at, pid, name, readyLimitMs, until),
       ]);
-      // It may have opened another port meanwhile, or gone to the background.
-      requireLoopback(listening(), who, howToBind);
+      // It may have opened another port meanwhile, or gone to the background. Nobody else is in a network of the run.
+      if (network === undefined) requireLoopback(listening(), who, howToBind);
       if (child.hasExited()) throw new UserError(await died);
       return answered;
     });

@@ -12,6 +12,7 @@ test('a link at rest takes 100 ms to the server, and less than 102 there and bac
   const { k6 } = await ensureTools(['k6']);
   const binary = (await delaylinkBeside(k6)) ?? expect.fail('there is no delaylink beside k6');
   const link = await openNetwork({
+    seed: 1,
     binary,
     spec: {
       toServer: { delayMs: 100 },

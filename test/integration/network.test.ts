@@ -41,6 +41,7 @@ beforeEach((context) => {
 
 async function open(spec: Partial<NetworkSpec>, signal = new AbortController().signal) {
   const network = await openNetwork({
+    seed: 1,
     binary: delaylink,
     spec: { toServer: atOnce, toClient: atOnce, serverSettings: [], clientSettings: [], ...spec },
     cores: { serverCpus: [0], generatorCpus: [0] },

@@ -2,22 +2,20 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { find, thisMachine } from '../../lib/setup/machine.ts';
+import { total } from '../../lib/analysis/statistics.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
-const home = useHome(['k6']);
+const home = useHome(['k6', 'caddy']);
 
-test.skipIf((await find('caddy', thisMachine())) === undefined)(
-  "each side's figures are those of its access log, and a server without HTTP/3 is refused",
-  async () => {
-    const folder = newFolder();
-    chmodSync(folder, 0o777);
-    const caddyfile = (options: string): string => {
-      const file = join(folder, `Caddyfile${options.length}`);
-      writeFileSync(
-        file,
-        `{
+test("each side's figures are those of its access log, and a server without HTTP/3 is refused", async () => {
+  const folder = newFolder();
+  chmodSync(folder, 0o777);
+  const caddyfile = (options: string): string => {
+    const file = join(folder, `Caddyfile${options.length}`);
+    writeFileSync(
+      file,
+      `{
           admin off
           https_port {$PORT}
           auto_https disable_redirects
@@ -33,44 +31,67 @@ test.skipIf((await find('caddy', thisMachine())) === undefined)(
           }
           respond "a page of caddy"
         }\n`,
-      );
-      return file;
-    };
-    const started = async (file: string) => {
-      const out = newOut();
-      const side = (name: string) =>
-        `${name}=env SIDE=${name} caddy run --adapter caddyfile --config ${file}`;
-      const run = startCommand(
-        [
-          'compare',
-          side('a'),
-          side('b'),
-          '--load',
-          'h2load -n 600 -c 6 -m 5',
-          ...`--h3 --url https://web.test/ --rounds 1 --store none --out ${out}`.split(' '),
-        ],
-        home.env,
-      );
-      return { out, code: await run.ended, said: run.stderr() };
-    };
-    const { out, code, said } = await started(caddyfile(''));
-    expect(code, said).toBe(0);
-    for (const { name, load, rounds } of readResult(out).variants) {
-      const [phase] = rounds[0]?.phases ?? [];
-      const logged = readFileSync(join(folder, `${name}.log`), 'utf8')
-        .split('\n')
-        .filter((line) => line.includes('"proto":"HTTP/3.0"'))
-        .map((line) => JSON.parse(line) as { status: number; size: number });
-      expect([load.protocol, logged.length, phase?.requests]).toEqual(['h3', 600, 600]);
-      expect(phase?.responses['2xx']).toBe(logged.filter(({ status }) => status === 200).length);
-      expect(Number(load.bodyBytes) * 600).toBe(logged.reduce((sum, { size }) => sum + size, 0));
-    }
-    const without = await started(
-      caddyfile(`servers {
+    );
+    return file;
+  };
+  const started = async (file: string) => {
+    const out = newOut();
+    const side = (name: string) =>
+      `${name}=env SIDE=${name} caddy run --adapter caddyfile --config ${file}`;
+    const run = startCommand(
+      [
+        'compare',
+        side('a'),
+        side('b'),
+        '--load',
+        'h2load -n 600 -c 6 -m 5',
+        ...`--h3 --url https://web.test/ --rounds 1 --store none --out ${out}`.split(' '),
+      ],
+      home.env,
+    );
+    return { out, code: await run.ended, said: run.stderr() };
+  };
+  const { out, code, said } = await started(caddyfile(''));
+  expect(code, said).toBe(0);
+  for (const { name, load, rounds } of readResult(out).variants) {
+    const [phase] = rounds[0]?.phases ?? [];
+    const logged = readFileSync(join(folder, `${name}.log`), 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('"proto":"HTTP/3.0"'))
+      .map((line) => JSON.parse(line) as { status: number; size: number });
+    expect([load.protocol, logged.length, phase?.requests]).toEqual(['h3', 600, 600]);
+    expect(phase?.responses['2xx']).toBe(logged.filter(({ status }) => status === 200).length);
+    expect(Number(load.bodyBytes) * 600).toBe(logged.reduce((sum, { size }) => sum + size, 0));
+  }
+  const without = await started(
+    caddyfile(`servers {
             protocols h1 h2
           }`),
+  );
+  expect(without.code).toBe(1);
+  expect(without.said).toMatch(/^a: https:\S+ has no HTTP\/3: nothing answers QUIC on its UDP/m);
+});
+
+test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async () => {
+  const out = newOut();
+  const run = startCommand(
+    `scenario http3-loss --variants h2-loss-30,h3-loss-30 --rounds 2 --duration 2s --store none --out ${out}`.split(
+      ' ',
+    ),
+    home.env,
+  );
+  expect(await run.ended, run.stderr()).toBe(0);
+  const measured = readResult(out).variants.filter(({ rounds }) => rounds.length > 0);
+  expect(measured.map(({ name }) => name)).toEqual(['h2-loss-30', 'h3-loss-30']);
+  for (const { name, rounds } of measured) {
+    const ways = rounds.flatMap(({ phases: [first] }) =>
+      first?.network ? [first.network.toServer, first.network.toClient] : [],
     );
-    expect(without.code).toBe(1);
-    expect(without.said).toMatch(/^a: https:\S+ has no HTTP\/3: nothing answers QUIC on its UDP/m);
-  },
-);
+    const packets = total(ways, (way) => way.packets);
+    const lost = total(ways, (way) => way.lost);
+    // Five standard deviations.
+    const spread = 5 * Math.sqrt(0.03 * 0.97 * packets);
+    expect(Math.abs(lost - 0.03 * packets), `${name}: ${lost} of ${packets}`).toBeLessThan(spread);
+    expect(packets).toBeGreaterThan(500);
+  }
+});

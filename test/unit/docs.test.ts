@@ -161,8 +161,8 @@ test('the pictures are those that docs/proof.md shows, which its command draws',
   expect(others.filter((picture) => dirname(picture) !== 'docs/proof')).toEqual([]);
 });
 
-test('docs/articles.md has every scenario', async () => {
-  const page = textOf('docs/articles.md');
+test('docs/articles.md and docs/http3.md have every scenario', async () => {
+  const page = ['articles', 'http3'].map((name) => textOf(`docs/${name}.md`)).join('');
   expect(
     (await loadScenarios())
       .map(({ name }) => name)

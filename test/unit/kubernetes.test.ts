@@ -14,6 +14,7 @@ import {
   podWords,
 } from '../../lib/kubernetes/kubectl.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
+import { isConfigured } from '../../lib/scenario/variants.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { printed } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -78,7 +79,11 @@ const testRunSchema = v.strictObject({
 const runnable = (await loadScenarios())
   .filter(
     ({ network, variants }) =>
-      network === undefined && variants.every((variant) => variant.network === undefined),
+      network === undefined &&
+      variants.every(
+        ({ network: own, server }) =>
+          own === undefined && (typeof server === 'string' || isConfigured(server)),
+      ),
   )
   .map(({ name }) => name);
 

@@ -156,6 +156,7 @@ describe('a link', () => {
     const interrupt = new AbortController();
     const guarded = new Set<number>();
     const opening = openNetwork({
+      seed: 1,
       binary: binary ?? join(folder, 'link'),
       spec,
       cores: { serverCpus: [0], generatorCpus: [0] },
@@ -182,6 +183,7 @@ describe('a link', () => {
       toClient: spec.toClient,
       cpus: { toServer: [0], toClient: [0] },
       settings: [],
+      seed: 1,
     });
     expect(server).toMatchObject({ address: '198.19.0.1', port: 8080 });
     expect([...guarded]).toEqual([pid]);

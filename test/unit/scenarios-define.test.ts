@@ -211,7 +211,7 @@ describe('is refused, with the field named:', () => {
   test.each<[Scenario, string | RegExp]>([
     [changed({ 'variants.0.server.config': ['a.conf'] }, asIs), 'its config has to be one file'],
     [changed({ 'variants.0.page': page }, asIs), '"side" is asIs: what it serves is in its config'],
-    [changed({ network }, asIs), 'variant "side" is your own (asIs, a command or an address)'],
+    [changed({ network }, asIs), 'variant "side" is your own (asIs or an address)'],
     [withServer(command(' ')), 'has a command that cannot run: the command names no program'],
     [withServer(command('a | b')), /: the command: \| needs a shell: write sh -c '…'$/],
     [changed({ page }, withServer(command('a'))), '"side" is a command: what it serves is its own'],

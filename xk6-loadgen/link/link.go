@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
@@ -51,8 +52,9 @@ func Start(order Order) (*Link, Ready, error) {
 	}
 	nameGlobals(ready.Settings)
 	ready.Client, ready.Server = l.client.ready(), l.server.ready()
-	if l.toServer, err = newPump(l.client.tun, l.server.tun, order.ToServer, l.roundTrip); err == nil {
-		l.toClient, err = newPump(l.server.tun, l.client.tun, order.ToClient, l.roundTrip)
+	random := func(direction uint64) *rand.Rand { return rand.New(rand.NewPCG(order.Seed, direction)) }
+	if l.toServer, err = newPump(l.client.tun, l.server.tun, order.ToServer, l.roundTrip, random(0)); err == nil {
+		l.toClient, err = newPump(l.server.tun, l.client.tun, order.ToClient, l.roundTrip, random(1))
 	}
 	if err != nil {
 		return nil, ready, err

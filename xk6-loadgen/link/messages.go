@@ -13,6 +13,7 @@ type Order struct {
 	ToClient Direction          `json:"toClient"`
 	CPUs     ByDirection[[]int] `json:"cpus"` // CPUs are the cores that carry each direction's packets; none: those of the process
 	Settings []SettingOrder     `json:"settings"`
+	Seed     uint64             `json:"seed"` // Seed says which packets are lost
 }
 
 type ByDirection[T any] struct {
@@ -26,6 +27,8 @@ type Direction struct {
 	QueuePackets   int64   `json:"queuePackets,omitempty"`
 	BytesPerSecond float64 `json:"bytesPerSecond,omitempty"`
 	LossShare      float64 `json:"lossShare,omitempty"`
+	// LossBurstPackets is how many packets in a row are lost in the mean. 0: each by itself, so 1/(1-LossShare).
+	LossBurstPackets float64 `json:"lossBurstPackets,omitempty"`
 }
 
 type SettingOrder struct {

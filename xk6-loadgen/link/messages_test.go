@@ -9,13 +9,14 @@ import (
 )
 
 func TestOrders(t *testing.T) {
-	const text = `{"toServer":{"delayMs":100.5,"queuePackets":1000,"bytesPerSecond":1e6,"lossShare":0.25},"toClient":{"delayMs":0},` +
-		`"cpus":{"toServer":[1],"toClient":[0,2]},"settings":[{"side":"client","name":"net.ipv4.tcp_rmem","value":"1 2 3"}]}`
+	const text = `{"toServer":{"delayMs":100.5,"queuePackets":1000,"bytesPerSecond":1e6,"lossShare":0.25,"lossBurstPackets":3},"toClient":{"delayMs":0},` +
+		`"cpus":{"toServer":[1],"toClient":[0,2]},"settings":[{"side":"client","name":"net.ipv4.tcp_rmem","value":"1 2 3"}],"seed":7}`
 	order, err := parseOrder([]byte(text))
 	want := Order{
-		ToServer: Direction{DelayMs: 100.5, QueuePackets: 1000, BytesPerSecond: 1e6, LossShare: 0.25},
+		ToServer: Direction{DelayMs: 100.5, QueuePackets: 1000, BytesPerSecond: 1e6, LossShare: 0.25, LossBurstPackets: 3},
 		CPUs:     ByDirection[[]int]{ToServer: []int{1}, ToClient: []int{0, 2}},
 		Settings: []SettingOrder{{Client, "net.ipv4.tcp_rmem", "1 2 3"}},
+		Seed:     7,
 	}
 	if err != nil || !reflect.DeepEqual(order, want) {
 		t.Errorf("%+v (%v)", order, err)

@@ -32,7 +32,7 @@ type pump struct {
 	from, to           int
 	delay, gathering   int64 // delay and gathering in nanoseconds; nanosecondsPerByte and limit are 0 without one
 	nanosecondsPerByte float64
-	loss               float64
+	loss               *loss // nil without
 	limit              int64
 	// The pump holds the mutex except while it waits, or while another thread wants it.
 	mutex       sync.Mutex
@@ -51,19 +51,50 @@ type pump struct {
 	stalled   int64
 }
 
-func newPump(from, to int, d Direction, roundTrip time.Duration) (*pump, error) {
+func newPump(from, to int, d Direction, roundTrip time.Duration, random *rand.Rand) (*pump, error) {
 	q, err := newQueue()
 	if err != nil {
 		return nil, fmt.Errorf("no memory for packets: %w", err)
 	}
 	p := &pump{
 		from: from, to: to, delay: int64(milliseconds(d.DelayMs)), gathering: min(int64(roundTrip)/gatheringPerRoundTrip, longestGathering),
-		loss: d.LossShare, limit: d.QueuePackets, counters: newCounters(), queue: q, since: now(),
+		loss: newLoss(d, random), limit: d.QueuePackets, counters: newCounters(), queue: q, since: now(),
 	}
 	if d.BytesPerSecond > 0 {
 		p.nanosecondsPerByte = 1e9 / d.BytesPerSecond
 	}
 	return p, nil
+}
+
+// loss is Gilbert's model (Capacity of a burst-noise channel, 1960): all packets are lost in the bad state, none in the good one.
+type loss struct {
+	random        *rand.Rand
+	toBad, toGood float64 // the chances that the next packet finds the other state
+	bad           bool
+}
+
+func newLoss(d Direction, random *rand.Rand) *loss {
+	if d.LossShare == 0 {
+		return nil
+	}
+	l := loss{random: random, toBad: d.LossShare, toGood: 1 - d.LossShare}
+	if d.LossBurstPackets > 0 {
+		l.toGood = 1 / d.LossBurstPackets
+		l.toBad = l.toGood * d.LossShare / (1 - d.LossShare)
+	}
+	return &l
+}
+
+func (l *loss) takes() bool {
+	if l == nil {
+		return false
+	}
+	if l.bad {
+		l.bad = l.random.Float64() >= l.toGood
+	} else {
+		l.bad = l.random.Float64() < l.toBad
+	}
+	return l.bad
 }
 
 // run carries packets until its device ends, and returns the error. started gets the error if its thread may not run on the cores.
@@ -138,7 +169,7 @@ func (p *pump) read() (more bool, err error) {
 		p.lastMoved = t
 		p.counters.came(buffer[:n])
 		switch waited := t - p.since; {
-		case p.loss > 0 && rand.Float64() < p.loss:
+		case p.loss.takes():
 			p.counters.Lost++
 		case !room:
 			p.counters.Dropped++

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +34,7 @@ func testPipe(t testing.TB, d Direction) *pipe {
 			t.Cleanup(func() { unix.Close(fd) })
 		}
 	}
-	p, err := newPump(from[1], to[0], d, milliseconds(d.DelayMs))
+	p, err := newPump(from[1], to[0], d, milliseconds(d.DelayMs), rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +213,43 @@ func TestRate(t *testing.T) {
 	p.carry(t)
 	if e, _ := p.queue.head(); e.due < before+5e6+10e6 {
 		t.Errorf("due %d ns after it was read", e.due-before)
+	}
+}
+
+func TestLossHasItsShareItsBurstsAndItsSeed(t *testing.T) {
+	const packets = 500_000
+	pattern := func(d Direction, seed uint64) (lost, bursts int, first []int) {
+		l, was := newLoss(d, rand.New(rand.NewPCG(seed, 0))), false
+		for i := range packets {
+			is := l.takes()
+			if is {
+				lost++
+				if len(first) < 100 {
+					first = append(first, i)
+				}
+			}
+			if is && !was {
+				bursts++
+			}
+			was = is
+		}
+		return lost, bursts, first
+	}
+	for _, c := range []struct{ share, burst, wantBurst float64 }{{0.01, 0, 1 / 0.99}, {0.3, 0, 1 / 0.7}, {0.01, 1, 1}, {0.01, 4, 4}, {0.2, 10, 10}} {
+		d := Direction{LossShare: c.share, LossBurstPackets: c.burst}
+		lost, bursts, first := pattern(d, 1)
+		if share := float64(lost) / packets; math.Abs(share/c.share-1) > 0.05 {
+			t.Errorf("%+v: a share of %v", d, share)
+		}
+		if mean := float64(lost) / float64(bursts); math.Abs(mean/c.wantBurst-1) > 0.05 {
+			t.Errorf("%+v: %v in a row", d, mean)
+		}
+		if _, _, again := pattern(d, 1); !slices.Equal(again, first) {
+			t.Errorf("%+v: the same seed loses others", d)
+		}
+		if _, _, other := pattern(d, 2); slices.Equal(other, first) {
+			t.Errorf("%+v: another seed loses the same", d)
+		}
 	}
 }
 
