@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,15 +40,12 @@ func TestConnectionsNeverExceedTheAskedNumber(t *testing.T) {
 			t.Run(fmt.Sprintf("keepAlive %t, %d threads", keepAlive, threads), func(t *testing.T) {
 				var number, most atomic.Int64
 				s := serve(t, func(s *testServer, c net.Conn) {
-					// Whoever came before this one and is open was open when this one came.
+					// Open when it is first looked at, and again after all others: all of these are open at once in between.
 					s.mu.Lock()
-					open := int64(0)
-					for other := range s.open {
-						if stillOpen(t, other) {
-							open++
-						}
-					}
+					all := slices.Collect(maps.Keys(s.open))
 					s.mu.Unlock()
+					isClosed := func(other net.Conn) bool { return !stillOpen(t, other) }
+					open := int64(len(slices.DeleteFunc(slices.DeleteFunc(all, isClosed), isClosed)))
 					for {
 						before := most.Load()
 						if open <= before || most.CompareAndSwap(before, open) {
