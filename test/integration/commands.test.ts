@@ -179,7 +179,7 @@ describe('a command', () => {
       { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files },
       { binaries: {}, folder: path.join(files, 'round'), page: { path: '/' } },
     );
-    const all = descendants(runner.pid as number).filter(({ command: name }) => name !== 'esbuild');
+    const all = descendants(runner.pid as number);
     onTestFinished(() => {
       for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL');
     });
