@@ -121,21 +121,21 @@ function statCpuSeconds(folder: string): number | undefined {
 export type Counters = Record<(typeof counterNames)[number], number>;
 
 /** Sums of the processes' counters, with their ended threads and without their ended children. What may not be read counts as 0. */
-export function countersOf(pids: readonly string[], proc = '/proc'): Counters {
+export function countersOf(pids: readonly string[]): Counters {
   const ticksToUs = 1e6 / clockTicksPerSecond;
   const sum = byName(counterNames, () => 0);
   const numberIn = (text: string | undefined, name: string) =>
     Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text ?? '')?.[1] ?? 0);
   for (const pid of pids) {
-    const stat = (statFields(`${proc}/${pid}`) ?? []).map(Number);
-    const io = readIfThere(`${proc}/${pid}/io`);
+    const stat = (statFields(`/proc/${pid}`) ?? []).map(Number);
+    const io = readIfThere(`/proc/${pid}/io`);
     // minflt, majflt, utime and stime of proc(5).
     sum.pageFaults += (stat[7] ?? 0) + (stat[9] ?? 0);
     sum.userCpuUs += ticksToUs * (stat[11] ?? 0);
     sum.systemCpuUs += ticksToUs * (stat[12] ?? 0);
     sum.readBytes += numberIn(io, 'rchar');
     sum.writtenBytes += numberIn(io, 'wchar');
-    for (const task of tasksOf(proc, pid)) {
+    for (const task of tasksOf('/proc', pid)) {
       const status = readIfThere(`${task}/status`);
       sum.voluntarySwitches += numberIn(status, 'voluntary_ctxt_switches');
       sum.involuntarySwitches += numberIn(status, 'nonvoluntary_ctxt_switches');

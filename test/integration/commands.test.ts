@@ -251,11 +251,6 @@ describe('a command', () => {
       './server.cjs',
       /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/,
     ],
-    [
-      'needs a shell',
-      'node server.cjs | tee log',
-      /^the command: \| needs a shell: write sh -c '…'$/,
-    ],
   ])(
     'that %s is refused, and nothing is left of it',
     async (_, line, why) => {
