@@ -106,6 +106,7 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 		l.mail.goroutines.Go(st.upload)
 	} else {
 		l.current.SentBytes += int64(len(r.bytes))
+		st.isSent.Store(true)
 		stream.Close() //nolint:errcheck // who reads the stream has the error, too
 	}
 	l.mail.goroutines.Go(st.read)
@@ -184,7 +185,9 @@ func (s *h3) endStream(st *h3Stream) {
 	}
 	switch {
 	case f == nil:
-		st.quic.CancelWrite(h3NoError) // If it has not sent all: the server does not want the rest
+		if !st.isSent.Load() {
+			st.quic.CancelWrite(h3NoError) // The server does not want the rest. It resets the stream in any case
+		}
 		s.end(&st.attempt, st.status, st.length, st.headerBytes, st.decodedBytes, st.bodyBytes)
 	case f.endsAll:
 		s.ended(f)

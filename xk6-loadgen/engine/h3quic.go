@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ const (
 const (
 	keepAliveEvery = 10 * time.Second // a connection without requests lasts, as those over TCP do
 	pieceBytes     = 64 << 10         // A long body is handed to QUIC in such pieces
+	blocksKept     = 64
 )
 
 // h3Opening is our control stream: its type, and SETTINGS without one, so that QPACK has no dynamic table.
@@ -43,7 +45,7 @@ type mailbox struct {
 	wake          int          // an eventfd in the loop's epoll
 	now           func() int64 // the loop's clock
 	goroutines    sync.WaitGroup
-	lastBlock     atomic.Pointer[h3Block]
+	lastBlocks    [blocksKept]atomic.Pointer[h3Block] // at places by a hash
 }
 
 // letter is an event: a stream's end if there is one, otherwise what is set of the others, or the connection's end.
@@ -111,17 +113,42 @@ type quicConn struct {
 	heard   atomic.Int64    // heard is when a stream last had bytes
 }
 
-// connectedSocket sends to its one peer, so that the kernel tells of a port that nothing listens on.
+// connectedSocket sends to its one peer, so that the kernel tells of a port that nothing listens on. Each connection has its own, as
+// servers share out connections among their workers by the client's port.
 type connectedSocket struct{ *net.UDPConn }
 
 func (s connectedSocket) WriteMsgUDP(p, oob []byte, _ *net.UDPAddr) (n, oobn int, err error) {
 	return s.UDPConn.WriteMsgUDP(p, oob, nil)
 }
 
+// bareSocket is the same without control messages: no ECN, no segmentation by the kernel, and one buffer of a packet instead of eight.
+type bareSocket struct {
+	packetSocket
+	peer net.Addr
+}
+
+type packetSocket interface {
+	net.PacketConn
+	net.Conn
+	syscall.Conn
+	SetReadBuffer(bytes int) error
+	SetWriteBuffer(bytes int) error
+}
+
+func (s bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
+	n, err := s.Read(p)
+	return n, s.peer, err
+}
+
+func (s bareSocket) WriteTo(p []byte, _ net.Addr) (int, error) { return s.Write(p) }
+
 // run is the connection's whole life, until hangUp.
 func (q *quicConn) run(to net.Addr, p *plan) {
 	defer q.socket.Close()
-	transport := quic.Transport{Conn: connectedSocket{q.socket}}
+	transport := quic.Transport{Conn: bareSocket{q.socket, to}}
+	if slices.ContainsFunc(p.requests, func(r request) bool { return r.body != nil }) {
+		transport.Conn = connectedSocket{q.socket} // A long body goes out in bursts
+	}
 	defer transport.Close()
 	var err error
 	q.conn, err = transport.Dial(q.ctx, to, p.tls, &quic.Config{
@@ -145,13 +172,13 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 		return
 	}
 	q.mail.post(letter{of: q, connected: true})
-	q.mail.goroutines.Go(q.acceptStreams)
-	select {
-	case <-q.conn.Context().Done():
-		q.mail.post(letter{of: q, fault: faultOf(context.Cause(q.conn.Context()))})
-	case <-q.ctx.Done():
-		q.conn.CloseWithError(h3NoError, "") //nolint:errcheck // it returns none
+	closeNow := func() { q.conn.CloseWithError(h3NoError, "") } //nolint:errcheck // it returns none
+	context.AfterFunc(q.ctx, closeNow)
+	if f := q.readControl(); q.ctx.Err() == nil {
+		q.mail.post(letter{of: q, fault: f})
 	}
+	<-q.ctx.Done()
+	closeNow() // This waits for the other one
 }
 
 // awaitStream awaits one that the server's limit allows.
@@ -161,35 +188,22 @@ func (q *quicConn) awaitStream() {
 	}
 }
 
-func (q *quicConn) acceptStreams() {
-	for {
+// readControl reads the server's control stream until it ends, or the connection, and returns why. Of the server's other streams, none of
+// which has anything to say without a dynamic table, it reads the types of those that come before.
+func (q *quicConn) readControl() *h3Fault {
+	r := h3Reader{of: q, buffer: make([]byte, 64)}
+	for kind := uint64(h3QPACKEncoder); kind != h3Control; {
 		stream, err := q.conn.AcceptUniStream(q.ctx)
 		if err != nil {
-			return // run tells of it
+			return faultOf(err)
 		}
-		q.mail.goroutines.Go(func() {
-			if f := q.readControl(stream); f != nil {
-				q.mail.post(letter{of: q, fault: f})
-			}
-		})
-	}
-}
-
-// readControl reads one of the server's own streams until it ends, and returns a fault that ends the connection.
-func (q *quicConn) readControl(stream *quic.ReceiveStream) *h3Fault {
-	r := h3Reader{stream: stream, of: q, buffer: make([]byte, 512)}
-	kind, err := quicvarint.Read(&r)
-	switch {
-	case err != nil:
-		return nil
-	case kind == h3QPACKEncoder || kind == h3QPACKDecoder:
-		for err == nil {
-			err = r.skip(1 << 20) // They have nothing to say about a table of no size
+		r.stream, r.from, r.to, r.err = stream, 0, 0, nil
+		if kind, err = quicvarint.Read(&r); err != nil {
+			kind = h3QPACKEncoder
 		}
-		return nil
-	case kind != h3Control:
-		stream.CancelRead(h3StreamCreation)
-		return nil
+		if kind != h3Control && kind != h3QPACKEncoder && kind != h3QPACKDecoder {
+			stream.CancelRead(h3StreamCreation)
+		}
 	}
 	for hasSettings := false; ; hasSettings = true {
 		kind, length, err := r.frame()
@@ -207,12 +221,13 @@ func (q *quicConn) readControl(stream *quic.ReceiveStream) *h3Fault {
 		default:
 			err = r.skip(int64(length))
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return breach("the server closed its control stream")
+		if err == nil {
+			continue
 		}
-		if err != nil {
-			return nil
+		if f := faultOf(err); f.endsAll && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return f
 		}
+		return breach("the server closed its control stream")
 	}
 }
 

@@ -4,6 +4,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type h3Stream struct {
 	received, firstAt         int64
 	fault                     *h3Fault
 	sent                      atomic.Int64 // of a request that did not leave at once
+	isSent                    atomic.Bool  // all of it has left
 }
 
 func (st *h3Stream) cancel() {
@@ -46,12 +48,15 @@ func (st *h3Stream) upload() {
 			p = p[n:]
 		}
 	}
+	st.isSent.Store(true)
 	st.quic.Close() //nolint:errcheck // read has the error, too
 }
 
 var h3Buffers = sync.Pool{New: func() any { return &h3Reader{buffer: make([]byte, 16<<10)} }}
 
 func (st *h3Stream) read() {
+	var first [1]byte
+	st.quic.Peek(first[:]) //nolint:errcheck // A stream that waits has no buffer; reading it has the error, too
 	r := h3Buffers.Get().(*h3Reader)
 	*r = h3Reader{stream: st.quic, of: st.of, buffer: r.buffer}
 	st.fault = st.response(r)
@@ -207,21 +212,24 @@ func (r *h3Reader) next(length int) ([]byte, error) {
 	return r.buffer[r.from-length : r.from], nil
 }
 
-// h3Block is a header block and its meaning: a server sends the same bytes until the Date changes.
+// h3Block is a header block and its meaning: a server sends the same bytes until the Date changes, or the same fields in a few orders.
 type h3Block struct {
 	bytes []byte
 	block block
 }
 
+var blockSeed = maphash.MakeSeed()
+
 func (m *mailbox) decode(p []byte) (b block, wrong string) {
-	if last := m.lastBlock.Load(); last != nil && bytes.Equal(last.bytes, p) {
+	place := &m.lastBlocks[maphash.Bytes(blockSeed, p)%blocksKept]
+	if last := place.Load(); last != nil && bytes.Equal(last.bytes, p) {
 		return last.block, ""
 	}
 	b.length = -1
 	for next := qpack.NewDecoder().Decode(p); ; {
 		f, err := next()
 		if err == io.EOF {
-			m.lastBlock.Store(&h3Block{bytes.Clone(p), b})
+			place.Store(&h3Block{bytes.Clone(p), b})
 			return b, ""
 		}
 		if err != nil {
