@@ -90,6 +90,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 		needed := r.plan.Threads
 		if r.plan.Protocol == H3 {
 			needed += len(linux.Cores()) // QUIC is the work of other goroutines
+			collectSooner(r.plan.Connections)
 		}
 		threads = max(threads, needed)
 	}

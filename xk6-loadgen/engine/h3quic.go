@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -141,6 +142,18 @@ func (s bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
 }
 
 func (s bareSocket) WriteTo(p []byte, _ net.Addr) (int, error) { return s.Write(p) }
+
+// collectSooner lets the heap grow by a quarter instead of double where connections of QUIC are most of it: with a thousand, by 10 instead of
+// 40 MB. It is for the process, and stays. A smaller GOGC is kept.
+func collectSooner(connections int) {
+	const many, percent = 500, 25
+	if connections < many {
+		return
+	}
+	if was := debug.SetGCPercent(percent); was < percent {
+		debug.SetGCPercent(was)
+	}
+}
 
 // run is the connection's whole life, until hangUp.
 func (q *quicConn) run(to net.Addr, p *plan) {
