@@ -1,5 +1,5 @@
 // Runs in a cluster that is there: BAKEOFF_KUBECONFIG=~/.kube/config BAKEOFF_CLUSTER_FLAGS='--image … --influx … --influx-here …'
-// npx vitest run --project rare-alone test/rare-alone/real-cluster.test.ts
+// BAKEOFF_TEST_NETWORK=machine npx vitest run --project rare-alone test/rare-alone/real-cluster.test.ts
 import { execFileSync } from 'node:child_process';
 import { expect, test, vi } from 'vitest';
 import { newOut, readResult, startCommand } from '../scenario-run.ts';
