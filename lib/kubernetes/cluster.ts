@@ -69,6 +69,8 @@ const endSeconds = 60;
 const pollMs = 1000;
 /** Longer waits are printed. */
 const patienceMs = 20_000;
+/** It takes long, and goes as it should: not printed. */
+const underWay = 'it is under way';
 /** How long kubectl may fail during a wait. */
 const failingMs = 20_000;
 
@@ -250,6 +252,7 @@ async function loaded(
           );
         if (waitedMs > patienceMs && trouble === undefined)
           await requireMade(kubectl, testRuns, pods);
+        if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
         return trouble ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
       },
     );
@@ -392,7 +395,7 @@ async function waitFor<T>(
     const waitedMs = performance.now() - beganAtMs;
     if (waitedMs > 1000 * seconds)
       throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);
-    if (waitedMs > patienceMs && missing !== toldOf) {
+    if (waitedMs > patienceMs && missing !== toldOf && missing !== underWay) {
       say(`waiting: ${missing}`);
       toldOf = missing;
     }
