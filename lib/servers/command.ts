@@ -45,8 +45,8 @@ const howToBind =
 
 /**
  * Starts a command in its folder, pinned to `options.cpus`, as the current user, and returns once it answers the page on its port of
- * 127.0.0.1, or of its network. Its output is the log. Throws UserError if it cannot run, ends, goes to the background, listens elsewhere or gives a wrong
- * answer, or the signal's reason; nothing is left running then.
+ * 127.0.0.1, or of its network. Its output is the log. Throws UserError if it cannot run, ends, goes to the background, listens
+ * elsewhere or gives a wrong answer, or the signal's reason; nothing is left running then.
  */
 export async function startCommand(
   spec: CommandServer,

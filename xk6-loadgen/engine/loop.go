@@ -272,7 +272,10 @@ func (l *loop) ended() bool {
 }
 
 func (l *loop) setTimer() {
-	l.nextTimer = min(l.nextTick, l.nextSample, l.nextTimeoutCheck, l.nextRetry)
+	l.nextTimer = min(l.nextTimeoutCheck, l.nextRetry)
+	if !l.turnIsOver { // They wait for the next turn
+		l.nextTimer = min(l.nextTimer, l.nextTick, l.nextSample)
+	}
 	if l.timeoutCheckFrom > 0 {
 		l.nextTimer = l.clock
 	}
