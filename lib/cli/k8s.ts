@@ -141,9 +141,9 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const loads: Manifest[] = [];
   const servers: Manifest[] = [];
   for (const planned of variants) {
-    const { manifests, origin } = await serverManifests(clusterRun, planned, 1);
+    const { manifests, originAt } = await serverManifests(clusterRun, planned, 1);
     servers.push(...manifests);
-    loads.push(...loadManifests(clusterRun, planned, origin, 1).manifests);
+    loads.push(...loadManifests(clusterRun, planned, originAt(), 1).manifests);
   }
   if (flags.has('apply')) {
     if (flags.has('cleanup'))

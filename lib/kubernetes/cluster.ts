@@ -38,7 +38,6 @@ import {
   imageVersions,
   labelsOf,
   loadManifests,
-  originOf,
   runId,
   scriptManifest,
   serverManifests,
@@ -99,7 +98,9 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   };
   try {
     await kubectl.apply([await scriptManifest(clusterRun)]);
-    let { origins, node } = await startServers(options, 1);
+    const first = await startServers(options, 1);
+    const { node } = first;
+    let { origins } = first;
     const system = node === undefined ? '' : await systemOf(kubectl, node);
     return {
       facts: {
@@ -111,7 +112,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       },
       async runGroup({ sides }, place, attempt) {
         if (place === 1 && attempt.round > 1)
-          ({ origins, node } = await startServers(options, attempt.round, node));
+          ({ origins } = await startServers(options, attempt.round, node));
         const outcomes = new Map<string, VariantRound>();
         for (const planned of sides) {
           const { name } = planned.variant;
@@ -190,9 +191,7 @@ async function startServers(
     );
   });
   return {
-    origins: all.map(({ origin }, index) =>
-      originOf(new URL(origin).protocol.slice(0, -1), running[index]?.status?.podIP as string),
-    ),
+    origins: all.map(({ originAt }, index) => originAt(running[index]?.status?.podIP)),
     node: running[0]?.spec?.nodeName,
   };
 }

@@ -183,12 +183,8 @@ export function labelsOf(
   };
 }
 
-/** The origin of a server by the name of its Service, or the address of its pod. */
-export const originOf = (scheme: string, host: string): string =>
-  `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
-
 /**
- * Returns the manifests of a variant's server, and its origin in the cluster by name.
+ * Returns the manifests of a variant's server, and its origin in the cluster by the name of its Service or the address of its pod.
  * @param node that is to run it; undefined: the cluster chooses
  * @throws UserError for own configs, pages, builds, commands, addresses and networks
  */
@@ -197,7 +193,7 @@ export async function serverManifests(
   { variant, load }: PlannedVariant,
   round: number,
   node?: string,
-): Promise<{ manifests: Manifest[]; origin: string }> {
+): Promise<{ manifests: Manifest[]; originAt(podAddress?: string): string }> {
   const { run, scenario, image, namespace, server: resources } = clusterRun;
   const spec = shippedServer(scenario, variant);
   const page = pageOf(scenario, variant);
@@ -323,7 +319,8 @@ export async function serverManifests(
   const given = configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text])));
   return {
     manifests: [given, deployment, service],
-    origin: originOf(config.tls ? 'https' : 'http', name),
+    originAt: (host = name) =>
+      `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
   };
 }
 

@@ -99,12 +99,12 @@ interface CallChange {
 }
 
 /** System calls of which a side makes more per request: the largest difference first, those that wait last. */
-function callChanges({ variant, baseline, comparison }: Pair, result: Result): CallChange[] {
+function callChanges({ variant, baseline }: Pair, result: Result): CallChange[] {
   // To open the load's connections takes a server a call or two of a kind for each.
   const opening = Math.max(
     ...[variant, baseline].map(
-      ({ countedRequests = Infinity }) =>
-        (2 * (variantOf(result, comparison.variant)?.load.connections ?? 0)) / countedRequests,
+      ({ variant: name, countedRequests = Infinity }) =>
+        (2 * (variantOf(result, name)?.load.connections ?? 0)) / countedRequests,
     ),
   );
   const countOf = ({ calls }: WhySide, name: string): number =>

@@ -9,7 +9,7 @@ import (
 
 // Wire is what all connections of a load had on the wire, warm-up and edges of turns included, each as of its close. Bytes are with
 // the headers of IP and TCP or UDP. Resent segments are in SegmentsOut too. No handshake resumes a session. Packets of QUIC are its
-// segments.
+// segments. Connections and handshakes are exact; beyond readEach connections of a thread the rest is that of every readOneIn-th.
 type Wire struct {
 	Connections, Handshakes, SegmentsOut, SegmentsIn, Resent, BytesOut, BytesIn int64
 }
@@ -24,23 +24,36 @@ func (w *Wire) add(other *Wire) {
 	w.BytesIn += other.BytesIn
 }
 
+// To read the kernel's counts is 2 % of the work for a connection with one request.
+const readEach, readOneIn = 1024, 16
+
 const ipv4Header, ipv6Header, udpHeader, tcpHeader, timestampOption = 20, 40, 8, 20, 12
 
-// countWire reads the kernel's counts of a connection that is about to close: one call for each connection, none for a request.
+// countWire reads the kernel's counts of a connection that is about to close: at most one call for a connection, none for a request.
 func (c *conn) countWire() {
 	l := c.loop
 	if c.state == connecting {
 		return
 	}
+	s, isQUIC := c.session.(*h3)
+	l.wire.Connections++
+	if isQUIC {
+		l.wire.Handshakes++
+	}
+	times := int64(1)
+	if l.wire.Connections > readEach {
+		if times = readOneIn; l.wire.Connections%readOneIn != 0 {
+			return
+		}
+	}
 	header := int64(ipv4Header)
 	if l.plan.target.family == unix.AF_INET6 {
 		header = ipv6Header
 	}
-	w := Wire{Connections: 1}
-	if s, isQUIC := c.session.(*h3); isQUIC {
+	var w Wire
+	if isQUIC {
 		stats := s.quic.conn.ConnectionStats()
 		header += udpHeader
-		w.Handshakes = 1
 		w.SegmentsOut, w.SegmentsIn, w.Resent = int64(stats.PacketsSent), int64(stats.PacketsReceived), int64(stats.PacketsLost)
 		w.BytesOut, w.BytesIn = int64(stats.BytesSent), int64(stats.BytesReceived)
 	} else {
@@ -55,5 +68,7 @@ func (c *conn) countWire() {
 	}
 	w.BytesOut += header * w.SegmentsOut
 	w.BytesIn += header * w.SegmentsIn
+	w.SegmentsOut, w.SegmentsIn, w.Resent = times*w.SegmentsOut, times*w.SegmentsIn, times*w.Resent
+	w.BytesOut, w.BytesIn = times*w.BytesOut, times*w.BytesIn
 	l.wire.add(&w)
 }
