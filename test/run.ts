@@ -60,7 +60,10 @@ export async function testCommand(args: readonly string[]): Promise<number> {
   const chosen = new Set(parts.filter((part) => asked.includes(part) || asked.includes('all')));
   const { passed, failed } = await underSignals(
     'ending the tests; again to end them at once',
-    ({ signal }) => new TestRun(signal).run(chosen),
+    async ({ signal }) => {
+      const tests = new TestRun(signal);
+      return tests.run(chosen).finally(() => tests.showFailures());
+    },
   );
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;
@@ -70,6 +73,7 @@ class TestRun {
   readonly #machine = thisMachine();
   readonly #signal: AbortSignal;
   readonly #total: Counts = { passed: 0, failed: 0 };
+  readonly #failures: string[] = [];
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
@@ -100,6 +104,11 @@ class TestRun {
     if (chosen.has('integration')) await this.#vitest({ project: 'alone' });
     if (rare) await this.#vitest({ project: 'rare-alone' });
     return this.#total;
+  }
+
+  /** Last, where a reader of a long log looks for them. */
+  showFailures(): void {
+    for (const failure of this.#failures) this.#machine.progress.print(failure);
   }
 
   /** Returns whether tests with servers are wanted and can run. */
@@ -222,7 +231,7 @@ class TestRun {
     this.#total.failed += failed;
     for (const line of new Set(output.match(/SKIPPED[,:].*$/gm)))
       this.#machine.progress.print(line);
-    if (failed > 0) this.#machine.progress.print(`--- ${name}\n${output.trimEnd()}\n---`);
+    if (failed > 0) this.#failures.push(`--- ${name}\n${output.trimEnd()}\n---`);
   }
 
   /** Runs a command that is one check: it ends with exit code 0, and if asked without a word on stdout. */

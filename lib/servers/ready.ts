@@ -50,7 +50,7 @@ const silentMs = 1000;
 const mostBrokenMs = 5000;
 /** The load takes no more. */
 const mostHeaderBytes = 64 * 1024;
-/** So caddy refuses a connection before it has made its certificate. */
+/** So caddy refuses a connection until it has made its certificate, for seconds on a busy machine. */
 const noCertificate = 'tlsv1 alert internal error';
 /** Node's words for how a connection ended. */
 const reasons: Readonly<Record<string, string>> = {
@@ -109,8 +109,7 @@ export async function waitUntilReady(
         if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
         if (check.hangsUp !== undefined && code !== 'ECONNREFUSED')
           throw new UserError(`${url} did not answer: ${check.hangsUp}${withName(check)}`);
-        const isBroken = message === 'aborted' || message === noCertificate;
-        brokenSinceMs = isBroken ? (brokenSinceMs ?? askedAtMs) : undefined;
+        brokenSinceMs = message === 'aborted' ? (brokenSinceMs ?? askedAtMs) : undefined;
         last = `: ${reasons[message] ?? message}`;
         if (brokenSinceMs !== undefined && performance.now() - brokenSinceMs > mostBrokenMs)
           throw new UserError(`${url} does not answer as it should${last}${withName(check)}`);

@@ -15,8 +15,8 @@ func TestH3AServersWaitingIsMeasured(t *testing.T) {
 	const service, workers, requests = 5 * time.Millisecond, 2, 1000
 	const most = workers / 0.005 // answers a second
 	closed := func(o *Options) {
-		o.Connections, o.Streams, o.Requests = 4, 20, 0
-		o.Warmup, o.Duration = 400*time.Millisecond, 2*time.Second
+		o.Connections, o.Streams, o.Requests = 4, 100, 0 // a second's work, should the load be kept from its core
+		o.Warmup, o.Duration = 1500*time.Millisecond, 4*time.Second
 	}
 	open := func(o *Options) { // at twice what they can do, so that each request waits longer than the last
 		o.Connections, o.Streams, o.Requests, o.Rate = 1, 100, requests, 2*most
@@ -25,7 +25,7 @@ func TestH3AServersWaitingIsMeasured(t *testing.T) {
 		change                 func(*Options)
 		rate, meanMs, medianMs float64 // 0: not looked at
 	}{
-		"closed": {closed, most, 1000 * 80 / most, 0},
+		"closed": {closed, most, 1000 * 400 / most, 0},
 		"open":   {open, 0, 0, 5 + 1000*(requests-1)/2*(1/most-1/(2*most))},
 	} {
 		t.Run(name, func(t *testing.T) {
