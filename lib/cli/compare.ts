@@ -37,7 +37,7 @@ const compareFlags = {
     value: 'gzip-levels',
     help: 'the name of this comparison in results, report and Grafana (compare)',
   },
-  h3: { help: 'over HTTP/3: commands and addresses' },
+  h3: { help: 'over HTTP/3' },
   'allow-different-bodies': { help: 'bodies of one length may differ, as of pages that change' },
   ...runFlags,
 } as const satisfies Record<string, Flag>;

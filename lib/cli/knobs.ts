@@ -231,6 +231,9 @@ async function readKnobsAsked(
   const source: Source = { kind: 'config', config };
   const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
   const [side] = sidesOf(sides, await readAsked(words, sides), cores) as [Side];
+  // Knobs of listen lines are laid over those of TCP.
+  if (side.load.protocol === 'h3')
+    throw usageError(`${side.load.command}: knobs are tried over HTTP/1.1 and HTTP/2 only`);
   return {
     config,
     side,

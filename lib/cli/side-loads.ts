@@ -130,12 +130,15 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
       throw usageError(`${says}, and ${given} is ${source.origin}: write that, or a path alone`);
     return { ...unknown, port: there, tls: own === 'https' };
   }
-  if (h3)
-    throw usageError(
-      `${given}: a config is started without HTTP/3: start its server by a command, such as 'caddy run --config Caddyfile', and give that`,
-    );
-  const { listens } = source.config;
+  // HTTP/3 has streams, whether or not the config has HTTP/2.
+  const listens = source.config.listens.flatMap((one) =>
+    !h3 ? [one] : one.http3 && one.tls ? [{ ...one, http2: true }] : [],
+  );
   const [first] = listens;
+  if (first === undefined && h3)
+    throw usageError(
+      `${given} has no port with both TLS and HTTP/3: give it one (nginx 1.25 and newer: listen 443 ssl; listen 443 quic;), or load it over another protocol`,
+    );
   if (first === undefined)
     throw new UserError(`${given} listens on no TCP port: there is nothing to load`);
   const fitting = listens.filter(({ tls }) => tls === (scheme === 'https') || scheme === undefined);

@@ -163,7 +163,9 @@ export function ownComplaint(
     .replace(/ in \S+:\d+$/, '')
     .trim();
   const [, unknown] =
-    /(?:unknown (?:directive|command):?|unrecognized option) ["']?([^"']+)["']?/.exec(words) ?? [];
+    /(?:unknown (?:directive|command):?|unrecognized option|(?:invalid parameter|^the)(?= "quic")) ["']?([^"']+)["']?/.exec(
+      words,
+    ) ?? [];
   if (unknown !== undefined)
     return `${origin}: ${name} ${version} does not know "${unknown}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
   // OpenSSL's own words repeat the reason.

@@ -274,7 +274,7 @@ type ConfigToRun = AdoptedConfig & { user: RunAs | undefined };
 async function configFor(
   at: Address,
   { name, config, asIs }: ConfiguredServer,
-  { page, workers, cpus, signal }: StartOptions & { signal: AbortSignal },
+  { page, workers, cpus, protocol, signal }: StartOptions & { signal: AbortSignal },
   build: Build,
   fileLimit: number,
   scratch: Scratch,
@@ -309,6 +309,7 @@ async function configFor(
       user,
       cores: cpus.length,
       listen: asIs.port,
+      http3: protocol === 'h3',
       within: asIs.within,
       upstreams,
       laid: asIs.laid ?? [],

@@ -111,6 +111,8 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   cores: number;
   /** The port of the config that becomes `port`; absent: its only one. */
   listen: number | undefined;
+  /** The load is HTTP/3. */
+  http3: boolean;
   /** The config in whose http block it runs; absent: it is a whole config. */
   within?: string | undefined;
   /** Backends by name in lower case, such as app:9000, and what stands for each: `to` as it was given. */

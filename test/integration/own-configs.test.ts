@@ -1,5 +1,5 @@
 // Whole configs of a person's own, run by the real servers: as they are, but for what would meet what runs already.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat, symlink } from 'node:fs/promises';
@@ -138,6 +138,20 @@ describe('nginx', () => {
     expect(await refusal(file, { port: 80, page: { path: '/', host: 'a.org' } })).toMatch(
       /^http:\/\/127\.0\.0\.1:\d+\/ \(host a\.org\) answers with status 301 to https:\/\/a\.org\/: .*--status 301/,
     );
+  });
+
+  it('listens for HTTP/3 if its build has it, and says so otherwise', async () => {
+    const file = await written(
+      'events {} http { server {\nlisten 443 quic reuseport;\nlisten 443 ssl reuseport; ssl_certificate pem; ssl_certificate_key pem; return 200 "a"; } }',
+      { pem: await pem() },
+    );
+    const start = () => startOwn(file, { protocol: 'h3', page: { path: '/' } });
+    const { stderr } = spawnSync(process.env.NGINX_BIN ?? 'nginx', ['-V'], { encoding: 'utf8' });
+    if (stderr.includes('http_v3_module')) await endsClean(await start());
+    else
+      expect(await test.refusal(start())).toMatch(
+        /own\.conf:2: nginx \S+ does not know "quic": this build lacks its module/,
+      );
   });
 
   const inHttp = (lines: string) => `events {}\nhttp {\n${lines}\n}\n`;

@@ -18,6 +18,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
 const tls: Listen = { ...plain, port: 443, tls: true };
 const h2: Listen = { ...tls, http2: true };
+const quic: Listen = { ...tls, http3: true };
 const config = (server: OwnConfig['server'], ...listens: Listen[]): OwnConfig => ({
   server,
   file: `/etc/${server}.conf`,
@@ -48,9 +49,14 @@ interface Asked {
   url?: string;
   urls?: string;
   load?: string[];
+  h3?: true;
 }
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
-function sidesFor(given: readonly Given[], { url, urls, load = [] }: Asked = {}, cores = oneCore) {
+function sidesFor(
+  given: readonly Given[],
+  { url, urls, load = [], h3 }: Asked = {},
+  cores = oneCore,
+) {
   const names = given.map(({ name }) => name);
   const list = urls === undefined ? '' : join(newFolder(), 'urls');
   if (urls !== undefined) writeFileSync(list, urls);
@@ -60,6 +66,7 @@ function sidesFor(given: readonly Given[], { url, urls, load = [] }: Asked = {},
       ...(url === undefined ? {} : { url }),
       ...(urls === undefined ? {} : { urls: readPageList('--urls', list) }),
       load: ofSides('--load', load, names),
+      ...(h3 ? { h3 } : {}),
     },
     cores,
   );
@@ -112,6 +119,16 @@ test('the default load has a thread per core of all generator hosts, at most 100
   expect(threads.flat()).toEqual([32, 32, 100, 100]);
 });
 
+test.each<[Asked, string]>([
+  [{ h3: true }, 'h2load -c 100 -m 10 -t 1 -D 10 --h3'],
+  [{ load: ['h2load -c 2 -m 3 -D 1'], h3: true }, 'h2load -c 2 -m 3 -D 1 --h3'],
+  [{ load: ['h2load -c 2 -D 1 --h3'] }, 'h2load -c 2 -D 1 --h3'],
+])('HTTP/3 takes the port that has it, with or without HTTP/2: %j', (asked, command) => {
+  const of = config('nginx', plain, tls, { ...quic, port: 8443 });
+  for (const { listen, load } of twoSides(of, of, asked))
+    expect([listen.port, load.protocol, load.command]).toEqual([8443, 'h3', command]);
+});
+
 test.each<[string, OwnConfig, Asked, number]>([
   ['the only one, whatever port the URL has', nginx, { url: 'http://localhost:8080/' }, 80],
   ['the only one of that scheme', highPorts, { url: 'https://localhost/' }, 8443],
@@ -144,7 +161,8 @@ test.each<[OwnConfig, Asked, RegExp]>([
   [nginx, { load: ['wkr -c 100'] }, /^--load: .* "wkr" .* did you mean wrk\?/],
   [nginx, { load: ['h2load -n 1'] }, /HTTP\/2 without TLS, and a\.conf .* port 80: take wrk,/],
   [nghttpd, { load: ['wrk -c 5'] }, /speaks HTTP\/2 only on port 8080: take h2load$/],
-  [nginx, { load: ['h2load --h3 -n 5'] }, /^a\.conf: a config is started without HTTP\/3: start/],
+  [nginxH2, { load: ['h2load --h3 -n 5'] }, /^a\.conf has no port with both TLS and HTTP\/3: give/],
+  [config('nginx', quic, { ...quic, port: 8443 }), { h3: true }, /say which to load, such as/],
 ])('an address or load that does not fit is refused: %#', (one, asked, message) => {
   const exitCode = one.listens.length === 0 ? 1 : 2;
   expect(() => twoSides(one, nginx, asked)).toThrow(refused(message, exitCode));

@@ -264,8 +264,8 @@ describe('listens', () => {
       undefined,
       'listen HERE ssl; server_name a;',
       'listen 443 → HERE',
-      'listen 443 quic reuseport: left out, HTTP/3',
-      'listen 444 quic: left out, HTTP/3',
+      'listen 443 quic reuseport: left out, HTTP/3 is not loaded',
+      'listen 444 quic: left out, HTTP/3 is not loaded',
       'server { } at ~/own.conf:2: left out, it listens to HTTP/3 only',
     ],
   ])('%s', async (_, http, listen, lines, ...said) => {
@@ -274,6 +274,33 @@ describe('listens', () => {
     expect(saidOf(config).map((line) => line.replaceAll('127.0.0.1:9000', 'HERE'))).toEqual(
       said.map((words) => expect.stringContaining(words)),
     );
+  });
+
+  it('for HTTP/3 too if the load is, at the loaded port alone', async () => {
+    const config = await nginx(
+      `quic_bpf on; http { quic_host_key k; add_header Alt-Svc 'h3=":443"';
+      server { listen 443 quic reuseport default_server; listen [::]:443 quic reuseport; listen 443 ssl reuseport; }
+      server { listen 443 ssl; listen 443 quic; }
+      server { listen 443 quic; }
+      server { listen 8443 quic; } }`,
+      { http3: true },
+    );
+    expect(listensIn(config)).toBe(
+      'listen HERE ssl reuseport; listen HERE quic reuseport default_server; listen HERE ssl; listen HERE quic; listen HERE quic;',
+    );
+    expect(config.lines).toEqual(
+      expect.arrayContaining([
+        'quic_bpf off;',
+        'quic_host_key "~/k";',
+        `add_header Alt-Svc 'h3=":443"';`,
+      ]),
+    );
+    expect(saidOf(config)).toEqual([
+      'listen 443, 443 quic, [::]:443 quic → 127.0.0.1:9000',
+      'listen 8443 quic: left out, another port is not loaded',
+      'quic_bpf on → off, it takes root',
+      'server { } at ~/own.conf:5: left out, it listens to HTTP/3 only',
+    ]);
   });
 
   it('with the protocols of the most public address', async () => {

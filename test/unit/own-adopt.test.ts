@@ -87,6 +87,27 @@ describe('h2o', () => {
     ]);
   });
 
+  it.each([true, false])('listens for HTTP/3 if the load is: %s', async (http3) => {
+    const { yaml, redirections } = await h2o(
+      'listen: {port: 443, ssl: &s {certificate-file: c, key-file: k, ocsp-update-interval: 0}}\nlisten: {<<: {port: 443, ssl: *s}, type: quic}\nlisten: {port: 444, ssl: *s, type: quic}\nhosts: {a: {paths: {}}}',
+      { http3 },
+    );
+    const at = '127.0.0.1:9000';
+    expect(yaml.listen).toMatchObject({ port: '9000', ...(http3 ? { type: 'quic' } : {}) });
+    expect(redirections.filter((line) => line !== threads)).toEqual(
+      http3
+        ? [
+            `listen 443, 443 quic → ${at}`,
+            'listen 444 of type quic: left out, another port is not loaded',
+          ]
+        : [
+            `listen 443 → ${at}`,
+            'listen 443 of type quic: left out, HTTP/3 is not loaded',
+            'listen 444 of type quic: left out, HTTP/3 is not loaded',
+          ],
+    );
+  });
+
   it('passes on to this machine only, follows the addresses that have moved, and names the others', async () => {
     const paths = [
       '/a: {proxy.reverse.url: "http://127.0.0.1:8080/x"}',

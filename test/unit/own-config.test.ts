@@ -40,7 +40,7 @@ describe('a config of nginx', () => {
       listens: [
         { port: 8443, tls: true, http2: true, hosts: ['b.org', 'more.org'] },
         { port: 80, tls: false, http2: false, hosts: ['b.org', 'more.org', 'a.org', 'www.a.org'] },
-        { port: 443, tls: true, http2: true, hosts: [] },
+        { port: 443, tls: true, http2: true, http3: true, hosts: [] },
         { port: 9000, tls: false, http2: true, hosts: [] },
       ],
       logFormats: ['$status "$request" $host'],

@@ -9,6 +9,7 @@ import {
   adoptedHere,
   beginHere,
   chooseListen,
+  keepsQuic,
   leaving,
   listensByPort,
   localTarget,
@@ -112,8 +113,8 @@ function itemsOf(tree: Tree): Tree[] {
   return tree.kind === 'list' ? tree.items : [tree];
 }
 
-/** All `listen` of the config and of its hosts that are not for HTTP/3. */
-function entriesOf(config: MapTree): Entry[] {
+/** All `listen` of the config and of its hosts that are for HTTP/3, or those that are not. */
+function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
   const hosts = get(config, 'hosts');
   const pairs = hosts?.kind === 'map' ? hosts.pairs : [];
   const entriesIn = (tree: Tree, names: readonly string[]) =>
@@ -124,15 +125,19 @@ function entriesOf(config: MapTree): Entry[] {
   return [
     ...entriesIn(config, names),
     ...pairs.flatMap(({ key, value }) => entriesIn(value, [key])),
-  ].filter(({ isQuic }) => !isQuic);
+  ].filter(({ isQuic }) => isQuic === wantsQuic);
 }
 
 /** Each port once. h2o has HTTP/2 on all: by ALPN with TLS, and without for a client that begins with it. */
 function h2oListens(config: MapTree): Listen[] {
+  const http3 = entriesOf(config, true).map(({ address }) => 'port' in address && address.port);
   return listensByPort(
-    entriesOf(config).flatMap(({ address, tls, hosts }) =>
-      'port' in address ? [{ port: address.port, tls, http2: true, hosts }] : [],
-    ),
+    entriesOf(config).flatMap(({ address, tls, hosts }) => {
+      if (!('port' in address)) return [];
+      const { port } = address;
+      const about = http3.includes(port) ? { http3: true as const } : {};
+      return [{ port, tls, http2: true, hosts, ...about }];
+    }),
   );
 }
 
@@ -208,10 +213,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
 
 function changeListen(tree: Tree, here: Here): Tree[] {
   const { address, isQuic } = entryOf(tree);
-  if (isQuic) {
-    here.said.push(`listen ${textAt(tree, 'port')} of type quic: left out, HTTP/3 is not compared`);
-    return [];
-  }
+  if (isQuic && !keepsQuic(address, `listen ${textAt(tree, 'port')} of type quic`, here)) return [];
   const pairs: Pair[] = [];
   if ('socket' in address) {
     const to = here.sockets.get(address.socket) as string;
@@ -220,7 +222,7 @@ function changeListen(tree: Tree, here: Here): Tree[] {
   } else {
     const to = movedTo(address.port, here);
     const was = [address.host, address.port].filter((part) => part !== undefined).join(':');
-    noteMove(here, `${to.host}:${to.port}`, was);
+    noteMove(here, `${to.host}:${to.port}`, `${was}${isQuic ? ' quic' : ''}`);
     pairs.push(pairOf('host', to.host), pairOf('port', String(to.port)));
   }
   for (const pair of tree.kind === 'map' ? tree.pairs : []) {

@@ -5,6 +5,7 @@ import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
 import { placeOf } from '../config-files.ts';
 import {
+  keepsQuic,
   listensByPort,
   movedTo,
   noteMove,
@@ -52,9 +53,13 @@ function isQuic(listen: Directive): boolean {
   return wordsOf(listen).includes('quic');
 }
 
+function writtenListens({ block = [] }: Directive): Directive[] {
+  return block.filter(({ name }) => name === 'listen');
+}
+
 /** The listen lines of a server that are not for HTTP/3, or nginx's default for a server without any. */
 export function listensOf(server: Directive): Directive[] {
-  const written = (server.block ?? []).filter(({ name }) => name === 'listen');
+  const written = writtenListens(server);
   if (written.length > 0) return written.filter((listen) => !isQuic(listen));
   const port = process.getuid?.() === 0 ? '80' : '8000';
   return [{ name: 'listen', args: [port], comments: [], origin: server.origin, line: server.line }];
@@ -66,7 +71,11 @@ export function hostOf(address: Address): string {
   return host === '0.0.0.0' ? '*' : host;
 }
 
-/** A listen line with a TCP address. */
+function quicListensOf(server: Directive): Directive[] {
+  return writtenListens(server).filter(isQuic);
+}
+
+/** A listen line with a TCP or UDP address. */
 interface Line {
   port: number;
   host: string;
@@ -74,9 +83,9 @@ interface Line {
   listen: Directive;
 }
 
-function linesOf(servers: readonly Directive[]): Line[] {
+function linesOf(servers: readonly Directive[], listens: typeof listensOf): Line[] {
   return servers.flatMap((server) =>
-    listensOf(server).flatMap((listen) => {
+    listens(server).flatMap((listen) => {
       const address = parseAddress(listen);
       return 'port' in address
         ? [{ port: address.port, host: hostOf(address), server, listen }]
@@ -111,15 +120,24 @@ function mainLines(lines: readonly Line[]): Map<number, Line> {
 /** Each port once, with the protocols of its most public host. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
   const shared = insideHttp(config);
-  const lines = linesOf(httpServers(config, file));
+  const servers = httpServers(config, file);
+  const lines = linesOf(servers, listensOf);
   const mains = mainLines(lines);
+  const valueIn = ({ block = [] }: Directive, name: string) =>
+    lastWord(block, name) ?? lastWord(shared, name);
+  const http3Ports = new Set(
+    linesOf(servers, quicListensOf)
+      .filter(({ server }) => valueIn(server, 'http3') !== 'off')
+      .map(({ port }) => port),
+  );
   return listensByPort(
-    lines.map(({ port, host, server: { block = [] }, listen }) => {
+    lines.map(({ port, host, server, listen }) => {
+      const { block = [] } = server;
       const hosts = block
         .filter(({ name }) => name === 'server_name')
         .flatMap(({ args }) => args.map(bareWord));
       if (host !== mains.get(port)?.host) return { port, tls: false, http2: false, hosts };
-      const isOn = (name: string) => (lastWord(block, name) ?? lastWord(shared, name)) === 'on';
+      const isOn = (name: string) => valueIn(server, name) === 'on';
       const words = wordsOf(listen);
       const tls = words.includes('ssl') || isOn('ssl');
       const http2 = words.includes('http2');
@@ -129,6 +147,7 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
         http2: http2 || isOn('http2'),
         // Without TLS the word ends HTTP/1.1 on this port; the directive `http2 on` does not.
         ...(http2 && !tls ? { http2Only: true } : {}),
+        ...(http3Ports.has(port) ? { http3: true } : {}),
         hosts,
       };
     }),
@@ -154,17 +173,35 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
 }
 
 /** Words that each server of an address may have. nginx takes all others once for each address. */
-const perServer = new Set(['ssl', 'http2', 'spdy', ...defaultWords]);
+const perServer = new Set(['ssl', 'http2', 'quic', 'spdy', ...defaultWords]);
 /** Words left out: the new address is IPv4, and load generators do not speak the PROXY protocol. */
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 
-/** The new listen lines of each server, none if it listens to HTTP/3 only. Several addresses may become one. */
+/** The new listen lines of each server, none if all are left out. Several addresses may become one. */
 export function moveListens(
   servers: readonly Directive[],
   here: Here,
 ): ReadonlyMap<Directive, Directive[]> {
+  const kept = new Set(
+    servers
+      .flatMap(quicListensOf)
+      .filter((one) => keepsQuic(parseAddress(one), `listen ${one.args.join(' ')}`, here)),
+  );
+  const ofTcp = movedLines(servers, here, listensOf);
+  const ofUdp = movedLines(servers, here, (server) =>
+    quicListensOf(server).filter((one) => kept.has(one)),
+  );
+  return new Map(servers.map((server) => [server, [...ofTcp(server), ...ofUdp(server)]]));
+}
+
+/** Returns the new lines of a server for its `listens`, asked once for each. TCP and UDP ports have words of their own. */
+function movedLines(
+  servers: readonly Directive[],
+  here: Here,
+  listens: typeof listensOf,
+): typeof listensOf {
   const { said } = here;
-  const lines = linesOf(servers);
+  const lines = linesOf(servers, listens);
   const mains = mainLines(lines);
   /** Words of the main host, and the first server, of each port. */
   const mainWords = new Map<number, string[]>();
@@ -184,14 +221,11 @@ export function moveListens(
   }
   /** Words that are allowed once, by new address. */
   const socketWords = new Map<string, string>();
-  return new Map(servers.map((server) => [server, moveServer(server)]));
+  return moveServer;
 
   function moveServer(server: Directive): Directive[] {
-    const all = (server.block ?? []).filter(({ name }) => name === 'listen');
-    for (const quic of all.filter(isQuic))
-      said.push(`listen ${quic.args.join(' ')}: left out, HTTP/3 is not compared`);
     const moved = new Map<string, { listen: Directive; words: Set<string> }>();
-    for (const listen of listensOf(server)) {
+    for (const listen of listens(server)) {
       const address = parseAddress(listen);
       const was = listen.args[0] as string;
       let to: string;
@@ -206,8 +240,10 @@ export function moveListens(
         to = `${host}:${port}`;
         words = wordsAt(address.port, hostOf(address), words, listen, server);
       }
-      const note = all.length === 0 ? ` (nginx's own, no listen line at ${placeOf(server)})` : '';
-      noteMove(here, to, `${was}${note}`);
+      const note = writtenListens(server).includes(listen)
+        ? words.filter((word) => word === 'quic').join()
+        : `(nginx's own, no listen line at ${placeOf(server)})`;
+      noteMove(here, to, `${was} ${note}`.trim());
       const line = moved.get(to) ?? { listen, words: new Set() };
       moved.set(to, line);
       for (const word of words) line.words.add(word);

@@ -122,7 +122,7 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
 
 /** Directives with a path that begins at the config's folder. All other relative paths begin at the build's prefix. */
 const pathsOfConfig =
-  /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path)$/;
+  /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path|quic_host_key)$/;
 
 function changeLine(directive: Directive, parent: string, here: NginxHere): Directive[] {
   const { name, args } = directive;
@@ -166,6 +166,8 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return first === 'off' || first === '/dev/null'
         ? [directive]
         : instead(quoted(temporaryFile(first, 'access.log', here)), temporary);
+    case 'quic_bpf':
+      return turnOff('it takes root');
     case 'ssl_stapling':
     case 'ssl_ocsp':
       return turnOff('since it would ask another machine');

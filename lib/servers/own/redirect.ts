@@ -11,6 +11,8 @@ export interface Listen {
   http2: boolean;
   /** The port does not speak HTTP/1.1. */
   http2Only?: true;
+  /** The UDP port of that number speaks HTTP/3. */
+  http3?: true;
   /** Host names, as the config has them. */
   hosts: readonly string[];
 }
@@ -127,6 +129,14 @@ export async function beginHere(
 export function movedTo(port: number, { ports, place }: Here): { host: string; port: number } {
   const to = ports.get(port) as number;
   return { host: to === place.port ? place.address : loopbackAddress, port: to };
+}
+
+/** Whether a listen line for HTTP/3 is kept: the load's protocol is HTTP/3, and the line has the loaded port. Notes why not. */
+export function keepsQuic(address: Address, words: string, { place, ports, said }: Here): boolean {
+  const isLoaded = 'port' in address && ports.get(address.port) === place.port;
+  if (!place.http3 || !isLoaded)
+    said.push(`${words}: left out, ${place.http3 ? 'another port' : 'HTTP/3'} is not loaded`);
+  return place.http3 && isLoaded;
 }
 
 /** Notes a new address of the config. A socket's begins with "unix:". */
