@@ -211,7 +211,7 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   const name =
     chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+');
   try {
-    await underSignals('ending the bench', ({ signal }) =>
+    await underSignals('ending the bench', (signal) =>
       benchAll(chosen, name, { rounds, duration: secondsPerRun, cores, signal }),
     );
     return 0;

@@ -22,6 +22,8 @@ export interface ChildOptions {
   /** Absent: this process's own. */
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
+  /** The second signal leaves it to the kernel's TERM, as for a database. Absent: it kills the child and its group. */
+  onlyTerm?: boolean;
 }
 
 /** A user of this machine that a command can run as. */
@@ -63,6 +65,9 @@ const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
 
 const usualGraceMs = 5000;
 
+/** Process groups that a second signal kills. */
+const groups = new Set<number>();
+
 /** Starts a child process. Throws if the command cannot be started. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
@@ -93,6 +98,10 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   });
   await once(child, 'spawn');
   const pid = child.pid as number;
+  if (options.onlyTerm !== true) {
+    groups.add(pid);
+    void exited.then(() => groups.delete(pid));
+  }
 
   async function stop(graceMs = usualGraceMs) {
     if (gone) return;
@@ -178,13 +187,6 @@ export class Interrupted extends Error {
   }
 }
 
-export interface Interrupt {
-  /** Aborts with an Interrupted as its reason at the first signal. */
-  signal: AbortSignal;
-  /** Has the second signal kill a process group; call the returned function once the group is gone. */
-  guard(groupId: number): () => void;
-}
-
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** A second signal this soon is the same Ctrl-C: the terminal sends it to npm and to us, and npm passes it on. */
@@ -199,15 +201,14 @@ export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
 }
 
 /**
- * Takes over the signals until `release`. The first one prints the line `ending` and aborts. The second one, half a second later or
- * more, kills all guarded groups and exits with 130; the kernel then sends TERM to other children (InfluxDB).
+ * Takes over the signals until `release`. The first one prints the line `ending` and aborts `signal` with an Interrupted. The second
+ * one, half a second later or more, kills the children and exits with 130.
  */
-export function takeSignals(ending: string): { interrupt: Interrupt; release(): void } {
+export function takeSignals(ending: string): { signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const { signal } = controller;
   // Each server of a group listens to it while it starts.
   setMaxListeners(0, signal);
-  const groups = new Set<number>();
   let firstAtMs = 0;
 
   function handle() {
@@ -226,13 +227,7 @@ export function takeSignals(ending: string): { interrupt: Interrupt; release(): 
 
   for (const name of signals) process.on(name, handle);
   return {
-    interrupt: {
-      signal,
-      guard(groupId) {
-        groups.add(groupId);
-        return () => groups.delete(groupId);
-      },
-    },
+    signal,
     release() {
       for (const name of signals) process.off(name, handle);
     },
@@ -242,13 +237,13 @@ export function takeSignals(ending: string): { interrupt: Interrupt; release(): 
 /** Does the work between takeSignals and release. Throws Interrupted after a signal, or what the work throws. */
 export async function underSignals<T>(
   ending: string,
-  work: (interrupt: Interrupt) => Promise<T>,
+  work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const { interrupt, release } = takeSignals(ending);
+  const { signal, release } = takeSignals(ending);
   try {
-    return await work(interrupt);
+    return await work(signal);
   } catch (error) {
-    interrupt.signal.throwIfAborted();
+    signal.throwIfAborted();
     throw error;
   } finally {
     release();

@@ -60,7 +60,7 @@ export async function testCommand(args: readonly string[]): Promise<number> {
   const chosen = new Set(parts.filter((part) => asked.includes(part) || asked.includes('all')));
   const { passed, failed } = await underSignals(
     'ending the tests; again to end them at once',
-    async ({ signal }) => {
+    async (signal) => {
       const tests = new TestRun(signal);
       return tests.run(chosen).finally(() => tests.showFailures());
     },

@@ -8,7 +8,6 @@ import { UserError } from '../../lib/errors.ts';
 import { effect, percent } from '../../lib/format.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { RoundFailure, orderOfRound, type RunContext, type Plan } from '../../lib/runner/plan.ts';
-import type { Interrupt } from '../../lib/process.ts';
 import { makePlan, type PlanOptions } from '../../lib/runner/make-plan.ts';
 import type { Environment, LatencyFigures, Phase, Result } from '../../lib/result/result.ts';
 import { runGroup } from '../../lib/runner/round.ts';
@@ -25,7 +24,7 @@ export interface Lab {
   cores: Cores;
   binaries: Partial<Record<ToolName, string>>;
   environment: Environment;
-  interrupt: Interrupt;
+  signal: AbortSignal;
   /** An empty folder that is removed afterwards. */
   scratch: string;
   /** The compiled k6 script. */
@@ -54,13 +53,13 @@ const silent: RunEvents = {
  * @throws Interrupted after a signal, the sixth failure, and errors other than UserError
  */
 export async function noted<T>(
-  { failures, interrupt, say }: Pick<Lab, 'failures' | 'interrupt' | 'say'>,
+  { failures, signal, say }: Pick<Lab, 'failures' | 'signal' | 'say'>,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
-    interrupt.signal.throwIfAborted();
+    signal.throwIfAborted();
     if (!(error instanceof UserError) || failures.length === mostFailures) throw error;
     say(`failed: ${error.message}`);
     failures.push({ at: new Date().toISOString(), why: error.message });
@@ -70,7 +69,7 @@ export async function noted<T>(
 
 /** Does the work in the context of a run of the scenario, in a folder that is removed. @param variants default: all that are not on request */
 export async function inContext<T>(
-  { scratch, script, interrupt, cores, binaries }: Lab,
+  { scratch, script, signal, cores, binaries }: Lab,
   scenario: Scenario,
   options: Partial<PlanOptions>,
   work: (context: RunContext) => Promise<T>,
@@ -91,7 +90,7 @@ export async function inContext<T>(
       folder,
       script,
       store: null,
-      interrupt,
+      signal,
       tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries },
     });
   } finally {

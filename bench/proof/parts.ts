@@ -332,14 +332,14 @@ interface Compiler {
  * @throws UserError when there is no Go
  */
 async function startCompiler(
-  { cores, scratch, interrupt }: Lab,
+  { cores, scratch, signal: labEnds }: Lab,
   built: () => void,
 ): Promise<Compiler> {
   const machine = thisMachine();
   const go = await findGo(machine);
   const folder = await mkdtemp(join(scratch, 'compiler-'));
   const ended = new AbortController();
-  const signal = AbortSignal.any([ended.signal, interrupt.signal]);
+  const signal = AbortSignal.any([ended.signal, labEnds]);
   let failure: unknown;
   const compiling = (async () => {
     for (;;) {

@@ -34,7 +34,7 @@ export async function peerTurns(
           workers: lab.cores.serverCpus.length,
           page,
           connections,
-          signal: lab.interrupt.signal,
+          signal: lab.signal,
         }),
       );
     }
@@ -47,7 +47,7 @@ export async function peerTurns(
           cpus: lab.cores.generatorCpus,
           sharesCore: false,
           output: null,
-          signal: lab.interrupt.signal,
+          signal: lab.signal,
         });
         if (sample.errors > 0)
           throw new UserError(`${peer.name} had ${sample.errors} errors against ${name}`);

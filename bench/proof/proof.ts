@@ -1,7 +1,7 @@
 // npm run bench -- proof: how exact the comparisons of this project are, measured so that anyone can do it again.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { pin, underSignals, type Interrupt } from '../../lib/process.ts';
+import { pin, underSignals } from '../../lib/process.ts';
 import { duration } from '../../lib/format.ts';
 import { terminalTable } from '../../lib/report/table.ts';
 import { readEnvironment, type Cores } from '../../lib/machine/cores.ts';
@@ -169,12 +169,12 @@ export async function proofCommand({ args, words, repeats, cores }: ProofOptions
   if (named.length > 0) {
     const release = await oneRunAtATime();
     try {
-      await underSignals('ending the proof in order; again to end it at once', (interrupt) =>
+      await underSignals('ending the proof in order; again to end it at once', (signal) =>
         measureAll(named, results, {
           command: ['npm run bench --', ...args].join(' '),
           repeats,
           cores,
-          interrupt,
+          signal,
         }),
       );
     } finally {
@@ -195,18 +195,18 @@ interface Asked {
   command: string;
   repeats: number | undefined;
   cores: Cores;
-  interrupt: Interrupt;
+  signal: AbortSignal;
 }
 
 async function measureAll(
   named: readonly PartName[],
   results: string,
-  { command, repeats, cores, interrupt }: Asked,
+  { command, repeats, cores, signal }: Asked,
 ): Promise<void> {
   const binaries = await ensureTools(
     [...new Set(named.flatMap((name) => parts[name].tools))],
     thisMachine(),
-    interrupt.signal,
+    signal,
   );
   // Pinned, this process no longer sees the other cores.
   const processors = readProcessors();
@@ -227,7 +227,7 @@ async function measureAll(
         cores,
         binaries,
         environment,
-        interrupt,
+        signal,
         scratch,
         script,
         failures: [],

@@ -48,7 +48,7 @@ export async function measureWaiting(
       cpus: lab.cores.serverCpus,
       workers: 1,
       page: backendPage,
-      signal: lab.interrupt.signal,
+      signal: lab.signal,
     });
     started.push(server);
     return server.origin;

@@ -5,7 +5,7 @@ import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
 import { usageError, UserError } from '../errors.ts';
 import { findGrafana, firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
 import { defaultCores } from '../machine/cores.ts';
-import { underSignals, type Interrupt } from '../process.ts';
+import { underSignals } from '../process.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
@@ -33,15 +33,12 @@ export async function grafanaCommand(args: readonly string[]): Promise<number> {
   }
   const url = flags.get('influx');
   if (url !== undefined) parseInfluxUrl(url);
-  await underSignals('ending Grafana; again to end it at once', (interrupt) =>
-    show(url, interrupt),
-  );
+  await underSignals('ending Grafana; again to end it at once', (signal) => show(url, signal));
   return 0;
 }
 
-async function show(url: string | undefined, interrupt: Interrupt): Promise<void> {
+async function show(url: string | undefined, signal: AbortSignal): Promise<void> {
   const machine = thisMachine();
-  const { signal } = interrupt;
   const program = await findGrafana(machine, signal);
   const processors = readProcessors();
   // The server's cores stay free for a run that may begin meanwhile, unless there is one core only.
@@ -66,14 +63,11 @@ async function show(url: string | undefined, interrupt: Interrupt): Promise<void
         signal,
       }),
     );
-    // Docker's command passes on TERM at our end. Killed, it would leave the container.
-    const release = program.kind === 'native' ? interrupt.guard(grafana.pid) : undefined;
     try {
       await announce(grafana, store);
       await watch(grafana, store, url === undefined, signal);
     } finally {
       await grafana.stop();
-      release?.();
     }
   } finally {
     await store.close();

@@ -31,7 +31,7 @@ import {
 } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { rmdir } from 'node:fs/promises';
-import { underSignals, type Interrupt } from '../process.ts';
+import { underSignals } from '../process.ts';
 import { openCluster, requireIdle, type ClusterOptions } from '../kubernetes/cluster.ts';
 import { findKubectl, type Kubectl } from '../kubernetes/kubectl.ts';
 import { readEnvironment } from '../machine/cores.ts';
@@ -210,7 +210,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals(
     'removing what was applied; again to end at once, which leaves it there',
-    async (interrupt) => {
+    async (signal) => {
       const kubectl = await findKubectl(what.clusterRun.namespace);
       await requireIdle(kubectl);
       const store = await openStore({ url: await urlHere(kubectl, what), folder: '' }).catch(
@@ -226,7 +226,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
       const { folder, run } = await createRunFolder(options.out, what.clusterRun.run);
       try {
         const named = { ...what, clusterRun: { ...what.clusterRun, run } };
-        return await measured(named, options, { kubectl, store, interrupt, folder });
+        return await measured(named, options, { kubectl, store, signal, folder });
       } catch (error) {
         throw await explainFailure(folder, error);
       } finally {
@@ -260,9 +260,9 @@ async function urlHere(
 async function measured(
   { clusterRun, shown, variants, startedAt }: Applied,
   options: RunOptions,
-  place: { kubectl: Kubectl; store: Store; interrupt: Interrupt; folder: string },
+  place: { kubectl: Kubectl; store: Store; signal: AbortSignal; folder: string },
 ): Promise<number> {
-  const { store, interrupt, folder } = place;
+  const { store, signal, folder } = place;
   const { run, scenario, image, server, generator, generators } = clusterRun;
   const progress = createRunProgress(process.stderr);
   const cores = {
@@ -304,7 +304,7 @@ async function measured(
     };
     say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
     outcome = await runRounds(
-      { plan, folder, store, interrupt, runGroup: cluster.runGroup },
+      { plan, folder, store, signal, runGroup: cluster.runGroup },
       environment,
       progressEvents(plan, progress),
       startedAt,

@@ -274,7 +274,7 @@ async function tryKnobs(
   options: RunOptions,
 ) {
   const { listen, given, load } = side;
-  const { signal } = run.interrupt;
+  const { signal } = run;
   const coreCount = run.cores.serverCpus.length;
   const tried = await tryOnce(side, server, run);
   const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };

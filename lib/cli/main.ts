@@ -116,7 +116,7 @@ async function k6Command(args: readonly string[]): Promise<number> {
       `k6 prints where k6 is and takes no words, not "${args.join(' ')}": $(npx bakeoff k6) ${args.join(' ')}`,
     );
   const { ensureTools } = await import('../setup/tools.ts');
-  const { k6 } = await underSignals('ending the build; again to end it at once', ({ signal }) =>
+  const { k6 } = await underSignals('ending the build; again to end it at once', (signal) =>
     ensureTools(['k6'], thisMachine(), signal),
   );
   console.log(k6);

@@ -13,7 +13,7 @@ import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine
 import { oneRunAtATime } from '../machine/locks.ts';
 import { readProcessors, type Processors } from '../machine/processors.ts';
 import { requireNetworks, thisCaller } from '../network/network.ts';
-import { pin, takeSignals, type Interrupt } from '../process.ts';
+import { pin, takeSignals } from '../process.ts';
 import { headingLines } from '../report/heading.ts';
 import { changedSettings, readConfigs } from '../report/html/differences.ts';
 import { byText } from '../report/sentences.ts';
@@ -68,7 +68,7 @@ interface Run extends Hosts {
 
 /** A run that has the machine's lock and the tools. */
 export interface ReadyRun extends Run {
-  interrupt: Interrupt;
+  signal: AbortSignal;
   /** Paths of the servers' binaries, on their host. */
   binaries: RunContext['tools']['servers'];
   k6: string;
@@ -166,8 +166,7 @@ export async function getTools(
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
-  const { interrupt, release } = takeSignals('ending the run in order; again to end it at once');
-  const { signal } = interrupt;
+  const { signal, release } = takeSignals('ending the run in order; again to end it at once');
   run.onClose(() => {
     release();
     signal.throwIfAborted();
@@ -188,7 +187,7 @@ export async function getTools(
   await pin(process.pid, run.cores.generatorCpus);
   return {
     ...run,
-    interrupt,
+    signal,
     k6,
     influxd,
     binaries: there?.binaries ?? here,
@@ -204,7 +203,7 @@ export async function openDatabase(
   options: RunOptions,
 ): Promise<StoringRun> {
   const { k6, binaries, cores, host, generators } = run;
-  const { signal } = run.interrupt;
+  const { signal } = run;
   signal.throwIfAborted();
   const delaylink = await delaylinkBeside(k6);
   if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
@@ -331,7 +330,7 @@ export async function runPlan(
       ...shorterLine(draft, options, shorterBy),
     ]);
     const progress = createRunProgress(process.stderr);
-    const { store, interrupt, host, generators, k6, delaylink, binaries } = run;
+    const { store, signal, host, generators, k6, delaylink, binaries } = run;
     const tools = { k6, delaylink, servers: binaries };
     const context = {
       plan,
@@ -341,7 +340,7 @@ export async function runPlan(
       host,
       generators,
       store,
-      interrupt,
+      signal,
       begun: named.servers,
     };
     const outcome = await runRounds(
@@ -370,7 +369,7 @@ async function addCauses(
   const secondsLeft = secondsOfWhy(names.length);
   progress.running({ what: 'looking why', seen: names.join(', '), secondsLeft });
   try {
-    const perf = await perfOrWhyNot(context.interrupt.signal);
+    const perf = await perfOrWhyNot(context.signal);
     const { missing, sides } = await lookWhy(context, new Set(names), perf);
     const configs = await readConfigs(context.folder, outcome.result);
     const named = sides.map((side) => {

@@ -8,7 +8,6 @@ import type { ServerSpec } from '../scenario/model.ts';
 import { isConfigured, nameAt } from '../scenario/variants.ts';
 import {
   answerOfAll,
-  isStarted,
   OnlyChecked,
   startServer,
   temporaryFolder,
@@ -55,11 +54,7 @@ export async function startSides(
     const { tried, server } = await startSide(side, spec, run, roundOne).catch(async (error) => {
       throw await explainFailure(folder, error);
     });
-    const unguard = isStarted(server) ? run.interrupt.guard(server.pid) : undefined;
-    servers.set(variant, {
-      server: { ...server, stop: () => server.stop().finally(unguard) },
-      answer: tried.answer,
-    });
+    servers.set(variant, { server, answer: tried.answer });
     all.push(tried);
   }
   return all;
@@ -84,7 +79,6 @@ export async function checkSides(
   { cores }: Pick<ReadyRun, 'cores'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const interrupt = { signal, guard: () => () => undefined };
   for (const side of sides) {
     const spec = specOf(side);
     const binaries = isConfigured(spec) ? present({ [spec.name]: await findTool(spec.name) }) : {};
@@ -95,7 +89,7 @@ export async function checkSides(
       binaries,
       host: undefined,
       cores,
-      interrupt,
+      signal,
       onlyCheck: true,
     }).catch((error) => {
       if (!(error instanceof OnlyChecked)) throw error;
@@ -103,14 +97,14 @@ export async function checkSides(
   }
 }
 
-type Place = Pick<ReadyRun, 'binaries' | 'host' | 'cores' | 'interrupt'> &
+type Place = Pick<ReadyRun, 'binaries' | 'host' | 'cores' | 'signal'> &
   Pick<StartOptions, 'onlyCheck'>;
 
 /** Starts a side in a folder, and asks it. Throws UserError that names it; nothing is left running then. */
 async function startSide(
   side: Side,
   spec: ServerSpec,
-  { binaries, host, cores, onlyCheck, interrupt: { signal } }: Place,
+  { binaries, host, cores, onlyCheck, signal }: Place,
   folder: string,
 ): Promise<{ tried: Tried; server: RunningServer }> {
   const { given, source, load } = side;

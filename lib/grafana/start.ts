@@ -155,7 +155,12 @@ export async function startGrafana({
       files = writeGrafanaFiles(folder, port, influx);
       // It has the lock from now on.
       child = await startLogged(
-        { ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') },
+        {
+          ...commandOf(program, folder, files.config, cpus),
+          env: withoutVariables(env, 'GF_'),
+          // Docker's command passes TERM on. Killed, it would leave the container.
+          onlyTerm: true,
+        },
         logFile,
         'w',
         lock,

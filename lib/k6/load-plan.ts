@@ -147,10 +147,11 @@ export interface SearchStart {
   least: number;
 }
 
-/** The results of a phase by side; of a step also its rates in requests/s, and which sides were still searching. */
+/** The results of a phase by side. */
 export interface PhaseOutcome {
   results: (LoadResult & Pick<Phase, 'expected'>)[];
-  step?: { rates: number[]; tried: boolean[] };
+  /** In a search, by side in requests/s: the rate tried, null if the side's search was over, and the rate found so far. */
+  step?: { rates: (number | null)[]; found: (number | null)[] };
 }
 
 /** The environment variable of the load plan. */

@@ -1,5 +1,4 @@
-// The search for the highest rate that keeps a latency limit (docs/verdicts.md, Searches). The script runs it; the runner repeats
-// it from the script's output.
+// The search for the highest rate that keeps a latency limit (docs/verdicts.md, Searches), as the script runs it.
 import { geometricMean } from '../analysis/statistics.ts';
 import { isHopeless, isKept, rateEnd, type RateEnd } from '../analysis/within.ts';
 import type { LoadResult } from '../result/result.ts';
@@ -33,15 +32,19 @@ export class RateSearch {
   /** The rates nearest to the limit on both sides, until it is near. */
   kept: number | undefined;
   broken: number | undefined;
+  readonly #within: Within;
   readonly #first: number;
   readonly #least: number;
   #factor: number;
+  /** Steps at the current rate. */
+  #steps = 0;
   /** Consecutive broken rates. */
   #falls = 0;
   /** The steps around the limit once it is near, and the next rate. */
   #walk: { rates: number[]; kept: boolean[]; change: number; next: number } | undefined;
 
-  constructor({ rate, factor, least }: SearchStart) {
+  constructor({ rate, factor, least }: SearchStart, within: Within) {
+    this.#within = within;
     this.#least = Math.max(lowestRate, Math.round(least));
     this.#first = this.#possible(rate);
     this.#factor = factor;
@@ -60,11 +63,6 @@ export class RateSearch {
       : this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
   }
 
-  /** From now on each step counts. */
-  isNear(): boolean {
-    return this.#walk !== undefined;
-  }
-
   /** requests/s; undefined until the search is over, and if the lowest rate broke the limit. */
   get found(): number | undefined {
     if (this.kept === highestRate) return highestRate;
@@ -73,9 +71,29 @@ export class RateSearch {
     return geometricMean([...this.#walk.rates.slice(1), this.#walk.next]);
   }
 
+  /** Takes the result of a step at the rate from next(). Returns whether the rate is kept; 'open' asks for another step at it. */
+  judge(rate: number, step: LoadResult): RateEnd {
+    this.#steps++;
+    const end = this.#endOf(rate, step);
+    if (end !== 'open') this.told(rate, end === 'kept');
+    return end;
+  }
+
+  #endOf(rate: number, step: LoadResult): RateEnd {
+    // Near the limit each step counts.
+    if (this.#walk !== undefined) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
+    const end = rateEnd(step, this.#steps, rate, this.#within);
+    // Until a rate is kept, a single hopeless step is enough: the way down may be long, and its steps are.
+    return end === 'open' && this.kept === undefined && isHopeless(step, this.#within)
+      ? 'broken'
+      : end;
+  }
+
   /** Takes the outcome of the rate from next(). */
   told(rate: number, isKept: boolean): void {
-    if (this.#walk === undefined) {
+    this.#steps = 0;
+    const walk = this.#walk;
+    if (walk === undefined) {
       if (isKept && this.kept !== undefined && this.broken === undefined)
         this.#factor = Math.min(widestFactor, this.#factor ** 2);
       if (isKept) this.kept = rate;
@@ -90,7 +108,6 @@ export class RateSearch {
         };
       return;
     }
-    const walk = this.#walk;
     if (walk.kept.length > 0 && walk.kept.at(-1) !== isKept)
       walk.change = Math.max(around.shortest, walk.change / 2);
     walk.rates.push(rate);
@@ -107,38 +124,6 @@ export class RateSearch {
   }
 }
 
-/** A search that judges rates by the results of steps. */
-export class LimitSearch {
-  readonly rates: RateSearch;
-  readonly #within: Within;
-  /** Steps at the current rate. */
-  #steps = 0;
-
-  constructor(start: SearchStart, within: Within) {
-    this.rates = new RateSearch(start);
-    this.#within = within;
-  }
-
-  /** Takes the result of a step at the current rate, and returns the rate's outcome. */
-  told(rate: number, step: LoadResult): RateEnd {
-    this.#steps++;
-    const end = this.#endOf(rate, step);
-    if (end === 'open') return end;
-    this.rates.told(rate, end === 'kept');
-    this.#steps = 0;
-    return end;
-  }
-
-  #endOf(rate: number, step: LoadResult): RateEnd {
-    if (this.rates.isNear()) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
-    const end = rateEnd(step, this.#steps, rate, this.#within);
-    // Until a rate is kept, a single hopeless step is enough: the way down may be long, and its steps are.
-    return end === 'open' && this.rates.kept === undefined && isHopeless(step, this.#within)
-      ? 'broken'
-      : end;
-  }
-}
-
 /**
  * Searches for all sides at once: each step loads all sides, each at its own rate, or at the rate that it found.
  * @param load makes a step (from 1) at these rates in requests/s
@@ -150,19 +135,18 @@ export function searchSides(
   load: (rates: readonly number[], step: number) => LoadResult[],
   tell: (outcome: PhaseOutcome) => void,
 ): void {
-  const searches = from.map((start) => new LimitSearch(start, within));
+  const searches = from.map((start) => new RateSearch(start, within));
   for (let step = 1; step <= mostSteps; step++) {
-    const next = searches.map(({ rates }) => rates.next());
-    if (next.every((rate) => rate === undefined)) return;
+    const next = searches.map((search) => search.next() ?? null);
+    if (next.every((rate) => rate === null)) return;
     const rates = searches.map(
-      ({ rates: { found, broken } }, side) =>
-        next[side] ?? Math.round(found ?? broken ?? lowestRate),
+      ({ found, broken }, side) => next[side] ?? Math.round(found ?? broken ?? lowestRate),
     );
     const results = load(rates, step);
-    for (const [side, result] of results.entries()) {
+    for (const [side, search] of searches.entries()) {
       const rate = next[side];
-      if (rate !== undefined) searches[side]?.told(rate, result);
+      if (rate != null) search.judge(rate, results[side] as LoadResult);
     }
-    tell({ results, step: { rates, tried: next.map((rate) => rate !== undefined) } });
+    tell({ results, step: { rates: next, found: searches.map(({ found }) => found ?? null) } });
   }
 }

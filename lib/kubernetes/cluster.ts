@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
-import type { Interrupt } from '../process.ts';
 import { leftIn, leftQuery } from '../k6/left-results.ts';
 import type { LoadPlan } from '../k6/load-plan.ts';
 import type { ClusterFacts, LoadResult, Phase } from '../result/result.ts';
@@ -49,7 +48,7 @@ export interface ClusterOptions {
   variants: readonly PlannedVariant[];
   /** InfluxDB, as reached from here. */
   store: Store;
-  interrupt: Interrupt;
+  signal: AbortSignal;
   say(line: string): void;
 }
 
@@ -372,7 +371,7 @@ function troubleIn(pods: readonly ClusterObject[]): string | undefined {
  * @throws UserError after `seconds`, Interrupted after a signal
  */
 async function waitFor<T>(
-  { interrupt: { signal }, say }: Pick<ClusterOptions, 'interrupt' | 'say'>,
+  { signal, say }: Pick<ClusterOptions, 'signal' | 'say'>,
   otherwise: string,
   seconds: number,
   look: (waitedMs: number) => Promise<{ there: T } | string>,

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import type { Cores } from '../machine/cores.ts';
-import { startChild, weighSession, lastLine, run, type Interrupt } from '../process.ts';
+import { startChild, weighSession, lastLine, run } from '../process.ts';
 import type { KernelSetting, NetworkUse } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { readLayers, type ConfigLayer } from '../servers/config-files.ts';
@@ -88,14 +88,14 @@ export async function openNetwork({
   spec,
   seed,
   cores: { serverCpus, generatorCpus },
-  interrupt: { signal, guard },
+  signal,
 }: {
   binary: string;
   spec: NetworkSpec;
   /** The packets that are lost depend on it. */
   seed: number;
   cores: Cores;
-  interrupt: Interrupt;
+  signal: AbortSignal;
 }): Promise<Network> {
   const order: LinkOrder = {
     toServer: spec.toServer,
@@ -113,7 +113,6 @@ export async function openNetwork({
     args: [],
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  const unguard = guard(child.pid);
   const { stdin, stdout, stderr } = child.process as ChildProcessWithoutNullStreams;
   let errors = '';
   stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -159,7 +158,6 @@ export async function openNetwork({
       stdin.end();
       await child.stop().catch(() => undefined);
       await ended;
-      unguard();
     })());
 
   try {

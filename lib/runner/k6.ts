@@ -5,14 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import {
-  type Interrupt,
-  causeLine,
-  lastLines,
-  startLogged,
-  weighSession,
-  withoutVariables,
-} from '../process.ts';
+import { causeLine, lastLines, startLogged, weighSession, withoutVariables } from '../process.ts';
 import {
   k6Files,
   loadOverLine,
@@ -182,7 +175,7 @@ export async function waitForK6(
   k6: RunningK6,
   { maxDurationSeconds }: LoadPlan,
   hasOutput: boolean,
-  { signal }: Interrupt,
+  signal: AbortSignal,
   peerDied: Promise<string>,
 ): Promise<K6Outcome> {
   signal.throwIfAborted();

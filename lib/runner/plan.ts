@@ -4,7 +4,6 @@ import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Network } from '../network/network.ts';
-import type { Interrupt } from '../process.ts';
 import type { Metric, Phase, SearchStep, VariantResult } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type {
@@ -302,7 +301,7 @@ export interface RunBase {
   folder: string;
   /** null with `--store none`. */
   store: Store | null;
-  interrupt: Interrupt;
+  signal: AbortSignal;
 }
 
 /** A run in a cluster: its groups are loaded there. */
@@ -351,7 +350,11 @@ export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
   /** In a search, the kept step nearest to the rate found. */
   phases: Phase[];
-  search?: { found: FoundInRound; steps: SearchStep[] };
+  search?: {
+    /** `step` is the index of the kept phase nearest to `rate`, in requests/s; `atLeast` as in FoundRate. */
+    found: { step: number; rate: number; atLeast: boolean };
+    steps: SearchStep[];
+  };
   /** All requests that k6 made. */
   requests: number;
   /** First line of the server's log with level alert or worse. */
@@ -386,13 +389,6 @@ export interface Attempt {
   onStep?(steps: readonly SearchStep[]): void;
   /** Called about twice a second with the group's responses in the last second; null before the first. */
   onLoad(rps: number | null): void;
-}
-
-/** `step` is the index of the kept phase nearest to the rate found; `rate` and `atLeast` are as in FoundRate. */
-export interface FoundInRound {
-  step: number;
-  rate: number;
-  atLeast: boolean;
 }
 
 /** Rates found in earlier rounds, by variant, and the seed of random numbers. */

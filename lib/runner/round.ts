@@ -32,7 +32,7 @@ import {
 import { writeMixFiles } from './k6-plan.ts';
 import type { Variant } from '../scenario/model.ts';
 import { roundFolder } from './results-folder.ts';
-import { foundIn, stepsIn } from './search.ts';
+import { searchIn } from './search.ts';
 import { storeSamples } from './store-result.ts';
 import { phasesOf, underLoad, type Measurement } from './under-load.ts';
 
@@ -52,9 +52,6 @@ export async function runGroup(
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt);
   const answered = await asAnswered(context, group, attempt.tried);
-  const unguards = stages.flatMap(({ server }) =>
-    isStarted(server) ? [context.interrupt.guard(server.pid)] : [],
-  );
   try {
     const measured = await underLoad(
       answered.context,
@@ -72,7 +69,7 @@ export async function runGroup(
     await stopAll(stages);
     // All sides are checked before any samples are stored.
     const outcomes = stages.map((_, side) =>
-      outcomeOf(context, group, stages, side, attempt, measured, alarms[side] as LogAlarms),
+      outcomeOf(context, stages, side, attempt, measured, alarms[side] as LogAlarms),
     );
     return new Map(
       await Promise.all(
@@ -92,7 +89,6 @@ export async function runGroup(
     );
   } finally {
     await stopAll(stages);
-    for (const unguard of unguards) unguard();
   }
 }
 
@@ -126,7 +122,6 @@ async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAla
 /** Checks a side's measurement and returns its round. */
 function outcomeOf(
   { plan, generators = [] }: RunContext,
-  group: Group,
   stages: readonly Stage[],
   side: number,
   attempt: Attempt,
@@ -156,13 +151,8 @@ function outcomeOf(
   if (within !== undefined) {
     const { outcomes } = measurement;
     const known = attempt.search?.known.get(name) ?? [];
-    const found = foundIn(planned, facts, all, outcomes, side, within, cores, known);
-    const names = group.sides.map(({ variant }) => variant.name);
-    const steps = outcomes
-      .flatMap((outcome) => stepsIn(outcome, names, within, attempt.round))
-      .filter(({ variant }) => variant === name);
-    search = { found, steps };
-    phases = [all[found.step] as Phase];
+    search = searchIn(planned, facts, all, outcomes, side, within, cores, known, attempt.round);
+    phases = [all[search.found.step] as Phase];
     requireSound(planned, measurement, { all, told: phases }, server, alarms);
   }
   const severalPages = pageOf(scenario, planned.variant).requests !== undefined;
@@ -222,7 +212,7 @@ export async function openStages(
   const failed = opened.find((one) => one.status === 'rejected');
   if (failed === undefined) return stages;
   await stopAll(stages);
-  context.interrupt.signal.throwIfAborted();
+  context.signal.throwIfAborted();
   if (isFirst) throw failed.reason;
   return asRoundFailure(failed.reason);
 }
@@ -233,7 +223,7 @@ async function stopAll(stages: readonly Stage[]): Promise<void> {
 
 /** Opens the variant's network and starts its server, unless it has `begun`. Notes a first start in `tried`. */
 async function openStage(
-  { plan, tools, interrupt, host, folder: runFolder }: RunContext,
+  { plan, tools, signal, host, folder: runFolder }: RunContext,
   planned: PlannedVariant,
   round: number,
   begun: BegunServer | undefined,
@@ -259,7 +249,7 @@ async function openStage(
         // In a round all sides lose the same packets.
         seed: round,
         cores,
-        interrupt,
+        signal,
       });
     server ??= await (host?.start ?? startServer)(serverSpec, {
       ...asked,
@@ -269,13 +259,12 @@ async function openStage(
       workers: workersFor(serverSpec, cores.serverCpus.length, plan.exact),
       connections: load.connections,
       ...present({ network: network?.server }),
-      signal: interrupt.signal,
+      signal,
     });
     if (tried?.has(name) === false) {
       const check = { ...asked, anyLength: isOwn(serverSpec) || undefined };
       const answer =
-        begun?.answer ??
-        (await answerOfAll(server, check, interrupt.signal, network?.server.enter));
+        begun?.answer ?? (await answerOfAll(server, check, signal, network?.server.enter));
       const settings = network?.settings ?? [];
       tried.set(name, { server: serverFacts(planned, server), answer, settings });
     }

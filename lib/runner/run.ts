@@ -84,7 +84,7 @@ export async function runRounds(
   events: RunEvents,
   startedAt: Date,
 ): Promise<RunOutcome> {
-  const { interrupt } = context;
+  const { signal } = context;
   const alone = new Map(context.plan.groups.flatMap(portsTaken));
   const plan = { ...context.plan, groups: apart(context.plan.groups, new Set(alone.keys())) };
   const beganAtMs = performance.now();
@@ -128,14 +128,14 @@ export async function runRounds(
       }
       note(warning.repeated(attempts, failure.message));
       events.repeated({ round: kept.length + 1, why: failure.message });
-      await delay(pauseMs, undefined, { signal: interrupt.signal });
+      await delay(pauseMs, undefined, { signal: signal });
     }
     return {
       result: await save('complete', true),
-      ...(interrupt.signal.aborted ? { ended: new Interrupted() } : {}),
+      ...(signal.aborted ? { ended: new Interrupted() } : {}),
     };
   } catch (error) {
-    const ended = interrupt.signal.aborted ? new Interrupted() : error;
+    const ended = signal.aborted ? new Interrupted() : error;
     // If this fails too, result.json has the last complete round, and the first error is reported.
     const result = await save('partial', true).catch(() => resultNow('partial'));
     return { result, ended };

@@ -2,49 +2,45 @@
 import {
   Disturbance,
   randomNumbers,
-  type FoundInRound,
   type SearchRound,
   type PlannedVariant,
+  type VariantRound,
 } from './plan.ts';
 import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
-import { isKept, limitText, whyNotKept } from '../analysis/within.ts';
+import { limitText, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome, SearchStart } from '../k6/load-plan.ts';
-import { highestRate, LimitSearch, lowestRate, stepsAround } from '../k6/rate-search.ts';
+import { highestRate, lowestRate, stepsAround } from '../k6/rate-search.ts';
 import type { Within } from '../scenario/model.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
 
-/** Returns the search's steps in a phase: of each side that was not done yet. @param names of the sides */
-export function stepsIn(
+/** A side's step in a phase; none once its search was over. */
+export function stepIn(
   { results, step }: PhaseOutcome,
-  names: readonly string[],
+  side: number,
+  variant: string,
   within: Within,
   round: number,
 ): SearchStep[] {
-  return results.flatMap((result, side) => {
-    const rate = step?.rates[side];
-    if (rate === undefined || step?.tried[side] !== true) return [];
-    const why = whyNotKept(result, rate, within);
-    const { p50, p90, p99 } = result.latencyMs;
-    const latencyMs = { p50, p90, p99 };
-    const made = roundRps([result]);
-    return [
-      { round, variant: names[side] as string, rate, made, latencyMs, kept: why === '', why },
-    ];
-  });
+  const [rate, result] = [step?.rates[side] ?? null, results[side]];
+  if (rate === null || result === undefined) return [];
+  const why = whyNotKept(result, rate, within);
+  const { p50, p90, p99 } = result.latencyMs;
+  const latencyMs = { p50, p90, p99 };
+  return [{ round, variant, rate, made: roundRps([result]), latencyMs, kept: why === '', why }];
 }
 
 /**
- * Returns the rate that a round found for a side.
+ * Returns a side's search in a round: the rate found, and its steps.
  * @param phases of the side, as many as outcomes
  * @param known rates found in earlier rounds, in requests/s
  * @throws UserError if no rate keeps the limit, Disturbance if earlier rounds found a rate, or the steps were too few
  */
-export function foundIn(
+export function searchIn(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
   server: VariantResult['server'],
   phases: readonly Phase[],
@@ -53,39 +49,33 @@ export function foundIn(
   within: Within,
   cores: Cores,
   known: readonly number[],
-): FoundInRound {
-  const search = new LimitSearch({ rate: lowestRate, factor: 1, least: lowestRate }, within);
-  const tried = outcomes.flatMap(({ step }, index) => {
-    const rate = step?.rates[side];
-    const phase = phases[index];
-    if (rate === undefined || phase === undefined || step?.tried[side] !== true) return [];
-    search.told(rate, phase);
-    return [{ index, rate, phase, kept: isKept(phase, rate, within) }];
-  });
-  const kept = tried.filter((one) => one.kept);
-  const last = tried.findLast((one) => !one.kept);
+  round: number,
+): NonNullable<VariantRound['search']> {
+  const tried = outcomes.flatMap((outcome, index) =>
+    stepIn(outcome, side, name, within, round).map((step) => ({ index, step })),
+  );
+  const kept = tried.filter(({ step }) => step.kept);
+  const last = tried.findLast(({ step }) => !step.kept)?.step;
   if (kept.length === 0) {
-    const why = last === undefined ? 'none was tried' : whyNotKept(last.phase, last.rate, within);
     const text = `${name}: ${limitText(within)} is not kept at ${whole(last?.rate ?? lowestRate)} requests/s`;
+    const why = last?.why ?? 'none was tried';
     if (known.length > 0)
       throw new Disturbance(
         `${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`,
       );
     throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
   }
-  const { found } = search.rates;
-  if (found === undefined) {
-    const [from, to] = extent(kept.map(({ rate }) => rate)).map(whole);
+  const found = outcomes.at(-1)?.step?.found[side] ?? null;
+  if (found === null)
     throw new Disturbance(
-      `${name}: the search did not come to an end in ${whole(outcomes.length)} steps: ${limitText(within)} was kept at ${from === to ? '' : `${from} to `}${to} requests/s, and ${last === undefined ? 'nothing broke it' : `last broken at ${whole(last.rate)}`}`,
+      `${name}: the search did not come to an end in ${whole(outcomes.length)} steps, the last at ${whole(tried.at(-1)?.step.rate ?? 0)} requests/s`,
     );
-  }
-  const distance = ({ rate }: { rate: number }) => Math.abs(Math.log(rate / found));
+  const distance = (one: (typeof kept)[number]) => Math.abs(Math.log(one.step.rate / found));
   const [nearest] = kept.toSorted((a, b) => distance(a) - distance(b)) as [(typeof kept)[number]];
-  const around = tried.slice(-stepsAround).filter((one) => !one.kept);
-  const beyond = around.filter(({ rate }) => rate >= found);
-  const brokenBy = (beyond.length > 0 ? beyond : around).map(({ phase }) => phase);
-  const alone = { round: 1, phases: brokenBy };
+  const around = tried.slice(-stepsAround).filter(({ step }) => !step.kept);
+  const beyond = around.filter(({ step }) => step.rate >= found);
+  const brokenBy = (beyond.length > 0 ? beyond : around).map(({ index }) => phases[index] as Phase);
+  const alone = { round, phases: brokenBy };
   const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
   const wasGenerators =
     brokenBy.length === 0 ||
@@ -93,7 +83,11 @@ export function foundIn(
       serverShare: serverShareOf(alone, { server, load }, all),
       generatorShare: generatorShareOf(alone, { server, load }, all),
     }) === 'generator';
-  return { step: nearest.index, rate: found, atLeast: found === highestRate || wasGenerators };
+  const atLeast = found === highestRate || wasGenerators;
+  return {
+    found: { step: nearest.index, rate: found, atLeast },
+    steps: tried.map(({ step }) => step),
+  };
 }
 
 /** With known rates: below the lowest of them, by another factor in each round; `least` is the part of its own rate that is tried. */

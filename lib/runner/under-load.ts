@@ -51,7 +51,7 @@ import {
   type UsageSample,
   type UsageSampler,
 } from './samples.ts';
-import { searchStarts, stepsIn } from './search.ts';
+import { searchStarts, stepIn } from './search.ts';
 
 /** What was measured of a side; `outcomes` are those of all sides. */
 export interface Measurement extends K6Outcome {
@@ -83,7 +83,7 @@ export async function underLoad(
   attempt: Attempt,
   folder: string,
 ): Promise<Measurement[]> {
-  const { store, interrupt, generators = [] } = context;
+  const { store, signal, generators = [] } = context;
   const { search } = attempt;
   // A variant with a network is alone in its group.
   const { network } = stages[0] as Stage;
@@ -102,11 +102,10 @@ export async function underLoad(
     network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
   const counted = stages.map(({ server }) => isStarted(server) && countersOf(server.processes()));
   let k6: RunningK6 | undefined;
-  let unguard: (() => void) | undefined;
   let sampler: UsageSampler | undefined;
   let outcome: K6Outcome;
   try {
-    interrupt.signal.throwIfAborted();
+    signal.throwIfAborted();
     k6 = await startLoad(
       context,
       group,
@@ -114,19 +113,17 @@ export async function underLoad(
       { folder, loadPlan, output },
       search === undefined,
     );
-    unguard = k6.pid === undefined ? undefined : interrupt.guard(k6.pid);
     sampler = sampleUsage(readersOf(context, stages, k6, throttling));
     const stopReporting = reportProgress(context, group, attempt, k6);
     try {
       const peerDied = Promise.race(stages.map(({ died }) => died));
-      outcome = await waitForK6(k6, loadPlan, output !== null, interrupt, peerDied);
+      outcome = await waitForK6(k6, loadPlan, output !== null, signal, peerDied);
     } finally {
       stopReporting();
     }
   } finally {
     sampler?.stop();
     await k6?.stop(k6GraceMs);
-    unguard?.();
     letSleep?.();
     await link?.stop();
   }
@@ -273,7 +270,8 @@ function reportProgress(
   const phases = followPhases(files.console);
   const reportSteps = () => {
     if (within === undefined) return;
-    for (const outcome of phases()) onStep?.(stepsIn(outcome, namesOf(group), within, round));
+    for (const outcome of phases())
+      onStep?.(namesOf(group).flatMap((name, side) => stepIn(outcome, side, name, within, round)));
   };
   const timer = setInterval(() => {
     onLoad(rate());

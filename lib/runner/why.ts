@@ -11,7 +11,7 @@ import { stacksFile, stacksFolder } from '../report/why.ts';
 import { causeLine, lastLines, startChild, type Child } from '../process.ts';
 import { perfCounts, type Why, type WhySide } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
-import { isStarted, type StartedServer } from '../servers/index.ts';
+import type { StartedServer } from '../servers/index.ts';
 import type { Group, RunContext, Stage } from './plan.ts';
 import {
   countsIn,
@@ -51,7 +51,7 @@ export async function lookWhy(
 ): Promise<Why> {
   const why: Why = { missing: [], sides: [] };
   if (typeof perf !== 'string') return { ...why, missing: [perf.message] };
-  const { plan, interrupt, host } = context;
+  const { plan, signal, host } = context;
   const folder = join(context.folder, 'why');
   const { phases: _, ...scenario } = plan.scenario;
   const inside = { ...context, folder, store: null, begun: undefined, plan: { ...plan, scenario } };
@@ -71,7 +71,7 @@ export async function lookWhy(
       try {
         why.sides.push(...(await sidesOf(inside, { ...group, sides: here }, perf, context.folder)));
       } catch (error) {
-        interrupt.signal.throwIfAborted();
+        signal.throwIfAborted();
         why.missing.push(messageOf(error).replaceAll('\n', ' '));
       }
     }
@@ -87,11 +87,7 @@ async function sidesOf(
   perf: string,
   runFolder: string,
 ): Promise<WhySide[]> {
-  const { interrupt } = context;
   const stages = await openStages(context, group, { round: 1 });
-  const unguards = stages.flatMap(({ server }) =>
-    isStarted(server) ? [interrupt.guard(server.pid)] : [],
-  );
   const servers = stages.map(({ server }) => server as StartedServer);
   const look = { context, group, stages, perf, calls: namesOfCalls() };
   try {
@@ -126,7 +122,6 @@ async function sidesOf(
     });
   } finally {
     await Promise.all(stages.map((stage) => stage.stop()));
-    for (const unguard of unguards) unguard();
   }
 }
 
@@ -204,7 +199,7 @@ function shortened(
 
 /** Starts a perf that looks on once this returns. @throws UserError with its last line if it ends instead */
 async function startPerf(
-  { folder, plan, interrupt }: RunContext,
+  { folder, plan }: RunContext,
   perf: string,
   args: readonly string[],
 ): Promise<Child> {
@@ -217,8 +212,6 @@ async function startPerf(
     env: perfEnvironment(),
     stdio: ['ignore', log, log, 'pipe', 'pipe'],
   }).finally(() => closeSync(log));
-  const unguard = interrupt.guard(child.pid);
-  void child.exited.then(unguard);
   const [order, answer] = child.process.stdio.slice(3) as [Writable, Readable];
   // It may have ended before it reads.
   order.on('error', () => undefined);

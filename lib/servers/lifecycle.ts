@@ -154,6 +154,7 @@ export async function guardMarked(mark: string): Promise<() => Promise<void>> {
     cwd: '/',
     env: { PATH: process.env.PATH },
     stdio: ['pipe', 'ignore', 'ignore'],
+    onlyTerm: true,
   });
   return () => stop(0);
 }

@@ -384,7 +384,14 @@ async function launch(
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
   const child = await startLogged(
-    { command: influxdBinary, args: ['run', '-config', configFile], cwd: folder, cpus, env },
+    {
+      command: influxdBinary,
+      args: ['run', '-config', configFile],
+      cwd: folder,
+      cpus,
+      env,
+      onlyTerm: true,
+    },
     logFile,
     'a',
     lock,

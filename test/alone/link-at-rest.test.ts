@@ -21,7 +21,7 @@ test('a link at rest takes 100 ms to the server, and less than 102 there and bac
       clientSettings: [],
     },
     cores: { serverCpus: [availableParallelism() - 1], generatorCpus: [0] },
-    interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
+    signal: new AbortController().signal,
   });
   onTestFinished(link.stop);
   // Other work on this machine may disturb a series, but not each.

@@ -45,7 +45,7 @@ async function open(spec: Partial<NetworkSpec>, signal = new AbortController().s
     binary: delaylink,
     spec: { toServer: atOnce, toClient: atOnce, serverSettings: [], clientSettings: [], ...spec },
     cores: { serverCpus: [0], generatorCpus: [0] },
-    interrupt: { signal, guard: () => () => undefined },
+    signal,
   });
   onTestFinished(async () => {
     await network.stop();

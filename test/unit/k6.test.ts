@@ -94,7 +94,7 @@ test('the rate in a record is followed while it grows, half lines included', () 
 describe("the phases in the script's output", () => {
   const phases = [
     { results: [{ requests: 5 }] },
-    { results: [{ requests: 7 }], step: { rates: [100], tried: [true] } },
+    { results: [{ requests: 7 }], step: { rates: [100], found: [null] } },
   ];
   const [first, second] = phases.map((one) => `${phaseLinePrefix}${JSON.stringify(one)}\n`) as [
     string,

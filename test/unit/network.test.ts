@@ -147,37 +147,29 @@ describe('a link', () => {
     opening: Promise<Network>;
     interrupt: AbortController;
     folder: string;
-    guarded: Set<number>;
   }
 
   /** With a link that is a shell script; what it reads and does is its own to say. */
   function open(text: string, binary?: string): Opening {
     const folder = folderOf({ link: `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n` });
     const interrupt = new AbortController();
-    const guarded = new Set<number>();
     const opening = openNetwork({
       seed: 1,
       binary: binary ?? join(folder, 'link'),
       spec,
       cores: { serverCpus: [0], generatorCpus: [0] },
-      interrupt: {
-        signal: interrupt.signal,
-        guard(pid) {
-          guarded.add(pid);
-          return () => guarded.delete(pid);
-        },
-      },
+      signal: interrupt.signal,
     });
     opening.catch(() => undefined);
     onTestFinished(async () => (await opening.catch(() => undefined))?.stop());
-    return { opening, interrupt, folder, guarded };
+    return { opening, interrupt, folder };
   }
 
   const answerReady = `read order; echo "$order" >order; echo '${JSON.stringify(ready)}'`;
 
   test('gets the spec and the cores', async () => {
-    const { opening, folder, guarded } = open(`${answerReady}\ncat`);
-    const { pid, server, stop } = await opening;
+    const { opening, folder } = open(`${answerReady}\ncat`);
+    const { server, stop } = await opening;
     expect(JSON.parse(readFileSync(join(folder, 'order'), 'utf8'))).toEqual({
       toServer: spec.toServer,
       toClient: spec.toClient,
@@ -186,9 +178,7 @@ describe('a link', () => {
       seed: 1,
     });
     expect(server).toMatchObject({ address: '198.19.0.1', port: 8080 });
-    expect([...guarded]).toEqual([pid]);
     await stop();
-    expect(guarded.size).toBe(0);
   });
 
   test('that ends says how, to who waits for its answer too', async () => {
@@ -213,9 +203,9 @@ describe('a link', () => {
     ],
     ['says something else', 'echo hello; cat', 'the link says "hello" instead of an answer'],
   ])('that %s is one line, and nothing is left running', async (_, text, line) => {
-    const { opening, guarded } = open(`echo $$ >pid\nread order\n${text}`);
+    const { opening, folder } = open(`echo $$ >pid\nread order\n${text}`);
     await expect(opening).rejects.toThrow(line);
-    expect(guarded.size).toBe(0);
+    expect(isRunning(await pidIn(join(folder, 'pid')))).toBe(false);
   });
 
   test('that is not there is one line', async () => {
@@ -225,7 +215,7 @@ describe('a link', () => {
   });
 
   test.each(['opening', 'reporting'])('is ended by a signal while it is %s', async (when) => {
-    const { opening, interrupt, folder, guarded } = open(
+    const { opening, interrupt, folder } = open(
       `echo $$ >pid\n${when === 'opening' ? 'read order' : answerReady}\nread word; exec sleep 60`,
     );
     const pid = await pidIn(join(folder, 'pid'));
@@ -236,6 +226,6 @@ describe('a link', () => {
     if (when !== 'opening') await opening;
     interrupt.abort(new Interrupted());
     await expect(work).rejects.toThrow(Interrupted);
-    expect([isRunning(pid), guarded.size]).toEqual([false, 0]);
+    expect(isRunning(pid)).toBe(false);
   });
 });

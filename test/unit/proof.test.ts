@@ -247,7 +247,7 @@ describe('servers of known truth', () => {
 describe('failures', () => {
   const lab = (signal = new AbortController().signal) => ({
     failures: [] as { at: string; why: string }[],
-    interrupt: { signal, guard: () => () => undefined },
+    signal,
     say: vi.fn(),
   });
   const failing = () => Promise.reject(new UserError('round 1 failed twice: nginx ended'));

@@ -83,9 +83,9 @@ describe('a run', async () => {
       if (count === null) throw new RoundFailure('nginx ended');
       return new Map(variants.map(({ name }, side) => [name, outcome(side === 0 ? 1000 : count)]));
     };
-    const { result: found, ended } = await underSignals('', (interrupt) =>
+    const { result: found, ended } = await underSignals('', (signal) =>
       runRounds(
-        { plan, folder: newFolder(), store: null, interrupt, runGroup },
+        { plan, folder: newFolder(), store: null, signal, runGroup },
         result([]).environment,
         events,
         new Date(),

@@ -44,7 +44,7 @@ function runOn(fails: Record<string, Error> = {}, begun?: RunContext['begun']) {
     folder: '/nowhere',
     host: { start },
     tools: { servers: {} },
-    interrupt: { signal: new AbortController().signal },
+    signal: new AbortController().signal,
     begun,
   } as unknown as RunContext;
   const group: Group = { sides: plan.variants.slice(0, 2) };

@@ -54,7 +54,7 @@ async function started(names: readonly string[], { ports = {}, fails = [], rates
       binaries: {},
       host: { start } as unknown as ServerHost,
       cores,
-      interrupt: { signal: new AbortController().signal, guard: () => () => undefined },
+      signal: new AbortController().signal,
     },
     rates === undefined ? {} : { rates },
     begun,
