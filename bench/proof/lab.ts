@@ -110,7 +110,13 @@ export async function wholeRun(
     scenario,
     options,
     async (context) => {
-      const { result, ended } = await runRounds(context, lab.environment, silent, new Date());
+      const { result, ended } = await runRounds(
+        context,
+        (...of) => runGroup(context, ...of),
+        lab.environment,
+        silent,
+        new Date(),
+      );
       if (ended !== undefined) throw ended;
       return result;
     },

@@ -304,7 +304,8 @@ async function measured(
     };
     say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
     outcome = await runRounds(
-      { plan, folder, store, signal, runGroup: cluster.runGroup },
+      { plan, folder, store, signal },
+      cluster.runGroup,
       environment,
       progressEvents(plan, progress),
       startedAt,

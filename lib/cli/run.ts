@@ -29,6 +29,7 @@ import {
   type RunContext,
 } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { storeWhy } from '../runner/store-result.ts';
 import { lookWhy, secondsOfWhy } from '../runner/why.ts';
@@ -345,6 +346,7 @@ export async function runPlan(
     };
     const outcome = await runRounds(
       context,
+      (...of) => runGroup(context, ...of),
       environment,
       progressEvents(plan, progress),
       startedAt,

@@ -11,7 +11,7 @@ import {
   Disturbance,
   RoundFailure,
   type Attempt,
-  type RunElsewhere,
+  type RunGroup,
   type VariantRound,
   type PlannedVariant,
 } from '../runner/plan.ts';
@@ -52,8 +52,9 @@ export interface ClusterOptions {
   say(line: string): void;
 }
 
-interface Cluster extends Pick<RunElsewhere, 'runGroup'> {
+interface Cluster {
   facts: ClusterFacts;
+  runGroup: RunGroup;
   /** Removes everything that was applied, or prints how to. Never throws. */
   close(): Promise<void>;
 }

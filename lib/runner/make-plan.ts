@@ -1,5 +1,6 @@
 // Makes the plan of a run, before anything is installed or started.
 import os from 'node:os';
+import { total } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import { duration, whole } from '../format.ts';
@@ -16,7 +17,6 @@ import {
   pageOf,
 } from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
-import { loadPlanFor } from './k6-plan.ts';
 import {
   estimatedSeconds,
   groupsOf,
@@ -186,23 +186,18 @@ function requireTime(draft: PlanDraft): void {
     );
 }
 
-/** k6 gets its load plan in an environment variable of at most 128 KiB (MAX_ARG_STRLEN), with name and tags. */
-const mostPlanBytes = 126_000;
+/** k6 gets its load plan in an environment variable of at most 128 KiB (MAX_ARG_STRLEN); the rest is for other options. */
+const mostRequestBytes = 100_000;
 
-function requireShort({ scenario, cores, groups, within }: PlanDraft): void {
-  const plan = { run: '', scenario, cores, ...present({ within }) };
-  for (const group of groups) {
-    const targets = group.sides.map(({ variant }) => ({
-      url: `https://127.0.0.1:65535${pageOf(scenario, variant).path}`,
-    }));
-    const bytes = Buffer.byteLength(JSON.stringify(loadPlanFor(plan, group, 1, targets)));
-    if (bytes <= mostPlanBytes) continue;
-    const [first, ...others] = group.sides;
-    const who =
-      others.length === 0 ? first?.variant.name : `${group.sides.length} variants that take turns`;
-    refuse(
-      `the requests of ${who} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostPlanBytes)}: give a shorter body or fewer variants`,
+function requireShort({ groups }: PlanDraft): void {
+  for (const { sides } of groups) {
+    const bytes = total(sides, ({ load: { headers, body } }) =>
+      Buffer.byteLength(JSON.stringify({ headers, body })),
     );
+    if (bytes > mostRequestBytes)
+      refuse(
+        `the requests of ${sides.map(({ variant }) => variant.name).join(', ')} come to ${whole(bytes)} bytes with their headers and bodies, and k6 takes ${whole(mostRequestBytes)}: give a shorter body or fewer variants`,
+      );
   }
 }
 

@@ -1,4 +1,5 @@
 // A run: its plan (variants, groups of each round, times), and what its rounds get, return and fail with.
+import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
@@ -87,49 +88,32 @@ export function isInTurns(scenario: Scenario, variant: Variant): boolean {
   return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
 }
 
-/** Divides the variants into groups: with and without a rate apart, and no group beyond the limits. */
+/** Divides the variants into groups: with and without a rate apart, no port twice, and no group beyond the limits. */
 export function groupsOf(
   scenario: Scenario,
   variants: readonly PlannedVariant[],
-  limits: GroupLimits,
-): Group[] {
-  const inTurns = variants.filter(({ variant }) => isInTurns(scenario, variant));
-  return [
-    ...variants
-      .filter((planned) => !inTurns.includes(planned))
-      .map((planned) => ({ sides: [planned] })),
-    ...[false, true].flatMap((atRate) =>
-      fitting(
-        inTurns.filter(({ load }) => isAtRate(load) === atRate),
-        limits,
-      ),
-    ),
-  ];
-}
-
-function fitting(
-  variants: readonly PlannedVariant[],
   { files, memoryBytes }: GroupLimits,
 ): Group[] {
-  const groups: PlannedVariant[][] = [];
-  let [filesLeft, bytesLeft] = [0, 0];
-  for (const planned of variants) {
-    const { connections } = planned.load;
-    const bytes = baseBytes + connections * connectionBytes;
-    const last = groups.at(-1);
-    if (
-      last === undefined ||
-      last.length === mostTogether ||
-      connections > filesLeft ||
-      bytes > bytesLeft
-    ) {
-      groups.push([planned]);
-      [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
-    } else last.push(planned);
-    filesLeft -= connections;
-    bytesLeft -= bytes;
+  const inTurns = variants.filter(({ variant }) => isInTurns(scenario, variant));
+  const groups = variants.filter((planned) => !inTurns.includes(planned)).map((one) => [one]);
+  for (const atRate of [false, true]) {
+    let [filesLeft, bytesLeft] = [0, 0];
+    for (const planned of inTurns.filter(({ load }) => isAtRate(load) === atRate)) {
+      const { connections } = planned.load;
+      const bytes = baseBytes + connections * connectionBytes;
+      const last = groups.at(-1) ?? [];
+      if (connections > filesLeft || bytes > bytesLeft || last.length === mostTogether) {
+        groups.push([planned]);
+        [filesLeft, bytesLeft] = [files - otherFiles, memoryBytes * usablePart];
+      } else last.push(planned);
+      filesLeft -= connections;
+      bytesLeft -= bytes;
+    }
   }
-  return groups.map((sides) => ({ sides }));
+  return apart(
+    groups.map((sides) => ({ sides })),
+    new Set(portsTaken(variants).keys()),
+  );
 }
 
 /** Returns the groups with the named variants in groups of their own. */
@@ -137,26 +121,28 @@ export function apart(groups: readonly Group[], names: ReadonlySet<string>): Gro
   return groups.flatMap(({ sides, ...group }) => {
     const alone = sides.filter(({ variant }) => names.has(variant.name));
     const rest = sides.filter((side) => !alone.includes(side));
-    return [...(rest.length === 0 ? [] : [rest]), ...alone.map((side) => [side])].map((some) => ({
-      ...group,
-      sides: some,
-    }));
+    return [rest, ...alone.map((side) => [side])]
+      .filter(({ length }) => length > 0)
+      .map((some) => ({ ...group, sides: some }));
   });
 }
 
-/** Returns the commands whose fixed port another side of the group has too, each with the reason as a clause. */
-export function portsTaken({ sides }: Group): [variant: string, why: string][] {
+/** Returns the commands whose fixed port another command has too, each with the reason as a clause. */
+export function portsTaken(variants: readonly PlannedVariant[]): Map<string, string> {
+  const why = new Map<string, string>();
   const taken = new Map<number, string>();
-  return sides.flatMap(({ variant: { name, server } }): [string, string][] => {
-    if (server.name !== 'command' || server.port === undefined) return [];
+  for (const { variant } of variants) {
+    const { name, server } = variant;
+    if (server.name !== 'command' || server.port === undefined) continue;
     const other = taken.get(server.port);
-    if (other === undefined) {
-      taken.set(server.port, name);
-      return [];
-    }
-    const why = `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`;
-    return [[name, why]];
-  });
+    if (other === undefined) taken.set(server.port, name);
+    else
+      why.set(
+        name,
+        `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`,
+      );
+  }
+  return why;
 }
 
 /**
@@ -190,12 +176,7 @@ export function randomNumbers(seed: string): () => number {
 }
 
 /** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */
-const assumed = {
-  rps: 20_000,
-  rpsWithoutKeepAlive: 10_000,
-  bytesPerSecond: 500e6,
-  handshakeSeconds: 0.002,
-};
+const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6 };
 /** Start and end of k6 and the check of stored samples, per group. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
 /** The same on other hosts, which agree on a begin. */
@@ -220,60 +201,44 @@ export function expectedSeconds(
   if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
   if (rate !== undefined) return warmupSeconds + load.requests / rate;
   const rps = load.expectedRps ?? (keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
-  const bytesPerSecond = Math.min(
-    assumed.bytesPerSecond,
-    network?.toClient.bytesPerSecond ?? Infinity,
-  );
+  const { toServer, toClient } = network ?? {};
+  const bytesPerSecond = Math.min(assumed.bytesPerSecond, toClient?.bytesPerSecond ?? Infinity);
   // A new connection takes a round trip more.
-  const roundTripMs =
-    network === undefined
-      ? 0
-      : (keepAlive ? 1 : 2) * (network.toServer.delayMs + network.toClient.delayMs);
+  const trips = keepAlive ? 1 : 2;
+  const tripMs = (toServer?.delayMs ?? 0) + (toClient?.delayMs ?? 0);
   const secondsPerRequest = Math.max(
     1 / rps,
     page.bodyBytes / bytesPerSecond,
-    roundTripMs / 1000 / (connections * streams),
+    (trips * tripMs) / 1000 / (connections * streams),
   );
-  const handshakes = ['h2', 'h3'].includes(load.protocol)
-    ? connections * assumed.handshakeSeconds
-    : 0;
-  return warmupSeconds + load.requests * secondsPerRequest + handshakes;
+  return warmupSeconds + load.requests * secondsPerRequest;
 }
 
 /** Estimates the seconds of a group in a round. */
 export function secondsPerGroup(
-  { scenario, within, cores }: Pick<PlanDraft, 'scenario' | 'within' | 'cores'>,
+  { scenario, within, cores: { generatorHosts } }: PlanDraft,
   { sides }: Group,
 ): number {
   const { count, pauseSeconds } = scenario.phases ?? {
     count: within === undefined ? 1 : stepsPerSearch,
     pauseSeconds: 0,
   };
+  const secondsOf = ({ variant, load }: PlannedVariant) => {
+    const [network, page] = [networkOf(scenario, variant), pageOf(scenario, variant)];
+    const alone = page.requests === undefined ? 0 : secondsAlone + 0.1;
+    const around = serverSeconds + (network === undefined ? 0 : networkSeconds);
+    return count * (expectedSeconds(load, page, network) + alone) + around;
+  };
   const overhead =
-    cores.generatorHosts === undefined
+    generatorHosts === undefined
       ? overheadSeconds
-      : (cores.generatorHosts.overheadSeconds ?? overheadThereSeconds);
-  return sides.reduce(
-    (sum, { variant, load }) => {
-      const network = networkOf(scenario, variant);
-      return (
-        sum +
-        count *
-          (expectedSeconds(load, pageOf(scenario, variant), network) +
-            (pageOf(scenario, variant).requests === undefined ? 0 : secondsAlone + 0.1)) +
-        serverSeconds +
-        (network === undefined ? 0 : networkSeconds)
-      );
-    },
-    (count - 1) * pauseSeconds + overhead,
-  );
+      : (generatorHosts.overheadSeconds ?? overheadThereSeconds);
+  return (count - 1) * pauseSeconds + overhead + total(sides, secondsOf);
 }
 
 /** Estimates the seconds of a round. */
-export function secondsPerRound(
-  plan: Pick<PlanDraft, 'scenario' | 'groups' | 'within' | 'cores'>,
-): number {
-  return plan.groups.reduce((sum, group) => sum + secondsPerGroup(plan, group), 0);
+export function secondsPerRound(plan: PlanDraft): number {
+  return total(plan.groups, (group) => secondsPerGroup(plan, group));
 }
 
 /** Estimates the seconds of so many rounds, by default of the most that the run may have. */
@@ -302,13 +267,16 @@ export interface RunBase {
   /** null with `--store none`. */
   store: Store | null;
   signal: AbortSignal;
+  /** Servers started to make the plan, by variant; the first group takes them over. */
+  begun?: Map<string, BegunServer> | undefined;
 }
 
-/** A run in a cluster: its groups are loaded there. */
-export interface RunElsewhere extends RunBase {
-  /** As runGroup of round.ts. */
-  runGroup(group: Group, place: number, attempt: Attempt): Promise<Map<string, VariantRound>>;
-}
+/** Loads a group in a round and returns the outcome of each variant. @param place of the group in the round, from 1 */
+export type RunGroup = (
+  group: Group,
+  place: number,
+  attempt: Attempt,
+) => Promise<Map<string, VariantRound>>;
 
 export interface RunContext extends RunBase {
   /** Paths of binaries; delaylink is undefined without networks. */
@@ -323,8 +291,6 @@ export interface RunContext extends RunBase {
   host?: ServerHost | undefined;
   /** Hosts that make the load; empty: this machine. */
   generators?: readonly GeneratorHost[];
-  /** Servers started to make the plan, by variant; the first group takes them over. */
-  begun?: Map<string, BegunServer> | undefined;
 }
 
 /** A server in its folder of round 1, and its answer (all pages together). */

@@ -12,12 +12,11 @@ import {
   roundsToLook,
   secondsPerGroup,
   secondsPerRound,
-  apart,
   portsTaken,
   orderOfRound,
   type Attempt,
-  type RunContext,
-  type RunElsewhere,
+  type RunBase,
+  type RunGroup,
   type Tried,
   type VariantRound,
 } from './plan.ts';
@@ -32,7 +31,6 @@ import {
 import { encodingLines, requestLines } from '../report/answers.ts';
 import { pageOf } from '../scenario/variants.ts';
 import { writeWhole } from '../files.ts';
-import { runGroup } from './round.ts';
 import { countAgain, forgetRound, storeResult } from './store-result.ts';
 
 /** Progress of a run. */
@@ -79,23 +77,22 @@ export interface RunOutcome {
  * round that fails is dropped for all variants and repeated under a new number. Never throws.
  */
 export async function runRounds(
-  context: RunContext | RunElsewhere,
+  context: RunBase,
+  runGroup: RunGroup,
   environment: Environment,
   events: RunEvents,
   startedAt: Date,
 ): Promise<RunOutcome> {
-  const { signal } = context;
-  const alone = new Map(context.plan.groups.flatMap(portsTaken));
-  const plan = { ...context.plan, groups: apart(context.plan.groups, new Set(alone.keys())) };
+  const { plan, signal } = context;
   const beganAtMs = performance.now();
   const kept: KeptRound[] = [];
   const notes: string[] = [
     ...(environment.coreNotes ?? []),
-    ...[...alone].map(([variant, why]) => warning.alone(variant, why)),
+    ...[...portsTaken(plan.variants)].map(([variant, why]) => warning.alone(variant, why)),
   ];
   const tried = new Map<string, Tried>();
   // compare has asked all sides already.
-  const areKnown = 'begun' in context && (context.begun?.size ?? 0) > 0;
+  const areKnown = (context.begun?.size ?? 0) > 0;
   const said = new Set<string>();
   let answered = 0;
   let attempts = 0;
@@ -143,7 +140,7 @@ export async function runRounds(
 
   function resultNow(state: Result['state']): Result {
     const known = { kept, notes, tried, unfinished: steps, answers: answerLines() };
-    return buildResult({ ...context, plan }, environment, known, startedAt, state);
+    return buildResult(context, environment, known, startedAt, state);
   }
 
   function answerLines() {
@@ -246,9 +243,7 @@ export async function runRounds(
         });
       };
       onLoad(null);
-      const ofGroup = await ('runGroup' in context
-        ? context.runGroup(group, index + 1, { ...attempt, onLoad })
-        : runGroup({ ...context, plan }, group, index + 1, { ...attempt, onLoad }));
+      const ofGroup = await runGroup(group, index + 1, { ...attempt, onLoad });
       for (const [variant, outcome] of ofGroup) {
         outcomes.set(variant, outcome);
         events.measured({ round: place, variant, outcome });

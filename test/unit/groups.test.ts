@@ -79,15 +79,16 @@ test('groupsOf parts them where files or memory do not allow all at once, in the
   expect(groupsIn(four, { ...roomy, memoryBytes: 1 })).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('commands that have fixed one port are told', () => {
+test('commands with the same fixed port are loaded apart', () => {
   const on = (port?: number): Partial<Variant> => ({
     page: { path: '/', bodyBytes: 5 },
     server: command('node s.js', port === undefined ? {} : { port }),
   });
   const scenario = variantsOf({ one: on(3000), here: on(), two: on(3000), other: on(3001) });
-  expect(planned(scenario).flatMap(portsTaken)).toEqual([
+  expect([...portsTaken(planOf(scenario).variants)]).toEqual([
     ['two', 'it listens on port 3000, as one does (write {port} where it can be told one)'],
   ]);
+  expect(groupsIn(scenario)).toEqual(['one here other', 'two']);
 });
 
 test('apart takes variants out of their groups', () => {

@@ -204,9 +204,9 @@ describe('a plan', () => {
     const posting = (bytes: number): Given => ({
       scenario: { ...cached, load: { ...cached.load, method: 'POST', body: 'x'.repeat(bytes) } },
     });
-    expect(planOf({}, posting(60_000)).variants).toHaveLength(2);
-    expect(() => planOf({}, posting(64_000))).toThrow(
-      /^the requests of 2 variants that take turns come to 12\d,\d{3} bytes .*, and k6 takes 126,000: /,
+    expect(planOf({}, posting(49_000)).variants).toHaveLength(2);
+    expect(() => planOf({}, posting(51_000))).toThrow(
+      /^the requests of workers, open-file-cache come to 102,\d{3} bytes .*, and k6 takes 100,000: /,
     );
   });
 

@@ -85,7 +85,8 @@ describe('a run', async () => {
     };
     const { result: found, ended } = await underSignals('', (signal) =>
       runRounds(
-        { plan, folder: newFolder(), store: null, signal, runGroup },
+        { plan, folder: newFolder(), store: null, signal },
+        runGroup,
         result([]).environment,
         events,
         new Date(),
