@@ -171,16 +171,16 @@ function conflictOf(a: Candidate, b: Candidate): string | undefined {
 
 /** Settings by name. Each parameter of a listen line is a setting. */
 function settingsOf({ context, lines }: LaidLines): Map<string, string> {
-  const origin = { origin: '', text: lines };
+  const layer = { file: '', text: lines };
   const settings = (): [string, string][] => {
     if (context === 'flags')
-      return composeFlags([origin]).map(({ name, value = '' }) => [name, value]);
+      return composeFlags([layer]).map(({ name, value = '' }) => [name, value]);
     if (context === 'top' || context === 'ssl')
       return Object.entries(parseYaml(lines) as object).map(([name, value]) => [
         name,
         JSON.stringify(value),
       ]);
-    return parseConfig(origin).flatMap(({ name, args }): [string, string][] =>
+    return parseConfig(layer).flatMap(({ name, args }): [string, string][] =>
       name === 'listen'
         ? args.slice(1).map((word) => [`listen … ${word.split('=')[0]}`, word])
         : [[name, args.join(' ')]],

@@ -10,7 +10,7 @@ import type { Cores } from '../machine/cores.ts';
 import { startChild, weighSession, lastLine, run } from '../process.ts';
 import type { KernelSetting, NetworkUse } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
-import { readLayers, type ConfigLayer } from '../servers/config-files.ts';
+import { readLayers, type Layer } from '../servers/config-files.ts';
 import type { ServerSide } from '../servers/server.ts';
 import { find, type Machine } from '../setup/machine.ts';
 
@@ -209,7 +209,11 @@ export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
  * Returns name and value of each line of sysctl.conf(5). Ignores a `-` before a name, since a setting may always fail. Throws UserError
  * for any other line.
  */
-export function readSettings({ origin, text }: ConfigLayer): [name: string, value: string][] {
+export function readSettings({
+  file,
+  text,
+  origin = file,
+}: Layer): [name: string, value: string][] {
   return text.split('\n').flatMap((raw, index): [string, string][] => {
     const line = raw.trim();
     if (line === '' || /^[#;]/.test(line)) return [];

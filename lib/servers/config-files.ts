@@ -10,15 +10,11 @@ import { toolVariable } from '../setup/tools.ts';
 
 export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
-/** A config's text. `origin`: the name that marks its lines in the composed config. */
-export interface ConfigLayer {
-  origin: string;
-  text: string;
-}
-
-/** `file`: its absolute path. */
-interface FileLayer extends ConfigLayer {
+/** The text of a config. `origin` marks its lines where the config is printed; absent: FILE:LINE. */
+export interface Layer {
   file: string;
+  text: string;
+  origin?: string;
 }
 
 /** The most that a config may have: the longest are lists of addresses. */
@@ -28,20 +24,17 @@ const mostMegabytes = 32;
  * Reads files of `server-configs/<of>/`, named without `.conf`, or at absolute paths. Throws UserError if one cannot be read.
  * @param of sysctl: settings of the kernel
  */
-export function readLayers(
-  of: ServerName | 'sysctl',
-  names: readonly string[],
-): Promise<FileLayer[]> {
+export function readLayers(of: ServerName | 'sysctl', names: readonly string[]): Promise<Layer[]> {
   return Promise.all(names.map((name) => readLayer(of, name)));
 }
 
-async function readLayer(of: string, name: string): Promise<FileLayer> {
+async function readLayer(of: string, name: string): Promise<Layer> {
   if (path.isAbsolute(name)) {
     requirePlainPath(name, `cannot use the ${of} config`);
     const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
       throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
     });
-    return { file: name, origin: path.basename(name), text: bytes.toString('utf8') };
+    return { file: name, text: bytes.toString('utf8') };
   }
   if (name.includes('/'))
     throw new UserError(`${of} config ${name}: a config of your own is named by its absolute path`);
@@ -50,11 +43,6 @@ async function readLayer(of: string, name: string): Promise<FileLayer> {
   if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);
   const file = path.join(folder, `${name}.conf`);
   return { file, origin: path.basename(file), text: await readFile(file, 'utf8') };
-}
-
-/** The first line of a composed config. */
-export function composedOf(layers: readonly ConfigLayer[]): string {
-  return `# Composed of ${layers.map(({ origin }) => origin).join(', ')} and what depends on the machine.\n`;
 }
 
 /** An include. `from`: FILE:LINE; `name`: the included file as it is written there. */
@@ -115,17 +103,10 @@ export async function readIncluded(
 /** The origin of bakeoff's own lines. */
 export const ours = 'this machine';
 
-/** The comment at the end of each line of an adopted config: its origin. */
-export function fromLine(file: string, line: number): string {
-  return `from ${file}:${line}`;
-}
+/** Lines that depend on the machine. */
+export const ourLines = (text: string): Required<Layer> => ({ file: ours, origin: ours, text });
 
-/** Returns FILE:LINE. */
-export function placeOf({ origin }: { origin: string }): string {
-  return origin.replace(/^from /, '');
-}
-
-const originPattern = /# from (\/.*:\d+)$/;
+const originPattern = /# (\/.*:\d+)$/;
 
 /** Returns FILE:LINE of a line of an adopted config. For a value of several lines, the last has it. */
 function originOfLine(text: string, line: number): string | undefined {

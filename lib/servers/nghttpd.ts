@@ -4,28 +4,17 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import type { LaidLines } from '../scenario/model.ts';
-import {
-  composedOf,
-  readLayers,
-  fromLine,
-  ours,
-  readText,
-  type ConfigLayer,
-} from './config-files.ts';
+import { ours, ourLines, readLayers, readText, type Layer } from './config-files.ts';
 import { laidOrigin, type ReadConfig, type View } from './own/changes.ts';
 import { chooseListen, type Listen } from './own/redirect.ts';
 import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
 
-/** A flag with its origin. */
 interface Flag {
   /** The long form: a knob may say -m for --max-concurrent-streams of its base. */
   name: string;
   value?: string;
-  /** Comment lines about it, `#` included. */
-  comments: readonly string[];
+  /** As of Layer. */
   origin: string;
-  /** In its origin. */
-  line: number;
 }
 
 /** The short forms of nghttpd 1.0 to 1.52. */
@@ -46,46 +35,37 @@ const longForms: Record<string, string> = {
 };
 
 /** Lays the layers over each other, the first is the base. A layer's flags replace all earlier flags of the same names. */
-export function composeFlags(layers: readonly ConfigLayer[]): Flag[] {
+export function composeFlags(layers: readonly Layer[]): Flag[] {
   return layers.map(parseFlags).reduce((base, layer) => {
     const replaced = new Set(layer.map(({ name }) => name));
     return [...base.filter(({ name }) => !replaced.has(name)), ...layer];
   }, []);
 }
 
-/** Returns the text of a config. A comment names the origin of each line that is not the base's. */
-function printFlags(flags: readonly Flag[], base: string): string {
-  return flags
-    .map((flag) => {
-      const comments = flag.comments.map((comment) => `${comment}\n`).join('');
-      return `${comments}${wordOf(flag)}${flag.origin === base ? '' : `  # ${flag.origin}`}\n`;
-    })
-    .join('');
+/** Returns the text of a config, each line with its origin as a comment. */
+function printFlags(flags: readonly Flag[], words: readonly string[]): string {
+  const lines = flags.map((flag) => `${wordOf(flag)}  # ${flag.origin}\n`);
+  return `${lines.join('')}# Port, key and certificate.\n${words.join(' ')}\n`;
 }
 
 function wordOf({ name, value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name}=${value}`;
 }
 
-function parseFlags({ origin, text }: ConfigLayer): Flag[] {
-  const flags: Flag[] = [];
-  let comments: string[] = [];
-  for (const [index, line] of text.split('\n').entries()) {
+function parseFlags({ file, text, origin }: Layer): Flag[] {
+  return text.split('\n').flatMap((line, index) => {
     const words = line.replace(/(^|\s)#.*/, '').trim();
-    if (words !== '') {
-      const [, short = '', long, value] =
-        /^(?:-(\w)|--([\w-]+))(?:(?:=|\s*)(\S.*))?$/.exec(words) ?? [];
-      const name = long ?? longForms[short];
-      if (name === undefined)
-        throw new UserError(
-          `nghttpd config ${origin}:${index + 1}: "${words}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
-        );
-      flags.push({ name, ...present({ value }), comments, origin, line: index + 1 });
-    }
-    // Comments above a blank line are about the file.
-    comments = words === '' && line.trim() !== '' ? [...comments, line.trim()] : [];
-  }
-  return flags;
+    if (words === '') return [];
+    const place = `${file}:${index + 1}`;
+    const [, short = '', long, value] =
+      /^(?:-(\w)|--([\w-]+))(?:(?:=|\s*)(\S.*))?$/.exec(words) ?? [];
+    const name = long ?? longForms[short];
+    if (name === undefined)
+      throw new UserError(
+        `nghttpd config ${place}: "${words}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
+      );
+    return [{ name, ...present({ value }), origin: origin ?? place }];
+  });
 }
 
 export const nghttpdKind: ServerKind = {
@@ -105,11 +85,11 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   }
   const tls = !shipped.some(({ name }) => name === 'no-tls');
   const machine = `--address=${place.address}\n--workers=${place.workers}\n--htdocs=${place.docroot}\n`;
-  const flags = composeFlags([...layers, { origin: 'this machine', text: machine }]);
+  const flags = composeFlags([...layers, ourLines(machine)]);
   const certificate = tls ? await place.certificateFile() : '';
   const words = [String(place.port), ...(tls ? [certificate, certificate] : [])];
   return {
-    text: `${composedOf(layers)}${printFlags(flags, layers[0]?.origin ?? '')}# Port, key and certificate.\n${words.join(' ')}\n`,
+    text: printFlags(flags, words),
     tls,
     protocol: tls ? 'h2' : 'h2c',
     args: () => [...flags.map(wordOf), ...words],
@@ -126,31 +106,31 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
   const said = [`port ${was} → ${place.address}:${place.port}`];
   const kept: Flag[] = [];
   for (const flag of flags) {
-    const { name, value, origin, line } = flag;
+    const { name, value } = flag;
     if (name === 'daemon') said.push('--daemon: left out, so that its end is seen');
     if (name === 'daemon' || name === 'address') continue;
     kept.push({
       ...flag,
       ...(pathFlags.has(name) && value !== undefined ? { value: path.resolve(folder, value) } : {}),
-      origin: origin === file ? fromLine(file, line) : origin,
     });
   }
   if (!kept.some(({ name }) => name === 'htdocs')) {
-    kept.push({ name: 'htdocs', value: folder, comments: [], origin: ours, line: 0 });
+    kept.push({ name: 'htdocs', value: folder, origin: ours });
     said.push(`htdocs (where it is started) → ${folder}`);
   }
+  kept.push({ name: 'address', value: place.address, origin: ours });
   if (tls && words?.pair === undefined)
     said.push('key and certificate (none there) → those of this machine');
   const last = [String(place.port), ...(tls ? await keyAndCertificate(file, words, place) : [])];
   return {
-    text: `# ${file} as it runs here.\n${printFlags(kept, '')}--address=${place.address}  # this machine\n# Port, key and certificate.\n${last.join(' ')}\n`,
+    text: `# ${file} as it runs here.\n${printFlags(kept, last)}`,
     tls,
     protocol: tls ? 'h2' : 'h2c',
     hosts: [],
     upstreams: [],
     workers: workersOf(flags),
     redirections: said,
-    args: () => [...kept.map(wordOf), `--address=${place.address}`, ...last],
+    args: () => [...kept.map(wordOf), ...last],
   };
 }
 
@@ -214,8 +194,8 @@ function parse(
   if (words !== undefined && !(words.port >= 1 && words.port <= 65_535))
     throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
   const flags = composeFlags([
-    { origin: file, text: flagLines.join('\n') },
-    ...laid.map(({ lines }) => ({ origin: laidOrigin, text: lines })),
+    { file, text: flagLines.join('\n') },
+    ...laid.map(({ lines }) => ({ file: laidOrigin, origin: laidOrigin, text: lines })),
   ]);
   const tls = !flags.some(({ name }) => name === 'no-tls');
   return {
@@ -235,7 +215,7 @@ export async function readNghttpd(file: string): Promise<ReadConfig> {
       block: file,
       name: flag.name,
       text: wordOf(flag),
-      place: `${file}:${flag.line}`,
+      place: flag.origin,
     })),
   });
   return {
@@ -252,7 +232,7 @@ function workersOf(flags: readonly Flag[]): number {
   const count = Number(workers?.value ?? 1);
   if (!Number.isSafeInteger(count) || count < 1)
     throw new UserError(
-      `${workers?.origin}:${workers?.line}: ${workers?.value ?? 'nothing'} is not a number of workers`,
+      `${workers?.origin}: ${workers?.value ?? 'nothing'} is not a number of workers`,
     );
   return count;
 }

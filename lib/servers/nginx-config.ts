@@ -4,10 +4,9 @@ import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/machine.ts';
-import { fromLine, readIncluded, type ConfigLayer } from './config-files.ts';
+import { readIncluded, type Layer } from './config-files.ts';
 import type { Build } from './server.ts';
 
-/** A directive with its origin: a name for its file, or FILE:LINE. */
 export interface Directive {
   /** Without quotes. */
   name: string;
@@ -17,11 +16,8 @@ export interface Directive {
   block?: Directive[];
   /** The text of a block of Lua code. */
   code?: string;
-  /** Comment lines about it, `#` included. */
-  comments: readonly string[];
+  /** As of Layer. */
   origin: string;
-  /** The line of its first word in its file. */
-  line: number;
 }
 
 /**
@@ -64,17 +60,15 @@ function takesPlace(later: Directive, earlier: Directive): boolean {
   );
 }
 
-/** Returns the text of a config. A comment names the origin of each line that is not the base's. */
-export function printConfig(directives: readonly Directive[], base: string, depth = 0): string {
-  const indent = '    '.repeat(depth);
+/** Returns the text of a config, each line with its origin as a comment. */
+export function printConfig(directives: readonly Directive[], indent = ''): string {
   return directives
     .map((directive) => {
-      const comments = directive.comments.map((comment) => `${indent}${comment}\n`).join('');
-      const words = `${comments}${indent}${asWritten(directive)}`;
-      const origin = directive.origin === base ? '' : `  # ${directive.origin}`;
-      if (directive.code !== undefined) return `${words} {${directive.code}}${origin}\n`;
-      if (directive.block === undefined) return `${words};${origin}\n`;
-      return `${words} {${origin}\n${printConfig(directive.block, base, depth + 1)}${indent}}\n`;
+      const { block, code } = directive;
+      const [words, origin] = [indent + asWritten(directive), `  # ${directive.origin}\n`];
+      if (code !== undefined) return `${words} {${code}}${origin}`;
+      if (block === undefined) return `${words};${origin}`;
+      return `${words} {${origin}${printConfig(block, `${indent}    `)}${indent}}\n`;
     })
     .join('');
 }
@@ -147,38 +141,27 @@ function endOfLua(text: string, start: number): number {
 }
 
 /** The directives of a text, without its includes. Throws UserError with file and line for unbalanced braces or quotes. */
-export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
+export function parseConfig({ file, text, origin }: Layer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
   let words: string[] = [];
-  let comments: string[] = [];
-  let last: Directive | undefined;
   let line = 1;
   let begin = 1;
   let scanned = 0;
   const fail = (problem: string) => {
-    throw new UserError(`nginx config ${origin}:${line}: ${problem}`);
+    throw new UserError(`nginx config ${file}:${line}: ${problem}`);
   };
   const tokens = new RegExp(tokenPattern);
   for (let found = tokens.exec(text); found !== null; found = tokens.exec(text)) {
     const { 0: token, index } = found;
-    const breaks = text.slice(scanned, index).split('\n').length - 1;
-    line += breaks;
+    line += text.slice(scanned, index).split('\n').length - 1;
     scanned = index + token.length;
-    if (token.startsWith('#')) {
-      if (last !== undefined && words.length === 0 && breaks === 0) {
-        last.comments = [...last.comments, token.trimEnd()];
-        continue;
-      }
-      // Comments above a blank line are about the file or the block.
-      if (breaks > 1) comments = [];
-      comments.push(token.trimEnd());
-    } else if (token === ';' || token === '{') {
+    if (token.startsWith('#')) continue;
+    if (token === ';' || token === '{') {
       const [first = fail(`"${token}" without a directive`), ...args] = words;
       const name = bareWord(first);
-      const directive: Directive = { name, args, comments, origin, line: begin };
+      const directive: Directive = { name, args, origin: origin ?? `${file}:${begin}` };
       open.at(-1)?.push(directive);
-      last = directive;
       if (token === '{' && name.endsWith('_by_lua_block')) {
         const end = endOfLua(text, scanned);
         if (end < 0) fail('"{" without its "}"');
@@ -187,12 +170,10 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
         scanned = tokens.lastIndex = end + 1;
       } else if (token === '{') open.push((directive.block = []));
       words = [];
-      comments = [];
     } else if (token === '}') {
       if (words.length > 0) fail(`"${words.join(' ')}" does not end with ";"`);
       if (open.length === 1) fail('"}" without its "{"');
       open.pop();
-      comments = [];
     } else if (token === '"' || token === "'") {
       fail(`${token} without its end`);
     } else {
@@ -210,54 +191,34 @@ export function parseConfig({ origin, text }: ConfigLayer): Directive[] {
 /** Files by pattern: the list stays as it was at first, as their texts do. */
 const lists = new Map<string, readonly string[]>();
 
-/**
- * Reads a config with its includes in their places. Each directive's origin is FILE:LINE.
- * @param origin of the config's own lines, instead of that
- * @throws UserError for files that cannot be read or that include themselves
- */
-export async function readNginxConfig(
-  file: string,
-  text: string,
-  origin?: string,
-): Promise<Directive[]> {
+/** Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves. */
+export async function readNginxConfig(layer: Layer): Promise<Directive[]> {
   // Names in included files begin at this folder too.
-  const folder = path.dirname(file);
-  return withIncludes(parseConfig({ origin: file, text }), file, [await realpath(file)]);
+  const folder = path.dirname(layer.file);
+  return withIncludes(parseConfig(layer), [await realpath(layer.file)]);
 
   /** @param open files that include each other, from the config to the file with these directives */
-  async function withIncludes(
-    directives: readonly Directive[],
-    from: string,
-    open: readonly string[],
-  ) {
-    const parts: Directive[][] = [];
+  async function withIncludes(directives: readonly Directive[], open: readonly string[]) {
+    const all: Directive[] = [];
     for (const directive of directives) {
-      const { name, args, block, line } = directive;
-      if (name === 'include' && block === undefined && args[0] !== undefined)
-        parts.push(await included(`${from}:${line}`, bareWord(args[0]), open));
-      else
-        parts.push([
-          {
-            ...directive,
-            origin: (open.length === 1 ? origin : undefined) ?? fromLine(from, line),
-            ...(block && { block: await withIncludes(block, from, open) }),
-          },
-        ]);
+      const { name, args, block, origin } = directive;
+      if (block !== undefined) all.push({ ...directive, block: await withIncludes(block, open) });
+      else if (name !== 'include' || args[0] === undefined) all.push(directive);
+      else all.push(...(await included(origin, bareWord(args[0]), open)));
     }
-    return parts.flat();
+    return all;
   }
 
   async function included(from: string, name: string, open: readonly string[]) {
     const pattern = path.resolve(folder, name);
     const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
     lists.set(pattern, files);
-    const parts: Directive[][] = [];
-    for (const other of files) {
-      const inside = await readIncluded(other, { from, name }, open);
-      const directives = parseConfig({ origin: other, text: inside.text });
-      parts.push(await withIncludes(directives, other, inside.open));
+    const all: Directive[] = [];
+    for (const file of files) {
+      const inside = await readIncluded(file, { from, name }, open);
+      all.push(...(await withIncludes(parseConfig({ file, text: inside.text }), inside.open)));
     }
-    return parts.flat();
+    return all;
   }
 }
 

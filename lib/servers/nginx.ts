@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { atLeast } from '../setup/machine.ts';
-import { composedOf, readLayers } from './config-files.ts';
+import { ourLines, readLayers } from './config-files.ts';
 import {
   bareWord,
   composeConfig,
@@ -35,9 +35,7 @@ async function compose(
   build: Build,
 ): Promise<ComposedConfig> {
   const layers = await readLayers('nginx', names);
-  const shipped = composeConfig(
-    await Promise.all(layers.map(({ file, text, origin }) => readNginxConfig(file, text, origin))),
-  );
+  const shipped = composeConfig(await Promise.all(layers.map(readNginxConfig)));
   const listen = findDirectives(shipped, 'listen')[0]?.args.slice(1).map(bareWord) ?? [];
   const tls = listen.includes('ssl') || isOn(shipped, 'ssl');
   const http2 = listen.includes('http2') || isOn(shipped, 'http2');
@@ -47,10 +45,10 @@ async function compose(
     );
   }
   const machine = await machineLines(listen, tls, place, build);
-  const config = composeConfig([shipped, parseConfig({ origin: 'this machine', text: machine })]);
+  const config = composeConfig([shipped, parseConfig(ourLines(machine))]);
   requireOneAddress(config, names);
   return {
-    text: composedOf(layers) + printConfig(config, layers[0]?.origin ?? ''),
+    text: printConfig(config),
     tls,
     protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
     // Relative paths, such as a log's, are below the server's temporary folder.

@@ -102,7 +102,7 @@ describe('nginx', () => {
           `listen 80, [::]:80 → ${server.origin.slice('http://'.length)}`,
         );
         expect(await readFile(configFileOf(server), 'utf8')).toContain(
-          `tcp_nopush ${nopush};  # from ${file}:`,
+          `tcp_nopush ${nopush};  # ${file}:`,
         );
         await endsClean(server);
       }

@@ -10,8 +10,7 @@ import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { imagePage } from '../../lib/servers/docroot.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { closedPort } from '../fixtures/listening.ts';
-import { ownConfig, ownFiles } from '../fixtures/own-files.ts';
+import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { configFileOf, processesOf, servers, titleOf, useServers } from '../fixtures/servers.ts';
@@ -77,17 +76,6 @@ describe('what is shipped', async () => {
         /^(worker_processes 2;|num-threads: 2 |--workers=2 )/m,
       );
     },
-  );
-});
-
-it('is refused where others on the network can reach it by what its config includes', async () => {
-  const port = await closedPort();
-  const more = path.join(await ownFiles({ 'more.yaml': `listen: ${port}\n` }), 'more.yaml');
-  const config = await ownConfig(
-    `<<: !file ${more}\nhosts:\n  default:\n    listen:\n      port: 80\n    paths: {}\n`,
-  );
-  expect(await test.refusal(test.start(h2o([config], { workers: 1 })))).toContain(
-    `:${port}, where others on the network can reach it: take what listens there out of its config`,
   );
 });
 

@@ -1,17 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import {
   chmodSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { copyDocroot, imagePage } from '../../lib/servers/docroot.ts';
@@ -46,76 +44,53 @@ it("img.html is article 002's: a heading and a tag for each of 9144 pictures", (
 });
 
 describe("a person's own folder", () => {
-  it('is copied with the links within it, and readable for all, whatever its own rights', async () => {
+  it('is copied with what the links within it lead to, and readable for all, whatever its own rights', async () => {
     const own = newFolder();
     mkdirSync(join(own, 'closed/deep'), { mode: 0o700, recursive: true });
     writeFileSync(join(own, 'closed', 'a.html'), 'a', { mode: 0o600 });
     symlinkSync(join(own, 'closed/a.html'), join(own, 'absolute.html'));
     symlinkSync('../a.html', join(own, 'closed/deep/relative.html'));
-    symlinkSync('..', join(own, 'closed/deep/up'));
-    symlinkSync(own, join(own, 'closed/root'));
     chmodSync(own, 0o700);
     const named = join(newFolder(), 'named');
     symlinkSync(own, named);
     const docroot = await copied(named);
-    const files = ['absolute.html', 'closed/deep/relative.html', 'closed/deep/up/a.html'];
-    for (const file of [...files, 'closed/root/closed/a.html']) {
+    for (const file of ['absolute.html', 'closed/deep/relative.html'])
       expect(readFileSync(join(docroot, file), 'utf8')).toBe('a');
-      expect(realpathSync(join(docroot, file)).startsWith(docroot)).toBe(true);
-    }
     const modes = (folder: string, ...paths: string[]) =>
-      paths.map((path) => statSync(join(folder, path)).mode & 0o777);
-    expect(modes(docroot, '', 'closed', 'closed/deep', 'closed/a.html')).toEqual([
-      0o755, 0o755, 0o755, 0o644,
+      paths.map((path) => lstatSync(join(folder, path)).mode & 0o777);
+    expect(modes(docroot, '', 'closed', 'closed/deep', 'closed/a.html', 'absolute.html')).toEqual([
+      0o755, 0o755, 0o755, 0o644, 0o644,
     ]);
     expect(modes(own, '', 'closed/a.html')).toEqual([0o700, 0o600]);
   });
 
-  const linkTo =
-    (target: (own: string, secret: string) => string) => (own: string, secret: string) =>
-      symlinkSync(target(own, secret), join(own, 'sub/x'));
-  const other = /: sub\/x is neither a file nor a folder: take it out$/;
-  it.each<[string, (own: string, secret: string) => unknown, RegExp]>([
-    [
-      'a link out of it',
-      linkTo((_, secret) => secret),
-      /: sub\/x is a link to \/\S+\/secret, out of the docroot, .* readable for all: put a copy /,
-    ],
+  it.each<[string, (own: string, link: string) => unknown, RegExp]>([
     [
       'a link out of it by another one',
-      (own, secret) => {
+      (own, link) => {
+        const secret = join(newFolder(), 'secret');
+        writeFileSync(secret, 'secret', { mode: 0o600 });
         symlinkSync(dirname(secret), join(own, 'dir'));
-        symlinkSync('../dir/secret', join(own, 'sub/x'));
+        symlinkSync('../dir/secret', link);
       },
-      /: \S+ is a link to \/\S+, out of the docroot, /,
+      /: \S+ is a link out of it, .*: put a copy in its place$/,
     ],
     [
       'a link to a folder whose name begins alike',
-      linkTo((own) => {
+      (own, link) => {
         mkdirSync(`${own}-else`);
         onTestFinished(() => rmSync(`${own}-else`, { recursive: true }));
-        return `${own}-else`;
-      }),
-      /: sub\/x is a link to \S+-else, out of the docroot, /,
-    ],
-    ['a link to nothing', linkTo(() => 'nothing'), / to nothing, which is not there: take it out$/],
-    ['a link to itself', linkTo(() => 'x'), / to x, and so to itself: take it out$/],
-    ['a pipe', (own) => execFileSync('mkfifo', [join(own, 'sub/x')]), other],
-    [
-      'a socket',
-      async (own) => {
-        const server = createServer().listen(join(own, 'sub/x'));
-        await once(server, 'listening');
-        onTestFinished(() => void server.close());
+        symlinkSync(`${own}-else`, link);
       },
-      other,
+      /: sub\/x is a link out of it, /,
     ],
+    ['a link to nothing', (_, link) => symlinkSync('nothing', link), /ENOENT.*sub\/x/],
+    ['a link to its folder', (_, link) => symlinkSync('.', link), /ELOOP.*sub\/x/],
+    ['a pipe', (_, link) => execFileSync('mkfifo', [link]), /Cannot copy a FIFO pipe.*sub\/x/],
   ])('with %s is refused in one line', async (_, plant, message) => {
     const own = newFolder();
     mkdirSync(join(own, 'sub'));
-    const secret = join(newFolder(), 'secret');
-    writeFileSync(secret, 'secret', { mode: 0o600 });
-    await plant(own, secret);
+    await plant(own, join(own, 'sub/x'));
     expect(await refusalOf(copied(own))).toMatch(message);
   });
 
@@ -123,7 +98,7 @@ describe("a person's own folder", () => {
     ['./www', 'docroot ./www: a folder of your own is named by its absolute path'],
     ['imags', 'there is no docroot "imags": did you mean images?'],
     ['/nowhere/www', 'cannot copy the docroot /nowhere/www: ENOENT'],
-    ['/etc/passwd', 'cannot copy the docroot /etc/passwd: it is not a folder'],
+    ['/etc/passwd', 'cannot copy the docroot /etc/passwd: ENOTDIR'],
   ])('%s is refused', async (docroot, message) => {
     await expect(copied(docroot)).rejects.toThrow(message);
   });

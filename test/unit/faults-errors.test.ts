@@ -38,7 +38,7 @@ test('a config that is gone when the next round starts its server', async () => 
   const file = await ownConfig('http { server { listen 80; } }');
   await readOwnConfig(file);
   unlinkSync(file);
-  expect(await told(readNginxConfig(file, 'http { }'))).toBe(
+  expect(await told(readNginxConfig({ file, text: 'http { }' }))).toBe(
     `cannot use ${file}: it is not there any more: put it back, and leave it until the run is over`,
   );
 });

@@ -25,7 +25,7 @@ function folderOf(files: Readonly<Record<string, string>>) {
 }
 
 describe('kernel settings', () => {
-  const read = (text: string): [string, string][] => readSettings({ origin: 'own.conf', text });
+  const read = (text: string): [string, string][] => readSettings({ file: 'own.conf', text });
 
   test.each([
     ['# a comment\n; another\n\n', []],

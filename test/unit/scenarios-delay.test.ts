@@ -124,7 +124,7 @@ test('the longest duration of a count allows for delays and bandwidth', () => {
 describe('kernel settings', () => {
   const folder = path.join(projectRoot, 'server-configs/sysctl');
   const shipped = async (name: string) =>
-    new Map(readSettings({ origin: name, text: await readFile(`${folder}/${name}.conf`, 'utf8') }));
+    new Map(readSettings({ file: name, text: await readFile(`${folder}/${name}.conf`, 'utf8') }));
 
   test("article is the article's list, word by word", async () => {
     const printed = [...printedText('Kernel settings').matchAll(/^(\S+?) *= *(.*)$/gm)].map(

@@ -172,8 +172,8 @@ describe('files for nginx', () => {
     });
     const other = await ownFiles({ 'k.conf': 'http { include lines; }', lines: 'sendfile off;' });
     const text = await textOf(`${one}/nginx.conf`, `${other}/k.conf`);
-    expect(text).toContain(` text/x x;  # from ${one}/sub/a.conf:1\n`);
-    expect(text).toContain(` sendfile off;  # from ${other}/lines:1\n`);
+    expect(text).toContain(` text/x x;  # ${one}/sub/a.conf:1\n`);
+    expect(text).toContain(` sendfile off;  # ${other}/lines:1\n`);
     expect(text).not.toMatch(/include|sendfile on/);
   });
 
@@ -232,16 +232,15 @@ describe('h2o', () => {
     expect(await yaml(own)).toMatchObject({ hosts: { a: { listen: { port: 8099, ssl: kept } } } });
   });
 
-  it('merges mappings, replaces the rest, names the file of each line', async () => {
-    const { text } = await compose(
-      await ownConfig(
-        '# the file\n\n# why a\na: 1\nb:\n  c: 1\n  d: [1, 2]\nlisten: 80\npid-file: /x\nuser: www-data\nhosts: {default: {paths: {}}}\n',
-      ),
-      await ownConfig('# the knob\n\n# why not\na: 2\nb:\n  d: 3\nf: [1]\n'),
-      await ownConfig('# nothing\n'),
+  it('merges mappings, replaces the rest, names the place of each line', async () => {
+    const base = await ownConfig(
+      'a: 1\nb:\n  c: 1\n  d: [1, 2]\nlisten: 80\npid-file: /x\nuser: www-data\nhosts: {default: {paths: {}}}\n',
     );
-    expect(text).toContain('\n# why not\na: 2 # own.conf\nb:\n  c: 1\n  d: 3 # own.conf\n');
-    expect(text).not.toMatch(/the file|why a$|the knob/m);
+    const knob = await ownConfig('a: 2\nb:\n  d: 3\nf: [1]\n');
+    const { text } = await compose(base, knob, await ownConfig('# nothing\n'));
+    expect(text).toContain(
+      `a: 2  # ${knob}:1\nb:  # ${base}:2\n  c: 1  # ${base}:3\n  d: 3  # ${knob}:3\n`,
+    );
     expect(parse(text)).toEqual({
       a: 2,
       b: { c: 1, d: 3 },
@@ -255,8 +254,8 @@ describe('h2o', () => {
   it.each([
     ['listen: 80\n', /has 0 hosts and 1 listen entries; keep one of each/],
     ['listen: 80\nhosts: {a: {listen: 81}}\n', /has 1 hosts and 2 listen/],
-    ['- a\n- b\n', /^h2o config own\.conf:1: is not a YAML mapping/],
-    ['# only this\n', /^h2o config own\.conf: is empty/],
+    ['- a\n- b\n', /^h2o config \S+own\.conf:1: is not a YAML mapping/],
+    ['# only this\n', /has 0 hosts and 0 listen entries/],
   ])('refuses %j', async (text, message) => {
     await expect(compose(await ownConfig(text))).rejects.toThrow(message);
   });
@@ -274,7 +273,7 @@ describe('nghttpd', () => {
     expect(config.args('')).toEqual([flag, ...machine, ...last]);
     expect(config).toMatchObject({ tls: true, protocol: 'h2' });
     expect(codeLines(config.text)).toEqual([flag, ...machine, last.join(' ')]);
-    expect(config.text).toContain(`\n${flag}  # streams-1024.conf\n`);
+    expect(config.text).toContain(`${flag}  # streams-1024.conf\n`);
   });
 
   it('knows a flag by its short and its long name', async () => {
@@ -288,8 +287,9 @@ describe('nghttpd', () => {
   });
 
   it.each(['8080 key cert', '-Z 1', 'm 5'])('refuses the line "%s"', async (text) => {
-    await expect(compose(await ownConfig(`# about\n\n${text}\n`))).rejects.toThrow(
-      `nghttpd config own.conf:3: "${text}" is not a flag of nghttpd`,
+    const file = await ownConfig(`# about\n\n${text}\n`);
+    await expect(compose(file)).rejects.toThrow(
+      `nghttpd config ${file}:3: "${text}" is not a flag of nghttpd`,
     );
   });
 

@@ -197,7 +197,7 @@ function settingsOf(text: string): string[] {
 /** Masks the ports and folders that differ with each start, and removes the remark on the line's file. */
 function withoutPlace(line: string): string {
   return line
-    .replace(/ *# (?:from \/.*:\d+|this machine|[\w.-]+\.conf)$/, '')
+    .replace(/ *# (?:(?:from )?\/.*:\d+|this machine|[\w.-]+\.conf)$/, '')
     .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')
     .replace(/^\d+ (?=\/)/, 'PORT ')

@@ -1,10 +1,11 @@
 // A user's own h2o config: its copy, which runs beside a running server, and knobs' lines laid over it.
+import { parse } from 'yaml';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { laidOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
-import { ours, placeOf, readText } from '../config-files.ts';
+import { ours, readText } from '../config-files.ts';
 import {
   adoptedHere,
   beginHere,
@@ -25,12 +26,14 @@ import {
   type OwnConfig,
 } from './redirect.ts';
 import {
+  get,
+  itemsOf,
   mapInside,
   oneLine,
   pairsIn,
-  parseYaml,
   printYaml,
   readYaml,
+  treeOf,
   type MapTree,
   type Pair,
   type Tree,
@@ -38,7 +41,7 @@ import {
 
 /** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
-  const written = await readYaml(file, await readText(file));
+  const written = await readYaml({ file, text: await readText(file) });
   const { port, tls, hosts } = chooseListen(file, h2oListens(written), place.listen);
   const config = layH2o(written, place.laid);
   const workers = h2oWorkers(config);
@@ -60,13 +63,6 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   };
 }
 
-/** The first value of a key, in upper or lower case, as h2o looks it up. */
-function get(tree: Tree | undefined, wanted: string): Tree | undefined {
-  return tree?.kind === 'map'
-    ? tree.pairs.find(({ key }) => key.toLowerCase() === wanted)?.value
-    : undefined;
-}
-
 function textOf(tree: Tree | undefined): string | undefined {
   return tree?.kind === 'text' ? tree.text : undefined;
 }
@@ -86,7 +82,7 @@ function h2oWorkers(config: MapTree): OwnConfig['workers'] {
   // Newer versions also take a list of cores.
   const count = threads.kind === 'list' ? threads.items.length : Number(textOf(threads));
   if (!Number.isSafeInteger(count) || count < 1)
-    throw new UserError(`${placeOf(threads)}: num-threads is not a number of threads`);
+    throw new UserError(`${threads.origin}: num-threads is not a number of threads`);
   return count;
 }
 
@@ -105,12 +101,8 @@ function entryOf(tree: Tree, hosts: readonly string[] = []): Entry {
   if (type === 'unix') return { address: { socket: word }, ...about };
   const port = /^\d+$/.test(word) ? Number(word) : 0;
   if (port < 1 || port > 65_535)
-    throw new UserError(`${placeOf(tree)}: listen: "${word}" is no port`);
+    throw new UserError(`${tree.origin}: listen: "${word}" is no port`);
   return { address: { port, host: textAt(tree, 'host') }, ...about };
-}
-
-function itemsOf(tree: Tree): Tree[] {
-  return tree.kind === 'list' ? tree.items : [tree];
 }
 
 /** All `listen` of the config and of its hosts that are for HTTP/3, or those that are not. */
@@ -165,7 +157,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   const word = textOf(value);
   const instead = (changed: Tree): Pair[] => [{ ...pair, value: changed }];
   const refuse = (words: string) => {
-    throw new UserError(`${placeOf(value)}: ${key}${words} ${leaving}`);
+    throw new UserError(`${value.origin}: ${key}${words} ${leaving}`);
   };
   switch (key.toLowerCase()) {
     case 'listen': {
@@ -250,7 +242,7 @@ function changeTexts(
   keys: readonly string[],
   change: (text: string, where: string) => string,
 ): Tree {
-  if (tree.kind === 'text') return { ...tree, text: change(tree.text, placeOf(tree)) };
+  if (tree.kind === 'text') return { ...tree, text: change(tree.text, tree.origin) };
   return mapInside(tree, (value, key) =>
     tree.kind === 'list' || keys.includes(key.toLowerCase())
       ? changeTexts(value, keys, change)
@@ -282,15 +274,14 @@ function changeConnect(tree: Tree, here: Here): Tree {
   }
   // Without a host it is 127.0.0.1.
   const host = textAt(tree, 'host') ?? '127.0.0.1';
-  if (!isLoopback(host))
-    throw new UserError(`${placeOf(tree)}: fastcgi.connect ${host} ${leaving}`);
+  if (!isLoopback(host)) throw new UserError(`${tree.origin}: fastcgi.connect ${host} ${leaving}`);
   noteBackend(words, { port: Number(port) }, here);
   return tree;
 }
 
 /** Reads a user's config. Throws UserError with file and line. */
 export async function readH2o(file: string): Promise<ReadConfig> {
-  const config = await readYaml(file, await readText(file));
+  const config = await readYaml({ file, text: await readText(file) });
   const viewOf = (tree: MapTree): View => ({
     workers: h2oWorkers(tree),
     settings: settingsOf(tree, file),
@@ -307,21 +298,10 @@ export async function readH2o(file: string): Promise<ReadConfig> {
 function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
   let tree = config;
   for (const { context, lines } of laid) {
-    const keys = plainTree(parseYaml('knob', lines, 'failsafe').toJS());
-    for (const pair of keys.kind === 'map' ? keys.pairs : []) tree = layPair(tree, context, pair);
+    for (const pair of (treeOf(parse(lines, { schema: 'failsafe' })) as MapTree).pairs)
+      tree = layPair(tree, context, pair);
   }
   return tree;
-}
-
-function plainTree(value: unknown): Tree {
-  if (typeof value !== 'object' || value === null)
-    return { kind: 'text', text: String(value), origin: ours };
-  const pairs = Object.entries(value).map(([key, inner]) => ({
-    key,
-    origin: ours,
-    value: plainTree(inner),
-  }));
-  return { kind: 'map', origin: ours, pairs };
 }
 
 function layPair(config: MapTree, context: string, pair: Pair): MapTree {
@@ -389,7 +369,7 @@ function settingsOf(tree: Tree, block: string, holder = ''): Setting[] {
       value.kind !== 'text' &&
       (holders.includes(key) || holder === 'hosts' || holder === 'paths')
     )
-      return settingsOf(value, `${key}: at ${placeOf(pair)}`, key);
-    return [{ block, name: key, text: `${key}: ${oneLine(value)}`, place: placeOf(pair) }];
+      return settingsOf(value, `${key}: at ${pair.origin}`, key);
+    return [{ block, name: key, text: `${key}: ${oneLine(value)}`, place: pair.origin }];
   });
 }

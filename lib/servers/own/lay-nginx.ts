@@ -18,7 +18,7 @@ import {
   type Setting,
   type View,
 } from './changes.ts';
-import { placeOf, readText } from '../config-files.ts';
+import { readText } from '../config-files.ts';
 import {
   blocksIn,
   hostOf,
@@ -31,10 +31,11 @@ import {
 
 /** Reads a file in the http block of `within`, if given, in place of the sites there; relative names begin at its folder. */
 export async function readInPlace(file: string, within?: string): Promise<Directive[]> {
-  const main = await readNginxConfig(within ?? file, await readText(within ?? file));
+  const whole = within ?? file;
+  const main = await readNginxConfig({ file: whole, text: await readText(whole) });
   if (within === undefined) return main;
-  const site = await readNginxConfig(within, `include ${quoted(file)};`);
-  const fileOf = (one: Directive) => placeOf(one).replace(/:\d+$/, '');
+  const site = await readNginxConfig({ file: within, text: `include ${quoted(file)};` });
+  const fileOf = ({ origin }: Directive) => origin.replace(/:\d+$/, '');
   return main.map((one) => {
     if (one.name !== 'http') return one;
     const sites = new Set(blocksIn(one.block ?? [], 'server').map(fileOf));
@@ -75,7 +76,7 @@ export function layNginx(
 ): Directive[] {
   let tree = [...config];
   for (const { context, lines } of laid)
-    for (const line of parseConfig({ origin: laidOrigin, text: lines }))
+    for (const line of parseConfig({ file: laidOrigin, origin: laidOrigin, text: lines }))
       tree = layLine(tree, context, line, page);
   return tree;
 }
@@ -296,7 +297,7 @@ function inside(block: readonly Directive[], paths: readonly string[] | undefine
 function settingsOf(config: readonly Directive[], block: string): Setting[] {
   return config.flatMap((one) =>
     one.block === undefined
-      ? [{ block, name: one.name, text: `${asWritten(one)};`, place: placeOf(one) }]
-      : settingsOf(one.block, `${asWritten(one)} { } at ${placeOf(one)}`),
+      ? [{ block, name: one.name, text: `${asWritten(one)};`, place: one.origin }]
+      : settingsOf(one.block, `${asWritten(one)} { } at ${one.origin}`),
   );
 }

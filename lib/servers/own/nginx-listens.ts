@@ -3,7 +3,6 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
-import { placeOf } from '../config-files.ts';
 import {
   keepsQuic,
   listensByPort,
@@ -23,7 +22,7 @@ export function parseAddress(listen: Directive): Address {
     /^()(\d+)$/.exec(word) ?? /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(word) ?? [];
   const port = Number(digits);
   if (host === undefined || port < 1 || port > 65_535)
-    throw new UserError(`${placeOf(listen)}: listen ${word} is not a host and a port`);
+    throw new UserError(`${listen.origin}: listen ${word} is not a host and a port`);
   return host === '' ? { port } : { port, host };
 }
 
@@ -62,7 +61,7 @@ export function listensOf(server: Directive): Directive[] {
   const written = writtenListens(server);
   if (written.length > 0) return written.filter((listen) => !isQuic(listen));
   const port = process.getuid?.() === 0 ? '80' : '8000';
-  return [{ name: 'listen', args: [port], comments: [], origin: server.origin, line: server.line }];
+  return [{ name: 'listen', args: [port], origin: server.origin }];
 }
 
 /** The host of an address: '*' for all of IPv4. */
@@ -166,9 +165,7 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
   const word = bareWord(workers.args[0] ?? '');
   if (word === 'auto') return 'server-cores';
   if (!/^[1-9]\d*$/.test(word))
-    throw new UserError(
-      `${placeOf(workers)}: worker_processes ${word} is not a number of processes`,
-    );
+    throw new UserError(`${workers.origin}: worker_processes ${word} is not a number of processes`);
   return Number(word);
 }
 
@@ -215,7 +212,7 @@ function movedLines(
     else if (server !== main.server && !joined.has(`${host} ${port}`)) {
       joined.add(`${host} ${port}`);
       said.push(
-        `listen ${listen.args[0]} at ${placeOf(listen)}: one with listen ${main.listen.args[0]} at ${placeOf(main.listen)}, whose server answers requests for other names`,
+        `listen ${listen.args[0]} at ${listen.origin}: one with listen ${main.listen.args[0]} at ${main.listen.origin}, whose server answers requests for other names`,
       );
     }
   }
@@ -231,9 +228,7 @@ function movedLines(
       let to: string;
       let words = wordsOf(listen).filter((word) => !leftOut.test(word));
       if (wordsOf(listen).includes('proxy_protocol'))
-        said.push(
-          `proxy_protocol at ${placeOf(server)}: left out, load generators do not speak it`,
-        );
+        said.push(`proxy_protocol at ${server.origin}: left out, load generators do not speak it`);
       if ('socket' in address) to = `unix:${here.sockets.get(address.socket)}`;
       else {
         const { host, port } = movedTo(address.port, here);
@@ -242,7 +237,7 @@ function movedLines(
       }
       const note = writtenListens(server).includes(listen)
         ? words.filter((word) => word === 'quic').join()
-        : `(nginx's own, no listen line at ${placeOf(server)})`;
+        : `(nginx's own, no listen line at ${server.origin})`;
       noteMove(here, to, `${was} ${note}`.trim());
       const line = moved.get(to) ?? { listen, words: new Set() };
       moved.set(to, line);
@@ -250,7 +245,7 @@ function movedLines(
     }
     return [...moved].map(([to, { listen, words }]) => ({
       ...listen,
-      args: [to, ...wordsOnce(to, [...words], placeOf(listen)).map(asWord)],
+      args: [to, ...wordsOnce(to, [...words], listen.origin).map(asWord)],
     }));
   }
 
@@ -269,7 +264,7 @@ function movedLines(
     );
     if (foreign.length > 0)
       said.push(
-        `${foreign.join(' ')} at ${placeOf(listen)}: left out, listen ${main.listen.args[0]} is without`,
+        `${foreign.join(' ')} at ${listen.origin}: left out, listen ${main.listen.args[0]} is without`,
       );
     const kept = words.filter(
       (word) => !foreign.includes(word) && (host === main.host || !defaultWords.has(word)),

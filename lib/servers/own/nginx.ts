@@ -14,7 +14,7 @@ import {
   type Directive,
 } from '../nginx-config.ts';
 import type { AdoptPlace, AdoptedConfig, Build } from '../server.ts';
-import { ours, placeOf } from '../config-files.ts';
+import { ours } from '../config-files.ts';
 import { layNginx, readInPlace, servingLines } from './lay-nginx.ts';
 import {
   blocksIn,
@@ -77,13 +77,13 @@ export async function adoptNginx(
   const serving = servingLines(config, page);
   for (const line of [...insideHttp(config), ...serving])
     if (/^limit_(?:req|conn)$/.test(line.name))
-      here.said.push(`${asWritten(line)} at ${placeOf(line)}: may turn away requests of the load`);
+      here.said.push(`${asWritten(line)} at ${line.origin}: may turn away requests of the load`);
   const closing = serving.find((line) => asWritten(line) === 'return 444');
-  const hangsUp = closing && `return 444 at ${placeOf(closing)} closes a connection unanswered`;
+  const hangsUp = closing && `return 444 at ${closing.origin} closes a connection unanswered`;
   if (hangsUp !== undefined) here.said.push(hangsUp);
   return {
     ...present({ hangsUp }),
-    ...adoptedHere(file, printConfig(runs, ''), workers, here),
+    ...adoptedHere(file, printConfig(runs), workers, here),
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
     hosts,
@@ -105,14 +105,14 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
     const { name, block } = directive;
     if (block === undefined) return changeLine(directive, parent, here);
     if (parent === '' && name !== 'events' && name !== 'http') {
-      here.said.push(`${name} { } at ${placeOf(directive)}: left out, only HTTP is compared`);
+      here.said.push(`${name} { } at ${directive.origin}: left out, only HTTP is compared`);
       return [];
     }
-    if (name === 'acme_issuer') throw new UserError(`${placeOf(directive)}: ${name} ${leaving}`);
+    if (name === 'acme_issuer') throw new UserError(`${directive.origin}: ${name} ${leaving}`);
     if (dataBlocks.has(name)) return [directive];
     const listens = here.listens.get(directive);
     if (listens?.length === 0) {
-      here.said.push(`server { } at ${placeOf(directive)}: left out, it listens to HTTP/3 only`);
+      here.said.push(`server { } at ${directive.origin}: left out, it listens to HTTP/3 only`);
       return [];
     }
     const others = listens === undefined ? block : block.filter((one) => one.name !== 'listen');
@@ -178,7 +178,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return turnOff('since it would write among the files that are served');
     case 'state':
       if (parent === 'upstream')
-        throw new UserError(`${placeOf(directive)}: state ${first} ${leaving}`);
+        throw new UserError(`${directive.origin}: state ${first} ${leaving}`);
       return [directive];
     case 'server':
       if (parent !== 'upstream' || args.map(bareWord).includes('down')) return [directive];
@@ -205,7 +205,7 @@ function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>
   const target = bareWord(word);
   const asksResolver = /\$|^resolve$|^service=/m.test(directive.args.map(bareWord).join('\n'));
   const words = `${directive.name} ${word}`;
-  const text = localTarget(target, words, placeOf(directive), here, blocks, asksResolver);
+  const text = localTarget(target, words, directive.origin, here, blocks, asksResolver);
   return text === target ? word : quoted(text);
 }
 
@@ -218,7 +218,7 @@ function withDefaults(config: readonly Directive[], here: NginxHere, build: Buil
       .filter(([wanted]) => !block.some(({ name }) => name === wanted))
       .map(([name, ...args]) => {
         if (name !== 'daemon') added.push(name);
-        return { name, args, comments: [], origin: ours, line: 0 };
+        return { name, args, origin: ours };
       });
   const main = lacking(config, [
     ['daemon', 'off'],

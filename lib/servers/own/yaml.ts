@@ -12,18 +12,12 @@ import {
   type Node,
 } from 'yaml';
 import { UserError } from '../../errors.ts';
-import { fromLine, readIncluded } from '../config-files.ts';
+import { ours, readIncluded, type Layer } from '../config-files.ts';
 
-/** Parses YAML. In the schema 'failsafe' all scalars are text. Throws UserError with file and line. */
-export function parseYaml(
-  file: string,
-  text: string,
-  schema: 'core' | 'failsafe',
-  lineCounter = new LineCounter(),
-): Document.Parsed {
+function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed {
   const document = parseDocument(text, {
-    schema,
-    uniqueKeys: schema === 'core',
+    schema: 'failsafe',
+    uniqueKeys: false,
     logLevel: 'silent',
     lineCounter,
   });
@@ -35,7 +29,7 @@ export function parseYaml(
   return document;
 }
 
-/** YAML as h2o reads it: all scalars are text. `origin` as fromLine gives it, or `ours`. */
+/** YAML as h2o reads it: all scalars are text. `origin` as of Layer. */
 export type Tree = { origin: string } & (
   | { kind: 'text'; text: string; tag?: string }
   | { kind: 'list'; items: Tree[] }
@@ -55,26 +49,29 @@ export type MapTree = Extract<Tree, { kind: 'map' }>;
 const mostNested = 100;
 
 /** Reads the tree. Names in !file begin at the config's folder. Throws UserError with file and line. */
-export async function readYaml(file: string, text: string): Promise<MapTree> {
-  const folder = path.dirname(file);
-  const tree = await treeOf(file, text, [await realpath(file)]);
-  if (tree.kind !== 'map')
-    throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
-  return tree;
+export async function readYaml(config: Layer): Promise<MapTree> {
+  const folder = path.dirname(config.file);
+  const tree = await read(config, [await realpath(config.file)]);
+  if (tree.kind === 'map') return tree;
+  if (tree.kind === 'text' && tree.text === '')
+    return { kind: 'map', origin: tree.origin, pairs: [] };
+  throw new UserError(`h2o config ${config.file}:1: is not a YAML mapping, as h2o's configs are`);
 
   /** @param open files that include each other, from the config to this file */
-  async function treeOf(file: string, text: string, open: readonly string[]): Promise<Tree> {
+  async function read(layer: Layer, open: readonly string[]): Promise<Tree> {
+    const { file } = layer;
     const lines = new LineCounter();
-    const document = parseYaml(file, text, 'failsafe', lines);
+    const document = parse(layer, lines);
     const lineOf = (node: Node) => lines.linePos(node.range?.[0] ?? 0).line;
+    const originOf = (line: number) => layer.origin ?? `${file}:${line}`;
     return document.contents === null
-      ? { kind: 'text', text: '', origin: fromLine(file, 1) }
+      ? { kind: 'text', text: '', origin: originOf(1) }
       : convert(document.contents, 1, 0);
 
     /** @param above the line of the node's parent, for an empty node; `depth`: levels above it */
     async function convert(node: Node, above: number, depth: number): Promise<Tree> {
       const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
-      const origin = fromLine(file, line);
+      const origin = originOf(line);
       const fail = (problem: string) => {
         throw new UserError(`h2o config ${file}:${line}: ${problem}`);
       };
@@ -87,7 +84,7 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
         const pairs: Pair[] = [];
         for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
           if (!isScalar(key)) return fail('a key has to be a word');
-          const keyOrigin = fromLine(file, lineOf(key));
+          const keyOrigin = originOf(lineOf(key));
           const tree: Tree =
             value === null
               ? { kind: 'text', text: '', origin: keyOrigin }
@@ -112,8 +109,31 @@ export async function readYaml(file: string, text: string): Promise<MapTree> {
   async function included(from: string, name: string, open: readonly string[]): Promise<Tree> {
     const other = path.resolve(folder, name);
     const inside = await readIncluded(other, { from, name }, open);
-    return treeOf(other, inside.text, inside.open);
+    return read({ file: other, text: inside.text }, inside.open);
   }
+}
+
+/** A tree of plain objects and scalars. */
+export function treeOf(value: unknown): Tree {
+  if (typeof value !== 'object' || value === null)
+    return { kind: 'text', text: String(value), origin: ours };
+  const pairs = Object.entries(value).map(([key, inner]): Pair => ({
+    key,
+    origin: ours,
+    value: treeOf(inner),
+  }));
+  return { kind: 'map', origin: ours, pairs };
+}
+
+/** The first value of a key, in upper or lower case, as h2o looks it up. */
+export function get(tree: Tree | undefined, wanted: string): Tree | undefined {
+  return tree?.kind === 'map'
+    ? tree.pairs.find(({ key }) => key.toLowerCase() === wanted)?.value
+    : undefined;
+}
+
+export function itemsOf(tree: Tree): Tree[] {
+  return tree.kind === 'list' ? tree.items : [tree];
 }
 
 /** Adds the pairs of merge keys (<<), unless their keys are there already. */
