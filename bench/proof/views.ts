@@ -130,7 +130,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
       precise,
     }));
   const found = (runs: readonly Run[]): Run[] => runs.filter(({ verdict }) => verdict === 'slower');
-  const [byDefault, precisely] = [{ group: 'default runs:' }, { group: `${preciseFlags}:` }];
+  const [byDefault, precisely] = ['default runs:', `${preciseFlags}:`];
   return {
     title: titles.power,
     about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of the plain server and the smallest cost, had \`${preciseFlags}\`, and so ended when the verdict was there, the interval within ±0.5 %, or the time over.`,
@@ -388,15 +388,13 @@ function latency({ data: { rounds } }: PartFile<'latency'>): View {
       tableOf(rows.length === 0 ? [] : rounds.map((round, index) => ({ round, index })), [
         right('round', ({ index }) => String(index + 1)),
         ...percentiles.flatMap((name): Column<{ round: LatencyRound; index: number }>[] => [
-          right('alone', ({ round }) => scaledTime(latencyOf(round.alone, name)), {
-            group: `${name}:`,
-          }),
+          right('alone', ({ round }) => scaledTime(latencyOf(round.alone, name)), `${name}:`),
           right(
             'in turns',
             ({ round }) => round.inTurns.map((side) => scaledTime(side[name])).join(', '),
-            { group: `${name}:` },
+            `${name}:`,
           ),
-          right('ratio', ({ round }) => ratio(inTurnsByAlone(round, name)), { group: `${name}:` }),
+          right('ratio', ({ round }) => ratio(inTurnsByAlone(round, name)), `${name}:`),
         ]),
       ]),
     ],

@@ -4,7 +4,6 @@ import {
   roundRatiosOf,
   curveRows,
   curvesOf,
-  type CurvePoint,
   type CurveRow,
 } from '../analysis/comparisons.ts';
 import {
@@ -27,7 +26,7 @@ import {
   effect,
   whole,
 } from '../format.ts';
-import type { Bar, Percentile, Percentiles, PlotData, Rounds } from './html/figure.ts';
+import type { Percentiles, PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark, verdictCell } from './verdict-words.ts';
 import type {
@@ -50,26 +49,25 @@ export interface Figure {
   tables: readonly Table[];
 }
 
-/** A chart as a table with bars, and as a plot. */
-type Chart = Part & { plot: Omit<Figure, 'tables'> };
-
-/** The longest bar of each chart, in characters. */
-const barWidths = { curve: 16, histogram: 12 };
+/** A figure whose table has bars. The terminal and Markdown show it below `heading`. */
+type Chart = Figure & { heading: string };
 
 /** The charts that the terminal and Markdown show; each is left out if the run has no such data. */
-export function chartsOf(result: Result): Chart[] {
-  return [...curveChart(result), ...histogramChart(result)];
+export function chartsOf(result: Result): Part[] {
+  return [...curveChart(result), ...histogramChart(result)].map(({ heading, tables }) => ({
+    title: heading,
+    tables,
+    below: [],
+  }));
 }
 
 /** The plots of report.html. */
 export function figuresOf(result: Result): Figure[] {
-  const figures = (charts: readonly Chart[]): Figure[] =>
-    charts.map(({ plot, tables }) => ({ ...plot, tables }));
   return [
-    ...figures(curveChart(result)),
+    ...curveChart(result),
     ...ratioFigures(result),
     ...roundFigures(result),
-    ...figures(histogramChart(result)),
+    ...histogramChart(result),
     ...percentileFigures(result),
   ];
 }
@@ -79,104 +77,86 @@ function curveChart(result: Result): Chart[] {
   const curves = curvesOf(result);
   if (curves.length === 0) return [];
   const rows = curveRows(curves);
-  const { search } = result;
-  const limit =
-    search === undefined ? null : { ms: search.within.ms, text: limitText(search.within) };
+  const within = result.search?.within;
+  const limit = within === undefined ? null : { ms: within.ms, text: limitText(within) };
   const longest =
     limit === null
       ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99)))
       : 2 * limit.ms;
   const columns = curves.flatMap(({ name: group }) => {
-    const barOf = ({ p99, kept }: CurvePoint): string =>
-      (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), barWidths.curve);
-    const time = (key: 'p50' | 'p99', joined: boolean) =>
-      rightColumn(key, ({ seen }: CurveRow) => figure(seen.get(group)?.[key], scaledTime), {
-        group,
-        joined,
-      });
+    const time = (key: 'p50' | 'p99') =>
+      rightColumn(key, ({ seen }: CurveRow) => figure(seen.get(group)?.[key], scaledTime), group);
     const bars = ({ seen }: CurveRow): string => {
-      const point = seen.get(group);
-      return point === undefined ? '' : barOf(point);
+      const { p99 = 0, kept } = seen.get(group) ?? {};
+      return p99 === 0 ? '' : (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), 16);
     };
-    return [time('p50', false), time('p99', true), leftColumn('', bars, { group, joined: true })];
+    return [time('p50'), time('p99'), leftColumn('', bars, group)];
   });
   return [
     {
-      title: `Latency by rate; bars are p99${limit === null ? '' : `, × where ${limit.text} was not kept`}:`,
-      tables: [tableOf(rows, [rightColumn('requests/s', ({ rate }) => whole(rate)), ...columns])],
-      below: [],
-      plot: {
-        title: 'Latency by rate',
-        text:
-          limit === null
-            ? 'Marks are p99 at each rate.'
-            : `Each mark is the p99 of a step of the search, filled if it kept ${limit.text}; lines go through the medians of steps at about the same rate.`,
-        data: {
-          kind: 'curve',
-          names: curves.map(({ name }) => name),
-          limit,
-          points: curves.flatMap(({ name, points }) => points.map((point) => ({ name, ...point }))),
-          lines: rows.flatMap(({ seen }) =>
-            [...seen].map(([name, { rate, p50, p99 }]) => ({ name, rate, p50, p99 })),
-          ),
-        },
+      heading: `Latency by rate; bars are p99${limit === null ? '' : `, × where ${limit.text} was not kept`}:`,
+      title: 'Latency by rate',
+      text:
+        limit === null
+          ? 'Marks are p99 at each rate.'
+          : `Each mark is the p99 of a step of the search, filled if it kept ${limit.text}; lines go through the medians of steps at about the same rate.`,
+      data: {
+        kind: 'curve',
+        names: curves.map(({ name }) => name),
+        limit,
+        points: curves.flatMap(({ name, points }) => points.map((point) => ({ name, ...point }))),
+        lines: rows.flatMap(({ seen }) => [...seen].map(([name, point]) => ({ name, ...point }))),
       },
+      tables: [tableOf(rows, [rightColumn('requests/s', ({ rate }) => whole(rate)), ...columns])],
     },
   ];
 }
 
 /** Answers by latency as vegeta prints them, a row per bucket, the servers side by side. */
 function histogramChart({ variants }: Result): Chart[] {
-  const series = [true, false]
-    .flatMap((published) =>
-      variants.map((one) => ({
-        name: one.name,
-        published,
-        buckets: published ? publishedBuckets(one.published) : (one.phases[0]?.buckets ?? []),
+  const series = ['published', 'here']
+    .flatMap((source) =>
+      variants.map(({ name, published, phases }) => ({
+        name: `${name}, ${source}`,
+        buckets: source === 'here' ? (phases[0]?.buckets ?? []) : publishedBuckets(published),
       })),
     )
     .filter(({ buckets }) => buckets.length > 0);
   if (series.length === 0) return [];
   const highest = Math.max(...series.flatMap(({ buckets }) => buckets.map(({ share }) => share)));
-  const table = tableOf(allBuckets(series.map(({ buckets }) => buckets)), [
-    leftColumn('latency', bucketLabel),
-    ...series.map(({ name, published, buckets }) =>
-      leftColumn(`${name}, ${published ? 'published' : 'here'}`, (row: BucketShare) => {
-        const bucket = buckets.find((one) => sameBucket(one, row));
-        if (bucket === undefined) return '';
-        const drawn = bar(highest === 0 ? 0 : bucket.share / highest, barWidths.histogram);
-        return `${whole(bucket.count).padStart(7)}  ${exactPercent(100 * bucket.share).padStart(7)}  ${drawn}`;
-      }),
-    ),
-  ]);
-  const bars = series.flatMap(({ name, published, buckets }) =>
-    buckets.map(({ share, ...bucket }) => ({
-      name,
-      group: bucketLabel(bucket),
-      published,
-      value: 100 * share,
-      label: exactPercent(100 * share),
-    })),
-  );
-  const panels = variants.map(({ name: title }) => ({
-    title,
-    bars: bars.flatMap(({ name, ...one }): Bar[] => (name === title ? [one] : [])),
-  }));
+  const rows = allBuckets(series.map(({ buckets }) => buckets));
+  const inRow = (buckets: readonly BucketShare[], row: BucketShare) =>
+    buckets.filter((one) => sameBucket(one, row));
+  const column = ({ name, buckets }: (typeof series)[number]) =>
+    leftColumn(name, (row: BucketShare) =>
+      inRow(buckets, row)
+        .map(({ count, share }) => {
+          const drawn = bar(highest === 0 ? 0 : share / highest, 12);
+          return `${whole(count).padStart(7)}  ${exactPercent(100 * share).padStart(7)}  ${drawn}`;
+        })
+        .join(''),
+    );
   return [
     {
-      title: 'Answers by latency:',
-      tables: [table],
-      below: [],
-      plot: {
-        title: 'Answers by latency, published beside measured',
-        text: 'Shares of all answers within each range of latencies, as vegeta counts them.',
-        data: {
-          kind: 'bars',
-          axis: '% of the answers',
-          panels: panels.filter((panel) => panel.bars.length > 0),
-          percent: true,
-        },
+      heading: 'Answers by latency:',
+      title: 'Answers by latency, published beside measured',
+      text: 'Shares of all answers within each range of latencies, as vegeta counts them.',
+      data: {
+        kind: 'bars',
+        axis: '% of the answers',
+        names: series.map(({ name }) => name),
+        bars: rows.flatMap((row) =>
+          series.flatMap(({ name, buckets }) =>
+            inRow(buckets, row).map(({ share }) => ({
+              group: bucketLabel(row),
+              name,
+              value: 100 * share,
+              label: exactPercent(100 * share),
+            })),
+          ),
+        ),
       },
+      tables: [tableOf(rows, [leftColumn('latency', bucketLabel), ...series.map(column)])],
     },
   ];
 }
@@ -199,17 +179,16 @@ function ratioFigures(result: Result): Figure[] {
   const against = only ? baseline : 'the baseline';
   const nameOf = (one: Comparison): string =>
     only ? one.variant : `${one.variant} against ${one.baseline}`;
-  const barsOf = (group: string, value: number | null, published: boolean): Bar[] =>
-    value === null || value === 0 ? [] : [{ group, published, value, label: effect(value) }];
-  const bars = compared.flatMap((one) => [
-    ...barsOf(nameOf(one), one.publishedRatio, true),
-    ...barsOf(nameOf(one), one.ratio, false),
-  ]);
+  const bars = compared.flatMap((one) =>
+    Object.entries({ published: one.publishedRatio, here: one.ratio }).flatMap(([name, value]) =>
+      value ? [{ group: nameOf(one), name, value, label: effect(value) }] : [],
+    ),
+  );
   return [
     {
       title: `requests/s against ${against}, published beside measured`,
       text: `Ratios: 1 is as many requests/s as ${against}. Two machines compare by their ratios.`,
-      data: { kind: 'bars', axis: 'ratio', reference: 1, panels: [{ title: '', bars }] },
+      data: { kind: 'bars', axis: 'ratio', reference: 1, names: ['published', 'here'], bars },
       tables: [
         tableOf(compared, [
           leftColumn('variant', nameOf),
@@ -225,8 +204,8 @@ function ratioFigures(result: Result): Figure[] {
 function roundFigures(result: Result): Figure[] {
   const metric = result.comparisons[0]?.metric ?? 'rps';
   const points = result.variants
-    .filter((variant) => variant.rounds.length > 0 && !isFailing(variant))
-    .flatMap(({ name, rounds }): Rounds['points'] =>
+    .filter((variant) => !isFailing(variant))
+    .flatMap(({ name, rounds }) =>
       rounds.map(({ round, phases }) => ({ name, round, value: figureOf(metric, phases) })),
     )
     .filter(({ value }) => Number.isFinite(value));
@@ -241,7 +220,7 @@ function roundFigures(result: Result): Figure[] {
         const point = points.find((one) => one.name === name && one.round === round);
         return figure(point?.value, metric === 'rps' ? perSecond : short);
       },
-      { group: axis },
+      axis,
     );
   const rounds = [...new Set(points.map(({ round }) => round))];
   const table = tableOf(rounds, [leftColumn('round', String), ...names.map(column)]);
@@ -290,63 +269,56 @@ const mostWithRounds = 4;
 function percentileFigures({ variants }: Result): Figure[] {
   const phases = Math.max(0, ...variants.map((variant) => variant.phases.length));
   return [...Array(phases).keys()].flatMap((index) => {
-    const shown = variants.filter(({ phases: its }) => (its[index]?.latencyMs.max ?? 0) > 0);
-    if (shown.length === 0) return [];
-    const title = `Latency by percentile${phases > 1 ? `, phase ${index + 1}` : ''}`;
-    return [phaseFigure(shown, index, title)];
+    const shown = variants.filter((variant) => (variant.phases[index]?.latencyMs.max ?? 0) > 0);
+    const withRounds = shown.length <= mostWithRounds;
+    const points = shown.flatMap(({ name, phases: overall, rounds }) => {
+      const single = rounds.flatMap((one) => {
+        const phase = one.phases[index];
+        return phase === undefined ? [] : { ...phase, round: one.round };
+      });
+      const all = total(single, responsesOf);
+      return [
+        ...pointsOf((overall[index] as PhaseResult).latencyMs, all, { name, round: null }),
+        ...(withRounds ? single : []).flatMap(({ round, latencyMs, ...phase }) =>
+          latencyMs.max > 0 ? pointsOf(latencyMs, responsesOf(phase), { name, round }) : [],
+        ),
+      ];
+    });
+    const column = (title: string, key: keyof LatencyFigures) =>
+      rightColumn(title, (variant: VariantResult) =>
+        figure(variant.phases[index]?.latencyMs[key], scaledTime),
+      );
+    const figures: Figure = {
+      title: `Latency by percentile${phases > 1 ? `, phase ${index + 1}` : ''}`,
+      text: `Latencies of each variant${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
+      data: { kind: 'percentiles', names: shown.map(({ name }) => name), points },
+      tables: [
+        tableOf(shown, [
+          leftColumn('variant', ({ name }) => name),
+          column('min', 'min'),
+          ...percentiles.map(([key, , title]) => column(title, key)),
+          column('max', 'max'),
+        ]),
+      ],
+    };
+    return shown.length === 0 ? [] : figures;
   });
-}
-
-function phaseFigure(shown: readonly VariantResult[], index: number, title: string): Figure {
-  const withRounds = shown.length <= mostWithRounds;
-  const overall = shown.map(({ name, phases, rounds }): Percentiles['lines'][number] => {
-    const responses = total(rounds, (one) =>
-      total(one.phases.slice(index, index + 1), responsesOf),
-    );
-    const { latencyMs } = phases[index] as PhaseResult;
-    return { name, round: null, points: pointsOf(latencyMs, responses) };
-  });
-  const single = shown.flatMap(({ name, rounds }) =>
-    rounds.flatMap(({ round, phases }): Percentiles['lines'] => {
-      const phase = phases[index];
-      return phase === undefined || phase.latencyMs.max === 0
-        ? []
-        : [{ name, round, points: pointsOf(phase.latencyMs, responsesOf(phase)) }];
-    }),
-  );
-  const column = (title: string, key: keyof LatencyFigures) =>
-    rightColumn(title, ({ phases }: VariantResult) =>
-      figure(phases[index]?.latencyMs[key], scaledTime),
-    );
-  return {
-    title,
-    text: `Latencies of each variant${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
-    data: {
-      kind: 'percentiles',
-      names: shown.map(({ name }) => name),
-      lines: [...overall, ...(withRounds ? single : [])],
-    },
-    tables: [
-      tableOf(shown, [
-        leftColumn('variant', ({ name }) => name),
-        column('min', 'min'),
-        ...percentiles.map(([key, , name]) => column(name, key)),
-        column('max', 'max'),
-      ]),
-    ],
-  };
 }
 
 /** The longest of n responses is the percentile 1 − 1/n; percentiles beyond it are unknown. */
-function pointsOf(latencyMs: LatencyFigures, responses: number): Percentile[] {
+function pointsOf(
+  latencyMs: LatencyFigures,
+  responses: number,
+  line: { name: string; round: number | null },
+): Percentiles['points'] {
   const middle = percentiles
-    .map(([key, p, name]): Percentile => ({ at: 1 / (1 - p), name, ms: latencyMs[key] }))
+    .map(([key, p, percentile]) => ({ at: 1 / (1 - p), percentile, ms: latencyMs[key] }))
     .filter(({ at }) => at < responses);
   return [
-    { at: 1, name: 'min', ms: latencyMs.min },
+    { at: 1, percentile: 'min', ms: latencyMs.min },
     ...middle,
-    { at: Math.max(2, responses), name: 'max', ms: latencyMs.max },
-  ].map((point) => ({ ...point, at: Number(point.at.toPrecision(12)) }));
+    { at: Math.max(2, responses), percentile: 'max', ms: latencyMs.max },
+  ].map((point) => ({ ...line, ...point, at: Number(point.at.toPrecision(12)) }));
 }
 
 /** From when the latencies of these loads are counted. */

@@ -124,7 +124,7 @@ export function noiseTable({ variants }: Result): Table {
     .map(({ name, rounds }): Row => ({ name, noises: rounds.flatMap((one) => noiseOf(one) ?? []) }))
     .filter(({ noises }) => noises.length > 0);
   const most = (group: string, title: string, of: (noise: RoundNoise) => number): Column<Row> =>
-    rightColumn(title, ({ noises }) => percent(extent(noises.map(of))[1]), { group });
+    rightColumn(title, ({ noises }) => percent(extent(noises.map(of))[1]), group);
   const [taken, used] = ['taken by the hypervisor', 'used by others'];
   const [servers, generators] = ["of the server's cores", "of the generator's"];
   return tableOf<Row>(seen, [
@@ -145,7 +145,7 @@ export function noiseTable({ variants }: Result): Table {
         const [, highest] = extent(clocks.map((clock) => clock.highest));
         return `${whole(lowest)} to ${whole(highest)}`;
       },
-      { group: 'clock' },
+      'clock',
     ),
   ]);
 }

@@ -6,32 +6,32 @@ import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
 import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Part } from './table.ts';
 
+const places = { toServer: 'to server', toClient: 'to client' };
+const directions = ['toServer', 'toClient'] as const;
+type Direction = (typeof directions)[number];
+
 /** A link in words: "100 ms to the server, queue of 1,000 packets". */
 export function linkText({ toServer, toClient }: NetworkSpec): string {
   if (directionText(toServer, '') === directionText(toClient, ''))
     return directionText(toServer, ' each way') || 'no delay';
-  const directions = [
+  const both = [
     directionText(toServer, ' to the server'),
     directionText(toClient, ' to the client'),
   ];
-  return directions.filter(Boolean).join('; ');
+  return both.filter(Boolean).join('; ');
 }
 
 /** '' for a direction without delay or limits. */
 function directionText(direction: LinkDirection, where: string): string {
-  const { delayMs, queuePackets, bytesPerSecond, lossShare = 0, lossBurstPackets } = direction;
-  const unlimited = delayMs > 0 ? ['no queue limit'] : [];
+  const { delayMs, queuePackets, bytesPerSecond, lossShare, lossBurstPackets } = direction;
   const limits = [
-    ...(queuePackets === undefined ? unlimited : [`queue of ${whole(queuePackets)} packets`]),
-    ...(bytesPerSecond === undefined
-      ? []
-      : [`${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`]),
-    ...(lossShare === 0
-      ? []
-      : [
-          `${tolerance(lossShare)} lost${lossBurstPackets === undefined ? '' : `, ${short(lossBurstPackets)} in a row`}`,
-        ]),
-  ];
+    queuePackets === undefined
+      ? delayMs > 0 && 'no queue limit'
+      : `queue of ${whole(queuePackets)} packets`,
+    bytesPerSecond && `${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`,
+    lossShare &&
+      `${tolerance(lossShare)} lost${lossBurstPackets === undefined ? '' : `, ${short(lossBurstPackets)} in a row`}`,
+  ].filter(Boolean);
   const delay = `${delayMs === 0 ? 'no delay' : `${delayMs} ms`}${where}`;
   return delayMs === 0 && limits.length === 0 ? '' : [delay, ...limits].join(', ');
 }
@@ -50,51 +50,33 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     group: string,
     title: string,
     cell: (network: NetworkResult, variant: VariantResult) => string,
-    joined = false,
   ) =>
     rightColumn(
       title,
       (variant: VariantResult) => (variant.network === null ? '' : cell(variant.network, variant)),
-      { group, joined },
-    );
-  const perRequest = (
-    group: string,
-    title: string,
-    value: (network: NetworkResult) => number,
-    joined = false,
-  ) =>
-    column(
       group,
-      title,
-      (network, { serverCpuMicrosPerRequest: cpu }) =>
-        cpu === null ? '' : hundredths(value(network)),
-      joined,
+    );
+  const perRequest = (group: string, title: string, value: (network: NetworkResult) => number) =>
+    column(group, title, (network, { serverCpuMicrosPerRequest: cpu }) =>
+      cpu === null ? '' : hundredths(value(network)),
     );
   const packets = 'packets/request';
   const table = tableOf(variants, [
     leftColumn('variant', ({ name }) => name),
     perRequest(packets, 'to server', (one) => one.packetsPerRequest.toServer),
-    perRequest(packets, 'to client', (one) => one.packetsPerRequest.toClient, true),
-    perRequest(
-      packets,
-      'in all',
-      ({ packetsPerRequest: one }) => one.toServer + one.toClient,
-      true,
+    perRequest(packets, 'to client', (one) => one.packetsPerRequest.toClient),
+    perRequest(packets, 'in all', (one) => total(directions, (way) => one.packetsPerRequest[way])),
+    rightColumn('published', (one) => figure(one.published?.packetsPerRequest, whole), packets),
+    ...directions.map((way) => column('dropped', places[way], (one) => droppedText(one, way))),
+    ...directions.map((way) =>
+      column('lost', places[way], (one, { rounds }) => lostText(one, rounds, way)),
     ),
-    rightColumn('published', (one) => figure(one.published?.packetsPerRequest, whole), {
-      group: packets,
-      joined: true,
-    }),
-    column('dropped', 'to server', (one) => droppedText(one, 'toServer')),
-    column('dropped', 'to client', (one) => droppedText(one, 'toClient'), true),
-    column('lost', 'to server', (one, { rounds }) => lostText(one, rounds, 'toServer')),
-    column('lost', 'to client', (one, { rounds }) => lostText(one, rounds, 'toClient'), true),
     column('late', 'p50 ms', ({ latenessMs }) => short(latenessMs.p50)),
-    column('late', 'p99 ms', ({ latenessMs }) => short(latenessMs.p99), true),
-    leftColumn('delay', delayCell, { joined: true }),
+    column('late', 'p99 ms', ({ latenessMs }) => short(latenessMs.p99)),
+    leftColumn('delay', delayCell),
     perRequest('', 'sent again/req', (one) => one.retransmitsPerRequest),
-    column('', 'listen overflows', ({ listenOverflows }) => figure(listenOverflows, whole)),
-    column('', 'server idle', ({ serverIdleShare }) => figure(serverIdleShare, percent)),
+    column('', 'listen overflows', ({ listenOverflows }) => whole(listenOverflows)),
+    column('', 'server idle', ({ serverIdleShare }) => percent(serverIdleShare)),
     leftColumn('link', (one) => (links.size < 2 || one.rounds.length === 0 ? '' : linkOf(one))),
   ]);
   return [
@@ -113,21 +95,17 @@ function linkOf({ network }: VariantResult): string {
 }
 
 /** '' for a queue without a limit, which drops nothing. */
-function droppedText(
-  { spec, droppedShare }: NetworkResult,
-  direction: 'toServer' | 'toClient',
-): string {
+function droppedText({ spec, droppedShare }: NetworkResult, direction: Direction): string {
   if (spec[direction].queuePackets === undefined) return '';
   const share = droppedShare[direction];
-  if (share === 0) return '0 %';
-  return share < 0.0005 ? '<0.1 %' : percent(share);
+  return share === 0 ? '0 %' : share < 0.0005 ? '<0.1 %' : percent(share);
 }
 
 /** The share that was lost in all rounds; '' where none was asked for. */
 function lostText(
   { spec }: NetworkResult,
   rounds: VariantResult['rounds'],
-  direction: 'toServer' | 'toClient',
+  direction: Direction,
 ): string {
   if (spec[direction].lossShare === undefined) return '';
   const ways = rounds.flatMap(({ phases: [first] }) => first?.network?.[direction] ?? []);

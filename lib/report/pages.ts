@@ -37,7 +37,7 @@ export function pagesPart(result: Result, most: number): Part[] {
                   const one = byPage.get(page);
                   return one === undefined || one.responses === 0 ? figure(null, short) : cell(one);
                 },
-                { group: name },
+                name,
               );
             return [
               column('B', ({ bodyBytes, responses }) => whole(Math.round(bodyBytes / responses))),

@@ -98,10 +98,7 @@ function nameOf({ variant, baseline }: Comparison, result: Result): string {
     : `${variant} against ${baseline}`;
 }
 
-interface Row {
-  variant: VariantResult;
-  comparison: Comparison | undefined;
-}
+type Row = VariantResult & { comparison: Comparison | undefined };
 
 /** The columns' group of measured figures, beside "published". */
 export const here = 'here';
@@ -109,50 +106,44 @@ export const here = 'here';
 /** The article's table: a row per variant, in the result's order. Empty columns are left out. */
 export function variantTable(result: Result): Table {
   const rows = result.variants.map((variant): Row => ({
-    variant,
+    ...variant,
     comparison: comparisonOf(result, variant.name),
   }));
-  const measured = (
-    title: string,
-    cell: (variant: VariantResult) => string,
-    joined = false,
-  ): Column<Row> => rightColumn(title, ({ variant }) => cell(variant), { group: here, joined });
-  const latency = (key: 'p50' | 'p99' | 'max', joined: boolean): Column<Row> =>
-    measured(`${key} ms`, ({ latencyMs }) => figure(latencyMs?.[key], short), joined);
-  const successColumn = (joined: boolean): Column<Row> =>
-    measured('success', ({ successRatio }) => figure(successRatio, success), joined);
-  const count = (key: 'hung' | 'unsent'): Column<Row> =>
-    measured(key, ({ phases }) => figure(total(phases, (one) => one[key]) || null, whole), true);
+  const measured = (title: string, cell: (row: Row) => string) => rightColumn(title, cell, here);
+  const latency = (key: 'p50' | 'p99' | 'max') =>
+    measured(`${key} ms`, ({ latencyMs }) => figure(latencyMs?.[key], short));
+  const count = (key: 'hung' | 'unsent') =>
+    measured(key, ({ phases }) => figure(total(phases, (one) => one[key]) || null, whole));
+  const successColumn = measured('success', ({ successRatio }) => figure(successRatio, success));
   const phases = hasPhases(result);
-  // If requests failed, no terminal may part success from requests/s.
-  const failed = phases || result.variants.some(({ successRatio }) => (successRatio ?? 1) < 1);
-  const hasCpu = result.variants.some((one) => one.serverCpuMicrosPerRequest !== null);
+  // Where requests failed, requests/s mean little without it.
+  const failed = phases || rows.some(({ successRatio }) => (successRatio ?? 1) < 1);
   const withHeaders = comparesProtocols(result);
   return tableOf(rows, [
-    leftColumn('variant', ({ variant }) => variant.name),
+    leftColumn('variant', ({ name }) => name),
     // An article's figures are those of one phase.
     ...(phases ? [] : publishedColumns(rows, withHeaders)),
     measured('requests/s', (variant) => rateText(variant, result)),
-    ...(failed ? [successColumn(false)] : []),
+    ...(failed ? [successColumn] : []),
     againstColumn(result, rows),
     measured('headers kB', ({ traffic }) =>
       figure(withHeaders ? traffic?.bytes.headers : null, kilobytes),
     ),
-    measured('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu, server }) =>
-      hasCpu && server?.atAddress === true ? '–' : figure(cpu?.median, (value) => value.toFixed(1)),
+    measured('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu }) =>
+      figure(cpu?.median, (value) => value.toFixed(1)),
     ),
     leftColumn(
       'CPU change',
-      ({ variant, comparison }) => cpuCell(comparison?.cpu ?? null, variant.rounds.length),
-      { group: here, joined: true },
+      ({ comparison, rounds }) => cpuCell(comparison?.cpu ?? null, rounds.length),
+      here,
     ),
-    latency('p50', false),
-    latency('p99', true),
-    latency('max', true),
+    latency('p50'),
+    latency('p99'),
+    latency('max'),
     measured('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
     count('hung'),
     count('unsent'),
-    ...(failed ? [] : [successColumn(true)]),
+    ...(failed ? [] : [successColumn]),
   ]);
 }
 
@@ -160,7 +151,7 @@ export function variantTable(result: Result): Table {
  * The median round's requests/s, or the rate that a search found. "95,000 of 300,000": made of asked, or if most responses were errors,
  * successful of all.
  */
-function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): string {
+function rateText(variant: Row, { search }: Result): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
   const found = search?.found.find((one) => one.variant === name);
@@ -176,11 +167,11 @@ function rateText(variant: VariantResult, { search }: Pick<Result, 'search'>): s
 function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Row>[] {
   const group = 'published';
   const column = (title: string, cell: (published: Published) => string): Column<Row> =>
-    rightColumn(title, ({ variant }) => cell(variant.published ?? {}), { group });
-  const hasErrors = rows.some(({ variant }) => (variant.published?.errorsPerMillion ?? 0) > 0);
+    rightColumn(title, ({ published }) => cell(published ?? {}), group);
+  const hasErrors = rows.some(({ published }) => (published?.errorsPerMillion ?? 0) > 0);
   return [
     column('requests/s', ({ rps }) => figure(rps, perSecond)),
-    leftColumn('change', ({ comparison }) => figure(comparison?.publishedRatio, effect), { group }),
+    leftColumn('change', ({ comparison }) => figure(comparison?.publishedRatio, effect), group),
     column('headers kB', (one) => figure(withHeaders ? one.headerBytes : null, kilobytes)),
     column('p50', (published) => publishedQuantile(published, 0.5)),
     column('p99', (published) => publishedQuantile(published, 0.99)),
@@ -192,20 +183,19 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
 function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
   const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
   const steps = ladderSteps(result);
-  const [title, inTitle] =
-    steps.size > 0
-      ? ['the row before', (one: Comparison) => steps.has(one)]
-      : [others.length === 0 ? first : 'its baseline', () => others.length === 0];
+  const title =
+    steps.size > 0 ? 'the row before' : others.length === 0 ? (first ?? '') : 'its baseline';
   return leftColumn(
     `against ${title}`,
-    ({ variant, comparison }) => {
-      if (!comparable(variant, comparison)) return '';
+    (row) => {
+      const { comparison } = row;
+      if (!comparable(row, comparison)) return '';
       const cell = verdictCell(comparison, result);
-      return inTitle(comparison)
+      return steps.has(comparison) || title === comparison.baseline
         ? cell
         : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
     },
-    { group: here },
+    here,
   );
 }
 

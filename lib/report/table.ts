@@ -9,8 +9,6 @@ export interface Heading {
   group: string;
   title: string;
   align: 'left' | 'right';
-  /** Stays beside the column before it if a table goes on below. */
-  joined?: boolean;
 }
 
 export interface Column<Row> extends Heading {
@@ -31,21 +29,13 @@ export interface Part {
 }
 
 /** A column of texts. */
-export function leftColumn<Row>(
-  title: string,
-  cell: (row: Row) => Cell,
-  more: Partial<Heading> = {},
-): Column<Row> {
-  return { group: '', title, align: 'left', cell, ...more };
+export function leftColumn<Row>(title: string, cell: (row: Row) => Cell, group = ''): Column<Row> {
+  return { group, title, align: 'left', cell };
 }
 
 /** A column of figures. */
-export function rightColumn<Row>(
-  title: string,
-  cell: (row: Row) => Cell,
-  more: Partial<Heading> = {},
-): Column<Row> {
-  return leftColumn(title, cell, { align: 'right', ...more });
+export function rightColumn<Row>(title: string, cell: (row: Row) => Cell, group = ''): Column<Row> {
+  return { group, title, align: 'right', cell };
 }
 
 /** A table without its empty columns and rows. */
@@ -74,15 +64,12 @@ export function figure(
   return value === null || value === undefined ? '' : format(value);
 }
 
-/** Groups neighbouring columns that belong together. */
-export function neighbours<C extends Heading>(
-  columns: readonly C[],
-  belongs: (column: C, before: C) => boolean,
-): C[][] {
+/** Neighbouring columns with the same group. */
+export function groupsOf<C extends Heading>(columns: readonly C[]): C[][] {
   const groups: C[][] = [];
-  for (const [index, column] of columns.entries()) {
-    const before = columns[index - 1];
-    if (before !== undefined && belongs(column, before)) groups.at(-1)?.push(column);
+  for (const column of columns) {
+    const last = groups.at(-1);
+    if (last?.[0]?.group === column.group) last.push(column);
     else groups.push([column]);
   }
   return groups;
@@ -130,52 +117,41 @@ interface Measured extends Heading {
 }
 
 /**
- * A table as lines. Columns that do not fit go into further tables below, which repeat the first column; joined columns stay together.
- * A text that does not fit beside the first column is wrapped.
+ * A table as lines. Columns that do not fit go into further tables below, which repeat the first column. A text that does not fit beside
+ * the first column is wrapped.
  */
 export function terminalTable(
   { columns, rows }: Table,
   { width, colour }: TerminalOptions,
 ): string[] {
+  const available = Math.max(narrowest, width);
   const [name, ...others] = columns.map((heading, index): Measured => ({
     ...heading,
     index,
     width: Math.max(heading.title.length, ...rows.map((row) => textOf(row[index] ?? '').length)),
   }));
   if (name === undefined) return [];
-  const available = Math.max(narrowest, width);
-  const beside = available - name.width - gap.length;
-  const fitted = others.map((column) => {
-    const most = column.align === 'left' ? Math.max(column.title.length, beside) : Infinity;
-    return { ...column, width: Math.min(column.width, most) };
-  });
-  const tables: Measured[][] = [[]];
-  for (const block of neighbours(fitted, ({ joined }) => joined === true)) {
+  const tables = [[name]];
+  for (const column of others) {
+    const beside = Math.max(column.title.length, available - name.width - gap.length);
+    if (column.align === 'left') column.width = Math.min(column.width, beside);
     const last = tables.at(-1) as Measured[];
-    if (last.length === 0 || lineWidth([name, ...last, ...block]) <= available) last.push(...block);
-    else tables.push(block);
+    if (last.length === 1 || lineWidth([...last, column]) <= available) last.push(column);
+    else tables.push([name, column]);
   }
   return tables.flatMap((shown, index) => [
     ...(index === 0 ? [] : ['']),
-    ...tableLines([name, ...shown], rows, colour),
+    ...(shown.every(({ group }) => group === '') ? [] : [groupLine(shown)]),
+    shown
+      .map((column) => pad(column.title, column))
+      .join(gap)
+      .trimEnd(),
+    ...rows.flatMap((row) => rowLines(shown, row, colour)),
   ]);
 }
 
 function lineWidth(columns: readonly Measured[]): number {
   return columns.reduce((sum, column) => sum + column.width, 0) + gap.length * (columns.length - 1);
-}
-
-function tableLines(
-  columns: readonly Measured[],
-  rows: readonly Cell[][],
-  colour: boolean,
-): string[] {
-  const titles = columns.map((column) => pad(column.title, column));
-  return [
-    ...(columns.every(({ group }) => group === '') ? [] : [groupLine(columns)]),
-    titles.join(gap).trimEnd(),
-    ...rows.flatMap((row) => rowLines(columns, row, colour)),
-  ];
 }
 
 function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: boolean): string[] {
@@ -198,7 +174,7 @@ function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: bo
 /** The groups' names over their first columns; a longer name reaches over the others. */
 function groupLine(columns: readonly Measured[]): string {
   let [line, at] = ['', 0];
-  for (const group of neighbours(columns, (column, before) => column.group === before.group)) {
+  for (const group of groupsOf(columns)) {
     const [first] = group as [Measured];
     if (first.group !== '')
       line = (line.length > at ? line + gap : line.padEnd(at)) + pad(first.group, first).trimEnd();

@@ -330,7 +330,6 @@ export function whyPart(result: Result): Part[] {
               rightColumn(
                 `${pair.comparison.variant} − ${pair.comparison.baseline}`,
                 (name: string) => changeText(pair, name),
-                { joined: true },
               ),
             ),
           ],

@@ -1,34 +1,19 @@
 // The plots of a page as data, for its script. No imports: the script is compiled for browsers alone.
 
-/** One bar; the bars of a group stand together. `label` is the figure as text. */
-export interface Bar {
-  group: string;
-  published: boolean;
-  value: number;
-  label: string;
-}
-
-/** Bars from 0, published beside measured; panels share a scale. `reference` is a line across, e.g. at the ratio 1. */
+/** Bars from 0 in groups, in the order of `names`. `label` is the figure as text; `reference` a line across, e.g. at the ratio 1. */
 export interface Bars {
   kind: 'bars';
   axis: string;
-  panels: { title: string; bars: Bar[] }[];
+  names: string[];
+  bars: { group: string; name: string; value: number; label: string }[];
   reference?: number;
-  percent?: true;
 }
 
-/** A latency at 1 / (1 − p): 2 is the median, 100 the 99th percentile. */
-export interface Percentile {
-  at: number;
-  name: string;
-  ms: number;
-}
-
-/** Latency over percentiles; a line for each variant (`round` null), and for each of its rounds. */
+/** Latency over 1 / (1 − p): 2 is the median, 100 the 99th percentile. `round`: null for all rounds together. */
 export interface Percentiles {
   kind: 'percentiles';
   names: string[];
-  lines: { name: string; round: number | null; points: Percentile[] }[];
+  points: { name: string; round: number | null; percentile: string; at: number; ms: number }[];
 }
 
 /** Each variant in each round. */
@@ -48,7 +33,7 @@ interface RatePoint {
 }
 
 /** Latencies in ms by rate: points measured, and lines through them. `kept`: the step of a search was within the limit. */
-export interface CurveData {
+export interface Curve {
   kind: 'curve';
   names: string[];
   limit: { ms: number; text: string } | null;
@@ -56,4 +41,4 @@ export interface CurveData {
   lines: RatePoint[];
 }
 
-export type PlotData = Bars | Percentiles | Rounds | CurveData;
+export type PlotData = Bars | Percentiles | Rounds | Curve;

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Figure } from '../charts.ts';
-import { neighbours, textOf, type Cell, type Heading, type Table } from '../table.ts';
+import { groupsOf, textOf, type Cell, type Heading, type Table } from '../table.ts';
 
 export class Html {
   readonly text: string;
@@ -44,8 +44,7 @@ export function tableHtml(
   { wraps = false, sorts = false } = {},
 ): Html {
   if (rows.length === 0) return nothing;
-  const all = neighbours(columns, (column, before) => column.group === before.group);
-  const groups = columns.every(({ group }) => group === '') ? [] : all;
+  const groups = columns.every(({ group }) => group === '') ? [] : groupsOf(columns);
   const titles = columns.map(
     ({ title, align }) =>
       html`<th scope="col" class="${align}">${title === '' ? 'bar' : title}</th>`,
@@ -148,8 +147,7 @@ export async function page(title: string, body: Html, figures: readonly Figure[]
   const hash = createHash('sha256').update(script).digest('base64');
   // Plot adds style elements to its drawings.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
-  const drawing = html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs><pattern id="published" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="published-ground"/><rect width="2.5" height="6" class="published-line"/></pattern></defs></svg>
-<script type="application/json" id="figures">${scriptJson(figures.map(({ data }) => data))}</script>
+  const drawing = html`<script type="application/json" id="figures">${scriptJson(figures.map(({ data }) => data))}</script>
 <script>${new Html(script)}</script>
 `;
   return html`<!doctype html>

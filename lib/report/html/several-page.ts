@@ -10,15 +10,7 @@ import { effectsHtml, headline, shownOf } from './headline.ts';
 import { html, list, nothing, paragraphs, tableHtml, page, type Html } from './page.ts';
 import { here, variantTable } from '../run-tables.ts';
 import { findingLines, footnoteLines } from '../sentences.ts';
-import {
-  type Cell,
-  type Column,
-  type Table,
-  leftColumn,
-  rightColumn,
-  tableOf,
-  textOf,
-} from '../table.ts';
+import { type Column, type Table, leftColumn, tableOf, textOf } from '../table.ts';
 import type { Result } from '../../result/result.ts';
 
 /** @param results at least one, in the order of the page */
@@ -68,38 +60,21 @@ ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}<
 }
 
 /** The columns of a run's own table that stand side by side. */
-const shownColumns = /^(?:requests\/s|against .*|CPU µs\/req|CPU change|success)$/;
+const shownColumns = /^(?:requests\/s|change|against .*|CPU µs\/req|CPU change|success)$/;
 
-/** A row per variant, a group of columns per run. */
+/** A row per variant, a group of columns per run; the published figures are those of the first. */
 function runsTable(results: readonly Result[], titles: readonly string[]): Table {
-  const tables = results.map(variantTable);
+  const columns = results.map(variantTable).flatMap((table, run) =>
+    table.columns.flatMap((heading, at): Column<string>[] => {
+      const { group, title } = heading;
+      if (!shownColumns.test(title) || (group !== here && run > 0)) return [];
+      const cell = (name: string) =>
+        table.rows.find(([first = '']) => textOf(first) === name)?.[at] ?? '';
+      return [{ ...heading, group: group === here ? (titles[run] ?? '') : group, cell }];
+    }),
+  );
   const names = new Set(results.flatMap(({ variants }) => variants.map(({ name }) => name)));
-  const published = (title: string) => (name: string) =>
-    tables.map((table) => cellOf(table, name, 'published', title)).find((cell) => cell !== '') ??
-    '';
-  const ofRuns = tables.flatMap((table, index) =>
-    table.columns
-      .filter(({ group, title }) => group === here && shownColumns.test(title))
-      .map((heading): Column<string> => ({
-        ...heading,
-        group: titles[index] ?? '',
-        cell: (name) => cellOf(table, name, here, heading.title),
-      })),
-  );
-  return tableOf(
-    [...names],
-    [
-      leftColumn('variant', (name) => name),
-      rightColumn('requests/s', published('requests/s'), { group: 'published' }),
-      leftColumn('ratio', published('ratio'), { group: 'published' }),
-      ...ofRuns,
-    ],
-  );
-}
-
-function cellOf({ columns, rows }: Table, name: string, group: string, title: string): Cell {
-  const at = columns.findIndex((one) => one.group === group && one.title === title);
-  return rows.find(([first = '']) => textOf(first) === name)?.[at] ?? '';
+  return tableOf([...names], [leftColumn('variant', (name) => name), ...columns]);
 }
 
 /** Each later run against the first: requests/s of each variant, and its ratio to the baseline. */
@@ -113,8 +88,8 @@ function runAgainstRun(
     const rates = (name: string) => ratioCell(ratesOf(first, name), ratesOf(result, name));
     const ratios = (name: string) => ratioCell(...sameRatios(name, first, result));
     return [
-      leftColumn('requests/s', rates, { group }),
-      leftColumn('against its baseline', ratios, { group }),
+      leftColumn('requests/s', rates, group),
+      leftColumn('against its baseline', ratios, group),
     ];
   });
   const names = first.variants.map(({ name }) => name);
