@@ -77,7 +77,6 @@ const k8sFlags = {
   'server-memory': { value: '512Mi', help: 'memory of each server (512Mi)' },
   image: { value: 'IMAGE', help: 'the image of docker/Dockerfile, as the cluster finds it' },
   namespace: { value: 'NS', help: "the namespace of all of it (kubectl's)" },
-  cleanup: { help: 'have the operator delete each load, logs too, once it is over' },
   apply: { help: 'apply it with kubectl, wait, and print the table; removes it in the end' },
   ...applyFlags,
   ...noInstall,
@@ -133,7 +132,6 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
     influx,
     influxSecret: read('influx-secret', readName),
     durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
-    cleanup: flags.has('cleanup'),
   };
   const variants = shown
     .filter(isRunnable)
@@ -145,14 +143,11 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
     servers.push(...manifests);
     loads.push(...loadManifests(clusterRun, planned, originAt(), 1).manifests);
   }
-  if (flags.has('apply')) {
-    if (flags.has('cleanup'))
-      throw usageError('--cleanup is for what is printed: --apply removes all that it has applied');
+  if (flags.has('apply'))
     return applied(
       { clusterRun, shown, variants, here: flags.get('influx-here'), startedAt },
       readRunOptions(words),
     );
-  }
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
     throw usageError(`--${forApply} is for --apply: give both, or leave it out`);

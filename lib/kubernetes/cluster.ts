@@ -1,5 +1,6 @@
 // A run in a cluster: starts the servers, applies a TestRun for each load, and reads the results.
 import { setTimeout as delay } from 'node:timers/promises';
+import { responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { duration } from '../format.ts';
@@ -63,6 +64,8 @@ interface Cluster {
 const startSeconds = 300;
 /** For servers to start again, on the node that has the image. */
 const restartSeconds = 60;
+/** For the operator to take a TestRun: one that was killed is back by then. */
+const operatorMs = 30_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
@@ -98,9 +101,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   };
   try {
     await kubectl.apply([await scriptManifest(clusterRun)]);
-    const first = await startServers(options, 1);
-    const { node } = first;
-    let { origins } = first;
+    let servers = await startServers(options, 1);
+    const { node } = servers;
     const system = node === undefined ? '' : await systemOf(kubectl, node);
     return {
       facts: {
@@ -112,12 +114,12 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       },
       async runGroup({ sides }, place, attempt) {
         if (place === 1 && attempt.round > 1)
-          ({ origins } = await startServers(options, attempt.round, node));
+          servers = await startServers(options, attempt.round, node);
         const outcomes = new Map<string, VariantRound>();
         for (const planned of sides) {
           const { name } = planned.variant;
-          const origin = origins[variants.indexOf(planned)] as string;
-          const outcome = await loaded(options, planned, origin, attempt).catch(
+          const server = servers.all[variants.indexOf(planned)] as StartedServer;
+          const outcome = await loaded(options, planned, server, attempt).catch(
             (error: unknown) => {
               if (error instanceof RoundFailure && !error.message.startsWith(`${name}: `))
                 error.message = `${name}: ${error.message}`;
@@ -143,15 +145,18 @@ async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
   return [kernelVersion, osImage, architecture].filter((text) => text !== undefined).join(', ');
 }
 
-/**
- * Starts all servers anew on one node. Returns the node, and origins in the variants' order, by the pods' addresses: a name server may
- * answer with those of the last round.
- */
+interface StartedServer {
+  pod: string;
+  /** By the pod's address: a name server may answer with that of the last round. */
+  origin: string;
+}
+
+/** Starts all servers anew on one node, by default on one that the cluster chooses. Returns them in the variants' order. */
 async function startServers(
   options: ClusterOptions,
   round: number,
   before?: string,
-): Promise<{ origins: string[]; node: string | undefined }> {
+): Promise<{ all: StartedServer[]; node: string | undefined }> {
   const { kubectl, clusterRun, variants } = options;
   const all = await Promise.all(
     variants.map((planned) => serverManifests(clusterRun, planned, round, before)),
@@ -159,56 +164,53 @@ async function startServers(
   await kubectl.apply(all.flatMap(({ manifests }) => manifests));
   const seconds = before === undefined ? startSeconds : restartSeconds;
   const running = await waitFor(options, 'the servers do not run', seconds, async (waitedMs) => {
-    const objects = await kubectl.list('deployments.apps,pods', {
+    const found = await kubectl.list('pods', {
       'bakeoff/run': runId(clusterRun.run),
       'bakeoff/part': 'server',
     });
-    const pods = objects.filter(
-      ({ kind, metadata }) => kind === 'Pod' && metadata.deletionTimestamp === undefined,
+    const pods = found.filter(
+      ({ metadata }) =>
+        metadata.annotations?.['bakeoff/round'] === String(round) &&
+        metadata.deletionTimestamp === undefined,
     );
-    const trouble = troubleIn(pods);
-    const open = objects.filter(
-      ({ kind, metadata, status }) =>
-        kind === 'Deployment' &&
-        !(
-          status?.observedGeneration === metadata.generation &&
-          status?.updatedReplicas === 1 &&
-          status.replicas === 1 &&
-          status.availableReplicas === 1
-        ),
+    const trouble = troubleIn(pods, before !== undefined && waitedMs > patienceMs);
+    const ready = pods.filter(({ status }) =>
+      status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     );
-    const byVariant = new Map(pods.map((pod) => [pod.metadata.labels?.['bakeoff/variant'], pod]));
-    const own = variants.flatMap(
-      ({ variant }) =>
-        byVariant.get(labelsOf(clusterRun, variant, 'server')['bakeoff/variant']) ?? [],
-    );
-    if (open.length === 0 && own.every(({ status }) => status?.podIP) && own.length === all.length)
-      return { there: own };
-    if (waitedMs > patienceMs) await requireMade(kubectl, open, pods);
-    return (
-      trouble ??
-      `${open.length === 0 ? 'their pods are' : open.map(({ metadata }) => metadata.name).join(', ')} not ready yet`
-    );
+    const inOrder = variants.map(({ variant }) => {
+      const label = labelsOf(clusterRun, variant, 'server')['bakeoff/variant'];
+      return ready.find(({ metadata }) => metadata.labels?.['bakeoff/variant'] === label);
+    });
+    if (!inOrder.includes(undefined)) return { there: inOrder as ClusterObject[] };
+    if (waitedMs > patienceMs)
+      await requireMade(
+        kubectl,
+        all.map(({ name }) => name),
+        pods,
+      );
+    const open = all.filter((_, index) => inOrder[index] === undefined);
+    return trouble ?? `${open.map(({ name }) => name).join(', ')} not ready yet`;
   });
   return {
-    origins: all.map(({ originAt }, index) => originAt(running[index]?.status?.podIP)),
+    all: running.map(({ metadata, status }, index) => ({
+      pod: metadata.name,
+      origin: (all[index] as (typeof all)[number]).originAt(status?.podIP),
+    })),
     node: running[0]?.spec?.nodeName,
   };
 }
 
-/** Throws UserError with the cluster's reason if it would not make a pod of these objects. */
+/** Throws UserError with the cluster's reason if it would not make a pod of these owners. */
 async function requireMade(
   kubectl: Kubectl,
-  owners: readonly ClusterObject[],
+  owners: readonly string[],
   pods: readonly ClusterObject[],
 ): Promise<void> {
-  const refusal = (await kubectl.refusals()).find(({ involvedObject: { name } = { name: '' } }) => {
-    const isOf = (owner: string) => name === owner || name.startsWith(`${owner}-`);
-    return (
-      owners.some(({ metadata }) => isOf(metadata.name)) &&
-      !pods.some(({ metadata }) => metadata.name.startsWith(`${name}-`))
-    );
-  });
+  const refusal = (await kubectl.refusals()).find(
+    ({ involvedObject: { name } = { name: '' } }) =>
+      owners.some((owner) => name === owner || name.startsWith(`${owner}-`)) &&
+      !pods.some(({ metadata }) => metadata.name.startsWith(`${name}-`)),
+  );
   if (refusal !== undefined)
     throw new UserError(
       `the cluster makes no pod for ${refusal.involvedObject?.name}: ${refusal.message}`,
@@ -219,12 +221,18 @@ async function requireMade(
 async function loaded(
   options: ClusterOptions,
   planned: PlannedVariant,
-  origin: string,
+  server: StartedServer,
   { round, onLoad }: Attempt,
 ): Promise<VariantRound> {
   const { kubectl, clusterRun } = options;
   const { variant } = planned;
-  const { plan, name, labels, manifests } = loadManifests(clusterRun, planned, origin, round);
+  const { plan, name, labels, manifests } = loadManifests(
+    clusterRun,
+    planned,
+    server.origin,
+    round,
+  );
+  let upSinceMs: number | undefined;
   try {
     await kubectl.apply(manifests);
     await waitFor(
@@ -235,9 +243,15 @@ async function loaded(
         onLoad(null);
         const objects = await kubectl.list('testruns.k6.io,pods', labels);
         const pods = objects.filter(({ kind }) => kind === 'Pod');
-        const testRuns = objects.filter(({ kind }) => kind === 'TestRun');
-        const stage = testRuns[0]?.status?.stage;
-        if (stage === 'finished') return { there: undefined };
+        const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
+        const generators = (phase: string) =>
+          pods.filter(
+            ({ metadata, status }) =>
+              metadata.labels?.['runner'] === 'true' && status?.phase === phase,
+          ).length;
+        // The operator may have ended before its generators did.
+        if (stage === 'finished' || generators('Succeeded') === clusterRun.generators)
+          return { there: undefined };
         const trouble = troubleIn(pods);
         // The operator waits without end for a generator that ended before its start.
         const failed = pods.find(({ status }) => status?.phase === 'Failed');
@@ -250,12 +264,22 @@ async function loaded(
             `${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`,
           );
         if (waitedMs > patienceMs && trouble === undefined)
-          await requireMade(kubectl, testRuns, pods);
+          await requireMade(kubectl, [name], pods);
+        if (stage === undefined && waitedMs > operatorMs)
+          throw new UserError(
+            `k6-operator does not take the load of ${variant.name}: see whether it runs, and watches this namespace (kubectl get deployments -A)`,
+          );
+        if (stage === 'created' && generators('Running') === clusterRun.generators)
+          upSinceMs ??= waitedMs;
+        if (waitedMs - (upSinceMs ?? Infinity) > operatorMs && stage === 'created')
+          throw new UserError(
+            `k6-operator does not start the generators of ${variant.name}, which run: see whether it does, and whether a NetworkPolicy keeps it from their port 6565`,
+          );
         if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
-        return trouble ?? `its stage is ${stage ?? 'none: does k6-operator run?'}`;
+        return trouble ?? `its stage is ${stage ?? 'none'}`;
       },
     );
-    return await outcomeOf(options, planned, plan, round, labels);
+    return await outcomeOf(options, planned, server, plan, round, labels);
   } finally {
     await kubectl.remove(labels).catch((error: unknown) => {
       if (!(error instanceof KubectlError)) throw error;
@@ -268,6 +292,7 @@ async function loaded(
 async function outcomeOf(
   { kubectl, clusterRun, store }: ClusterOptions,
   { variant, load }: PlannedVariant,
+  startedServer: StartedServer,
   plan: LoadPlan,
   round: number,
   labels: Readonly<Record<string, string>>,
@@ -305,7 +330,12 @@ async function outcomeOf(
     };
   });
   const { name: program } = variant.server as ConfiguredServer;
-  await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'));
+  await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'), startedServer);
+  const unanswered = phases.find((phase) => responsesOf(phase) === 0);
+  if (unanswered !== undefined)
+    throw new RoundFailure(
+      `no generator had an answer from ${startedServer.origin}${unanswered.errorExample === '' ? '' : ` (${unanswered.errorExample})`}: see whether a NetworkPolicy forbids it`,
+    );
   for (const phase of phases) {
     const standstill = standstillIn(phase, program, undefined);
     if (standstill !== undefined) throw new Disturbance(standstill);
@@ -338,29 +368,34 @@ async function outcomeOf(
   };
 }
 
-/** Throws RoundFailure if the server was started again since it ran. */
+/** Throws RoundFailure if the server's pod is gone, or was started again since it ran. */
 async function requireSameServer(
   kubectl: Kubectl,
   labels: Readonly<Record<string, string>>,
+  { pod }: StartedServer,
 ): Promise<void> {
-  for (const { status } of await kubectl.list('pods', labels)) {
-    const again = status?.containerStatuses?.find(({ restartCount }) => restartCount > 0);
-    if (again === undefined) continue;
-    const { reason, exitCode } = again.lastState?.terminated ?? {};
+  const pods = await kubectl.list('pods', labels);
+  const same = pods.find(({ metadata }) => metadata.name === pod);
+  if (same === undefined || same.metadata.deletionTimestamp !== undefined)
     throw new RoundFailure(
-      `its server ended under load and was started again: ${reason ?? 'for a reason that is not told'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`,
+      'its server was removed under load: was its node drained, or out of memory?',
     );
-  }
+  const again = same.status?.containerStatuses?.find(({ restartCount }) => restartCount > 0);
+  if (again === undefined) return;
+  const { reason, exitCode } = again.lastState?.terminated ?? {};
+  throw new RoundFailure(
+    `its server ended under load and was started again: ${reason ?? 'for a reason that is not told'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`,
+  );
 }
 
-/** Why a pod does not run yet. Throws UserError if it never will. */
-function troubleIn(pods: readonly ClusterObject[]): string | undefined {
+/** Why a pod does not run yet. Throws UserError if it never will; `isLate`: also if no node takes it. */
+function troubleIn(pods: readonly ClusterObject[], isLate = false): string | undefined {
   let first: string | undefined;
   for (const pod of pods) {
     const trouble = podTrouble(pod);
     if (trouble === undefined) continue;
     const line = `${podWords(pod)}: ${trouble.text}`;
-    if (trouble.fatal) throw new UserError(line);
+    if (trouble.fatal || isLate) throw new UserError(line);
     first ??= line;
   }
   return first;

@@ -11,8 +11,8 @@ export interface ClusterObject {
   kind: string;
   metadata: {
     name: string;
-    generation?: number;
     labels?: Record<string, string>;
+    annotations?: Record<string, string>;
     deletionTimestamp?: string;
   };
   /** Of an event. */
@@ -27,10 +27,6 @@ export interface ClusterObject {
     conditions?: { type: string; status: string; reason?: string; message?: string }[];
     initContainerStatuses?: ContainerStatus[];
     containerStatuses?: ContainerStatus[];
-    observedGeneration?: number;
-    replicas?: number;
-    updatedReplicas?: number;
-    availableReplicas?: number;
     nodeInfo?: { kernelVersion: string; osImage: string; architecture: string };
   };
 }
@@ -249,17 +245,8 @@ export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<s
     ended === undefined
       ? 'it did not tell how it ended'
       : `it ended with code ${exitCode}${exitCode === 0 || reason === 'Error' ? '' : ` (${reason})`}`;
-  const said = errors[0] === undefined ? causeLine(lines) : unquoted(errors[0]);
-  if (said === undefined) return `${how}, and said nothing`;
-  return `${how}: ${printable(said.replace(/\n[^]*/, '')).slice(0, 300)}`;
-}
-
-/** The value of a word or a Go string. It is almost JSON; with \a, \v, \x1b or \U0001f600 it stays as written. */
-function unquoted(text: string): string {
-  if (!text.startsWith('"')) return text;
-  try {
-    return JSON.parse(text) as string;
-  } catch {
-    return text.slice(1, -1);
-  }
+  const said = errors[0]?.replaceAll(/^"|"$|\\(?=["\\])|\\n[^]*/g, '') ?? causeLine(lines);
+  return said === undefined
+    ? `${how}, and said nothing`
+    : `${how}: ${printable(said).slice(0, 300)}`;
 }

@@ -66,8 +66,6 @@ export interface ClusterRun {
   /** The Secret with its username and password, if it needs them. */
   influxSecret: string | undefined;
   durationSeconds: number | undefined;
-  /** The operator deletes its objects, with their logs, after the load. */
-  cleanup: boolean;
 }
 
 /** The image's user. */
@@ -131,15 +129,7 @@ async function filesMade(
   });
 }
 
-const mostBytes = 1024 ** 2;
-
-/** Throws UserError if it is larger than a cluster allows. */
-export function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
-  const bytes = Buffer.byteLength(Object.entries(data).flat().join(''));
-  if (bytes > mostBytes)
-    throw new UserError(
-      `${metadata.name}: its files are ${bytes} bytes, and a ConfigMap holds ${mostBytes}: take fewer or smaller pages`,
-    );
+function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
 }
 
@@ -193,7 +183,7 @@ export async function serverManifests(
   { variant, load }: PlannedVariant,
   round: number,
   node?: string,
-): Promise<{ manifests: Manifest[]; originAt(podAddress?: string): string }> {
+): Promise<{ name: string; manifests: Manifest[]; originAt(podAddress?: string): string }> {
   const { run, scenario, image, namespace, server: resources } = clusterRun;
   const spec = shippedServer(scenario, variant);
   const page = pageOf(scenario, variant);
@@ -318,6 +308,7 @@ export async function serverManifests(
   };
   const given = configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text])));
   return {
+    name,
     manifests: [given, deployment, service],
     originAt: (host = name) =>
       `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
@@ -402,7 +393,7 @@ export function loadHere(
   return load;
 }
 
-/** The ConfigMap with the script and the lists of pages of all variants. Throws UserError if it is too large. */
+/** The ConfigMap with the script and the lists of pages of all variants. */
 export async function scriptManifest({ run, scenario, namespace }: ClusterRun): Promise<Manifest> {
   const files = await filesMade(async (folder) => {
     await compileScript(join(folder, scriptFile));
@@ -463,7 +454,6 @@ export function loadManifests(
         arguments: ownOutput(influx)
           .out.map((out) => `--out ${out}`)
           .join(' '),
-        ...(clusterRun.cleanup ? { cleanup: 'post' } : {}),
         runner: {
           image: clusterRun.image,
           // The initializer has it, too.

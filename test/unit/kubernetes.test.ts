@@ -33,49 +33,6 @@ const labels = v.record(v.pipe(v.string(), v.regex(/^bakeoff\/[a-z]+$/)), labelV
 const metadata = <T extends v.GenericSchema>(name: T) =>
   v.strictObject({ name, namespace: v.optional(label), labels });
 
-const quantity = v.pipe(v.string(), v.regex(/^\d+(Mi|Gi)?$/));
-const amounts = v.strictObject({ cpu: quantity, memory: quantity });
-const keyOf = v.strictObject({ name: label, key: v.string() });
-
-/** What of a TestRun is used here, as k6-operator v1.6.0 declares it (testruns.k6.io, v1alpha1, the types of its API): nothing else is in one. */
-const testRunSchema = v.strictObject({
-  apiVersion: v.literal('k6.io/v1alpha1'),
-  kind: v.literal('TestRun'),
-  metadata: metadata(testRunName),
-  spec: v.strictObject({
-    parallelism: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(2 ** 31 - 1)),
-    separate: v.boolean(),
-    script: v.strictObject({ configMap: v.strictObject({ name: label, file: v.string() }) }),
-    // Split at spaces: none may be in a word of it.
-    arguments: v.pipe(v.string(), v.regex(/^--out influxdb=http\S+$/)),
-    cleanup: v.optional(v.literal('post')),
-    runner: v.strictObject({
-      image: v.string(),
-      metadata: v.strictObject({ labels }),
-      resources: v.strictObject({ requests: amounts, limits: amounts }),
-      securityContext: v.object({ runAsNonRoot: v.literal(true) }),
-      containerSecurityContext: v.object({ allowPrivilegeEscalation: v.literal(false) }),
-      env: v.array(
-        v.union([
-          v.strictObject({ name: v.string(), value: v.string() }),
-          v.strictObject({
-            name: v.string(),
-            valueFrom: v.union([
-              v.strictObject({ configMapKeyRef: keyOf }),
-              v.strictObject({ secretKeyRef: keyOf }),
-            ]),
-          }),
-        ]),
-      ),
-    }),
-    starter: v.strictObject({
-      metadata: v.strictObject({ labels }),
-      securityContext: v.object({ runAsNonRoot: v.literal(true) }),
-      containerSecurityContext: v.object({ allowPrivilegeEscalation: v.literal(false) }),
-    }),
-  }),
-});
-
 const runnable = (await loadScenarios())
   .filter(
     ({ network, variants }) =>
@@ -142,7 +99,7 @@ describe('bakeoff k8s', () => {
       expect(service?.spec.selector).toEqual(template.metadata.labels);
     }
     for (const testRun of testRuns) {
-      expect(v.safeParse(testRunSchema, testRun).issues ?? []).toEqual([]);
+      expect(v.is(testRunName, testRun.metadata.name)).toBe(true);
       const { name, file } = testRun.spec.script.configMap;
       expect(filesOf(name)[file]).toContain('k6/x/loadgen');
       const plan = JSON.parse(filesOf(testRun.metadata.name)['load.json'] as string) as LoadPlan;
@@ -164,9 +121,7 @@ describe('bakeoff k8s', () => {
     } = await printed(
       'nginx-open-file-cache',
       ...influx,
-      ...'--influx-secret influxdb --generators 4 --namespace lab --duration 3s --cleanup'.split(
-        ' ',
-      ),
+      ...'--influx-secret influxdb --generators 4 --namespace lab --duration 3s'.split(' '),
       ...'--variants workers --image host:5000/bakeoff:1 --server-cores 8'.split(' '),
       ...'--generator-cores 2 --generator-memory 1Gi'.split(' '),
     );
@@ -174,7 +129,6 @@ describe('bakeoff k8s', () => {
     expect(testRun).toMatchObject({
       spec: {
         parallelism: 4,
-        cleanup: 'post',
         runner: {
           image: 'host:5000/bakeoff:1',
           resources: { limits: { cpu: '2', memory: '1Gi' } },
@@ -185,7 +139,6 @@ describe('bakeoff k8s', () => {
       name: 'K6_INFLUXDB_PASSWORD',
       valueFrom: { secretKeyRef: { name: 'influxdb', key: 'password' } },
     });
-    expect(v.safeParse(testRunSchema, testRun).issues ?? []).toEqual([]);
     const plan = JSON.parse(
       filesOf(testRun?.metadata.name as string)['load.json'] as string,
     ) as LoadPlan;
@@ -214,15 +167,8 @@ describe('bakeoff k8s', () => {
     expect(
       deployments.map(({ metadata: { labels } }) => labels['bakeoff/variant']).slice(0, 1),
     ).toEqual(['off']);
-    for (const testRun of testRuns)
-      expect(v.safeParse(testRunSchema, testRun).issues ?? []).toEqual([]);
-    for (const {
-      metadata: { name, labels },
-    } of deployments)
-      expect([
-        v.is(label, name),
-        ...Object.values(labels).map((value) => v.is(labelValue, value)),
-      ]).not.toContain(false);
+    for (const { metadata: one } of testRuns)
+      expect(v.is(metadata(testRunName), one), JSON.stringify(one)).toBe(true);
   });
 
   it.each<[string, string[], RegExp]>([
@@ -256,11 +202,6 @@ describe('bakeoff k8s', () => {
       'what is for --apply',
       ['nginx-open-file-cache', ...influx, '--rounds', '4'],
       /^--rounds is for --apply: give both, or leave it out$/,
-    ],
-    [
-      'to remove twice',
-      ['nginx-open-file-cache', ...influx, '--apply', '--cleanup'],
-      /^--cleanup is for what is printed: --apply removes all that it has applied$/,
     ],
   ])('refuses %s', async (_, args, message) => {
     await expect(printed(...args)).rejects.toThrow(message);
