@@ -3,42 +3,22 @@ import {
   chmodSync,
   closeSync,
   constants,
-  existsSync,
   fstatSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
-  readSync,
-  statSync,
+  realpathSync,
 } from 'node:fs';
-import {
-  mkdtemp,
-  open,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  stat,
-  statfs,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdtemp, readdir, realpath, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { UserError } from './errors.ts';
 
-/** Makes a folder and its parents. Throws the error of mkdir(2). (Node 20's recursive mkdir never returns for a folder in /proc.) */
+/** Makes a folder and its parents. Throws the error of mkdir(2). */
 export function makeFolder(path: string): void {
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST' && statSync(path).isDirectory()) return;
-    if (code !== 'ENOENT' || existsSync(dirname(path))) throw error;
-    makeFolder(dirname(path));
-    makeFolder(path);
-  }
+  mkdirSync(path, { recursive: true });
 }
 
 /** Makes a folder, or closes an existing one, for its owner alone. */
@@ -94,73 +74,58 @@ export async function requireSpace(
   );
 }
 
-/** Why a file is not read, in words that follow its name and a colon: "it is a folder". */
-export class Unreadable extends Error {}
-
 const notAFile = 'it is a pipe, socket or device, not a file';
 
 const unreadable: Record<string, string> = {
   ENOENT: 'it is not there',
   ENOTDIR: 'it is not there',
   EACCES: 'you may not read it',
-  ELOOP: 'it is a link to itself',
   ENXIO: notAFile,
 };
-
-/**
- * Reads a plain file; another could be endless.
- * @param below the folder that it must be in after all links are followed; absent: anywhere
- * @throws Unreadable
- */
-export async function readBytes(
-  file: string,
-  { megabytes, below }: { megabytes: number; below?: string },
-): Promise<Buffer> {
-  // A pipe is opened without waiting for a writer.
-  const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
-  const handle = await open(file, flags).catch((error: NodeJS.ErrnoException) => {
-    throw new Unreadable(unreadable[error.code ?? ''] ?? error.message);
-  });
-  try {
-    const found = await handle.stat();
-    if (found.isDirectory()) throw new Unreadable('it is a folder');
-    if (!found.isFile()) throw new Unreadable(notAFile);
-    if (found.size > megabytes * 1e6) throw new Unreadable(`it has more than ${megabytes} MB`);
-    // Asks the open file: the name may lead to another one by now.
-    if (
-      below !== undefined &&
-      !(await realpath(`/proc/self/fd/${handle.fd}`)).startsWith((await realpath(below)) + sep)
-    )
-      throw new Unreadable(`it is a link that leads out of ${below}`);
-    return await handle.readFile();
-  } finally {
-    await handle.close();
-  }
-}
 
 /** Descriptors that a shell hands over, as in `<(…)`: such a pipe has a writer. */
 const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/** Reads a plain file, or a pipe that a shell hands over. Throws Unreadable, also above `mostBytes`, or the file system's error. */
-export function readBytesSync(file: string, mostBytes: number): Buffer {
+/**
+ * Reads a plain file, or a pipe that a shell hands over; another could be endless.
+ * @param below the folder that it must be in after all links are followed; absent: anywhere
+ * @throws UserError that says why not, to follow the name and a colon: "it is a folder"
+ */
+export function readBytesSync(file: string, mostBytes: number, below?: string): Buffer {
   const isHandedOver = handedOver.test(file);
-  const descriptor = openSync(
-    file,
-    constants.O_RDONLY | constants.O_NOCTTY | (isHandedOver ? 0 : constants.O_NONBLOCK),
-  );
+  let descriptor: number | undefined;
   try {
+    // A pipe is opened without waiting for a writer.
+    const flags = isHandedOver ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK;
+    descriptor = openSync(file, flags);
     const found = fstatSync(descriptor);
-    if (!found.isFile() && !found.isDirectory() && !(isHandedOver && found.isFIFO()))
-      throw new Unreadable(notAFile);
-    const bytes = Buffer.allocUnsafe(mostBytes + 1);
-    let length = 0;
-    for (let read = -1; read !== 0 && length <= mostBytes; length += read)
-      read = readSync(descriptor, bytes, length, bytes.length - length, null);
-    if (length > mostBytes) throw new Unreadable(`it has more than ${mostBytes} bytes`);
-    return bytes.subarray(0, length);
+    if (found.isDirectory()) throw new UserError('it is a folder');
+    if (!found.isFile() && !(isHandedOver && found.isFIFO())) throw new UserError(notAFile);
+    // Asks the open file: the name may lead to another one by now.
+    const place = realpathSync(`/proc/self/fd/${descriptor}`);
+    if (below !== undefined && !place.startsWith(realpathSync(below) + sep))
+      throw new UserError(`it is a link that leads out of ${below}`);
+    const bytes = found.size > mostBytes ? undefined : readFileSync(descriptor);
+    if (bytes === undefined || bytes.length > mostBytes)
+      throw new UserError(
+        `it has more than ${mostBytes < 1e6 ? `${mostBytes} bytes` : `${mostBytes / 1e6} MB`}`,
+      );
+    return bytes;
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new UserError(unreadable[code] ?? message);
   } finally {
-    closeSync(descriptor);
+    if (descriptor !== undefined) closeSync(descriptor);
   }
+}
+
+/** As readBytesSync. */
+export async function readBytes(
+  file: string,
+  { megabytes, below }: { megabytes: number; below?: string },
+): Promise<Buffer> {
+  return readBytesSync(file, megabytes * 1e6, below);
 }
 
 /** Throws UserError for a path with a control character, such as a newline. @param begin of the message */
@@ -203,39 +168,37 @@ export function linkOf(file: string): string {
   return ifThere(() => readlinkSync(file)) ?? '';
 }
 
-/** Writes a file whole or not at all: under another name, then renamed. @param mode as of chmod; the umask applies to the default */
+/**
+ * Writes a file whole or not at all: under another name, then renamed. A link stays one.
+ * @param mode as of chmod; the umask applies to the default
+ * @throws the file system's error, or an Error that says what is there instead of a file
+ */
 export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
-  await written(file, text, mode, (unfinished) => rename(unfinished, file));
+  await written(file, text, mode, rename);
 }
 
-/** Why no file can be written to a path, in words. */
-export async function whyNoFile(file: string): Promise<string | undefined> {
-  const found = await stat(file).catch(() => undefined);
-  if (found === undefined || found.isFile()) return undefined;
-  return `it is a ${found.isDirectory() ? 'folder: name a file in it' : 'pipe, socket or device: name a file'}`;
-}
-
-/** Follows links, so that a link stays one. */
-export async function whereItLeads(file: string): Promise<string> {
-  return realpath(file).catch(() => file);
-}
-
-/** Throws the file system's error if writeWhole could not write the file. */
+/** Throws what writeWhole would throw for the file. */
 export async function checkWhole(file: string): Promise<void> {
-  await written(file, 'probe', 0o600, rm);
+  await written(file, 'probe', 0o600, (unfinished) => rm(unfinished));
 }
 
 async function written(
-  file: string,
+  name: string,
   text: string,
   mode: number,
-  then: (unfinished: string) => Promise<void>,
+  finish: (unfinished: string, file: string) => Promise<void>,
 ): Promise<void> {
+  const file = await realpath(name).catch(() => name);
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isFile() === false)
+    throw new Error(
+      `it is a ${found.isDirectory() ? 'folder: name a file in it' : 'pipe, socket or device: name a file'}`,
+    );
   const unfinished = `${file}.unfinished`;
   try {
     await rm(unfinished, { force: true });
     await writeFile(unfinished, text, { mode, flag: 'wx' });
-    await then(unfinished);
+    await finish(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
     throw error;

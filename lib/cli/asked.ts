@@ -2,14 +2,14 @@
 import { readHar, readTargets } from '../traffic/lists.ts';
 import { readLog, type Traffic } from '../traffic/log.ts';
 import type { Pace } from '../traffic/piece.ts';
-import { usageError, unknownWord } from '../errors.ts';
+import { asWords, usageError, unknownWord } from '../errors.ts';
 import { present } from '../present.ts';
 import { bodyOfFile, headersOf, shownHeader } from '../scenario/load/flags.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { readPageList, type PageList } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { asWords, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import { ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 import { type Given, type Source, serverNames } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */

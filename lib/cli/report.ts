@@ -2,14 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { usageError, UserError, unknownWord } from '../errors.ts';
-import {
-  makeFolder,
-  Unreadable,
-  readBytes,
-  whereItLeads,
-  whyNoFile,
-  writeWhole,
-} from '../files.ts';
+import { makeFolder, readBytes, writeWhole } from '../files.ts';
 import { runPage } from '../report/html/run-page.ts';
 import { checkResult, type Result } from '../result/result.ts';
 import { severalPage } from '../report/html/several-page.ts';
@@ -97,10 +90,8 @@ async function findResult(word: string, results: string): Promise<string> {
 const mostMegabytes = 256;
 
 async function readResult(file: string): Promise<Result> {
-  const bytes = await readBytes(file, { megabytes: mostMegabytes }).catch((error: unknown) => {
-    throw error instanceof Unreadable
-      ? new UserError(`cannot read ${file}: ${error.message}`)
-      : error;
+  const bytes = await readBytes(file, { megabytes: mostMegabytes }).catch((error: Error) => {
+    throw new UserError(`cannot read ${file}: ${error.message}`);
   });
   return checkResult(bytes.toString('utf8'), file);
 }
@@ -123,17 +114,13 @@ function defaultPage(runs: readonly Run[], results: string): string {
 }
 
 async function write(page: string, text: string, mode?: number): Promise<void> {
-  const why = await whyNoFile(page);
-  if (why !== undefined) throw new UserError(`cannot write the page to ${page}: ${why}`);
   try {
     makeFolder(path.dirname(page));
-    await writeWhole(await whereItLeads(page), text, mode);
+    await writeWhole(page, text, mode);
   } catch (error) {
-    const reason = writeReasons[(error as NodeJS.ErrnoException).code ?? ''];
-    throw reason === undefined
-      ? error
-      : new UserError(
-          `cannot write the page to ${page}: ${reason}; mend that or name another file with --out`,
-        );
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new UserError(
+      `cannot write the page to ${page}: ${writeReasons[code] ?? message}; --out names another file`,
+    );
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { usageError, UserError, messageOf } from '../errors.ts';
+import { UserError, messageOf } from '../errors.ts';
 import { counts, duration, scaledTime, success, effect, whole } from '../format.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
@@ -27,7 +27,7 @@ import {
   type Result,
   type VariantResult,
 } from '../result/result.ts';
-import { checkWhole, whereItLeads, whyNoFile, writeWhole } from '../files.ts';
+import { checkWhole, writeWhole } from '../files.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
 import { explainFailure, writeReasons } from '../runner/results-folder.ts';
@@ -244,7 +244,9 @@ export async function report(
     say(options, ['', ...text], Infinity);
     const files = await Promise.allSettled([
       writeWhole(join(folder, 'table.md'), markdownReport(result)),
-      ...writeExports(options.exports, result),
+      ...options.exports.map(({ flag, file }) =>
+        writeWhole(file, textOf[flag](result)).catch(explained(flag, file, 1)),
+      ),
     ]);
     const failed = files.find((file) => file.status === 'rejected');
     // After a failed run, e.g. on a full disk, the run's own error is the one to show.
@@ -313,17 +315,7 @@ const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
 
 /** Throws UserError (exit code 2) if an export cannot be written. */
 export async function checkExports(exports: Exports): Promise<void> {
-  for (const { flag, file } of exports) {
-    const why = await whyNoFile(file);
-    if (why !== undefined) throw usageError(`--${flag} ${file}: ${why}`);
-    await checkWhole(await whereItLeads(file)).catch(explained(flag, file, 2));
-  }
-}
-
-function writeExports(exports: Exports, result: Result): Promise<void>[] {
-  return exports.map(async ({ flag, file }) =>
-    writeWhole(await whereItLeads(file), textOf[flag](result)).catch(explained(flag, file, 1)),
-  );
+  for (const { flag, file } of exports) await checkWhole(file).catch(explained(flag, file, 2));
 }
 
 const explained =

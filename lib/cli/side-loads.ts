@@ -1,13 +1,12 @@
 // Address, page and load of each side of a comparison.
 import { total } from '../analysis/statistics.ts';
-import { UserError, usageError } from '../errors.ts';
+import { asWords, UserError, usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import type { LoadRequest, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
 import { defaultPort, pathOrUrl, type UrlParts, type PageList } from '../scenario/pages.ts';
 import type { Listen } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { asWords } from './words.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/generators.ts';

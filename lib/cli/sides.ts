@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
-import { usageError, nearest } from '../errors.ts';
+import { asWords, usageError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { repeated } from '../present.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
@@ -11,7 +11,6 @@ import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { asWords } from './words.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }

@@ -1,6 +1,6 @@
 // Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
-import { usageError, UserError, unknownWord } from '../errors.ts';
+import { usageError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
 
 export interface Flag {
@@ -79,15 +79,6 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
 export function onlyWord([word, extra]: readonly string[], what: string): string | undefined {
   if (extra === undefined) return word;
   throw usageError(`one ${what} at a time: "${extra}" is one word too many`);
-}
-
-/** Returns what `read` returns; a UserError of it gets `before` in front and exit code 2. */
-export function asWords<T>(read: () => T, before: string): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof UserError ? usageError(before + error.message) : error;
-  }
 }
 
 /** In a terminal, a long line continues below its text. */

@@ -81,7 +81,7 @@ export interface PageList {
   requests?: readonly LoadRequest[];
 }
 
-const mostListBytes = 16 * 1024 ** 2;
+const mostListBytes = 16e6;
 
 /**
  * Reads a list of pages: on each line a path or URL, and its weight, a whole number (default 1).

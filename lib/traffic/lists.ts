@@ -10,7 +10,7 @@ import { urlParts } from '../scenario/pages.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { leftOutText, safeMethods, statusWithout, type Traffic } from './log.ts';
 
-const mostBytes = 64 * 1024 ** 2;
+const mostBytes = 64e6;
 
 /** The engine sets these, or they are a connection's. */
 const notSent =
@@ -122,7 +122,7 @@ export function readTargets(file: string): Traffic {
     const path = fromCallersFolder(name);
     try {
       bodies += statSync(path).size;
-      if (bodies > mostBytes) throw usageError(`${where}: the bodies have more than 64 MiB in all`);
+      if (bodies > mostBytes) throw usageError(`${where}: the bodies have more than 64 MB in all`);
       return { bodyBase64: readFileSync(path).toString('base64') };
     } catch (error) {
       if (error instanceof UserError) throw error;

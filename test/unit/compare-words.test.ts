@@ -60,7 +60,7 @@ test.each<[string, RegExp, (1 | 2)?]>([
     /^--pace and --rates: each says when requests are made: leave one out$/,
   ],
   ['a.conf, b.conf, --method, post', /^--method post: give a method such as POST$/],
-  ['a.conf, b.conf, --data, @none', /^--data none: there is no such file$/],
+  ['a.conf, b.conf, --data, @none', /^--data none: it is not there$/],
   [
     'a.conf, b.conf, --upstream, app:9000=10.0.0.1:80',
     /^--upstream app:9000=10\.0\.0\.1:80: write app:9000=127\.0\.0\.1:9000, or app:9000=stub:50ms:2KB/,

@@ -226,9 +226,9 @@ describe('files that are named', () => {
 
   test.each<[string, RegExp]>([
     ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
-    ['--export-json folder', /^--export-json \S+\/folder: it is a folder: name a file in it$/],
+    ['--export-json folder', /^--export-json \S+\/folder cannot be written: it is a folder: name a file in it$/],
     ['--export-json new/', /^--export-json new\/: name a file in that folder$/],
-    ['--export-markdown /dev/null', /\/dev\/null: it is a pipe, socket or device: name a file$/],
+    ['--export-markdown /dev/null', /\/dev\/null cannot be written: it is a pipe, socket or device: name a file$/],
     ['--export-csv -', /^--export-csv -: name a file; --json /],
     ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
     ['--export-csv one --export-json ./one', /^--export-json and --export-csv name the same file/],
@@ -248,7 +248,7 @@ describe('files that are named', () => {
     const run = join(folder, 'run');
     mkdirSync(join(folder, 'a.md'));
     await expect(report({ result: whole, folder: run }, allIn(folder))).rejects.toThrow(
-      /^--export-markdown \S+\/a\.md cannot be written: there is a folder where a file has to be$/,
+      /^--export-markdown \S+\/a\.md cannot be written: it is a folder: name a file in it$/,
     );
     for (const file of ['a.json', 'a.csv', 'run/table.md'])
       expect(existsSync(join(folder, file)), file).toBe(true);

@@ -60,7 +60,7 @@ test('a pipe that nobody writes into', async () => {
   expect(await refusalOf(asList(pipe))).toBe(`--urls ${pipe}: ${notAFile}`);
 });
 
-test('a pipe of the shell is read, and bounded', () => {
+test('a pipe of the shell is read', () => {
   // Nothing listens there: the list is read before.
   const compare = `exec "$0" bin/bakeoff.mjs compare http://127.0.0.1:1/ http://127.0.0.1:2/ --urls`;
   const said = (command: string) =>
@@ -71,7 +71,6 @@ test('a pipe of the shell is read, and bounded', () => {
   expect(said('printf "/a\\n/b x\\n"')).toBe(
     '--urls /dev/fd/N, line 2: the weight "x" has to be a whole number from 1 to 1000000000\n',
   );
-  expect(said('yes /a')).toBe('--urls /dev/fd/N: it has more than 16777216 bytes\n');
 }, 60_000);
 
 test('a server that refused connections, and then takes them without an answer, is not told as one that refuses', async () => {

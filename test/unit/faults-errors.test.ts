@@ -1,47 +1,12 @@
 // What the machine refuses, and configs that no server takes: each is told in one line with what to do.
-import { unlinkSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { namesOf } from '../../lib/cli/sides.ts';
-import { main } from '../../lib/cli/main.ts';
 import { remedyFor } from '../../lib/errors.ts';
-import { checkResultsFolder } from '../../lib/runner/results-folder.ts';
-import { readOwnConfig } from '../../lib/servers/index.ts';
-import { readNginxConfig } from '../../lib/servers/nginx-config.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run, startChild } from '../../lib/process.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
-import { ownConfig } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
-
-/** What a person reads of an error that nothing in between explains. */
-const told = (work: Promise<unknown>) => work.then(() => expect.fail('it was done'), remedyFor);
-
-test('a name of 5,000 letters', async () => {
-  const complained = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-  expect(await main(['report', 'a'.repeat(5000)])).toBe(1);
-  expect(complained.mock.calls.join('\n')).toMatch(
-    /^cannot use \/.{0,200}…: its name is too long: take one of at most 255 bytes$/,
-  );
-});
-
-test('a link to itself as the folder of results', async () => {
-  const out = join(newFolder(), 'out');
-  symlinkSync(out, out);
-  expect(await told(checkResultsFolder(out, 1))).toBe(
-    `cannot use ${out}: it is a link to itself: remove it, or name another path`,
-  );
-});
-
-test('a config that is gone when the next round starts its server', async () => {
-  const file = await ownConfig('http { server { listen 80; } }');
-  await readOwnConfig(file);
-  unlinkSync(file);
-  expect(await told(readNginxConfig({ file, text: 'http { }' }))).toBe(
-    `cannot use ${file}: it is not there any more: put it back, and leave it until the run is over`,
-  );
-});
 
 test.each([
   new RangeError('toFixed() digits'),

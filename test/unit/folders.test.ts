@@ -1,26 +1,6 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ifThere, makeFolder } from '../../lib/files.ts';
-import { sharedFolder } from '../fixtures/new-folder.ts';
-
-const folder = sharedFolder();
-
-test('makes what is missing, and takes what is there', () => {
-  for (const path of [join(folder, 'a/b/c'), join(folder, 'a/b'), folder]) {
-    makeFolder(path);
-    expect(statSync(path).isDirectory()).toBe(true);
-  }
-});
-
-test('says why not', () => {
-  writeFileSync(join(folder, 'file'), '');
-  expect(() => makeFolder(join(folder, 'file'))).toThrow('EEXIST');
-  expect(() => makeFolder(join(folder, 'file/below'))).toThrow('ENOTDIR');
-  expect(() => makeFolder('/proc/none/below')).toThrow(
-    /ENOENT|no folder can be made at \/proc\/none/,
-  );
-});
+import { ifThere } from '../../lib/files.ts';
 
 test('what the system refuses is not there; a mistake or too many open files is not taken for that', () => {
   expect(ifThere(() => readFileSync('/proc/self/missing'))).toBe(undefined);

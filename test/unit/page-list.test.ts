@@ -86,9 +86,9 @@ test('100,000 pages are taken, and no more', () => {
 });
 
 test('what cannot be read is named', () => {
-  expect(() => readPageList('--urls', 'none')).toThrow(/^--urls none: there is no such file$/);
-  expect(() => readPageList('--urls', '.')).toThrow(/^--urls \.: .*directory/);
+  expect(() => readPageList('--urls', 'none')).toThrow(/^--urls none: it is not there$/);
+  expect(() => readPageList('--urls', '.')).toThrow(/^--urls \.: it is a folder/);
   expect(() => read('/a\n'.repeat(6_000_000))).toThrow(
-    /^--urls f: it has more than 16777216 bytes$/,
+    /^--urls f: it has more than 16 MB$/,
   );
 });

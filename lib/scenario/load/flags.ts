@@ -1,7 +1,7 @@
 // Reads the flags of load generators: those that the engine can honour, with their values. All others are refused by name.
 import { isUtf8 } from 'node:buffer';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { UserError } from '../../errors.ts';
+import { asWords, usageError, UserError } from '../../errors.ts';
 import { readBytesSync } from '../../files.ts';
 import { present } from '../../present.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
@@ -276,17 +276,7 @@ export function bodyOfFile(flag: string, path: string): string {
 
 /** The text of a file relative to the user's working directory. @throws UserError if it is not text, or too long */
 export function textOfFile(flag: string, path: string, mostBytes: number): string {
-  let bytes: Buffer;
-  try {
-    bytes = readBytesSync(fromCallersFolder(path), mostBytes);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new UserError(
-      `${flag} ${path}: ${code === 'ENOENT' ? 'there is no such file' : message.replace(/^\w+: /, '')}`,
-      2,
-    );
-  }
-  if (!isUtf8(bytes))
-    throw new UserError(`${flag} ${path} is not text in UTF-8: only text can be sent here`, 2);
-  return bytes.toString('utf8');
+  const bytes = asWords(() => readBytesSync(fromCallersFolder(path), mostBytes), `${flag} ${path}: `);
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  throw usageError(`${flag} ${path} is not text in UTF-8: only text can be sent here`);
 }
