@@ -36,7 +36,8 @@ export function sidesOf(
     const text = asked.load(side.name);
     const line = text === undefined ? undefined : asLoad(() => readLoadLine(text));
     const wish = wishFor(side, asked, usualPath, line);
-    const listen = listenOf(side, wish, (asked.h3 ?? line?.isH3) === true);
+    const isH3 = asked.h3 === true || line?.over().load.protocol === 'h3';
+    const listen = listenOf(side, wish, isH3);
     return { side: { ...side, listen }, line, wish };
   });
   const streams = wished.every(({ side }) => prefersHttp2(side)) ? 10 : 1;

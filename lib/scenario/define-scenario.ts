@@ -238,14 +238,19 @@ function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
   return undefined;
 }
 
-function problemOfLoad(load: LoadProfile): string | undefined {
+/** The first contradiction of a load's fields. */
+export function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
-  const { rate, arrivals, bucketSeconds, method, tls } = load;
+  const { connections, threads, rate, arrivals, bucketSeconds, method, tls } = load;
   const several = hasStreams(protocol);
   if ((requests === undefined) === (durationSeconds === undefined))
     return 'one of requests and durationSeconds has to be set';
   if (rate !== undefined && requests === undefined)
     return 'a rate goes with requests (rate times duration)';
+  if (rate === undefined && requests !== undefined && requests < connections)
+    return `requests ${requests} are fewer than connections ${connections}: each connection needs one`;
+  if (connections < threads)
+    return `connections ${connections} are fewer than threads ${threads}: each thread needs one`;
   if (arrivals !== undefined && rate === undefined) return 'arrivals are those of a rate';
   if (secondsHere !== undefined && (requests === undefined || rate !== undefined))
     return 'secondsHere take the place of requests, and go with neither a duration nor a rate';

@@ -20,15 +20,7 @@ export type {
   TlsOffer,
   Variant,
 } from './model.ts';
-export {
-  ab,
-  h2load,
-  vegeta,
-  weighttp,
-  wrk,
-  type H2loadOptions,
-  type VegetaOptions,
-} from './load/generators.ts';
+export { ab, h2load, vegeta, weighttp, wrk } from './load/generators.ts';
 
 export type ServerOptions = Omit<ConfiguredServer, 'name' | 'config'>;
 

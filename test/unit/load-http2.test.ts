@@ -8,7 +8,6 @@ describe('h2load', () => {
       command: 'h2load -n 100000 -c 1000 -t 16',
       protocol: 'h2',
       connections: 1000,
-      streams: 1,
       threads: 16,
       keepAlive: true,
       requests: 100_000,
@@ -21,7 +20,7 @@ describe('h2load', () => {
       '--requests=20 --clients 10 --threads=2 --max-concurrent-streams 5',
       { connections: 10, streams: 5, threads: 2, requests: 20 },
     ],
-    ['', { connections: 1, streams: 1, threads: 1, requests: 1 }],
+    ['', { connections: 1, threads: 1, requests: 1 }],
     ['-D500ms --warm-up-time 1s', { durationSeconds: 0.5, warmupSeconds: 1 }],
     ['-p h2c -n 5 -m 3', { protocol: 'h2c', streams: 3, requests: 5 }],
     ['--h3 -m 3', { protocol: 'h3', streams: 3 }],
@@ -40,15 +39,12 @@ describe('h2load', () => {
   });
 
   test.each([
-    ['-n 100k', /-n 100k/],
     ['-n 10 -D 10', /^h2load: -n and -D do not go together/],
-    ['-D 0', /^h2load -D 0 has to be a time such as 10, 10ms, 10s, 10m, 10h$/],
-    ['-n 1 --warm-up-time 1s', /^h2load: --warm-up-time needs a -D/],
+    ['-D 0', /^h2load: durationSeconds 0 has to be above 0/],
+    ['-n 1 --warm-up-time 1s', /^h2load: -n and --warm-up-time do not go together/],
     ['-D 1 --warm-up-time 0d', /--warm-up-time 0d has to be a time/],
-    ['--h1 -m 10 -n 10', /^h2load: -m 10 would pipeline over HTTP\/1\.1/],
-    ['--h1 -p h2c', /^h2load: --h1 and -p h2c do not go together/],
-    ['--h3 --h1', /^h2load: HTTP\/3 goes with https:.* neither --h1 nor -p/],
-    ['-p spdy', /^h2load -p spdy has to be h2c or http\/1\.1/],
+    ['--h1 -m 10 -n 10', /^h2load: streams 10 need h2, h2c or h3, not http\/1\.1/],
+    ['-p spdy', /^h2load -p spdy cannot be honoured here; these can: h2c http\/1\.1/],
     ['-n 10 https://127.0.0.1/', /^h2load: leave "https:\/\/127\.0\.0\.1\/" out/],
     ['-r 5', /^h2load: -r cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d /],
   ])('"%s" is refused in one line', refused(h2load));
@@ -96,15 +92,13 @@ describe('vegeta', () => {
   test.each([
     ['-rate=1000', /^vegeta: give a -duration/],
     ['-duration=1m30s', /^vegeta -duration 1m30s has to be a time/],
-    ['-duration=1s -rate=100/m', /-rate 100\/m has to be a whole number above 0/],
-    ['-duration=1h -rate=9007199254740991', /more requests than can be counted/],
-    ['-duration=1ms -rate=1', /no request at all/],
+    ['-duration=1s -rate=100/m', /-rate 100\/m has to be a whole number/],
+    ['-duration=1ms -rate=1', /^vegeta: requests 0 has to be/],
     [
       '-http2=no -duration=1s',
       /^vegeta: -http2=no cannot be honoured here; these can: -http2 -h2c /,
     ],
-    ['-duration=1s -h2c -http2=false', /^vegeta: -h2c and -http2=false do not go together/],
-    ['-duration=1s -keepalive=false', /^vegeta: -keepalive=false cannot be honoured with HTTP\/2/],
+    ['-duration=1s -keepalive=false', /^vegeta: keepAlive is false/],
   ])(
     '"%s" is refused in one line',
     refused((line) => vegeta(line)),

@@ -66,10 +66,7 @@ describe('the line', () => {
       '',
       /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/,
     ],
-    [
-      'h2load -c 10 -D 1 --rps=0',
-      /^h2load --rps 0 has to be the requests\/s of a client, such as 100$/,
-    ],
+    ['h2load -c 10 -D 1 --rps=0', /^h2load: rate 0 has to be above 0/],
     ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
     [
       'wrk -c 100 -s post.lua http://localhost/',
@@ -98,10 +95,6 @@ describe('the line', () => {
     [
       'h2load --groups X25519:X448',
       /^h2load --groups X448 cannot be honoured here; these can: X25519 P-256 P-384 P-521$/,
-    ],
-    [
-      'h2load --alpn-list=http/1.1',
-      /^h2load --alpn-list=http\/1\.1 has to be h3; take --h1 for HTTP\/1\.1$/,
     ],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2 and 3$/],
@@ -246,15 +239,8 @@ test.each([
   expect(Object.values(headers ?? {}).join()).toMatch(/hunter2|bWU6aHVudGVyMg==/);
 });
 
-test.each([
-  [
-    'wrk -c 99999999999 -d 1',
+test('a number that no load can have is refused', () => {
+  expect(() => loadOfLine('wrk -c 99999999999 -d 1')).toThrow(
     'wrk: connections 99999999999 has to be a whole number from 1 to 1000000',
-  ],
-  [
-    'wrk -c 10 -d 99999999999h',
-    'wrk: durationSeconds 359999999996400 has to be above 0, and at most 86400',
-  ],
-])('%s: a number that no load can have is refused', (line, message) => {
-  expect(() => loadOfLine(line)).toThrow(message);
+  );
 });

@@ -13,30 +13,35 @@ type Protocol = LoadProfile['protocol'];
 type Headers = Readonly<Record<string, string>>;
 export type LoadOfFlags = Omit<LoadProfile, 'command'>;
 
-const option =
-  <T>(type: T) =>
-  (short?: string): { type: T; short?: string } => ({ type, ...present({ short }) });
+type Option = NonNullable<ParseArgsConfig['options']>[string];
 /** A flag with a value, for parseArgs. */
-export const valued = option('string' as const);
-/** A flag without a value, for parseArgs. */
-export const toggle = option('boolean' as const);
+export const valued = (short?: string): Option => ({ type: 'string', ...present({ short }) });
+export const repeated = (short?: string): Option => ({ ...valued(short), multiple: true });
+/** A flag without a value. */
+export const toggle = (short?: string): Option => ({ type: 'boolean', ...present({ short }) });
 
 /** A load generator's command line. */
 export interface Generator {
   /** The program's name, which starts every message. */
   name: string;
-  /** The flags that are honoured, and those that do not change the load. `multiple`: may be repeated. */
-  options: NonNullable<ParseArgsConfig['options']>;
+  /** The flags that are honoured, and those that do not change the load. */
+  options: Readonly<Record<string, Option>>;
   /** Flags whose values are credentials, beside headers. */
   secretOptions?: readonly string[];
   /** Flags that cannot be honoured, without dashes, and their replacements. */
   instead?: Readonly<Record<string, string>>;
+  /** Pairs of flags that do not go together: "n t". */
+  exclusive?: readonly string[];
   subcommand?: string;
   /** Go's notation: a single dash for long flags, and =true or =false for switches. */
   oneDash?: boolean;
+  urlWithoutScheme?: boolean;
   /** @param scheme of the server, if known. @throws UserError that names the wrong flag */
   load(flags: Flags, scheme?: 'http' | 'https'): LoadOfFlags;
 }
+
+/** Makes a value of a flag's text; `flag` is written as in "wrk -c", for messages. */
+type Reader<T> = (flag: string, text: string) => T;
 
 /** The flags of a line by their names in `options`. */
 export interface Flags {
@@ -44,6 +49,9 @@ export interface Flags {
   /** '' for a switch without a value. */
   get(name: string): string | undefined;
   all(name: string): readonly string[];
+  /** Reads a flag's value, or without the flag that of `usual`. */
+  read<T>(name: string, reader: Reader<T>, usual: string): T;
+  read<T>(name: string, reader: Reader<T>): T | undefined;
 }
 
 /** Splits a line into words. @throws UserError if it is not a single command */
@@ -64,12 +72,18 @@ export function wordsOfLine(line: string, tool: string): ShellWord[] {
  * @throws UserError that names the flag
  */
 export function readCommand(
-  { name: tool, options, secretOptions = [], oneDash = false, instead = {}, subcommand }: Generator,
+  generator: Generator,
   words: readonly ShellWord[],
 ): { flags: Flags; others: string[]; shown: string } {
+  const { name: tool, options, secretOptions = [], instead = {}, subcommand } = generator;
+  const { oneDash = false, exclusive = [] } = generator;
   const flags = new Map<string, string[]>();
   const others: string[] = [];
   const shown = words.map(({ written }) => written);
+  const written = (name: string) => {
+    const short = options[name]?.short;
+    return oneDash || short !== undefined ? `-${short ?? name}` : `--${name}`;
+  };
   const args = words.map(({ text }) => (oneDash ? text.replace(/^-(?=[a-z])/, '--') : text));
   const { tokens } = parseArgs({
     args,
@@ -87,12 +101,9 @@ export function readCommand(
     const hasWrongValue =
       type === 'boolean' && value !== undefined && !(oneDash && /^(true|false)$/.test(value));
     if (type === undefined || hasWrongValue) {
-      const honoured = Object.entries(options).map(([long, { short }]) =>
-        oneDash || short !== undefined ? `-${short ?? long}` : `--${long}`,
-      );
       const why = Object.hasOwn(instead, token.name)
         ? `: ${instead[token.name]}`
-        : `; these can: ${honoured.join(' ')}`;
+        : `; these can: ${Object.keys(options).map(written).join(' ')}`;
       throw new UserError(
         `${tool}: ${hasWrongValue ? `${name}=${value}` : name} cannot be honoured here${why}`,
       );
@@ -113,9 +124,20 @@ export function readCommand(
     const text = words[at]?.text ?? '';
     if (open !== value) shown[at] = shellWord(text.slice(0, text.length - value.length) + open);
   }
+  const both = exclusive
+    .map((pair) => pair.split(' '))
+    .find((pair) => pair.every((one) => flags.has(one)));
+  if (both !== undefined)
+    throw new UserError(
+      `${tool}: ${both.map(written).join(' and ')} do not go together: leave one out`,
+    );
   const all = (name: string): readonly string[] => flags.get(name) ?? [];
+  const read = <T>(name: string, reader: Reader<T>, usual?: string) => {
+    const [text = usual] = all(name);
+    return text === undefined ? undefined : reader(`${tool} ${written(name)}`, text);
+  };
   return {
-    flags: { has: (name) => flags.has(name), get: (name) => all(name)[0], all },
+    flags: { has: (name) => flags.has(name), get: (name) => all(name)[0], all, read } as Flags,
     others,
     shown: shownUrl([tool, ...(subcommand === undefined ? [] : [subcommand]), ...shown].join(' ')),
   };
@@ -201,69 +223,42 @@ export function problemOfHeader(
   return undefined;
 }
 
-/** A whole number above 0. @throws UserError for all else */
-export function positiveCount(flag: string, text: string): number {
-  const count = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1)
-    throw new UserError(`${flag} ${text} has to be a whole number above 0`);
-  return count;
-}
+const metric = { '': 1, k: 1e3, m: 1e6, g: 1e9 };
 
-const metric = { k: 1e3, m: 1e6, g: 1e9 };
-
-/** A whole number above 0, also as 1k, 1M or 1G. @throws UserError for all else */
-export function metricCount(flag: string, text: string): number {
-  const [, digits = text, unit] = /^(\d+)([kmg])$/i.exec(text) ?? [];
-  const factor = metric[unit?.toLowerCase() as keyof typeof metric] ?? 1;
-  return positiveCount(flag, factor === 1 ? digits : String(Number(digits) * factor));
-}
-
-/** The number of requests at a rate. @throws UserError for none, or more than can be counted */
-export function atRate(
-  flag: string,
-  rate: number,
-  seconds: number,
-): { rate: number; requests: number } {
-  // Whole nanoseconds: 100/s for .29s are 29, but 100 * .29 is less.
-  const requests = Math.floor((rate * Math.round(seconds * 1e9)) / 1e9);
-  if (requests >= 1 && Number.isSafeInteger(requests)) return { rate, requests };
-  throw new UserError(
-    `${flag} ${rate}: for ${seconds} s that is ${requests < 1 ? 'no request at all' : 'more requests than can be counted'}`,
-  );
-}
-
-/** @throws UserError for fewer requests (-n) than connections (-c), or fewer connections than threads (-t) */
-export function requireOneEach(
-  tool: string,
-  counts: { requests?: number; connections: number; threads?: number },
-): void {
-  const { requests = Infinity, connections, threads = 1 } = counts;
-  if (requests < connections)
-    throw new UserError(
-      `${tool}: -n ${requests} is less than -c ${connections}: every connection needs a request, give at least -n ${connections}`,
-    );
-  if (connections < threads)
-    throw new UserError(
-      `${tool}: -c ${connections} is less than -t ${threads}: every thread needs a connection, give at least -c ${threads}`,
-    );
+/** A whole number, also as 1k, 1M or 1G. @throws UserError for all else */
+export function count(flag: string, text: string): number {
+  const [, digits, unit = ''] = /^(\d+)([kmg]?)$/.exec(text.toLowerCase()) ?? [];
+  if (digits !== undefined) return Number(digits) * metric[unit as keyof typeof metric];
+  throw new UserError(`${flag} ${text} has to be a whole number, such as 100 or 1k`);
 }
 
 const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
 
-/** Seconds of a whole number above 0 with a unit of `units`, or without. @throws UserError for all else */
-export function positiveTime(
-  flag: string,
-  text: string,
-  units: readonly (keyof typeof secondsPerUnit)[] = ['s', 'm', 'h'],
-): number {
-  const [, digits, unit = 's'] = /^(\d+)([a-z]+)?$/.exec(text.toLowerCase()) ?? [];
-  const known = units.find((one) => one === unit);
-  const count = Number(digits);
-  if (known === undefined || !Number.isSafeInteger(count) || count < 1)
+/** Seconds, of a whole number with or without its unit. @throws UserError for all else */
+export function time(flag: string, text: string): number {
+  const [, digits, unit = 's'] = /^(\d+)(ms|s|m|h)?$/.exec(text.toLowerCase()) ?? [];
+  if (digits === undefined)
+    throw new UserError(`${flag} ${text} has to be a time such as 10, 10s, 500ms, 1m or 1h`);
+  return unit === 'ms'
+    ? Number(digits) / 1000
+    : Number(digits) * secondsPerUnit[unit as keyof typeof secondsPerUnit];
+}
+
+/** Reads words of `known` with colons between them. The reader throws UserError for others. */
+export const wordsOf =
+  <Word extends string>(known: readonly Word[]): Reader<Word[]> =>
+  (flag, text) => {
+    const words = text.split(':') as Word[];
+    const strange = words.find((word) => !known.includes(word));
+    if (strange === undefined) return words;
     throw new UserError(
-      `${flag} ${text} has to be a time such as 10, ${units.map((one) => `10${one}`).join(', ')}`,
+      `${flag} ${strange} cannot be honoured here; these can: ${known.join(' ')}`,
     );
-  return known === 'ms' ? count / 1000 : count * secondsPerUnit[known];
+  };
+
+export function atRate(rate: number, seconds: number): { rate: number; requests: number } {
+  // Whole nanoseconds: 100/s for .29s are 29, but 100 * .29 is less.
+  return { rate, requests: Math.floor((rate * Math.round(seconds * 1e9)) / 1e9) };
 }
 
 /** k6 gets the body in an environment variable of 128 KiB at most (MAX_ARG_STRLEN); JSON writes some bytes as six. */
@@ -276,7 +271,10 @@ export function bodyOfFile(flag: string, path: string): string {
 
 /** The text of a file relative to the user's working directory. @throws UserError if it is not text, or too long */
 export function textOfFile(flag: string, path: string, mostBytes: number): string {
-  const bytes = asWords(() => readBytesSync(fromCallersFolder(path), mostBytes), `${flag} ${path}: `);
+  const bytes = asWords(
+    () => readBytesSync(fromCallersFolder(path), mostBytes),
+    `${flag} ${path}: `,
+  );
   if (isUtf8(bytes)) return bytes.toString('utf8');
   throw usageError(`${flag} ${path} is not text in UTF-8: only text can be sent here`);
 }
