@@ -99,29 +99,32 @@ export const each = <const N extends string, S extends v.GenericSchema>(
   form: S,
 ): Record<N, S> => byName(names, () => form);
 
-/** A value, or the problem at the path `at`. `ofField`: the problem continues a sentence that begins with the path. */
-type Outcome<T> = { value: T } | { at: (string | number)[]; problem: string; ofField: boolean };
-
-/** Checks a value. @param everything names an unknown field before other problems: a misspelt field is missing, too */
-export function check<T>(form: Form<T>, value: unknown, { everything = false } = {}): Outcome<T> {
+/** Checks a value: returns it, or its problem with the path: `load.connections 0.5 has to be …`. @param everything names an unknown field before other problems: a misspelt field is missing, too */
+export function check<T>(
+  form: Form<T>,
+  value: unknown,
+  { everything = false } = {},
+): { value: T } | { problem: string } {
   const result = v.safeParse(form, value, { abortEarly: !everything });
   if (result.success) return { value: result.output };
   const issue = result.issues.find(({ expected }) => expected === 'never') ?? result.issues[0];
   const { input, message, path = [], kind, type } = issue;
-  const at = path.map(({ key }) => key as string | number);
-  if (issue.expected === 'never') return { at: at.slice(0, -1), problem: message, ofField: false };
-  if (input === undefined && at.length > 0) return { at, problem: missing, ofField: true };
+  const keys = path.map(({ key }) => key as string | number);
+  if (issue.expected === 'never')
+    return { problem: [placeOf(keys.slice(0, -1)), message].filter(Boolean).join(': ') };
   const isOfWrongValue =
     kind === 'validation' || type === 'picklist' || type === 'literal' || Number.isNaN(input);
-  return { at, problem: `${isOfWrongValue ? shown(input) : ''}${message}`, ofField: true };
+  const problem =
+    input === undefined && keys.length > 0
+      ? missing
+      : `${isOfWrongValue ? shown(input) : ''}${message}`;
+  return { problem: [placeOf(keys), problem].filter(Boolean).join(' ') };
 }
 
-/** Writes a path: variants[0].load.connections, or with `between` instead of the dots. */
-export function placeOf(at: readonly (string | number)[], between = '.'): string {
-  return at
-    .map((key, index) =>
-      typeof key === 'number' ? `[${key}]` : index === 0 ? key : `${between}${key}`,
-    )
+/** Writes a path: variants[0].load.connections */
+function placeOf(keys: readonly (string | number)[]): string {
+  return keys
+    .map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `.${key}`))
     .join('');
 }
 

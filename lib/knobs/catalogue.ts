@@ -12,7 +12,6 @@ import {
   name,
   oneOf,
   orAbsent,
-  placeOf,
   text,
   trueOrAbsent,
   whole,
@@ -98,10 +97,7 @@ export function readKnobs(server: ServerName): Knob[] {
 /** @param file for the message */
 export function checkKnobs(server: ServerName, found: unknown, file: string): Knob[] {
   const outcome = check(list(knobForm(server)), found, { everything: true });
-  if (!('value' in outcome))
-    throw new Error(
-      `${file}: ${placeOf(outcome.at)}${outcome.ofField ? ' ' : ': '}${outcome.problem}`,
-    );
+  if ('problem' in outcome) throw new Error(`${file}: ${outcome.problem}`);
   const twice = repeated(outcome.value.flatMap(valueNames));
   if (twice !== undefined) throw new Error(`${file}: two are named "${twice}"`);
   return outcome.value;

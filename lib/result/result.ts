@@ -14,7 +14,6 @@ import {
   open,
   orElse,
   orNull,
-  placeOf,
   signed,
   text,
   texts,
@@ -660,6 +659,6 @@ export function checkResult(json: string, file: string): Result {
   const outcome = check(result, value);
   if ('value' in outcome) return outcome.value;
   throw new UserError(
-    `${file} is of an earlier bakeoff, or was changed: ${placeOf(outcome.at)} ${outcome.problem}: run it again with this one`,
+    `${file} is of an earlier bakeoff, or was changed: ${outcome.problem}: run it again with this one`,
   );
 }

@@ -1,16 +1,17 @@
 // Checks a scenario when its file is loaded, before anything is installed or started.
 import { UserError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
-import { defaultTimeoutSeconds, hasStreams, isHttp2 } from './load.ts';
-import { problemOfHeader } from './load/flags.ts';
+import { hasStreams, isHttp2 } from './load.ts';
+import { problemOfHeader, shownUrl } from './load/flags.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
   problemOfForm,
+  type AddressServer,
+  type CommandServer,
+  type ConfiguredServer,
   type LoadProfile,
-  type NetworkSpec,
   type Page,
   type Scenario,
-  type ServerSpec,
   type Variant,
 } from './model.ts';
 import {
@@ -28,14 +29,12 @@ import {
 export function defineScenario(scenario: Scenario): Scenario {
   const problem = problemOfForm(scenario) ?? problemOf(scenario);
   if (problem === undefined) return scenario;
-  const name = String((scenario as Partial<Scenario> | null)?.name);
-  const shown = /^[a-z0-9-]+$/.test(name) ? name : JSON.stringify(name);
-  throw new UserError(`scenario ${shown}: ${problem}`);
+  throw new UserError(`scenario ${(scenario as Partial<Scenario> | null)?.name}: ${problem}`);
 }
 
 /** The first contradiction of fields. */
 function problemOf(scenario: Scenario): string | undefined {
-  const { variants } = scenario;
+  const { variants, alsoCompare = [] } = scenario;
   const names = variants.map((variant) => variant.name);
   if (names.length === 0) return 'has no variants';
   const twice = repeated(names);
@@ -49,7 +48,11 @@ function problemOf(scenario: Scenario): string | undefined {
   if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
   if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1)
     return 'has within, and phases.count: a search has load phases of its own';
-  return problemOfFurtherComparisons(scenario);
+  for (const { variant, against } of alsoCompare) {
+    const found = problemOfPair(scenario, variant, against);
+    if (found !== undefined) return `alsoCompare: "${variant}" ${found}`;
+  }
+  return undefined;
 }
 
 /** Checks the fields that a variant may have instead of its scenario's. */
@@ -61,29 +64,33 @@ function problemOfParts({
   const problems = {
     page: page && problemOfPage(page),
     load: load && problemOfLoad(load),
-    network: network && problemOfNetwork(network),
+    network:
+      network &&
+      [...network.serverSettings, ...network.clientSettings].map(problemOfName).find(Boolean),
   };
   return Object.entries(present(problems))[0]?.join(': ');
 }
 
+/** Why a name is neither that of a shipped file or folder nor a path. */
+function problemOfName(name: string): string | undefined {
+  return isPath(name) || /^[\w.-]+(?<!\.conf)$/.test(name)
+    ? undefined
+    : `"${name}": write ./${name} if it is beside the scenario, or a shipped name without .conf`;
+}
+
 function problemOfPage({ docroot, path, host, requests }: Page): string | undefined {
-  if (docroot === '')
-    return 'docroot is empty: name a folder of server-configs/www/, or a path such as ./www';
-  if (docroot !== undefined && !isPath(docroot) && docroot.includes('/'))
-    return `docroot "${docroot}": write ./${docroot} for a folder beside the scenario`;
+  const unclear = docroot === undefined ? undefined : problemOfName(docroot);
+  if (unclear !== undefined) return `docroot ${unclear}`;
   const mix = requests ?? [{ target: path }];
   if (!mix.some(({ target }) => target === path))
     return `path "${path}" has to be a target of requests`;
   for (const { target, method, headers = {}, body, bodyBase64 } of mix) {
-    if (!target.startsWith('/')) return `path "${target}" has to begin with /`;
-    if (/[\s#\0]/.test(target))
-      return `path "${target}" has a blank or a # in it: write it as %20 or %23`;
+    if (!/^\/[^\s#\0]*$/.test(target))
+      return `path "${target}" has to begin with /, and has a blank as %20 and a # as %23`;
     const problem =
       problemOfMethod(method) ??
       (body !== undefined && bodyBase64 !== undefined ? 'give body or bodyBase64' : undefined) ??
-      Object.entries(headers)
-        .map(([name, value]) => problemOfHeader(name, value, 'http/1.1'))
-        .find(Boolean);
+      problemOfHeaders(headers, 'http/1.1');
     if (problem !== undefined) return `request ${target}: ${problem}`;
   }
   if (host !== undefined && !/^[^\s/\0]+$/.test(host))
@@ -97,143 +104,90 @@ function problemOfMethod(method = 'GET'): string | undefined {
     : `method "${method}" has to be one such as GET or POST`;
 }
 
-function problemOfNetwork(network: NetworkSpec): string | undefined {
-  for (const side of ['serverSettings', 'clientSettings'] as const) {
-    const unclear = network[side].find(
-      (file) => !isPath(file) && (file === '' || /\/|\.conf$/.test(file)),
-    );
-    if (unclear !== undefined)
-      return `${side} "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/sysctl/ without .conf`;
-  }
-  return undefined;
-}
-
-/** Why a variant cannot run in this network, to follow its name; undefined if it can. */
-function problemInNetwork(
-  { toServer, toClient }: NetworkSpec,
-  server: ServerSpec,
-  load: LoadProfile,
+function problemOfHeaders(
+  headers: Readonly<Record<string, string>>,
+  protocol: LoadProfile['protocol'],
 ): string | undefined {
-  if (isOwn(server) && server.name !== 'command')
-    return 'is your own (asIs or an address), and runs where it is: it must not have a network';
-  // The timeout covers both round trips of a first request: connect and answer.
-  const needed = (2 * (toServer.delayMs + toClient.delayMs)) / 1000;
-  const { timeoutSeconds = defaultTimeoutSeconds } = load;
-  return needed < timeoutSeconds
-    ? undefined
-    : `has a network whose delays take ${needed} s of the first request, and its load gives up after ${timeoutSeconds} s (timeoutSeconds)`;
+  return Object.entries(headers)
+    .map(([name, value]) => problemOfHeader(name, value, protocol))
+    .find(Boolean);
 }
 
 function problemOfVariant(scenario: Scenario, variant: Variant): string | undefined {
   const { server, published } = variant;
-  const network = networkOf(scenario, variant);
   const problemOfOwn = problemOfParts(variant);
   if (problemOfOwn !== undefined) return problemOfOwn;
+  const network = networkOf(scenario, variant);
   if (typeof server === 'string') {
-    if (server.trim() === '')
-      return 'has an empty text as its server: write why nobody can run it here';
     if (published === undefined) return 'is published only, and has no published figures';
   } else {
     const load = loadOf(scenario, variant);
-    const { requests = [] } = pageOf(scenario, variant);
-    if ((load.arrivals === 'logged') !== requests.some(({ atMs }) => atMs !== undefined))
+    const page = pageOf(scenario, variant);
+    const hasTimes = (page.requests ?? []).some(({ atMs }) => atMs !== undefined);
+    if ((load.arrivals === 'logged') !== hasTimes)
       return "has a load whose arrivals are 'logged', or requests with times (atMs): one needs the other";
     if (server.name === 'nghttpd' && !isHttp2(load.protocol))
       return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
-    const problem =
-      problemOfConfig(server, pageOf(scenario, variant)) ??
-      (network && problemInNetwork(network, server, load));
+    const problem = isConfigured(server)
+      ? problemOfConfig(server, page)
+      : (problemOfAny(server) ??
+        (page.docroot && 'serves what is its own, so its page must not have a docroot'));
     if (problem !== undefined) return problem;
+    if (network !== undefined && isOwn(server) && server.name !== 'command')
+      return 'is your own (asIs or an address), and runs where it is: it must not have a network';
   }
   const phases = scenario.phases?.count ?? 1;
   if (phases > 1 && network !== undefined)
     return `has a network, and phases.count is ${phases}: in a network there is one load phase`;
-  if (published?.phases !== undefined && published.phases.length !== phases) {
+  if (published?.phases !== undefined && published.phases.length !== phases)
     return `has published figures of ${published.phases.length} phases, not of ${phases}`;
-  }
-  return problemOfBaseline(scenario, variant);
+  return problemOfPair(scenario, variant.name, baselineName(scenario, variant));
 }
 
-function problemOfConfig(server: ServerSpec, { docroot }: Page): string | undefined {
-  if (!isConfigured(server)) {
-    if (docroot !== undefined)
-      return `is ${server.name === 'command' ? 'a command' : 'an address'}: what it serves is its own, so its page must not have a docroot`;
-    return server.name === 'command'
-      ? problemOfCommand(server.command)
-      : problemOfOrigin(server.origin);
-  }
-  const { name, config, asIs } = server;
+function problemOfConfig(
+  { name, config, asIs }: ConfiguredServer,
+  { docroot }: Page,
+): string | undefined {
   if (asIs === undefined) {
     if (config.length === 0)
       return `has no config: name files of server-configs/${name}/, the base first`;
-    const unclear = config.find((file) => !isPath(file) && /\/|\.conf$/.test(file));
-    if (unclear !== undefined)
-      return `has the config "${unclear}": write ./${unclear} for a file beside the scenario, or a name of server-configs/${name}/ without .conf`;
+    const unclear = config.map(problemOfName).find(Boolean);
+    if (unclear !== undefined) return `has the config ${unclear}`;
     return docroot === undefined
       ? 'has a page without docroot: name a folder of server-configs/www/, or a path such as ./www'
       : undefined;
   }
-  const [file, ...others] = config;
-  if (file === undefined || others.length > 0 || !isPath(file))
+  if (config.length !== 1 || !config.every(isPath))
     return 'is asIs: its config has to be one file, named by its path such as ./nginx.conf';
-  if (docroot !== undefined)
-    return 'is asIs: what it serves is in its config, so its page must not have a docroot';
-  return undefined;
+  return docroot === undefined
+    ? undefined
+    : 'is asIs: what it serves is in its config, so its page must not have a docroot';
 }
 
-function problemOfCommand(line: string): string | undefined {
+function problemOfAny(server: CommandServer | AddressServer): string | undefined {
+  if (server.name === 'address')
+    return /^https?:\/\/[^/?#@]+$/i.test(server.origin) && URL.canParse(server.origin)
+      ? undefined
+      : `has the address "${shownUrl(server.origin)}": write one such as http://127.0.0.1:8080, a path as the page's, an account as a header`;
   try {
-    commandWords(line, 0);
+    commandWords(server.command, 0);
     return undefined;
   } catch (error) {
     return `has a command that cannot run: ${(error as Error).message}`;
   }
 }
 
-function problemOfOrigin(origin: string): string | undefined {
-  const url =
-    /^https?:\/\/[^/]/i.test(origin) && URL.canParse(origin) ? new URL(origin) : undefined;
-  if (url === undefined)
-    return `has the address "${origin}": write one such as http://127.0.0.1:8080`;
-  if (url.port === '0')
-    return `has the address "${origin}", whose port is 0: write the server's own`;
-  if (url.username !== '' || url.password !== '')
-    return 'has an address with a user name in it: give a header, Authorization: Basic …';
-  return /^https?:\/\/[^/?#]+$/i.test(origin)
-    ? undefined
-    : `has the address "${origin}": write ${url.origin}, and what follows it as the page's path`;
-}
-
-function problemOfBaseline(scenario: Scenario, variant: Variant): string | undefined {
-  const name = baselineName(scenario, variant);
-  if (name === undefined) return undefined;
-  if (name === variant.name) return 'is against itself';
-  return whyNotMeasured(scenario, 'is against', [name]);
-}
-
-/** `says` and why a named variant cannot be measured; undefined if all can. */
-function whyNotMeasured(
+/** Why two variants cannot be compared. @param against undefined: the variant is a baseline */
+function problemOfPair(
   { variants }: Scenario,
-  says: string,
-  names: readonly string[],
+  name: string,
+  against: string | undefined,
 ): string | undefined {
-  for (const name of names) {
-    const found = variants.find((one) => one.name === name);
-    if (found === undefined) return `${says} "${name}", which is not there`;
-    if (!isRunnable(found))
-      return `${says} "${name}", which is published only: nothing here can be measured of it`;
-  }
-  return undefined;
-}
-
-function problemOfFurtherComparisons(scenario: Scenario): string | undefined {
-  const { alsoCompare = [] } = scenario;
-  for (const { variant, against } of alsoCompare) {
-    const why = whyNotMeasured(scenario, 'alsoCompare names', [variant, against]);
-    if (why !== undefined) return why;
-    if (variant === against) return `alsoCompare compares "${variant}" with itself`;
-    if (alsoCompare.filter((one) => one.variant === variant && one.against === against).length > 1)
-      return `alsoCompare names "${variant}" against "${against}" twice`;
+  if (name === against) return 'is against itself';
+  for (const one of against === undefined ? [] : [name, against]) {
+    const found = variants.find((variant) => variant.name === one);
+    if (found === undefined || (one === against && !isRunnable(found)))
+      return `is against "${against}", and "${one}" ${found === undefined ? 'is not there' : 'is published only: nothing here can be measured of it'}`;
   }
   return undefined;
 }
@@ -257,17 +211,10 @@ export function problemOfLoad(load: LoadProfile): string | undefined {
   if (!several && streams !== 1) return `streams ${streams} need h2, h2c or h3, not ${protocol}`;
   if (several && !load.keepAlive)
     return 'keepAlive is false, and HTTP/2 and 3 keep their connections';
-  if (bucketSeconds !== undefined) {
-    const ascending = bucketSeconds.every((end, index) => end > (bucketSeconds[index - 1] ?? 0));
-    if (bucketSeconds.length === 0 || !ascending)
-      return 'bucketSeconds have to be ascending, and at least one';
-  }
-  const wrongMethod = problemOfMethod(method);
-  if (wrongMethod !== undefined) return wrongMethod;
-  for (const [name, value] of Object.entries(load.headers ?? {})) {
-    const problem = problemOfHeader(name, value, protocol);
-    if (problem !== undefined) return `headers: ${problem}`;
-  }
+  if (bucketSeconds?.every((end, index) => end > (bucketSeconds[index - 1] ?? 0)) === false)
+    return 'bucketSeconds have to be ascending';
+  const wrong = problemOfMethod(method) ?? problemOfHeaders(load.headers ?? {}, protocol);
+  if (wrong !== undefined) return wrong;
   if (tls !== undefined && protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
   if (tls?.minVersion === 'TLSv1.3' && tls.maxVersion === 'TLSv1.2')
     return 'tls: minVersion is above maxVersion';

@@ -14,7 +14,6 @@ import {
   oneOf,
   orAbsent,
   orNull,
-  placeOf,
   signed,
   text,
   texts,
@@ -401,25 +400,14 @@ const scenarioFields = {
 export interface Scenario extends Of<typeof scenarioFields> {}
 const scenario = given(scenarioFields);
 
-/** The first wrong field, such as `variant "first": load: connections 0.5 has to be …`; undefined if all are right. */
-export function problemOfForm(value: unknown): string | undefined {
-  const outcome = check(scenario, value, { everything: true });
-  if ('value' in outcome) return undefined;
-  const { at, problem, ofField } = outcome;
-  const [first, index] = at;
-  if (first !== 'variants' || typeof index !== 'number') return sentence(at, problem, ofField);
-  const { name } = (value as { variants: { name?: unknown }[] }).variants[index] ?? {};
-  const which = typeof name === 'string' ? JSON.stringify(name) : index + 1;
-  return `variant ${which}: ${sentence(at.slice(2), problem, ofField)}`;
-}
+/** The first wrong field, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
+export const problemOfForm = (value: unknown): string | undefined => problemIn(scenario, value);
 
 /** The first wrong field of a load. */
-export function problemOfLoadForm(value: LoadProfile): string | undefined {
-  const outcome = check(loadProfile, value);
-  return 'value' in outcome ? undefined : sentence(outcome.at, outcome.problem, outcome.ofField);
-}
+export const problemOfLoadForm = (value: unknown): string | undefined =>
+  problemIn(loadProfile, value);
 
-function sentence(at: readonly (string | number)[], problem: string, ofField: boolean): string {
-  const place = placeOf(at, ': ');
-  return place === '' ? problem : `${place}${ofField ? ' ' : ': '}${problem}`;
+function problemIn(form: Form<unknown>, value: unknown): string | undefined {
+  const outcome = check(form, value, { everything: true });
+  return 'problem' in outcome ? outcome.problem : undefined;
 }

@@ -127,7 +127,7 @@ describe('findScenario', () => {
     [
       'number.ts',
       changed(/server: nginx\(.*?\}\)/, 'server: 1'),
-      /variant "only": server has to be a text or an object$/,
+      /variants\[0\]\.server has to be a text or an object$/,
       1,
     ],
     ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/, 1],

@@ -124,14 +124,12 @@ const withServer = (server: ServerSpec): Scenario => ({
 const asIs = withServer(nginx(['/a.conf'], { workers: 1, asIs: {} }));
 const inNetwork = { ...good, network };
 
-const tooMany = Array.from({ length: 100_001 }, () => ({ target: '/' }));
-
 describe('is refused, with the field named:', () => {
   test.each<[Record<string, unknown>, RegExp | string]>([
     [{ page: ownPage }, 'variant "first" has a page without docroot'],
-    [{ 'page.path': '/a b' }, 'page: path "/a b" has a blank or a # in it'],
+    [{ 'page.path': '/a b' }, 'page: path "/a b" has to begin with /, and has a blank as %20'],
     [{ 'page.host': 'a/b' }, 'page: host "a/b"'],
-    [{ 'page.docroot': '' }, 'page: docroot is empty'],
+    [{ 'page.docroot': '' }, 'page: docroot "": write ./ if it is beside the scenario'],
     [{ 'page.requests': [{ target: '/a' }] }, /page: path "\/" has to be a target of requests$/],
     [
       { 'page.requests': [{ target: '/' }, { target: 'a.html' }] },
@@ -141,24 +139,27 @@ describe('is refused, with the field named:', () => {
       { 'page.requests': [{ target: '/', method: 'get' }] },
       'page: request /: method "get" has to be one such as GET or POST',
     ],
-    [{ 'page.requests': tooMany }, /page: requests has to have at most 100000 requests$/],
-    [{ 'page.status': 99 }, /page: status 99 has to be a whole number from 200 to 599$/],
-    [{ alsoCompare: [{ variant: 'third', against: 'nobody' }] }, '"nobody", which is not there'],
-    [{ alsoCompare: [{ variant: 'third', against: 'third' }] }, 'compares "third" with itself'],
+    [{ 'page.status': 99 }, /page\.status 99 has to be a whole number from 200 to 599$/],
     [
-      { alsoCompare: Array.from({ length: 2 }, () => ({ variant: 'third', against: 'second' })) },
-      'alsoCompare names "third" against "second" twice',
+      { alsoCompare: [{ variant: 'third', against: 'nobody' }] },
+      '"third" is against "nobody", and "nobody" is not there',
+    ],
+    [
+      { alsoCompare: [{ variant: 'third', against: 'third' }] },
+      'alsoCompare: "third" is against itself',
     ],
     [{ name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it/],
     [{ variants: [] }, /^scenario good: has no variants$/],
-    [{ variants: [first, null] }, /: variant 2: has to be an object$/],
-    [{ variants: [first, { server: second.server }] }, /: variant 2: name is missing$/],
+    [{ variants: [first, null] }, /: variants\[1\] has to be an object$/],
+    [{ variants: [first, { server: second.server }] }, /: variants\[1\]\.name is missing$/],
     [{ variants: [first, first] }, 'two variants are named "first"'],
     [{ variants: [gone] }, 'has published figures only'],
     [{ 'variants.3.published': undefined }, 'is published only, and has no published figures'],
-    [{ 'variants.3.server': ' ' }, 'variant "gone" has an empty text'],
-    [{ 'variants.1.against': 'fisrt' }, 'variant "second" is against "fisrt", which is not there'],
-    [{ 'variants.1.against': 'gone' }, '"second" is against "gone", which is published only'],
+    [
+      { 'variants.1.against': 'fisrt' },
+      'variant "second" is against "fisrt", and "fisrt" is not there',
+    ],
+    [{ 'variants.1.against': 'gone' }, '"second" is against "gone", and "gone" is published only'],
     [{ 'variants.1.against': 'second' }, 'variant "second" is against itself'],
     [
       { phases: { count: 3, pauseSeconds: 0 }, 'variants.0.published.phases': [{}, {}] },
@@ -169,7 +170,7 @@ describe('is refused, with the field named:', () => {
       { phases: { count: 2, pauseSeconds: 0 }, 'variants.1.network': network },
       'variant "second" has a network',
     ],
-    [{ 'variants.0.published.rps': NaN }, /variant "first": published: rps NaN has to be /],
+    [{ 'variants.0.published.rps': NaN }, /variants\[0\]\.published\.rps NaN has to be /],
     [
       { within: { metric: 'p99', ms: 5 }, phases: { count: 2, pauseSeconds: 0 } },
       /: has within, and phases\.count: a search has load phases of its own$/,
@@ -185,22 +186,21 @@ describe('is refused, with the field named:', () => {
   });
 
   test.each<[Record<string, unknown>, RegExp | string]>([
-    [{ protocol: 'spdy' }, 'load: protocol "spdy" has to be'],
+    [{ protocol: 'spdy' }, 'load.protocol "spdy" has to be'],
     [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 and 3 keep their connections'],
     [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
     [{ requests: undefined, durationSeconds: 5, rate: 10 }, 'load: a rate goes with requests'],
     [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],
-    [{ bucketSeconds: [] }, 'load: bucketSeconds have to be ascending, and at least one'],
     [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
     [{ requests: undefined, durationSeconds: 5, secondsHere: 10 }, 'take the place of requests'],
     [{ rate: 10, secondsHere: 10 }, 'load: secondsHere take the place of requests'],
-    [{ expectedRps: 0 }, 'load: expectedRps 0 has to be above 0'],
+    [{ expectedRps: 0 }, 'load.expectedRps 0 has to be above 0'],
     [{ method: 'CONNECT' }, 'load: method "CONNECT" has to be'],
-    [{ headers: { a: 1 } }, /: load: headers has to be an object of texts$/],
-    [{ headers: { '': 'x' } }, 'load: headers: "" is not a header name'],
-    [{ headers: { A: 'x\ny' } }, 'load: headers: the value of A has a line break'],
+    [{ headers: { a: 1 } }, /: load\.headers has to be an object of texts$/],
+    [{ headers: { '': 'x' } }, 'load: "" is not a header name'],
+    [{ headers: { A: 'x\ny' } }, 'load: the value of A has a line break'],
     [{ headers: { 'content-length': '5' } }, 'content-length is set by the load generator'],
-    [{ headers: { Upgrade: 'x' } }, 'load: headers: Upgrade is not allowed in HTTP/2'],
+    [{ headers: { Upgrade: 'x' } }, 'load: Upgrade is not allowed in HTTP/2'],
     [{ protocol: 'h2c', tls: {} }, 'load: h2c is HTTP/2 without TLS'],
     [{ tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } }, 'minVersion is above maxVersion'],
   ])('a load with %j', (changes, message) => {
@@ -214,33 +214,26 @@ describe('is refused, with the field named:', () => {
     [changed({ network }, asIs), 'variant "side" is your own (asIs or an address)'],
     [withServer(command(' ')), 'has a command that cannot run: the command names no program'],
     [withServer(command('a | b')), /: the command: \| needs a shell: write sh -c '…'$/],
-    [changed({ page }, withServer(command('a'))), '"side" is a command: what it serves is its own'],
+    [changed({ page }, withServer(command('a'))), '"side" serves what is its own'],
     [
       withServer(address('127.0.0.1:8080')),
       /has the address "127\.0\.0\.1:8080": write one such as http/,
     ],
     [
       withServer(address('http://a.org:81/x?y')),
-      /: write http:\/\/a\.org:81, and what follows it as the page's path$/,
+      /: write one such as http:.*, a path as the page's/,
     ],
-    [
-      withServer(address('http://me:hunter2@a.org')),
-      /has an address with a user name in it: give a header, Authorization: Basic …$/,
-    ],
+    [withServer(address('http://me:hunter2@a.org')), /^(?!.*hunter2).*, an account as a header$/],
   ])('a server: %#', (scenario, message) => {
     expect(() => defineScenario(scenario)).toThrow(message);
   });
 
   test.each<[Record<string, unknown>, string | RegExp]>([
-    [{ 'network.toServer.queuPackets': 1 }, 'network: toServer: there is no field "queuPackets": '],
-    [{ 'network.toClient.delayMs': '100ms' }, /: network: toClient: delayMs has to be a number$/],
-    [{ 'network.toServer.lossShare': 1 }, /: lossShare 1 has to be below 1: 0\.01 is 1 %$/],
-    [{ 'network.serverSettings': ['a.conf'] }, '"a.conf": write ./a.conf for a file'],
+    [{ 'network.toServer.queuPackets': 1 }, 'network.toServer: there is no field "queuPackets": '],
+    [{ 'network.toClient.delayMs': '100ms' }, /: network\.toClient\.delayMs has to be a number$/],
+    [{ 'network.toServer.lossShare': 1 }, /\.lossShare 1 has to be below 1: 0\.01 is 1 %$/],
+    [{ 'network.serverSettings': ['a.conf'] }, '"a.conf": write ./a.conf if it is beside'],
     [{ phases: { count: 2, pauseSeconds: 0 } }, '"first" has a network, and phases.count is 2'],
-    [
-      { 'network.toClient.delayMs': 2400, load: wrk('-c 1 -t 1'), variants: [first] },
-      'variant "first" has a network whose delays take 5 s of the first request, and its load gives up after 5 s',
-    ],
   ])('a network: %j', (changes, message) => {
     expect(() => defineScenario(changed(changes, inNetwork))).toThrow(message);
   });
