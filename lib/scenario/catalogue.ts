@@ -1,11 +1,11 @@
 // Loads scenario files, and finds scenarios and variants by name.
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type BuildFailure, type Plugin } from 'esbuild';
 import { nodeModules } from '../../bin/bundle.mjs';
-import { messageOf, UserError, unknownWord } from '../errors.ts';
+import { messageOf, usageError, UserError, unknownWord } from '../errors.ts';
 import { inTemporaryFolder } from '../files.ts';
 import { isObject } from '../form.ts';
 import { byName, present } from '../present.ts';
@@ -36,36 +36,27 @@ export async function findScenario(name: string): Promise<Scenario> {
   const file = isFile ? fromCallersFolder(name) : shippedFile(name);
   if (!existsSync(file))
     throw isFile
-      ? new UserError(`there is no scenario file ${file}`, 2)
+      ? usageError(`there is no scenario file ${file}`)
       : unknownWord('scenario', name, await shippedNames());
   return (await loadScenarioFiles([file]))[0] as Scenario;
 }
 
 /**
  * The named variants, in the scenario's order; without names, all but those `onRequest`.
- * @throws UserError (exit code 2) for names that are empty, repeated or unknown, and if none of them can be run
+ * @throws UserError (exit code 2) for unknown names, and if none of them can be run
  */
 export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
-  if (names === undefined) return scenario.variants.filter((variant) => variant.onRequest !== true);
-  const known = scenario.variants.map((variant) => variant.name);
+  const { variants } = scenario;
+  if (names === undefined) return variants.filter(({ onRequest }) => onRequest !== true);
+  const known = variants.map(({ name }) => name);
   const wanted = names.map((name) => name.trim());
-  if (wanted.length === 0 || wanted.includes(''))
-    throw new UserError(
-      `--variants wants names with commas between them, of ${known.join(', ')}`,
-      2,
-    );
-  for (const name of wanted) {
+  for (const name of wanted)
     if (!known.includes(name)) throw unknownWord(`variant of ${scenario.name}`, name, known);
-    if (wanted.indexOf(name) !== wanted.lastIndexOf(name))
-      throw new UserError(`--variants names ${name} twice`, 2);
-  }
-  const found = scenario.variants.filter((variant) => wanted.includes(variant.name));
-  if (!found.some(isRunnable))
-    throw new UserError(
-      `--variants ${wanted.join(',')}: published only, so there is nothing to run; name another one too`,
-      2,
-    );
-  return found;
+  const found = variants.filter(({ name }) => wanted.includes(name));
+  if (found.some(isRunnable)) return found;
+  throw usageError(
+    `--variants ${wanted.join(',')}: published only, so there is nothing to run; name another one too`,
+  );
 }
 
 async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> {
@@ -144,47 +135,34 @@ type Parts = Pick<Variant, 'page' | 'network'>;
 
 /** The scenario with absolute paths. As in an import, ./ is relative to the scenario's `folder`. @throws Error for a missing file */
 function withOwnFiles(scenario: Scenario, folder: string): Scenario {
-  const own = (name: string, kind: 'file' | 'folder', what: string): string =>
-    isPath(name) ? existing(folder, name, kind, what) : name;
-  const ownFiles = (names: readonly string[], what: string): string[] =>
-    names.map((name) => own(name, 'file', what));
-  const server = (spec: ServerSpec, where: string): ServerSpec => {
-    if (isConfigured(spec))
-      return { ...spec, config: ownFiles(spec.config, `${where}${spec.name} config`) };
-    if (spec.name === 'address' || spec.folder === undefined) return spec;
-    return { ...spec, folder: existing(folder, spec.folder, 'folder', `${where}command folder`) };
+  const own = (name: string, what: string): string => {
+    if (!isPath(name)) return name;
+    const full = path.resolve(folder, name);
+    if (existsSync(full)) return full;
+    throw new Error(`${what} ${name}: there is no ${full}`);
   };
-  const parts = ({ page, network }: Parts, where: string): Parts =>
+  const ownFiles = (names: readonly string[], what: string) => names.map((name) => own(name, what));
+  const server = (spec: ServerSpec): ServerSpec => {
+    if (isConfigured(spec))
+      return { ...spec, config: ownFiles(spec.config, `${spec.name} config`) };
+    if (spec.name === 'address' || spec.folder === undefined) return spec;
+    return { ...spec, folder: own(path.resolve(folder, spec.folder), 'command folder') };
+  };
+  const parts = ({ page, network }: Parts): Parts =>
     present({
       page: page && {
         ...page,
-        ...present({
-          docroot: page.docroot && own(page.docroot, 'folder', `${where}page: docroot`),
-        }),
+        ...present({ docroot: page.docroot && own(page.docroot, 'docroot') }),
       },
       network: network && {
         ...network,
-        ...byName(['serverSettings', 'clientSettings'], (side) =>
-          ownFiles(network[side], `${where}network: ${side}`),
-        ),
+        ...byName(['serverSettings', 'clientSettings'], (side) => ownFiles(network[side], side)),
       },
     });
-  const variants = scenario.variants.map((variant): Variant => {
-    const where = `variant "${variant.name}": `;
-    return {
-      ...variant,
-      server: isRunnable(variant) ? server(variant.server, where) : variant.server,
-      ...parts(variant, where),
-    };
-  });
-  return { ...scenario, ...parts(scenario, ''), variants };
-}
-
-function existing(folder: string, name: string, kind: 'file' | 'folder', what: string): string {
-  const full = path.resolve(folder, name);
-  const found = statSync(full, { throwIfNoEntry: false });
-  if (found === undefined) throw new Error(`${what} ${name}: there is no ${kind} ${full}`);
-  if (found.isDirectory() !== (kind === 'folder'))
-    throw new Error(`${what} ${name}: ${full} is no ${kind}`);
-  return full;
+  const variants = scenario.variants.map((variant): Variant => ({
+    ...variant,
+    server: isRunnable(variant) ? server(variant.server) : variant.server,
+    ...parts(variant),
+  }));
+  return { ...scenario, ...parts(scenario), variants };
 }

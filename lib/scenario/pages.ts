@@ -28,10 +28,6 @@ export function urlParts(text: string, where: string): UrlParts {
     );
   // URL leaves out the scheme's port.
   const [, port] = /^[^:]+:\/\/[^/\\?#]*:(\d+)(?:[/\\?#]|$)/.exec(text) ?? [];
-  if (Number(port) === 0)
-    throw usageError(
-      `${where}: ${text} has port 0, where nothing can listen: give the server's own`,
-    );
   const isName =
     isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
   return {
@@ -91,49 +87,35 @@ const mostListBytes = 16e6;
 export function readPageList(flag: string, file: string): PageList {
   const list = `${flag} ${file}`;
   const weights = new Map<string, number>();
-  let first: { line: number; target: string; parts: UrlParts } | undefined;
+  let first: { target: string; parts: UrlParts } | undefined;
   let port: number | undefined;
   const text = textOfFile(flag, file, mostListBytes).replace(/^\uFEFF/, '');
   for (const [index, line] of text.split(/\r?\n/).entries()) {
-    const words = line
-      .replace(/(^|\s)#.*$/, '')
-      .trim()
-      .split(/\s+/);
-    const [target, weight = '1', more] = words;
-    if (target === undefined || target === '') continue;
+    const words = line.replace(/(^|\s)#.*$/, '').trim();
+    if (words === '') continue;
     const where = `${list}, line ${index + 1}`;
-    if (more !== undefined)
-      throw usageError(`${where}: "${more}" is too much: give a path or URL, and its weight`);
-    if (/^\d+$/.test(target) && /^(\/|https?:)/.test(weight))
-      throw usageError(`${where}: the weight comes second: ${weight} ${target}`);
+    const [, target = '', weight = '1'] = /^(\S+)(?:\s+(\d+))?$/.exec(words) ?? [];
     const number = Number(weight);
-    if (!/^\d+$/.test(weight) || number < 1 || number > mostWeight)
+    if (target === '' || number < 1 || number > mostWeight)
       throw usageError(
-        `${where}: the weight "${weight}" has to be a whole number from 1 to ${mostWeight}`,
+        `${where}: write a path or URL, and its weight, a whole number from 1 to ${mostWeight}`,
       );
     const parts = pathOrUrl(target, where);
     if (parts.scheme !== undefined) {
-      first ??= { line: index + 1, target, parts };
+      first ??= { target, parts };
       port ??= parts.port;
       if (addressOf(parts) !== addressOf(first.parts))
         throw usageError(
-          `${where}: ${target} has another scheme, host or port than ${first.target} (line ${first.line}): all pages have to be one server's`,
+          `${where}: ${target} has another scheme, host or port than ${first.target}: all pages have to be one server's`,
         );
     }
-    const sum = number + (weights.get(parts.path) ?? 0);
-    if (sum > mostWeight)
-      throw usageError(
-        `${where}: ${parts.path} has a weight of more than ${mostWeight} in all: give smaller ones`,
-      );
-    weights.set(parts.path, sum);
+    weights.set(parts.path, number + (weights.get(parts.path) ?? 0));
     if (weights.size > mostPages)
       throw usageError(`${where}: more than ${mostPages} pages are too many: leave some out`);
   }
   const [path] = weights.keys();
   if (path === undefined)
-    throw usageError(
-      `${list} has no page: write one a line, such as /index.html, or /index.html 3 with its weight`,
-    );
+    throw usageError(`${list} has no page: write one a line, such as /index.html`);
   return {
     url: { ...first?.parts, ...present({ port }), path },
     ...(weights.size === 1

@@ -1,7 +1,8 @@
 // A line of an access log: its request, status, host and time, in the formats that servers write.
+import { isObject } from '../form.ts';
 import { present } from '../present.ts';
 
-/** In bytes. */
+/** In characters. */
 export const longestLine = 64 * 1024;
 
 /** A request as a log has it. */
@@ -14,15 +15,17 @@ export interface Entry {
   time?: unknown;
 }
 
-/** A log_format of nginx: which variable each group of the expression is. */
+/** A form of text lines, such as a log_format of nginx: which variable each group of the expression is. */
 export interface LineForm {
   pattern: RegExp;
   variables: readonly string[];
 }
 
-// [1] host [2] time [3] request line [4] status
-const textLine =
-  /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/;
+/** The combined and the common format, also with a host before it. */
+const usual: LineForm = {
+  pattern: /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/,
+  variables: ['host', 'time', 'request', 'status'],
+};
 
 /** A variable is all up to the text after it, in which nginx escapes quotes. */
 export function lineForm(format: string): LineForm {
@@ -41,74 +44,52 @@ export function lineForm(format: string): LineForm {
   return { pattern: new RegExp(`^${pattern}`), variables };
 }
 
-/** An entry, or why the line has none. */
+/** An entry, or why the line has none. @param forms beside the usual ones */
 export function entryOf(line: string, forms: readonly LineForm[]): Entry | string {
   if (line.length >= longestLine) return 'longer than 64 KiB';
-  const found = ofForms(line, forms) ?? (line.startsWith('{') ? ofJson(line) : ofText(line));
-  if (typeof found === 'string') return found;
-  const { method, target, status } = found;
-  if (!/^[A-Z]+$/.test(method)) return 'no HTTP request';
-  if (method === 'CONNECT' || !target.startsWith('/')) return 'for another server';
+  const fields = fieldsOf(line, forms);
+  const inner = fields?.['request'];
+  const all: Record<string, unknown> = isObject(inner) ? { ...fields, ...inner } : { ...fields };
+  const field = (...names: string[]) =>
+    names.map((name) => all[name]).find((value) => typeof value === 'string' && value !== '') as
+      string | undefined;
+  const status = Number(all['status']);
+  if (!Number.isInteger(status)) return 'of an unknown form';
+  const [, word, uri] = /^(\S+) (\S+) HTTP\/\d(?:\.\d)?$/.exec(field('request') ?? '') ?? [];
+  const method = field('method', 'request_method') ?? word;
+  const path = field('request_uri', 'uri', 'url', 'path') ?? uri;
+  if (method === undefined || path === undefined || !/^[A-Z]+$/.test(method))
+    return 'no HTTP request';
+  if (method === 'CONNECT' || !path.startsWith('/')) return 'for another server';
   // 444 and 499 are nginx's: no answer was sent, or nobody waited for it.
-  if (status < 200 || status === 408 || status === 444 || status === 499)
-    return 'without an answer';
-  return found;
-}
-
-function ofForms(line: string, forms: readonly LineForm[]): Entry | string | undefined {
-  for (const { pattern, variables } of forms) {
-    const [found, ...values] = pattern.exec(line) ?? [];
-    if (found === undefined) continue;
-    const entry = ofFields(Object.fromEntries(variables.map((name, at) => [name, values[at]])));
-    if (typeof entry !== 'string') return entry;
-  }
-  return undefined;
-}
-
-function ofText(line: string): Entry | string {
-  const [, host, time, request = '', status = ''] = textLine.exec(line) ?? [];
-  if (status === '') return 'of an unknown form';
-  return withRequest(request, { status: Number(status), ...present({ host, time }) });
-}
-
-function withRequest(request: string, rest: Omit<Entry, 'method' | 'target'>): Entry | string {
-  const [, method, target] = /^(\S+) (\S+) HTTP\/\d(?:\.\d)?$/.exec(request) ?? [];
-  return method === undefined || target === undefined
-    ? 'no HTTP request'
-    : { method, target, ...rest };
-}
-
-function ofJson(line: string): Entry | string {
-  try {
-    return ofFields(JSON.parse(Buffer.from(line, 'latin1').toString()) as Record<string, unknown>);
-  } catch {
-    return 'of an unknown form';
-  }
+  if (status < 200 || [408, 444, 499].includes(status)) return 'without an answer';
+  const query = path.includes('?') ? '' : (field('args', 'query_string', 'query') ?? '');
+  return {
+    method,
+    target: query === '' || query.startsWith('?') ? path + query : `${path}?${query}`,
+    status,
+    ...present({
+      host: field('host', 'http_host', 'server_name', 'vhost')?.replace(/:\d+$/, ''),
+      time: times.map((name) => all[name]).find((value) => value !== undefined),
+    }),
+  };
 }
 
 const times = ['msec', 'ts', 'time_iso8601', 'time_local', 'time', 'timestamp', '@timestamp'];
 
-/** Of the fields of an object, or the variables of a log_format. */
-function ofFields(log: Record<string, unknown>): Entry | string {
-  const inner = log['request'];
-  const all = typeof inner === 'object' && inner !== null ? { ...log, ...inner } : log;
-  const field = (...names: string[]) =>
-    names
-      .map((name) => (all as Record<string, unknown>)[name])
-      .find((value) => typeof value === 'string' && value !== '') as string | undefined;
-  const status = Number((all as Record<string, unknown>)['status']);
-  const host = field('host', 'http_host', 'server_name', 'vhost')?.replace(/:\d+$/, '');
-  if (!Number.isInteger(status)) return 'of an unknown form';
-  const time = times.map((name) => log[name]).find((value) => value !== undefined);
-  const rest = { status, ...present({ host, time }) };
-  const [method, uri] = [
-    field('method', 'request_method'),
-    field('request_uri', 'uri', 'url', 'path'),
-  ];
-  if (method === undefined || uri === undefined) return withRequest(field('request') ?? '', rest);
-  const query = uri.includes('?') ? '' : (field('args', 'query_string', 'query') ?? '');
-  const target = `${uri}${query === '' || query.startsWith('?') ? query : `?${query}`}`;
-  return { method, target: Buffer.from(target).toString('latin1'), ...rest };
+/** The fields of an object in JSON, or the variables of a form. */
+function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unknown> | undefined {
+  for (const { pattern, variables } of [...forms, usual]) {
+    const [found, ...values] = pattern.exec(line) ?? [];
+    if (found !== undefined)
+      return Object.fromEntries(variables.map((name, at) => [name, values[at]]));
+  }
+  try {
+    const fields: unknown = line.startsWith('{') ? JSON.parse(line) : undefined;
+    return isObject(fields) ? fields : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 let lastTime: [text: string, seconds: number] = ['', NaN];
@@ -121,19 +102,16 @@ export function secondsOf(time: unknown): number {
   const text = String(time);
   if (text !== lastTime[0]) {
     const [, date, clock] = /^(\d\d\/\w{3}\/\d{4}):(\d\d:\d\d:\d\d [+-]\d{4})$/.exec(text) ?? [];
-    lastTime = [
-      text,
-      Date.parse(date === undefined ? text : `${date.replaceAll('/', ' ')} ${clock}`) / 1000,
-    ];
+    const readable = date === undefined ? text : `${date.replaceAll('/', ' ')} ${clock}`;
+    lastTime = [text, Date.parse(readable) / 1000];
   }
   return lastTime[1];
 }
 
-/** As a server may be asked for it: bytes that a log escapes (\xC3), or that are not ASCII, as %C3. */
+/** As a server may be asked for it: bytes that a log escapes (\xC3), and letters beyond ASCII, as %C3. */
 export function sendable(target: string): string {
-  const encoded = (code: number) => `%${code.toString(16).toUpperCase().padStart(2, '0')}`;
   return target
     .replace(/#.*$/, '')
-    .replace(/\\x([0-9A-Fa-f]{2})/g, (_, hex: string) => encoded(parseInt(hex, 16)))
-    .replace(/[^!-~]/g, (byte) => encoded(byte.charCodeAt(0)));
+    .replace(/\\x([0-9A-Fa-f]{2})/g, '%$1')
+    .replace(/[^!-~]/gu, (letter) => encodeURIComponent(letter));
 }

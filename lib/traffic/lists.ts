@@ -1,6 +1,6 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
-import { readFileSync, statSync } from 'node:fs';
-import { UserError, messageOf, usageError } from '../errors.ts';
+import { asWords, messageOf, usageError } from '../errors.ts';
+import { readBytesSync } from '../files.ts';
 import { percent, whole } from '../format.ts';
 import { isObject } from '../form.ts';
 import { present } from '../present.ts';
@@ -8,7 +8,7 @@ import type { LoadRequest } from '../scenario/model.ts';
 import { textOfFile } from '../scenario/load/flags.ts';
 import { urlParts } from '../scenario/pages.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { leftOutText, safeMethods, statusWithout, type Traffic } from './log.ts';
+import { LeftOut, safeMethods, statusWithout, type Traffic } from './log.ts';
 
 const mostBytes = 64e6;
 
@@ -36,9 +36,9 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
     throw usageError(
       `--har ${file} has no requests (log.entries): save it again, with the page loaded`,
     );
-  const leftOut = new Map<string, { count: number; line: string }>();
+  const leftOut = new LeftOut();
   const leave = (why: string, line: string): [] => {
-    leftOut.set(why, { line, ...leftOut.get(why), count: 1 + (leftOut.get(why)?.count ?? 0) });
+    leftOut.add(why, line);
     return [];
   };
   const found = entries.flatMap((entry: HarEntry): Found[] => {
@@ -50,19 +50,16 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
     if (methods === 'safe' && !safeMethods.includes(method))
       return leave(`${method}, which may change data (--methods all)`, `${method} ${url}`);
     const { pathname, search, host } = new URL(url);
-    const body =
-      postData?.text === undefined || postData.text === ''
-        ? {}
-        : postData.encoding === 'base64'
-          ? { bodyBase64: postData.text }
-          : { body: postData.text };
+    const body = postData?.text === '' ? undefined : postData?.text;
     return [
       {
         method,
         target: pathname + search,
         headers: sent(headers),
-        ...body,
-        ...present({ status: status && statusWithout(status) }),
+        ...present({
+          [postData?.encoding === 'base64' ? 'bodyBase64' : 'body']: body,
+          status: status && statusWithout(status),
+        }),
         host,
       },
     ];
@@ -74,15 +71,15 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   const own = found.filter(
     (one) => one.host === host || leave(`for other hosts than ${host}`, one.host ?? '').length > 0,
   );
-  const left = leftOutText(leftOut);
+  const left = leftOut.lines();
   if (own.length === 0)
-    throw usageError(`--har ${file}: none of its requests can be used. ${left}`);
+    throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);
   return {
     requests: merged(own),
     ...present({ host }),
     said: [
       `Of the HAR's ${whole(entries.length)} entries, ${percent(own.length / entries.length)} are in the load.`,
-      ...(left === '' ? [] : [left]),
+      ...left,
     ],
   };
 }
@@ -117,21 +114,9 @@ function merged(found: readonly Found[]): LoadRequest[] {
 /** Reads targets of vegeta, in its text format or in JSON. @throws UserError (exit code 2) that names the line */
 export function readTargets(file: string): Traffic {
   const text = textOfFile('--targets', file, mostBytes);
-  let bodies = 0;
-  const bodyOf = (name: string, where: string): Pick<LoadRequest, 'bodyBase64'> => {
-    const path = fromCallersFolder(name);
-    try {
-      bodies += statSync(path).size;
-      if (bodies > mostBytes) throw usageError(`${where}: the bodies have more than 64 MB in all`);
-      return { bodyBase64: readFileSync(path).toString('base64') };
-    } catch (error) {
-      if (error instanceof UserError) throw error;
-      throw usageError(`${where}: the body ${name} cannot be read: ${messageOf(error)}`);
-    }
-  };
   const found: Found[] = [];
   let address: string | undefined;
-  const add = (method: string, url: string, where: string, more: Partial<LoadRequest>) => {
+  const add = (method: string, url: string, where: string, more: Partial<LoadRequest> = {}) => {
     const { scheme, host, port, path } = urlParts(url, where);
     const own = `${scheme}://${host ?? `localhost:${port ?? ''}`}`;
     address ??= own;
@@ -141,45 +126,36 @@ export function readTargets(file: string): Traffic {
       );
     if (!/^[A-Z]+$/.test(method) || method === 'CONNECT')
       throw usageError(`${where}: "${method}" has to be a method such as GET or POST`);
-    found.push({ method, target: path, ...more, host });
+    const target = { method, target: path, headers: {}, ...more, host };
+    found.push(target);
+    return target;
   };
-  let open:
-    | {
-        method: string;
-        url: string;
-        where: string;
-        more: Partial<LoadRequest>;
-        headers: Record<string, string>;
-      }
-    | undefined;
-  const close = () => {
-    if (open !== undefined)
-      add(open.method, open.url, open.where, { ...open.more, headers: open.headers });
-    open = undefined;
-  };
+  // The target to which headers and a body belong.
+  let open: Found | undefined;
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const [line, where] = [raw.trim(), `--targets ${file}, line ${index + 1}`];
+    const [, method = '', url = ''] = /^(\S+)\s+(https?:\/\/\S+)$/.exec(line) ?? [];
+    const [, name = '', value = ''] = /^([^:\s]+):\s*(.*)$/.exec(line) ?? [];
     if (line.startsWith('#')) continue;
-    const words = line.split(/\s+/);
-    if (line === '') close();
+    if (line === '') open = undefined;
     else if (line.startsWith('{')) addJson(line, where, add);
-    else if (open !== undefined && line.startsWith('@')) open.more = bodyOf(line.slice(1), where);
-    else if (words.length === 2 && /^https?:\/\//.test(words[1] as string)) {
-      close();
-      open = { method: words[0] as string, url: words[1] as string, where, more: {}, headers: {} };
-    } else if (open !== undefined && /^[^:\s]+:/.test(line)) {
-      const [, name = '', value = ''] = /^([^:]+):\s*(.*)$/.exec(line) ?? [];
-      if (!notSent.test(name) || /^host$/i.test(name)) open.headers[name] = value;
+    else if (url !== '') open = add(method, url, where);
+    else if (open !== undefined && line.startsWith('@')) {
+      const body = fromCallersFolder(line.slice(1));
+      const before = `${where}: the body ${line.slice(1)}: `;
+      open.bodyBase64 = asWords(() => readBytesSync(body, mostBytes), before).toString('base64');
+    } else if (open !== undefined && name !== '') {
+      if (!notSent.test(name) || /^host$/i.test(name))
+        open.headers = { ...open.headers, [name]: value };
     } else
       throw usageError(
         `${where}: write a method and a URL, such as GET http://localhost/, a header, or @ and a file`,
       );
   }
-  close();
-  if (found.length === 0)
+  const [first] = found;
+  if (first === undefined)
     throw usageError(`--targets ${file} has no targets: write one such as GET http://localhost/`);
-  const [{ host }] = found as [Found];
-  return { requests: merged(found), ...present({ host }), said: [] };
+  return { requests: merged(found), ...present({ host: first.host }), said: [] };
 }
 
 function addJson(
@@ -193,13 +169,9 @@ function addJson(
   } catch (error) {
     throw usageError(`${where}: ${messageOf(error)}`);
   }
-  if (!isObject(target)) throw usageError(`${where}: write an object with method and url`);
-  const { method = 'GET', url, body, header = {}, ...unknown } = target;
-  const [more] = Object.keys(unknown);
-  if (more !== undefined)
-    throw usageError(`${where}: a target has no "${more}": it has method, url, body and header`);
+  const { method = 'GET', url, body, header = {} } = isObject(target) ? target : {};
   if (typeof url !== 'string' || typeof method !== 'string' || !isObject(header))
-    throw usageError(`${where}: write an object with method and url`);
+    throw usageError(`${where}: write an object with method, url, body and header`);
   const headers = Object.entries(header).map(([name, values]) => ({
     name,
     value: [values].flat().join(', '),

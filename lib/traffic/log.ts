@@ -1,6 +1,6 @@
 // Reads the access log of a server: which requests it had, how often, and with which status.
 import { createReadStream } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
+import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
 import { messageOf, usageError } from '../errors.ts';
@@ -35,13 +35,13 @@ export interface LogOptions {
 
 /** So many requests are made as they are; the others stand together by path, up to so many paths. */
 const mostRequests = 10_000;
-/** Of more different requests the rarest are not kept in memory. */
-const mostKept = 30_000;
+/** Different requests that are kept in memory; later ones are left out. */
+const mostKept = 1_000_000;
 const progressSeconds = 10;
 
 /**
  * Reads access logs in the combined or common format (also with a host before it), or with a JSON object per line, as nginx, Apache and
- * Caddy write them. Plain or gzip; `-` is stdin.
+ * Caddy write them. Plain, or gzip if the name ends with .gz; `-` is stdin.
  * @throws UserError (exit code 2) for a file that cannot be read, an unknown format, and if nothing is left
  */
 export async function readLog(
@@ -76,40 +76,58 @@ export async function fromLog(
   return (await readLog(paths)).requests;
 }
 
-/** Calls for each line, with a character per byte; of a line that is too long for its first part. `after` is called now and then. */
+/** Calls for each line; of a line that is too long for its first part. `after` is called now and then. */
 async function eachLine(
   file: string,
   call: (line: string) => void,
   after: () => void,
 ): Promise<void> {
   const input = file === '-' ? process.stdin : createReadStream(fromCallersFolder(file));
-  const chunks = (input as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
-  const first = await chunks.next();
-  async function* all(): AsyncGenerator<Buffer> {
-    for (let next = first; next.done !== true; next = await chunks.next()) yield next.value;
-  }
+  // An error of the file ends the loop below, too.
+  const text = file.endsWith('.gz') ? pipeline(input, createGunzip(), () => undefined) : input;
   let kept = '';
-  const take = async (source: AsyncIterable<Buffer>) => {
-    for await (const chunk of source) {
-      const lines = (kept + chunk.toString('latin1')).split('\n');
-      kept = (lines.pop() as string).slice(0, longestLine);
-      lines.forEach(call);
-      after();
-    }
-  };
-  if (first.done !== true && first.value[0] === 0x1f && first.value[1] === 0x8b)
-    await pipeline(all(), createGunzip(), take);
-  else await take(all());
+  for await (const chunk of text.setEncoding('utf8') as AsyncIterable<string>) {
+    const lines = (kept + chunk).split('\n');
+    kept = (lines.pop() as string).slice(0, longestLine);
+    lines.forEach(call);
+    after();
+  }
   if (kept !== '') call(kept);
 }
 
 /** Others may change data. */
 export const safeMethods = ['GET', 'HEAD'];
 
+/** What is not taken, by reason. */
+export class LeftOut {
+  readonly #reasons = new Map<string, { count: number; line: string }>();
+
+  /** @param line the request, or a line with it in quotes */
+  add(why: string, line: string, count = 1): void {
+    const known = this.#reasons.get(why);
+    if (known === undefined) this.#reasons.set(why, { count, line });
+    else known.count += count;
+  }
+
+  /** "Left out: 3 POST, such as …"; no line if nothing is left out. */
+  lines(): string[] {
+    const all = [...this.#reasons].map(
+      ([why, { count, line }]) => `${whole(count)} ${why}, such as ${exampleOf(line)}`,
+    );
+    return all.length === 0 ? [] : [`Left out: ${all.join('; ')}.`];
+  }
+}
+
+/** Without what may be secret: values of a query, and the rest of the line. */
+function exampleOf(line: string): string {
+  const request = /"([^"]*)"/.exec(line)?.[1] ?? line;
+  return JSON.stringify(request.slice(0, 80).replace(/=[^&\s]*/g, '=…'));
+}
+
 class Tally {
   /** By host, and by method, status and target. */
   readonly #hosts = new Map<string, Map<string, number>>();
-  readonly #leftOut = new Map<string, { count: number; line: string }>();
+  readonly #leftOut = new LeftOut();
   lines = 0;
   #kept = 0;
 
@@ -127,70 +145,38 @@ class Tally {
     if (line === '' || line === '\r') return;
     this.lines++;
     const entry = entryOf(line, this.#forms);
-    if (typeof entry === 'string') return this.#leave(entry, line);
+    if (typeof entry === 'string') return this.#leftOut.add(entry, line);
     const { method, status, host = '' } = entry;
     const { methods = 'safe', host: wanted = host } = this.#options;
     if (methods === 'safe' && !safeMethods.includes(method))
-      return this.#leave(`${method}, which may change data (--methods all)`, line);
-    if (host !== wanted) return this.#leave(`for other hosts than ${wanted}`, line);
+      return this.#leftOut.add(`${method}, which may change data (--methods all)`, line);
+    if (host !== wanted) return this.#leftOut.add(`for other hosts than ${wanted}`, line);
     const counted = this.#hosts.get(host) ?? new Map<string, number>();
     this.#hosts.set(host, counted);
     const key = `${method} ${status} ${sendable(entry.target)}`;
+    const before = counted.get(key) ?? 0;
+    if (before === 0 && ++this.#kept > mostKept)
+      return this.#leftOut.add(`after ${whole(mostKept)} different ones`, line);
+    counted.set(key, before + 1);
     const at = this.#piece === undefined ? NaN : secondsOf(entry.time);
     if (at > 0) this.#piece?.add(`${host} ${key}`, at);
-    const before = counted.get(key) ?? 0;
-    counted.set(key, before + 1);
-    if (before === 0 && ++this.#kept > mostKept) this.#forgetRare(line);
-  }
-
-  /** Counts the rarer half of all requests to the most frequent one of their path, if it has another. */
-  #forgetRare(line: string): void {
-    for (const counted of this.#hosts.values()) {
-      const ofPath = new Map<string, string>();
-      const sorted = [...counted].sort(([, a], [, b]) => b - a);
-      for (const [place, [key, count]] of sorted.entries()) {
-        const path = key.replace(/\?.*$/, '');
-        const first = ofPath.get(path);
-        if (first === undefined && place < (3 * sorted.length) / 4) ofPath.set(path, key);
-        else if (place > sorted.length / 2) {
-          counted.delete(key);
-          this.#kept--;
-          if (first !== undefined) counted.set(first, (counted.get(first) as number) + count);
-          else for (let n = 0; n < count; n++) this.#leave('of a path that is too rare', line);
-        }
-      }
-    }
-  }
-
-  #leave(why: string, line: string): void {
-    const known = this.#leftOut.get(why);
-    if (known === undefined) this.#leftOut.set(why, { count: 1, line });
-    else known.count++;
   }
 
   traffic(files: string): Traffic {
-    const hosts = [...this.#hosts]
+    const [first, ...others] = [...this.#hosts]
       .map(([host, counted]) => ({ host, counted, sum: sumOf(counted.values()) }))
       .sort((a, b) => b.sum - a.sum);
-    const [first] = hosts;
-    const others = sumOf(hosts.slice(1).map(({ sum }) => sum));
-    const left = leftOutText(
-      this.#leftOut,
-      others > 0 ? [`${whole(others)} for other hosts than ${first?.host}`] : [],
-    );
+    for (const { host, sum } of others)
+      this.#leftOut.add(`for other hosts than ${first?.host}`, host, sum);
+    const left = this.#leftOut.lines();
     if (first === undefined)
       throw usageError(
-        `--log ${files}: ${this.lines === 0 ? 'it is empty' : `none of ${counts(this.lines, 'line')} can be used. ${left} Give a log in the combined format, or with an object in JSON on each line`}`,
+        `--log ${files}: ${this.lines === 0 ? 'it is empty' : `none of ${counts(this.lines, 'line')} can be used. ${left.join('')} Give a log in the combined format, or with an object in JSON on each line`}`,
       );
     const host = present({ host: first.host === '' ? undefined : first.host });
     if (this.#piece !== undefined) {
       const { said, seconds, requests } = replayOf(this.#piece, first.host);
-      return {
-        requests,
-        ...host,
-        replaySeconds: seconds,
-        said: [said, ...(left === '' ? [] : [left])],
-      };
+      return { requests, ...host, replaySeconds: seconds, said: [said, ...left] };
     }
     const { requests, paths, sum } = mixOf(first.counted);
     return {
@@ -198,7 +184,7 @@ class Tally {
       ...host,
       said: [
         `Of the log's ${counts(this.lines, 'line')}, ${percent(sum / this.lines)} are in the load: ${counts(requests.length - paths, 'request')}${paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`}.`,
-        ...(left === '' ? [] : [left]),
+        ...left,
       ],
     };
   }
@@ -213,23 +199,6 @@ const sumOf = (values: Iterable<number>): number => {
 /** The status of a request without conditions: the load's have none. */
 export const statusWithout = (status: number): number =>
   status === 304 || status === 206 ? 200 : status;
-
-/** "Left out: 3 POST, such as …", by reason; '' if nothing is. */
-export function leftOutText(
-  reasons: ReadonlyMap<string, { count: number; line: string }>,
-  more: readonly string[] = [],
-): string {
-  const all = [...reasons].map(
-    ([why, { count, line }]) => `${whole(count)} ${why}, such as ${exampleOf(line)}`,
-  );
-  return all.length + more.length === 0 ? '' : `Left out: ${[...all, ...more].join('; ')}.`;
-}
-
-/** Without what may be secret: values of a query, and the rest of the line. */
-function exampleOf(line: string): string {
-  const request = /"([^"]*)"/.exec(line)?.[1] ?? line;
-  return JSON.stringify(request.slice(0, 80).replace(/=[^&\s]*/g, '=…'));
-}
 
 /** The requests of the piece for this host. */
 function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['replay']> {
@@ -262,16 +231,10 @@ function mixOf(counted: ReadonlyMap<string, number>): {
     one.statuses.set(whole, count + (one.statuses.get(whole) ?? 0));
   }
   const sorted = [...all.values()]
-    .map(
-      ({
-        method,
-        target,
-        statuses,
-      }): Required<Pick<LoadRequest, 'target' | 'method' | 'weight' | 'status'>> => {
-        const [[status]] = [...statuses].sort(([, a], [, b]) => b - a) as [[number, number]];
-        return { method, target, status, weight: sumOf(statuses.values()) };
-      },
-    )
+    .map(({ method, target, statuses }) => {
+      const [[status]] = [...statuses].sort(([, a], [, b]) => b - a) as [[number, number]];
+      return { method, target, status, weight: sumOf(statuses.values()) };
+    })
     .sort((a, b) => b.weight - a.weight);
   const requests = sorted.slice(0, mostRequests);
   const paths = new Map<string, (typeof requests)[number]>();

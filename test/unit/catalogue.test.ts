@@ -92,24 +92,13 @@ describe('findScenario', () => {
       clientSettings: [],
     });
 
-    const lost = path.join(folder, 'networks/lost.ts');
-    for (const [begin, settings, message] of [
-      [
-        '',
-        './lost.conf',
-        `network: serverSettings ./lost.conf: there is no file ${folder}/networks/lost.conf`,
-      ],
-      ['{', '/', 'variant "only": network: serverSettings /: / is no file'],
-    ] as const) {
-      const variants = `variants: [${begin}`;
-      const own = network(`['${settings}']`);
-      const text = source('lost').replace(
-        variants,
-        begin === '' ? `${own} ${variants}` : `${variants} ${own}`,
-      );
-      await writeFile(lost, text);
-      await expect(findScenario(lost)).rejects.toThrow(message);
-    }
+    await writeFile(
+      file,
+      source('lost').replace('variants', `${network("['./lost.conf']")} variants`),
+    );
+    await expect(findScenario(file)).rejects.toThrow(
+      `serverSettings ./lost.conf: there is no ${folder}/networks/lost.conf`,
+    );
   });
 
   const changed = (from: string | RegExp, to: string) => source('wrong').replace(from, to);
@@ -154,15 +143,6 @@ describe('findVariants', async () => {
       'workers-unlimited',
       'open-file-cache-unlimited',
     ]);
-  });
-
-  test.each([[['']], [[]], [['workers', '']]])('%j is refused with exit code 2', (list) => {
-    expect(() => names(list)).toThrow(
-      expect.objectContaining({
-        message: expect.stringMatching(/^--variants wants names/),
-        exitCode: 2,
-      }),
-    );
   });
 
   test('published only: among the others without names, but not alone', async () => {

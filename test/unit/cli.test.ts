@@ -47,7 +47,6 @@ describe('a wrong flag is refused', () => {
     ['nginx-tcp-nopush', /"nginx-tcp-nopush" is one word too many$/],
     ['--round 3', /^there is no flag "--round": did you mean --rounds\?$/],
     ['--variants worker', /"worker": did you mean workers\?$/],
-    ['--variants workers,workers', /^--variants names workers twice$/],
     ['--rounds --quick', /^--rounds needs a value: --rounds N$/],
     ['--rounds 3 --rounds 4', /^--rounds is given twice$/],
     ['--rounds 2.5', /^--rounds 2\.5: give a whole number from 1 to 1000$/],

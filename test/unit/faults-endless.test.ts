@@ -69,7 +69,7 @@ test('a pipe of the shell is read', () => {
       encoding: 'utf8',
     }).stderr.replace(/\d+/, 'N');
   expect(said('printf "/a\\n/b x\\n"')).toBe(
-    '--urls /dev/fd/N, line 2: the weight "x" has to be a whole number from 1 to 1000000000\n',
+    '--urls /dev/fd/N, line 2: write a path or URL, and its weight, a whole number from 1 to 1000000000\n',
   );
 }, 60_000);
 

@@ -58,22 +58,18 @@ test('the order is that of the file', () => {
 });
 
 test.each<[string, RegExp]>([
-  [
-    '# nothing\n\n',
-    /^--urls f has no page: write one a line, such as \/index\.html, or \/index\.html 3 with its weight$/,
-  ],
-  ['/a 0', /^--urls f, line 1: the weight "0" has to be a whole number from 1 to 1000000000$/],
-  ['/a 1000000001', /the weight "1000000001" has to be/],
-  ['/a 1000000000\n/a 1', /^--urls f, line 2: \/a has a weight of more than 1000000000 in all/],
-  ['/a 1 2', /^--urls f, line 1: "2" is too much: give a path or URL, and its weight$/],
-  ['3 /a', /^--urls f, line 1: the weight comes second: \/a 3$/],
+  ['# nothing\n\n', /^--urls f has no page: write one a line, such as \/index\.html$/],
+  ...['/a 0', '/a 1000000001', '/a 1 2', '/a x'].map((line): [string, RegExp] => [
+    line,
+    /^--urls f, line 1: write a path or URL, and its weight, a whole number from 1 to 1000000000$/,
+  ]),
   [
     '/a\nindex.html',
     /^--urls f, line 2: "index\.html" is no URL such as .*, and no path such as \/index\.html$/,
   ],
   [
     'http://a/\n/b\nhttp://b/',
-    /^--urls f, line 3: http:\/\/b\/ has another scheme, host or port than http:\/\/a\/ \(line 1\): all pages have to be one server's$/,
+    /^--urls f, line 3: http:\/\/b\/ has another scheme, host or port than http:\/\/a\/: all pages have to be one server's$/,
   ],
 ])('%j is refused', refused(read));
 
@@ -88,7 +84,5 @@ test('100,000 pages are taken, and no more', () => {
 test('what cannot be read is named', () => {
   expect(() => readPageList('--urls', 'none')).toThrow(/^--urls none: it is not there$/);
   expect(() => readPageList('--urls', '.')).toThrow(/^--urls \.: it is a folder/);
-  expect(() => read('/a\n'.repeat(6_000_000))).toThrow(
-    /^--urls f: it has more than 16 MB$/,
-  );
+  expect(() => read('/a\n'.repeat(6_000_000))).toThrow(/^--urls f: it has more than 16 MB$/);
 });
