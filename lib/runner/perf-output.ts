@@ -3,8 +3,8 @@ import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { UserError } from '../errors.ts';
-import { linkOf, namesIn } from '../files.ts';
-import { startChild } from '../process.ts';
+import { linkOf } from '../files.ts';
+import { run, startChild } from '../process.ts';
 import { perfCounts, type WhySide } from '../result/result.ts';
 import type { StartedServer } from '../servers/index.ts';
 
@@ -41,15 +41,21 @@ export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' 
   return { calls: named.toSorted((a, b) => b.perRequest - a.perRequest), counts };
 }
 
-/** Names of the kernel's system calls, as it traces them. */
-export function namesOfCalls(): ReadonlySet<string> {
-  const names = namesIn('/sys/kernel/tracing/events/syscalls').flatMap(
-    (name) => /^sys_enter_(\w+)$/.exec(name)?.[1] ?? [],
+/**
+ * Names of the kernel's system calls, as perf may trace them. As root, perf mounts tracefs for that if nothing has.
+ * @throws UserError if it may not
+ */
+export async function namesOfCalls(perf: string): Promise<ReadonlySet<string>> {
+  const { stdout } = await run({
+    command: perf,
+    args: ['list', 'syscalls:sys_enter_*'],
+    env: perfEnvironment(),
+  });
+  const names = [...stdout.matchAll(/\bsyscalls:sys_enter_(\w+)/g)].flatMap(
+    ([, name]) => name ?? [],
   );
   if (names.length > 0) return new Set(names);
-  throw new UserError(
-    'the kernel does not show its system calls: run as root with tracefs mounted (mount -t tracefs tracefs /sys/kernel/tracing)',
-  );
+  throw new UserError('the kernel does not show its system calls to perf: run as root');
 }
 
 export interface Parts {

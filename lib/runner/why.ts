@@ -87,9 +87,10 @@ async function sidesOf(
   perf: string,
   runFolder: string,
 ): Promise<WhySide[]> {
+  const calls = await namesOfCalls(perf);
   const stages = await openStages(context, group, { round: 1 });
   const servers = stages.map(({ server }) => server as StartedServer);
-  const look = { context, group, stages, perf, calls: namesOfCalls() };
+  const look = { context, group, stages, perf, calls };
   try {
     const begunSeconds = servers.map((server) => server.usage().cpuSeconds);
     const sampled = await whileLookedAt(look, whySeconds.sampled, samplerArgs);
