@@ -180,8 +180,8 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
     return 0;
   }
   const askedRounds = given.get('rounds');
-  const rounds = wholeNumber('--rounds', askedRounds ?? '6', 100);
-  const secondsPerRun = seconds('--duration', given.get('duration') ?? '8s', 1);
+  const rounds = wholeNumber(100)('--rounds', askedRounds ?? '6');
+  const secondsPerRun = seconds(1)('--duration', given.get('duration') ?? '8s');
   if (!Number.isInteger(secondsPerRun))
     throw new UserError(`--duration ${secondsPerRun}: wrk knows whole seconds only`, 2);
   const ownNames = parts.map(({ name }) => name);

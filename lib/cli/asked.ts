@@ -1,7 +1,6 @@
 // What the flags that compare and knobs have in common ask for: pages, traffic, loads, and how sides are started.
 import { readHar, readTargets } from '../traffic/lists.ts';
 import { readLog, type Traffic } from '../traffic/log.ts';
-import type { Pace } from '../traffic/piece.ts';
 import { asWords, usageError, unknownWord } from '../errors.ts';
 import { present } from '../present.ts';
 import { bodyOfFile, headersOf, shownHeader } from '../scenario/load/flags.ts';
@@ -9,7 +8,15 @@ import type { LoadProfile } from '../scenario/model.ts';
 import { readPageList, type PageList } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import {
+  ofForm,
+  oneOf,
+  seconds,
+  wholeNumber,
+  type Flag,
+  type Reader,
+  type Words,
+} from './words.ts';
 import { type Given, type Source, serverNames } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */
@@ -46,18 +53,30 @@ export const askedFlags = {
     repeated: true,
     help: 'the requests of an access log, by their shares; - is stdin',
   },
-  har: { value: 'FILE', help: "the requests that a browser's developer tools have saved" },
-  targets: { value: 'FILE', help: 'the targets of vegeta, as text or JSON' },
+  har: {
+    value: 'FILE',
+    without: ['log'],
+    help: "the requests that a browser's developer tools have saved",
+  },
+  targets: {
+    value: 'FILE',
+    without: ['log', 'har'],
+    help: 'the targets of vegeta, as text or JSON',
+  },
   methods: {
     value: 'all',
+    needs: ['log', 'har'],
     help: 'of a log or HAR not only GET and HEAD: the others may change data',
   },
   site: {
     value: 'HOST',
+    needs: ['log', 'har'],
     help: 'the host whose requests are taken from a log or HAR (the most frequent)',
   },
   pace: {
     value: 'as-logged|10x',
+    needs: ['log'],
+    without: ['rates', 'within'],
     help: "the log's busiest --duration (10s) at its own times, or 10 times as fast (by shares, as fast as it goes)",
   },
   'accept-differences': {
@@ -99,55 +118,36 @@ async function readTraffic(
   { flags, lists, read }: Words,
   given: readonly Given[],
 ): Promise<Asked['traffic']> {
-  const sources = (['log', 'har', 'targets'] as const).filter((flag) => flags.has(flag));
-  const [source, other] = sources;
-  if (other !== undefined) throw usageError(`--${source} and --${other}: leave one of them out`);
-  const all = read('methods', (flag, text) => ofForm(flag, text, /^all$/, 'give all'));
-  const ofBoth = (['methods', 'site'] as const).find((flag) => flags.has(flag));
-  if (ofBoth !== undefined && source !== 'log' && source !== 'har')
-    throw usageError(`--${ofBoth} is for --log or --har: give one, or leave it out`);
+  const methods = read('methods', oneOf(['all'])) ?? 'safe';
   const host = flags.get('site')?.toLowerCase();
-  const methods = all === undefined ? 'safe' : 'all';
-  if (flags.has('pace') && source !== 'log')
-    throw usageError('--pace is for --log: give one, or leave it out');
-  if (source === undefined) return undefined;
-  const file = flags.get(source) as string;
-  const traffic =
-    source === 'log'
-      ? await readLog(lists.get('log') ?? [], {
-          methods,
-          host,
-          formats: given.flatMap(({ source: one }) =>
-            one.kind === 'config' ? (one.config.logFormats ?? []) : [],
-          ),
-          pace: readPace({ flags, read }),
-        })
-      : source === 'har'
-        ? readHar(file, methods, host)
-        : readTargets(file);
-  return { ...traffic, flag: `--${source}` };
+  const [har, targets, log] = [flags.get('har'), flags.get('targets'), lists.get('log')];
+  if (har !== undefined) return { ...readHar(har, methods, host), flag: '--har' };
+  if (targets !== undefined) return { ...readTargets(targets), flag: '--targets' };
+  if (log === undefined) return undefined;
+  const formats = given.flatMap(({ source }) =>
+    source.kind === 'config' ? (source.config.logFormats ?? []) : [],
+  );
+  const factor = read('pace', readFactor);
+  const usualSeconds = usualPaceSeconds[flags.has('quick') ? 'quick' : 'full'];
+  const pace =
+    factor === undefined
+      ? undefined
+      : {
+          factor,
+          seconds: read('duration', seconds(0.1)) ?? usualSeconds,
+          arrivals: read('arrivals', oneOf(['constant', 'poisson'])),
+        };
+  return { ...(await readLog(log, { methods, host, formats, pace })), flag: '--log' };
 }
 
 const usualPaceSeconds = { full: 10, quick: 2 };
 const fastestPace = 1000;
 
-function readPace({ flags, read }: Pick<Words, 'flags' | 'read'>): Pace | undefined {
-  return read('pace', (flag, text) => {
-    const factor = text === 'as-logged' ? 1 : Number(/^(\d+(?:\.\d+)?)x$/.exec(text)?.[1]);
-    if (!(factor > 0 && factor <= fastestPace))
-      throw usageError(`${flag} ${text}: give as-logged, or how many times as fast, such as 10x`);
-    const other = ['rates', 'within'].find((one) => flags.has(one));
-    if (other !== undefined)
-      throw usageError(`${flag} and --${other}: each says when requests are made: leave one out`);
-    return {
-      factor,
-      seconds:
-        read('duration', (name, given) => seconds(name, given, 0.1)) ??
-        usualPaceSeconds[flags.has('quick') ? 'quick' : 'full'],
-      arrivals: flags.get('arrivals') === 'poisson' ? 'poisson' : 'constant',
-    };
-  });
-}
+const readFactor: Reader<number> = (flag, text) => {
+  const factor = text === 'as-logged' ? 1 : Number(/^(\d+(?:\.\d+)?)x$/.exec(text)?.[1]);
+  if (factor > 0 && factor <= fastestPace) return factor;
+  throw usageError(`${flag} ${text}: give as-logged, or how many times as fast, such as 10x`);
+};
 
 /** Reads what one request is made of. Throws UserError (exit code 2). */
 function readRequest({ flags, lists }: Words): Asked['request'] {
@@ -182,9 +182,7 @@ function readRequest({ flags, lists }: Words): Asked['request'] {
 /** Throws UserError (exit code 2). */
 export async function readAsked(words: Words, given: readonly Given[]): Promise<Asked> {
   const { flags, lists, read } = words;
-  const status = read('status', (flag, text) =>
-    Number(ofForm(flag, text, /^[2-5]\d\d$/, 'give a status from 200 to 599, such as 404')),
-  );
+  const status = read('status', ofForm(/^[2-5]\d\d$/, 'give a status from 200 to 599'));
   const names = given.map(({ name }) => name);
   if (
     flags.has('in') &&
@@ -198,7 +196,7 @@ export async function readAsked(words: Words, given: readonly Given[]): Promise<
       traffic: await readTraffic(words, given),
       acceptsDifferences: flags.has('accept-differences') || undefined,
       request: readRequest(words),
-      status,
+      status: status === undefined ? undefined : Number(status),
       h3: flags.has('h3') || undefined,
     }),
     load: ofSides('--load', lists.get('load') ?? [], names),
@@ -240,7 +238,7 @@ export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf 
     const binary =
       source?.kind === 'config' ? binaries.get(source.config.server)?.(name) : undefined;
     return present({
-      port: port === undefined ? undefined : wholeNumber('--port', port, 65_535),
+      port: port === undefined ? undefined : wholeNumber(65_535)('--port', port),
       binary: binary === undefined ? undefined : fromCallersFolder(binary),
       upstreams: source?.kind === 'config' ? upstreams : undefined,
     });

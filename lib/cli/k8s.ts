@@ -85,23 +85,19 @@ const k8sFlags = {
 
 /** Above all cores of a node and spare nodes of a cluster. */
 const most = 1000;
-const readWhole = (flag: string, text: string): number => wholeNumber(flag, text, most);
-const readMemory = (flag: string, text: string): string =>
-  ofForm(flag, text, /^[1-9]\d*(?:Mi|Gi)$/, 'give a whole number with Mi or Gi, such as 512Mi');
-const readName = (flag: string, text: string): string =>
-  ofForm(
-    flag,
-    text,
-    /^(?!-)[a-z0-9-]{1,63}(?<!-)$/,
-    'a name there has up to 63 small letters, digits and hyphens, none of these first or last',
-  );
-const readImage = (flag: string, text: string): string =>
-  ofForm(
-    flag,
-    text,
-    /^[\w.:/@-]+$/,
-    'give an image as the cluster finds it, such as bakeoff:0.1.0 or HOST/bakeoff:0.1.0',
-  );
+const readWhole = wholeNumber(most);
+const readMemory = ofForm(
+  /^[1-9]\d*(?:Mi|Gi)$/,
+  'give a whole number with Mi or Gi, such as 512Mi',
+);
+const readName = ofForm(
+  /^(?!-)[a-z0-9-]{1,63}(?<!-)$/,
+  'a name there has up to 63 small letters, digits and hyphens, none of these first or last',
+);
+const readImage = ofForm(
+  /^[\w.:/@-]+$/,
+  'give an image as the cluster finds it, such as bakeoff:0.1.0 or HOST/bakeoff:0.1.0',
+);
 
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
 export async function k8sCommand(args: readonly string[]): Promise<number> {
@@ -131,7 +127,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
     generators: whole('generators', 2),
     influx,
     influxSecret: read('influx-secret', readName),
-    durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
+    durationSeconds: read('duration', seconds(0.1)),
   };
   const variants = shown
     .filter(isRunnable)

@@ -1,6 +1,6 @@
 // The flags of every command that runs a comparison.
 import { isLatency, metrics } from '../analysis/latency.ts';
-import { usageError, unknownWord } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
@@ -10,7 +10,16 @@ import { longestLatencyMs, mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/client.ts';
 import { readFailIf } from './fail-if.ts';
-import { noInstall, ofForm, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import {
+  noInstall,
+  ofForm,
+  oneOf,
+  seconds,
+  wholeNumber,
+  type Flag,
+  type Reader,
+  type Words,
+} from './words.ts';
 
 /** Files for the result, beside those in --out. */
 const exportFlags = {
@@ -24,6 +33,7 @@ export type ExportFlag = keyof typeof exportFlags;
 export const runFlags = {
   rounds: {
     value: 'N',
+    without: ['precision'],
     help: "rounds, each with every variant once (10, a search 6, or the scenario's)",
   },
   precision: {
@@ -32,7 +42,10 @@ export const runFlags = {
   },
   'max-time': { value: '10m', help: 'begin no round that would end after this time' },
   duration: { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
-  quick: { help: 'at most 4 short rounds, for a first look' },
+  quick: {
+    without: ['precision', 'exact'],
+    help: 'at most 4 short rounds, for a first look',
+  },
   'same-within': { value: '1%', help: 'the largest difference that counts as the same (1%)' },
   arrivals: {
     value: 'poisson',
@@ -44,6 +57,7 @@ export const runFlags = {
   },
   rates: {
     value: '1k,2k,5k',
+    without: ['within'],
     help: "latency by rate: all of these requests/s instead of the load's own",
   },
   metric: {
@@ -54,7 +68,10 @@ export const runFlags = {
     value: 'slower>3%',
     help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas',
   },
-  why: { help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)' },
+  why: {
+    without: ['no-why', 'within'],
+    help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)',
+  },
   'no-why': { help: 'leave that out' },
   wait: { value: '10m', help: 'wait this long for another run on this machine (not at all)' },
   'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
@@ -68,7 +85,7 @@ export const runFlags = {
     repeated: true,
     help: 'make the load there, over ssh; several make it together (this machine)',
   },
-  install: { help: 'install missing servers on the server host' },
+  install: { needs: ['server-host'], help: 'install missing servers on the server host' },
   host: { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
   store: { value: 'influx|none', help: 'where samples go (influx)' },
   influx: {
@@ -83,43 +100,25 @@ export const runFlags = {
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** Pairs that exclude each other, and what to do. */
-const exclusive = [
-  ['rounds', 'precision', 'leave one out'],
-  ['quick', 'precision', 'one ends after 4 rounds, the other goes on until it is known'],
-  ['why', 'no-why', 'leave one out'],
-  ['why', 'within', 'a search has no load of its own to look at'],
-  ['rates', 'within', 'one is for given rates, the other finds one'],
-] as const;
-
 /** The options of every run; makePlan takes them as they are. */
 export type RunOptions = ReturnType<typeof readRunOptions>;
 
 /** Absent flags give absent options. Throws UserError (exit code 2). */
 export function readRunOptions({ flags, lists, read }: Words) {
   const isGiven = (flag: keyof typeof runFlags) => flags.has(flag) || undefined;
-  for (const [one, other, advice] of exclusive)
-    if (flags.has(one) && flags.has(other))
-      throw usageError(`--${one} and --${other} do not go together: ${advice}`);
-  if (flags.has('install') && !flags.has('server-host'))
-    throw usageError(
-      '--install is for the server host: name one with --server-host; here missing servers are installed unless --no-install is given',
-    );
   return {
     ...present({
-      rounds: read('rounds', (flag, text) => wholeNumber(flag, text, mostRounds)),
+      rounds: read('rounds', wholeNumber(mostRounds)),
       precision: read('precision', readPercent),
-      maxTimeSeconds: read('max-time', (flag, text) => seconds(flag, text, 1)),
+      maxTimeSeconds: read('max-time', seconds(1)),
       sameWithin: read('same-within', readPercent),
-      arrivals: read('arrivals', (flag, text) =>
-        readWord(flag, text, ['constant', 'poisson'] as const),
-      ),
+      arrivals: read('arrivals', oneOf(['constant', 'poisson'])),
       within: read('within', readWithin),
       rates: read('rates', readRates),
-      metric: read('metric', (flag, text) => readWord(flag, text, metrics)),
+      metric: read('metric', oneOf(metrics)),
       failIf: read('fail-if', readFailIf),
-      waitSeconds: read('wait', (flag, text) => seconds(flag, text, 1)),
-      durationSeconds: read('duration', (flag, text) => seconds(flag, text, 0.1)),
+      waitSeconds: read('wait', seconds(1)),
+      durationSeconds: read('duration', seconds(0.1)),
       generatorHosts: read('generator-host', (flag) =>
         readGeneratorHosts(flag, lists.get('generator-host') ?? []),
       ),
@@ -146,21 +145,14 @@ export function readRunOptions({ flags, lists, read }: Words) {
 }
 
 /** Reads [user@]host. A flag of ssh has another form. */
-const readHost = (flag: string, text: string): string =>
-  ofForm(
-    flag,
-    text,
-    /^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/,
-    'write it as ssh takes it, such as web1 or root@10.0.0.2',
-  );
-
-const mostGeneratorHosts = 64;
+const readHost = ofForm(
+  /^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/,
+  'write it as ssh takes it, such as web1 or root@10.0.0.2',
+);
 
 function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
   const twice = repeated(names);
   if (twice !== undefined) throw usageError(`${flag} ${twice} is named twice`);
-  if (names.length > mostGeneratorHosts)
-    throw usageError(`${flag} names ${names.length} hosts: give at most ${mostGeneratorHosts}`);
   return names.map((name) => readHost(flag, name));
 }
 
@@ -181,10 +173,7 @@ function readWithin(flag: string, text: string): Within {
   );
 }
 
-/** More rates make no better curve. */
-const mostRates = 20;
-
-function readRates(flag: string, text: string): number[] {
+const readRates: Reader<number[]> = (flag, text) => {
   const rates = text.split(',').map((word) => {
     const [, number = '', thousand] = /^(\d+(?:\.\d+)?)(k?)$/.exec(word.trim()) ?? [];
     // 1.001 * 1000 is 1000.9999999999999.
@@ -194,24 +183,14 @@ function readRates(flag: string, text: string): number[] {
     throw usageError(
       `${flag} ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`,
     );
-  if (new Set(rates).size < rates.length) throw usageError(`${flag} ${text} names a rate twice`);
-  if (rates.length > mostRates)
-    throw usageError(`${flag} names ${rates.length} rates: give at most ${mostRates}`);
-  return rates.sort((a, b) => a - b);
-}
-
-function readWord<Word extends string>(flag: string, text: string, words: readonly Word[]): Word {
-  const found = words.find((one) => one === text);
-  if (found === undefined) throw unknownWord(flag, text, words);
-  return found;
-}
+  return [...new Set(rates)].sort((a, b) => a - b);
+};
 
 /** Returns 'local' for an influxd that bakeoff starts. */
 function readStore(store = 'influx', influx?: string): 'local' | 'none' | { url: string } {
-  const stores = ['influx', 'none'];
-  if (!stores.includes(store)) throw unknownWord('store', store, stores);
-  if (influx === undefined) return store === 'none' ? 'none' : 'local';
-  if (store === 'none')
+  const where = oneOf(['influx', 'none'])('--store', store);
+  if (influx === undefined) return where === 'none' ? 'none' : 'local';
+  if (where === 'none')
     throw usageError('--store none and --influx do not go together: leave one out');
   parseInfluxUrl(influx);
   return { url: influx };
@@ -221,19 +200,12 @@ function readStore(store = 'influx', influx?: string): 'local' | 'none' | { url:
 export type Exports = readonly { flag: ExportFlag; file: string }[];
 
 function readExports(flags: ReadonlyMap<string, string>): Exports {
-  const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
+  return (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
     const name = flags.get(flag);
     if (name === '-')
       throw usageError(`--${flag} -: name a file; --json writes the result on stdout`);
-    if (name?.endsWith('/') === true)
-      throw usageError(`--${flag} ${name}: name a file in that folder`);
     return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
   });
-  const same = repeated(exports.map(({ file }) => file));
-  const [one, other] = exports.filter(({ file }) => file === same);
-  if (one !== undefined && other !== undefined)
-    throw usageError(`--${one.flag} and --${other.flag} name the same file: give each its own`);
-  return exports;
 }
 
 /** Throws UserError (exit code 2) if an export would overwrite one of `configs`. */

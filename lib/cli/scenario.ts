@@ -21,10 +21,6 @@ export function readScenarioOptions(args: readonly string[]) {
   const words = readWords(args, scenarioFlags);
   const { positionals, flags } = words;
   const name = onlyWord(positionals, 'scenario');
-  if (flags.has('quick') && flags.has('exact'))
-    throw usageError(
-      '--quick and --exact do not go together: one is for short rounds, the other for those of the article',
-    );
   return {
     ...readRunOptions(words),
     ...present({ name, variants: flags.get('variants')?.split(',') }),

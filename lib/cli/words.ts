@@ -9,7 +9,14 @@ export interface Flag {
   /** May be given more than once. */
   repeated?: true;
   help: string;
+  /** It is for one of these flags, and is refused without. */
+  needs?: readonly string[];
+  /** Flags with which it is refused. */
+  without?: readonly string[];
 }
+
+/** Makes a value of a flag's text. @throws UserError (exit code 2) that begins with the flag, such as --rounds */
+export type Reader<T> = (flag: string, text: string) => T;
 
 /** Every command takes it; `main` removes it from the arguments. */
 export const noInstall = {
@@ -22,11 +29,11 @@ export interface Words {
   flags: ReadonlyMap<string, string>;
   /** All values of repeated flags, in their order. */
   lists: ReadonlyMap<string, readonly string[]>;
-  /** Returns the result of `reader` for a given flag (with its dashes) and its value, else undefined. */
-  read<T>(flag: string, reader: (flag: string, text: string) => T): T | undefined;
+  /** Reads a flag's value; undefined if the flag is not given. */
+  read<T>(flag: string, reader: Reader<T>): T | undefined;
 }
 
-/** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, or has one and takes none */
+/** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, has one and takes none, or does not go with the others */
 export function readWords(args: readonly string[], known: Readonly<Record<string, Flag>>): Words {
   const options = Object.fromEntries(
     Object.entries(known).map(([name, { value }]) => [
@@ -66,6 +73,14 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     flags.set(name, value ?? '');
     if (flag.repeated) lists.set(name, [...(lists.get(name) ?? []), value as string]);
   }
+  for (const name of flags.keys()) {
+    const { needs = [], without = [] } = known[name] as Flag;
+    if (needs.length > 0 && !needs.some((one) => flags.has(one)))
+      throw usageError(`--${name} is for --${needs.join(' or --')}: give one, or leave it out`);
+    const other = without.find((one) => flags.has(one));
+    if (other !== undefined)
+      throw usageError(`--${name} and --${other} do not go together: leave one out`);
+  }
   return {
     positionals,
     flags,
@@ -98,24 +113,38 @@ export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
   );
 }
 
-/** Returns the text if it has the form; `wanted` describes the form. */
-export function ofForm(flag: string, text: string, form: RegExp, wanted: string): string {
-  if (form.test(text)) return text;
-  throw usageError(`${flag} ${text}: ${wanted}`);
-}
+/** Takes text of a form; `wanted` describes it. */
+export const ofForm =
+  (form: RegExp, wanted: string): Reader<string> =>
+  (flag, text) => {
+    if (form.test(text)) return text;
+    throw usageError(`${flag} ${text}: ${wanted}`);
+  };
 
-export function wholeNumber(flag: string, text: string, most: number): number {
-  const number = Number(text);
-  if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;
-  throw usageError(`${flag} ${text}: give a whole number from 1 to ${most}`);
-}
+export const oneOf =
+  <const Word extends string>(words: readonly Word[]): Reader<Word> =>
+  (flag, text) => {
+    const found = words.find((one) => one === text);
+    if (found === undefined) throw unknownWord(flag, text, words);
+    return found;
+  };
+
+export const wholeNumber =
+  (most: number): Reader<number> =>
+  (flag, text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= 1 && number <= most) return number;
+    throw usageError(`${flag} ${text}: give a whole number from 1 to ${most}`);
+  };
 
 const secondsPerUnit: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 
 /** Reads 500ms, 10, 10s, 2m or 1h as seconds, at least `least`. */
-export function seconds(flag: string, text: string, least: number): number {
-  const [, digits, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
-  const value = Number(digits) * (secondsPerUnit[unit] as number);
-  if (value >= least && value <= 86_400) return value;
-  throw usageError(`${flag} ${text}: give a time from ${least} s to 24 h, such as 10s or 2m`);
-}
+export const seconds =
+  (least: number): Reader<number> =>
+  (flag, text) => {
+    const [, digits, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
+    const value = Number(digits) * (secondsPerUnit[unit] as number);
+    if (value >= least && value <= 86_400) return value;
+    throw usageError(`${flag} ${text}: give a time from ${least} s to 24 h, such as 10s or 2m`);
+  };

@@ -48,7 +48,7 @@ test.each<[string, RegExp, (1 | 2)?]>([
     /^--bin nginx=… is for a config of nginx, and c is none$/,
   ],
   ['a.conf, c=node x.js, --port, c=0', /^--port 0: give a whole number from 1 to 65535$/],
-  ['a.conf, b.conf, --status, 99', /^--status 99: give a status from 200 to 599, such as 404$/],
+  ['a.conf, b.conf, --status, 99', /^--status 99: give a status from 200 to 599$/],
   ['a.conf, b.conf, --pace, 10x', /^--pace is for --log: give one, or leave it out$/],
   ['a.conf, b.conf, --site, a', /^--site is for --log or --har: give one/],
   [
@@ -57,7 +57,7 @@ test.each<[string, RegExp, (1 | 2)?]>([
   ],
   [
     'a.conf, b.conf, --log, log, --pace, 2x, --rates, 1k',
-    /^--pace and --rates: each says when requests are made: leave one out$/,
+    /^--pace and --rates do not go together: leave one out$/,
   ],
   ['a.conf, b.conf, --method, post', /^--method post: give a method such as POST$/],
   ['a.conf, b.conf, --data, @none', /^--data none: it is not there$/],

@@ -44,7 +44,12 @@ describe('markup', () => {
   });
 
   test('JSON in a script element cannot end it', async () => {
-    const data: PlotData = { kind: 'bars', axis: '</script><!--<script>\u2028', names: [], bars: [] };
+    const data: PlotData = {
+      kind: 'bars',
+      axis: '</script><!--<script>\u2028',
+      names: [],
+      bars: [],
+    };
     const text = await page('', nothing, [{ title: '', text: '', data, tables: [] }]);
     const [, json = ''] = /id="figures">([^<]*)<\/script>\n<script>/.exec(text) ?? [];
     expect(JSON.parse(json)).toEqual([data]);

@@ -58,7 +58,9 @@ describe('the report', () => {
     const { code, printed, complained } = await reported(folder);
     expect(code).toBe(0);
     expect(complained).toEqual([
-      expect.stringMatching(/^report\.html was not written: it is a folder.*: npm run report -- \S+$/),
+      expect.stringMatching(
+        /^report\.html was not written: it is a folder.*: npm run report -- \S+$/,
+      ),
     ]);
     expect(printed.at(-1)).toMatch(new RegExp(` · ${folder}$`));
     expect(readdirSync(folder).sort()).toEqual(['report.html', 'table.md']);
