@@ -4,6 +4,7 @@ import {
   roundRatiosOf,
   curveRows,
   curvesOf,
+  type CurvePoint,
   type CurveRow,
 } from '../analysis/comparisons.ts';
 import {
@@ -52,6 +53,9 @@ export interface Figure {
 /** A figure whose table has bars. The terminal and Markdown show it below `heading`. */
 type Chart = Figure & { heading: string };
 
+/** The longest bar, in characters. */
+const barWidth = 12;
+
 /** The charts that the terminal and Markdown show; each is left out if the run has no such data. */
 export function chartsOf(result: Result): Part[] {
   return [...curveChart(result), ...histogramChart(result)].map(({ heading, tables }) => ({
@@ -84,13 +88,15 @@ function curveChart(result: Result): Chart[] {
       ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99)))
       : 2 * limit.ms;
   const columns = curves.flatMap(({ name: group }) => {
-    const time = (key: 'p50' | 'p99') =>
-      rightColumn(key, ({ seen }: CurveRow) => figure(seen.get(group)?.[key], scaledTime), group);
-    const bars = ({ seen }: CurveRow): string => {
-      const { p99 = 0, kept } = seen.get(group) ?? {};
-      return p99 === 0 ? '' : (kept === false ? '×' : ' ') + bar(Math.min(1, p99 / longest), 16);
-    };
-    return [time('p50'), time('p99'), leftColumn('', bars, group)];
+    const column = (title: string, of: (point: CurvePoint) => string) =>
+      rightColumn(title, ({ seen }: CurveRow) => figure(seen.get(group), of), group);
+    return [
+      column('p50', ({ p50 }) => scaledTime(p50)),
+      column('p99', ({ p99, kept }) => {
+        const drawn = bar(Math.min(1, p99 / longest), barWidth).padEnd(barWidth);
+        return `${scaledTime(p99)} ${kept === false ? '×' : ' '}${drawn}`;
+      }),
+    ];
   });
   return [
     {
@@ -131,7 +137,7 @@ function histogramChart({ variants }: Result): Chart[] {
     leftColumn(name, (row: BucketShare) =>
       inRow(buckets, row)
         .map(({ count, share }) => {
-          const drawn = bar(highest === 0 ? 0 : share / highest, 12);
+          const drawn = bar(highest === 0 ? 0 : share / highest, barWidth);
           return `${whole(count).padStart(7)}  ${exactPercent(100 * share).padStart(7)}  ${drawn}`;
         })
         .join(''),

@@ -55,25 +55,23 @@ interface Sentence {
 /** A sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
 export function verdictSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
-  const inCurve = result.comparisons.filter(
-    ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
-  );
-  const shown = new Set([...ladderSteps(result), ...inCurve]);
+  const shared = new Set([
+    ...ladderSteps(result),
+    ...result.comparisons.filter(
+      ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
+    ),
+  ]);
   const found = (text: string): Sentence => ({ text, kind: 'found' });
   return [
-    ...[
-      ...generalLines(result),
-      ...(sweep === undefined ? [] : sweepLines(sweep)),
-      ...undecidedLines(result.comparisons.filter((one) => shown.has(one))),
-    ].map(found),
+    ...generalLines(result).map(found),
+    ...sweepLines(sweep).map(found),
+    ...undecidedLines([...shared]).map(found),
     ...measuredComparisons(result)
-      .filter((one) => !shown.has(one))
-      .map((one) => {
-        if (result.control === true) return found(comparisonParts(one, undefined, result).join(''));
-        const knob = isOnlyStep(one, result) ? result.knob : undefined;
-        const text = comparisonParts(one, knob, result).join('');
-        return { text, kind: markedVerdict(one, result) };
-      }),
+      .filter((one) => !shared.has(one))
+      .map((one) => ({
+        text: comparisonParts(one, knobOf(one, result), result).join(''),
+        kind: result.control === true ? 'found' : markedVerdict(one, result),
+      })),
     ...noiseFloorLines(result).map(found),
   ];
 }
@@ -97,10 +95,11 @@ export function circumstanceLines(result: Result): string[] {
   ];
 }
 
-/** Whether the comparison is the only one, and between configs of one server: then the sentence names the knob. */
-function isOnlyStep({ variant, baseline }: Comparison, result: Result): boolean {
+/** The knob that a sentence names: if the comparison is the only one, and between different configs of one server. */
+function knobOf({ variant, baseline }: Comparison, result: Result): string | undefined {
   const servers = new Set([variant, baseline].map((name) => variantOf(result, name)?.server?.name));
-  return result.comparisons.length === 1 && servers.size === 1;
+  const isOnly = result.comparisons.length === 1 && servers.size === 1;
+  return isOnly && result.control !== true ? result.knob : undefined;
 }
 
 /** The sentence on a comparison in two parts: the claim, and the effect with its interval. */
@@ -132,12 +131,15 @@ export function comparisonParts(
     return [`No verdict on ${subject}${against('against')}: ${why}`, measured + article];
   }
   if (result.control === true)
-    return [
-      isDifferent
-        ? `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`
-        : `${variant} and ${baseline} are the same, and not called different`,
-      `: ${measuredChange(comparison)}${marks}.${isDifferent ? ' This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.' : ''}`,
-    ];
+    return isDifferent
+      ? [
+          `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`,
+          `: ${measuredChange(comparison)}${marks}. This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
+        ]
+      : [
+          `${variant} and ${baseline} are the same, and not called different`,
+          `: ${measuredChange(comparison)}${marks}.`,
+        ];
   const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
   if (isDifferent)
     return [
@@ -188,19 +190,21 @@ function undecidedLines(comparisons: readonly Comparison[]): string[] {
 }
 
 /** The ends of a curve over streams that have a verdict, and from how many streams on HTTP/2 is faster. */
-function sweepLines({ line, curve }: StreamSweep): string[] {
-  const streams = ({ variant }: Point) => counts(streamsOf(variant), 'stream');
-  const judged = curve.filter(({ comparison }) => (comparison?.verdict ?? 'none') !== 'none');
+function sweepLines(sweep: StreamSweep | undefined): string[] {
+  const judged = (sweep?.curve ?? []).filter(({ comparison }) => comparison?.verdict !== 'none');
   const [most, fewest] = [judged[0], judged.at(-1)];
-  if (most === undefined || fewest === undefined) return [];
+  if (sweep === undefined || most === undefined || fewest === undefined) return [];
+  const streams = ({ variant }: Point) => counts(streamsOf(variant), 'stream');
   const published = most.comparison?.publishedRatio ?? null;
-  const firstNotFaster = curve.findIndex(({ comparison }) => comparison?.verdict !== 'faster');
-  const lastFaster = firstNotFaster === -1 ? fewest : curve[firstNotFaster - 1];
-  return [
-    `requests/s over HTTP/2 against ${line.variant.name}: ${amount(most.ratio)} with ${streams(most)} per connection` +
-      `${published === null ? '' : ` (the article saw ${amount(published)})`}${fewest === most ? '' : `, ${amount(fewest.ratio)} with ${streams(fewest)}`}` +
-      `${lastFaster === undefined ? '' : `; faster from ${streams(lastFaster)} on`}.`,
+  const slower = sweep.curve.findIndex(({ comparison }) => comparison?.verdict !== 'faster');
+  const lastFaster = slower === -1 ? fewest : sweep.curve[slower - 1];
+  const parts = [
+    `requests/s over HTTP/2 against ${sweep.line.variant.name}: ${amount(most.ratio)} with ${streams(most)} per connection`,
+    published === null ? '' : ` (the article saw ${amount(published)})`,
+    fewest === most ? '' : `, ${amount(fewest.ratio)} with ${streams(fewest)}`,
+    lastFaster === undefined ? '' : `; faster from ${streams(lastFaster)} on`,
   ];
+  return [`${parts.join('')}.`];
 }
 
 /** For a run that ended early, the rounds that count, and that no verdict is final. */
@@ -223,10 +227,9 @@ function hasVerdict(comparisons: readonly Comparison[]): boolean {
 /** The smallest effect that a run of a config against itself can show. */
 export function noiseFloorLines({ noiseFloor, comparisons: [first] }: Result): string[] {
   if (noiseFloor === null) return [];
-  const { metric: by = 'rps' } = first ?? {};
-  const metric = by === 'rps' ? '' : `in ${metricNames[by]} `;
+  const { metric = 'rps' } = first ?? {};
   return [
-    `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
+    `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric === 'rps' ? '' : `in ${metricNames[metric]} `}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
   ];
 }
 
@@ -249,32 +252,28 @@ export function limitLines({ variants, environment }: Result): string[] {
   const measured = variants.filter(({ generatorShare }) => generatorShare !== null);
   if (measured.length === 0 || sharesCores(environment)) return [];
   const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
-  const servers = [...groupedBy(ofServers, ({ server }) => server?.name ?? '')];
-  const shareOf = (one: VariantResult) => percent(one.serverShare ?? 0);
+  const [server = '', ...otherServers] = new Set(ofServers.map((one) => one.server?.name));
+  const shares = ofServers.map((one) => one.serverShare ?? 0);
   const uses = [
-    ...(servers.length === 1
-      ? servers.map(
-          ([name, its]) => `${name} at ${percentRange(its.map((one) => one.serverShare ?? 0))}`,
-        )
-      : [...groupedBy(ofServers, shareOf)].map(
-          ([share, its]) => `${enumeration(its.map(({ name }) => name))} at ${share}`,
-        )),
+    ...(server !== '' && otherServers.length === 0
+      ? [`${server} at ${percentRange(shares)}`]
+      : ofServers.map(({ name }, index) => `${name} at ${percent(shares[index] ?? 0)}`)),
     `the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`,
   ];
-  const limits = new Set(measured.map(limitOf));
-  const are = (...those: ReturnType<typeof limitOf>[]) =>
-    [...limits].every((one) => those.includes(one));
-  const server = servers.length === 1 ? `${servers[0]?.[0]} was` : 'The servers were';
-  const limit = are('both')
-    ? 'Both sides were at their limit'
-    : are('generator', 'both')
-      ? 'The generator was the limit'
-      : are('server', 'both')
-        ? `${server} the limit`
-        : are('neither')
-          ? 'Neither was the limit'
-          : 'Use of the cores';
-  return [`${limit}: ${uses.join(', ')} of its available CPU.`];
+  const claims: [claim: string, ...limits: ReturnType<typeof limitOf>[]][] = [
+    ['Both sides were at their limit', 'both'],
+    ['The generator was the limit', 'generator', 'both'],
+    [
+      `${otherServers.length === 0 ? `${server} was` : 'The servers were'} the limit`,
+      'server',
+      'both',
+    ],
+    ['Neither was the limit', 'neither'],
+  ];
+  const found = measured.map(limitOf);
+  const [claim = 'Use of the cores'] =
+    claims.find(([, ...limits]) => found.every((one) => limits.includes(one))) ?? [];
+  return [`${claim}: ${uses.join(', ')} of its available CPU.`];
 }
 
 /** The rates that a search found, and whether pauses blur the limit. */
@@ -297,12 +296,12 @@ function blurredLines({ within, found, steps }: Search): string[] {
   return found.flatMap(({ variant, rate }) => {
     const below = steps.filter((step) => step.variant === variant && step.rate < farBelow * rate);
     const broken = below.filter(
-      (step) => !step.kept && step.latencyMs[within.metric] > within.ms,
-    ).length;
-    return below.length < fewestSteps || broken <= tolerablyBroken * below.length
+      ({ kept, latencyMs }) => !kept && latencyMs[within.metric] > within.ms,
+    );
+    return below.length < fewestSteps || broken.length <= tolerablyBroken * below.length
       ? []
       : [
-          `${variant}: ${whole(broken)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses of the machine or of the server are as long as the limit. Try a wider one.`,
+          `${variant}: ${whole(broken.length)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses of the machine or of the server are as long as the limit. Try a wider one.`,
         ];
   });
 }
@@ -343,33 +342,33 @@ function lateLines(variants: readonly VariantResult[]): string[] {
 
 /** Published and measured header bytes only compare for the same number of requests. */
 function headerLines(result: Result): string[] {
-  if (!comparesProtocols(result)) return [];
-  return result.variants
-    .flatMap(({ traffic, published }) => {
-      const { headerBytes, requests } = published ?? {};
-      return traffic === null ||
-        headerBytes === undefined ||
-        requests === undefined ||
-        requests === traffic.requests
-        ? []
-        : `Header bytes here are those of ${whole(traffic.requests)} requests, the published ones of ${whole(requests)}.`;
-    })
-    .slice(0, 1);
+  const other = result.variants.find(
+    ({ traffic, published }) =>
+      traffic !== null &&
+      published?.headerBytes !== undefined &&
+      (published.requests ?? traffic.requests) !== traffic.requests,
+  );
+  return other === undefined || !comparesProtocols(result)
+    ? []
+    : [
+        `Header bytes here are those of ${whole(other.traffic?.requests ?? 0)} requests, the published ones of ${whole(other.published?.requests ?? 0)}.`,
+      ];
 }
 
 /** What usual links, which are slower than loopback, would allow. */
 function linkLines({ variants }: Result): string[] {
-  const beyond = variants.flatMap(({ name, rps, traffic }) => {
-    const gbit = ((traffic?.receivedBytesPerSecond ?? 0) * 8) / 1e9;
-    const link = [10, 1].find((one) => gbit > one);
-    return rps === null || link === undefined
+  return [10, 1].flatMap((link, index, links) => {
+    const beyond = variants.flatMap(({ name, rps, traffic }) => {
+      const gbit = ((traffic?.receivedBytesPerSecond ?? 0) * 8) / 1e9;
+      const isBeyond = gbit > link && gbit <= (links[index - 1] ?? Infinity);
+      return rps !== null && isBeyond
+        ? [`${perSecond((rps.median * link) / gbit)} requests/s of ${name}`]
+        : [];
+    });
+    return beyond.length === 0
       ? []
-      : [{ link, text: `${perSecond((rps.median * link) / gbit)} requests/s of ${name}` }];
+      : [`A link of ${link} Gbit/s would allow at most ${enumeration(beyond)}.`];
   });
-  return [...groupedBy(beyond, ({ link }) => `${link}`)].map(
-    ([link, some]) =>
-      `A link of ${link} Gbit/s would allow at most ${enumeration(some.map(({ text }) => text))}.`,
-  );
 }
 
 /** How many of the requests the database holds. */
@@ -411,22 +410,20 @@ export function noteLines(result: Result): string[] {
   ];
 }
 
-/** The kernel settings by side and variants: those in force, then those that the kernel refused and why. */
+/** The kernel settings by side and variants, with the reasons of those that the kernel refused. */
 function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   const inNamespaces = variants.filter(({ network }) => network !== null).length;
   const groups = groupedBy(kernelSettings, ({ side, variants: names }) => {
     const all = names.length > 1 && names.length === inNamespaces;
     return `${all ? 'every variant' : names.join(', ')}: kernel settings in the ${side}'s namespace`;
   });
-  return [...groups].flatMap(([where, settings]) =>
-    [false, true].flatMap((isRefused) => {
-      const texts = settings
-        .filter(({ problem }) => (problem !== undefined) === isRefused)
-        .map(({ name, value, problem }) => `${name}=${value}${isRefused ? ` (${problem})` : ''}`);
-      const those = isRefused ? ' that do not hold' : '';
-      return texts.length === 0 ? [] : `${where}${those}: ${texts.join(', ')}.`;
-    }),
-  );
+  return [...groups].map(([where, settings]) => {
+    const texts = settings.map(
+      ({ name, value, problem }) =>
+        `${name}=${value}${problem === undefined ? '' : ` (does not hold: ${problem})`}`,
+    );
+    return `${where}: ${texts.join(', ')}.`;
+  });
 }
 
 /** The lines of configs that run otherwise than they say; equal lines once, with all names. The free ports differ with each start. */

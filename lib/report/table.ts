@@ -57,10 +57,7 @@ export function textOf(cell: Cell): string {
 }
 
 /** A figure as text; '' if there is none. */
-export function figure(
-  value: number | null | undefined,
-  format: (value: number) => string,
-): string {
+export function figure<T>(value: T | null | undefined, format: (value: T) => string): string {
   return value === null || value === undefined ? '' : format(value);
 }
 

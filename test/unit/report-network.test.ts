@@ -164,8 +164,7 @@ test('kernel settings are listed by side and variants, refused ones with the rea
     { ...of, name: 'd', side: 'client', variants: ['untuned', 'nopush'] },
   ];
   expect(footnoteLines({ ...held, kernelSettings, footnotes: ['Last.'] })).toEqual([
-    "nopush: kernel settings in the server's namespace: a=1, c=3 4.",
-    "nopush: kernel settings in the server's namespace that do not hold: b=1 (it is gone).",
+    "nopush: kernel settings in the server's namespace: a=1, c=3 4, b=1 (does not hold: it is gone).",
     "every variant: kernel settings in the client's namespace: d=1.",
     'Last.',
   ]);

@@ -160,7 +160,7 @@ describe('the limit', () => {
     expect(limitOf(of)).toMatch(/^Use of the cores: nginx at 24 to 96 %, the generator at 66 % /);
     const node = { ...four, server: { ...server, name: 'node' } };
     expect(limitOf(result([workers, node, { ...node, name: 'five' }]))).toContain(
-      ': workers, four and five at 96 %, the generator at ',
+      ': workers at 96 %, four at 96 %, five at 96 %, the generator at ',
     );
     const environment = { ...of.environment, serverCpus: [0], generatorCpus: [0] };
     expect(limitOf({ ...of, environment })).toBeUndefined();

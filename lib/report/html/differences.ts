@@ -19,24 +19,23 @@ export interface ComposedConfig {
   text: string;
 }
 
-/** Reads the configs in a run's folder, without those that cannot be read. */
-export async function readConfigs(folder: string, { variants }: Result): Promise<ComposedConfig[]> {
-  const read = variants.map((variant) => readConfig(folder, variant).catch(() => []));
-  return (await Promise.all(read)).flat();
+/** What could be read. */
+export async function readable<T>(files: readonly Promise<T>[]): Promise<T[]> {
+  const all = await Promise.allSettled(files);
+  return all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
-/** Reads the config of the first round; the others differ in ports and folders. Reads nothing outside the folder. */
-async function readConfig(
-  folder: string,
-  { name, rounds: [first], server }: VariantResult,
-): Promise<ComposedConfig[]> {
-  if (first === undefined || server === null) return [];
-  const file = `${server.name}.conf`;
-  const bytes = await readBytes(join(folder, `round-${first.round}`, name, file), {
-    megabytes: 16,
-    below: folder,
+/** Reads the configs of the first round; those of others differ in ports and folders. Reads nothing outside the run's folder. */
+export function readConfigs(folder: string, { variants }: Result): Promise<ComposedConfig[]> {
+  const configs = variants.map(async ({ name, rounds: [first], server }) => {
+    const file = `${server?.name}.conf`;
+    const bytes = await readBytes(join(folder, `round-${first?.round}`, name, file), {
+      megabytes: 16,
+      below: folder,
+    });
+    return { variant: name, file, text: bytes.toString('utf8') };
   });
-  return [{ variant: name, file, text: bytes.toString('utf8') }];
+  return readable(configs);
 }
 
 /** A setting's name tells no secret, as its value may. More differing names than these explain nothing. */

@@ -32,57 +32,38 @@ function textOfPiece(piece: Piece): string {
     .replaceAll('"', '&quot;');
 }
 
-/** JSON for a script element, which cannot end it or begin a comment. */
-function scriptJson(value: unknown): Html {
-  return new Html(JSON.stringify(value).replaceAll('<', '\\u003c'));
-}
-
 /** A table in a box that scrolls; '' without rows. `name` is for screen readers; `wraps` breaks long texts; `sorts` at a click on a title. */
 export function tableHtml(
   { columns, rows }: Table,
-  name: string,
+  name = columns[0]?.title ?? '',
   { wraps = false, sorts = false } = {},
 ): Html {
   if (rows.length === 0) return nothing;
   const groups = columns.every(({ group }) => group === '') ? [] : groupsOf(columns);
-  const titles = columns.map(
-    ({ title, align }) =>
-      html`<th scope="col" class="${align}">${title === '' ? 'bar' : title}</th>`,
+  const names = groups.map(({ length, 0: first }) =>
+    first?.group
+      ? html`<th scope="colgroup" colspan="${length}" class="group">${first.group}</th>`
+      : html`<td colspan="${length}"></td>`,
   );
   const lines = rows.map(
     ([first = '', ...cells]) =>
       html`<tr><th scope="row" class="${columns[0]?.align ?? ''}">${textOf(first).trim().replaceAll(/ {2,}/g, ' · ')}</th>${cells.map((cell, index) => cellHtml(cell, columns[index + 1]?.align ?? 'left'))}</tr>\n`,
   );
   return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}${sorts ? ' sorts' : ''}">
-${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thead>${groupRow(groups)}<tr>${titles}</tr></thead>
+${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thead>${groups.length === 0 ? nothing : html`<tr>${names}</tr>`}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title}</th>`)}</tr></thead>
 <tbody>${lines}</tbody></table></div>
 `;
 }
 
-function groupRow(groups: readonly (readonly Heading[])[]): Html {
-  if (groups.length === 0) return nothing;
-  const cells = groups.map(({ length, 0: first }) =>
-    first?.group
-      ? html`<th scope="colgroup" colspan="${length}" class="group">${first.group}</th>`
-      : html`<td colspan="${length}"></td>`,
-  );
-  return html`<tr>${cells}</tr>`;
-}
-
-/** Bars, hidden from screen readers, which have the figures. */
-const bars = /[█-▏]+/;
-
 function cellHtml(cell: Cell, align: Heading['align']): Html {
-  const text = textOf(cell);
-  const [bar] = bars.exec(text) ?? [];
-  // Spaces that align a cell's parts in the terminal go; bars need theirs.
-  const shown = bar === undefined ? text.trim().replaceAll(/ {2,}/g, ' ') : text;
-  const part = typeof cell === 'string' ? (bar ?? '') : cell.part;
-  const at = part === '' ? shown.length : shown.indexOf(part);
-  const attributes =
-    typeof cell === 'string' ? html`aria-hidden="true"` : html`class="verdict ${cell.verdict}"`;
-  const span = part === '' ? nothing : html`<span ${attributes}>${part}</span>`;
-  return html`<td class="${align}${bar === undefined ? '' : ' drawn'}">${shown.slice(0, at)}${span}${shown.slice(at + part.length)}</td>`;
+  // The plots have the bars, and only the terminal needs spaces that align a cell's parts.
+  const text = textOf(cell)
+    .replace(/[█-▏]+/, '')
+    .trim()
+    .replaceAll(/ {2,}/g, ' ');
+  if (typeof cell === 'string') return html`<td class="${align}">${text}</td>`;
+  const [before = '', ...after] = text.split(cell.part);
+  return html`<td class="${align}">${before}<span class="verdict ${cell.verdict}">${cell.part}</span>${after.join(cell.part)}</td>`;
 }
 
 export function paragraphs(lines: readonly string[], className = ''): Html {
@@ -102,7 +83,7 @@ export function unbroken(text: string): string {
   return text.replaceAll(' %', '\u00a0%');
 }
 
-/** Required by the licence of the bundled library. */
+// The licence of the bundled library requires it.
 const notice =
   '/* Observable Plot, Copyright 2020-2025 Observable, Inc.; D3, Copyright 2010-2023 Mike Bostock; both under the ISC License. */\n';
 
@@ -145,9 +126,11 @@ export async function page(title: string, body: Html, figures: readonly Figure[]
     readFile(new URL('style.css', import.meta.url), 'utf8'),
   ]);
   const hash = createHash('sha256').update(script).digest('base64');
+  // It cannot end the script element or begin a comment.
+  const json = JSON.stringify(figures.map(({ data }) => data)).replaceAll('<', '\\u003c');
   // Plot adds style elements to its drawings.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
-  const drawing = html`<script type="application/json" id="figures">${scriptJson(figures.map(({ data }) => data))}</script>
+  const drawing = html`<script type="application/json" id="figures">${new Html(json)}</script>
 <script>${new Html(script)}</script>
 `;
   return html`<!doctype html>

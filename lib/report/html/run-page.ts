@@ -17,6 +17,7 @@ import {
   differencesHtml,
   hasOwnConfigs,
   readConfigs,
+  readable,
   type ComposedConfig,
 } from './differences.ts';
 import { headlineHtml } from './headline.ts';
@@ -36,21 +37,18 @@ export async function runPage(
   result: Result,
 ): Promise<{ text: string; mode: number | undefined }> {
   const configs = await readConfigs(folder, result);
-  return {
-    text: await htmlReport(result, configs, await readStacks(folder, result)),
-    mode: hasOwnConfigs(result, configs) ? 0o600 : undefined,
-  };
+  const text = await htmlReport(result, configs, await readStacks(folder, result));
+  return { text, mode: hasOwnConfigs(result, configs) ? 0o600 : undefined };
 }
 
 /** Reads the stacks of the sides that were looked at; those that cannot be read are left out. */
 async function readStacks(folder: string, { why }: Result): Promise<Stacks[]> {
-  const read = (why?.sides ?? []).map(async (side): Promise<Stacks[]> => {
+  const stacks = (why?.sides ?? []).map(async (side): Promise<Stacks> => {
     const file = join(folder, stacksFile(side.variant));
-    const bytes = await readBytes(file, { megabytes: 16, below: folder }).catch(() => undefined);
-    if (bytes === undefined) return [];
-    return [{ variant: side.variant, folded: bytes.toString('utf8'), us: cpuOf(side) }];
+    const folded = await readBytes(file, { megabytes: 16, below: folder });
+    return { variant: side.variant, folded: folded.toString('utf8'), us: cpuOf(side) };
   });
-  return (await Promise.all(read)).flat();
+  return readable(stacks);
 }
 
 /** The whole page. */
@@ -64,8 +62,6 @@ export function htmlReport(
   // An article's notes explain its figures; other notes name further differences.
   const isOwn = result.variants.every(({ published }) => published === null);
   const redirected = redirectedLines(result);
-  const noises = noiseTable(result);
-  const noise = 'What else used the machine, the most in any round';
   const body = html`<header>${headlineHtml(result)}
 ${paragraphs(headingLines(resultHeading(result)), 'about')}${list(circumstanceLines(result), 'findings')}${list(result.warnings, 'warnings')}</header>
 ${differencesHtml(result, configs, isOwn ? notes : nothing)}${
@@ -73,7 +69,7 @@ ${differencesHtml(result, configs, isOwn ? notes : nothing)}${
       ? nothing
       : html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`
   }
-${whyPart(result).map((part) => whyHtml(part, cpuBars(result), flamesHtml(result, stacks)))}<section><h2>The table</h2>
+${whyHtml(result, stacks)}<section><h2>The table</h2>
 ${articleParts(result).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}</section>
 ${
   figures.length === 0
@@ -82,22 +78,25 @@ ${
 <noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
 ${figures.map(figureHtml)}</section>`
 }
-${loadPart(result).map(loadHtml)}${configsHtml(result, configs)}
+${loadPart(result).map(({ tables, below }) => html`<section><h2>Each load in detail</h2>\n${sideBySide(tables)}${paragraphs(below)}</section>\n`)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
-${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${
-    noises.rows.length === 0 ? nothing : html`<h3>${noise}</h3>\n`
-  }${tableHtml(noises, noise, { wraps: true })}${paragraphs([
-    `${storedLine(result.integrity)}.`,
-  ])}</section>`;
+${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${partHtml(
+    {
+      title: 'What else used the machine, the most in any round',
+      tables: [noiseTable(result)],
+      below: [`${storedLine(result.integrity)}.`],
+    },
+    { wraps: true },
+  )}</section>`;
   return page(`${result.title} · ${result.run}`, body, figures);
 }
 
-/** Stacked bars on one scale, and the tables. */
-function whyHtml(
-  { tables, below }: Part,
-  { names, bars }: ReturnType<typeof cpuBars>,
-  flames: Html,
-): Html {
+const sideBySide = (tables: Part['tables']) =>
+  html`<div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>`;
+
+/** What the CPU time of a request is made of: stacked bars on one scale, tables and flame graphs. */
+function whyHtml(result: Result, stacks: readonly Stacks[]): Html[] {
+  const { names, bars } = cpuBars(result);
   const most = Math.max(...bars.map(({ us }) => us));
   const colourOf = (name: string) => `background:var(--series-${names.indexOf(name)})`;
   const parts = ({ parts: all }: CpuBar) =>
@@ -105,31 +104,27 @@ function whyHtml(
       const text = `${name}: ${short(us)} µs`;
       return html`<i style="width:${((100 * us) / most).toFixed(2)}%;${colourOf(name)}" title="${text}"></i>`;
     });
-  return html`<section><h2>Why</h2>
+  return whyPart(result).map(
+    ({ tables, below }) => html`<section><h2>Why</h2>
 <p>CPU time of a request, by system call, other work of the kernel, and object in user space.</p>
 <div class="stacks">${bars.map((one) => html`<b>${one.variant}</b><span class="stack">${parts(one)}</span><b>${short(one.us)} µs</b>`)}</div>
 <p class="legend">${names.map((name) => html`<span><i style="${colourOf(name)}"></i>${name}</span> `)}</p>
-<div class="side-by-side">${tables.map((table) => tableHtml(table, table.columns[0]?.title ?? ''))}</div>${paragraphs(below)}${flames}</section>
-`;
+${sideBySide(tables)}${paragraphs(below)}${flamesHtml(result, stacks)}</section>
+`,
+  );
 }
 
 function flamesHtml(result: Result, stacks: readonly Stacks[]): Html {
   if (stacks.length === 0) return nothing;
-  const of = (name: string) => stacks.find(({ variant }) => variant === name);
-  const pairs = pairsOf(result).flatMap(({ variant, baseline }) => {
-    const [now, before] = [of(variant.variant), of(baseline.variant)];
-    return now === undefined || before === undefined ? [] : [{ now, before }];
-  });
+  const of = (name: string) => stacks.filter(({ variant }) => variant === name);
+  const pairs = pairsOf(result).flatMap(({ variant, baseline }) =>
+    of(variant.variant).flatMap((now) => of(baseline.variant).map((before) => ({ now, before }))),
+  );
   return html`<details><summary>Flame graphs</summary>${pairs.map(({ now, before }) => html`<h3>${now.variant} against ${before.variant}: red takes more CPU time, green less</h3>${flameGraph(now, before)}`)}${stacks.map((one) => html`<h3>${one.variant}</h3>${flameGraph(one)}`)}</details>`;
 }
 
-/** Many small tables. */
-function loadHtml({ title, tables, below }: Part): Html {
-  return html`<section><h2>${title.replace(/:$/, '')}</h2>
-<div class="side-by-side">${tables.map((table) => tableHtml(table, table.columns[0]?.title ?? ''))}</div>${paragraphs(below)}</section>
-`;
-}
-
-function partHtml({ title, tables, below }: Part, options: { sorts?: boolean } = {}): Html {
-  return html`${title === '' ? nothing : html`<h3>${title.replace(/:$/, '')}</h3>\n`}${tables.map((table) => tableHtml(table, title === '' ? 'the table' : title, options))}${paragraphs(below)}`;
+function partHtml({ title, tables, below }: Part, options = {}): Html {
+  const name = title.replace(/:$/, '');
+  const shown = tables.map((table) => tableHtml(table, name || 'the table', options));
+  return html`${name !== '' && tables.some(({ rows }) => rows.length > 0) ? html`<h3>${name}</h3>\n` : nothing}${shown}${paragraphs(below)}`;
 }
