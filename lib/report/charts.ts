@@ -17,22 +17,12 @@ import {
 import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { limitText } from '../analysis/within.ts';
-import {
-  bar,
-  bucketLabel,
-  exactPercent,
-  perSecond,
-  scaledTime,
-  short,
-  effect,
-  whole,
-} from '../format.ts';
+import { bar, bucketLabel, exactPercent, perSecond, scaledTime, short, whole } from '../format.ts';
 import type { Percentiles, PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
-import { metricMark, verdictCell } from './verdict-words.ts';
+import { metricMark } from './verdict-words.ts';
 import type {
   BucketShare,
-  Comparison,
   LatencyFigures,
   PhaseResult,
   Result,
@@ -69,7 +59,6 @@ export function chartsOf(result: Result): Part[] {
 export function figuresOf(result: Result): Figure[] {
   return [
     ...curveChart(result),
-    ...ratioFigures(result),
     ...roundFigures(result),
     ...histogramChart(result),
     ...percentileFigures(result),
@@ -149,7 +138,6 @@ function histogramChart({ variants }: Result): Chart[] {
       text: 'Shares of all answers within each range of latencies, as vegeta counts them.',
       data: {
         kind: 'bars',
-        axis: '% of the answers',
         names: series.map(({ name }) => name),
         bars: rows.flatMap((row) =>
           series.flatMap(({ name, buckets }) =>
@@ -171,39 +159,6 @@ function histogramChart({ variants }: Result): Chart[] {
 export function publishedQuantile(published: Published, quantile: number): string {
   const bucket = quantileBucket(publishedBuckets(published), quantile);
   return bucket === undefined ? '' : bucketLabel(bucket);
-}
-
-/** Bars of the ratios to the baselines; empty without a published ratio. */
-function ratioFigures(result: Result): Figure[] {
-  const compared = result.comparisons.filter(
-    ({ metric, ratio, publishedRatio }) =>
-      metric === 'rps' && (ratio > 0 || publishedRatio !== null),
-  );
-  if (!compared.some(({ publishedRatio }) => publishedRatio !== null)) return [];
-  const [baseline, ...others] = new Set(compared.map((one) => one.baseline));
-  const only = others.length === 0;
-  const against = only ? baseline : 'the baseline';
-  const nameOf = (one: Comparison): string =>
-    only ? one.variant : `${one.variant} against ${one.baseline}`;
-  const bars = compared.flatMap((one) =>
-    Object.entries({ published: one.publishedRatio, here: one.ratio }).flatMap(([name, value]) =>
-      value ? [{ group: nameOf(one), name, value, label: effect(value) }] : [],
-    ),
-  );
-  return [
-    {
-      title: `requests/s against ${against}, published beside measured`,
-      text: `Ratios: 1 is as many requests/s as ${against}. Two machines compare by their ratios.`,
-      data: { kind: 'bars', axis: 'ratio', reference: 1, names: ['published', 'here'], bars },
-      tables: [
-        tableOf(compared, [
-          leftColumn('variant', nameOf),
-          rightColumn('published', ({ publishedRatio }) => figure(publishedRatio, effect)),
-          leftColumn('here', (one) => verdictCell(one, result)),
-        ]),
-      ],
-    },
-  ];
 }
 
 /** Each variant in each round, by the metric of the verdict. Empty for a curve, and unless two variants succeeded. */

@@ -41,28 +41,26 @@ interface Pair {
 
 /** The comparisons of two sides that were looked at. */
 export function pairsOf(result: Result): Pair[] {
-  const sideOf = (name: string) => result.why?.sides.find(({ variant }) => variant === name);
-  return measuredComparisons(result).flatMap((comparison) => {
-    const [variant, baseline] = [sideOf(comparison.variant), sideOf(comparison.baseline)];
-    return variant === undefined || baseline === undefined
-      ? []
-      : [{ comparison, variant, baseline }];
-  });
+  const sidesOf = (name: string) =>
+    (result.why?.sides ?? []).filter(({ variant }) => variant === name);
+  return measuredComparisons(result).flatMap((comparison) =>
+    sidesOf(comparison.variant).flatMap((variant) =>
+      sidesOf(comparison.baseline).map((baseline) => ({ comparison, variant, baseline })),
+    ),
+  );
 }
 
 /** A sentence for each comparison that was looked at, and what could not be. */
 export function whyLines(result: Result): string[] {
-  const { why } = result;
-  if (why === undefined) return [];
   return [
-    ...pairsOf(result).map((pair) => `Why${changedText(pair)}: ${reasonOf(pair, result)}.`),
-    ...[...new Set(why.missing)].map((line) => `Causes were not looked at: ${line}.`),
+    ...pairsOf(result).map((pair) => {
+      const { changed = [] } = pair.variant;
+      const settings = changed.length === 0 ? '' : ` (${changed.join(', ')})`;
+      return `Why${settings}: ${reasonOf(pair, result)}.`;
+    }),
+    ...[...new Set(result.why?.missing)].map((line) => `Causes were not looked at: ${line}.`),
   ];
 }
-
-/** The settings that changed, if the causes are theirs alone. */
-const changedText = ({ variant: { changed = [] } }: Pair): string =>
-  changed.length === 0 ? '' : ` (${changed.join(', ')})`;
 
 /** CPU time of a request, in µs. */
 export const cpuOf = ({ cpu }: WhySide): number => total(cpu, ({ us }) => us);
@@ -75,22 +73,28 @@ interface PartChange {
   sdUs: number;
 }
 
+/** The largest first. */
 function partChanges({ variant, baseline }: Pair): PartChange[] {
   const keyOf = ({ kind, name }: WhySide['cpu'][number]): string => `${kind} ${name}`;
-  const all = new Map([...variant.cpu, ...baseline.cpu].map((one) => [keyOf(one), one]));
-  const partOf = (side: WhySide, key: string) =>
-    side.cpu.find((one) => keyOf(one) === key) ?? { us: 0, sdUs: 0 };
-  return [...all]
+  const [now, before] = [variant, baseline].map(
+    ({ cpu }) => new Map(cpu.map((one) => [keyOf(one), one])),
+  ) as [Map<string, WhySide['cpu'][number]>, Map<string, WhySide['cpu'][number]>];
+  const none = { us: 0, sdUs: 0 };
+  return [...new Map([...now, ...before])]
     .map(([key, { kind, name }]) => {
-      const [now, before] = [partOf(variant, key), partOf(baseline, key)];
-      const sdUs = Math.hypot(now.sdUs, before.sdUs, restartShare * Math.min(now.us, before.us));
-      return { name, isCall: kind === 'call', us: now.us - before.us, sdUs };
+      const [one, other] = [now.get(key) ?? none, before.get(key) ?? none];
+      const sdUs = Math.hypot(one.sdUs, other.sdUs, restartShare * Math.min(one.us, other.us));
+      return { name, isCall: kind === 'call', us: one.us - other.us, sdUs };
     })
     .sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
 }
 
-const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>, wholeUs: number): boolean =>
-  Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
+function sumOf(parts: readonly PartChange[]): Pick<PartChange, 'us' | 'sdUs'> {
+  return {
+    us: total(parts, ({ us }) => us),
+    sdUs: Math.hypot(...parts.map(({ sdUs }) => sdUs)),
+  };
+}
 
 interface CallChange {
   name: string;
@@ -100,28 +104,29 @@ interface CallChange {
 
 /** System calls of which a side makes more per request: the largest difference first, those that wait last. */
 function callChanges({ variant, baseline }: Pair, result: Result): CallChange[] {
+  const sides = [variant, baseline];
   // To open the load's connections takes a server a call or two of a kind for each.
   const opening = Math.max(
-    ...[variant, baseline].map(
+    ...sides.map(
       ({ variant: name, countedRequests = Infinity }) =>
         (2 * (variantOf(result, name)?.load.connections ?? 0)) / countedRequests,
     ),
   );
   const countOf = ({ calls }: WhySide, name: string): number =>
     calls.find((one) => one.name === name)?.perRequest ?? 0;
-  const names = new Set([...variant.calls, ...baseline.calls].map(({ name }) => name));
-  const weightOf = ({ name, now, before }: CallChange): number =>
-    Math.abs(now - before) - (waitingCalls.test(name) ? Infinity : 0);
-  return [...names]
+  return namesOf(sides.flatMap(({ calls }) => calls))
     .map((name) => ({ name, now: countOf(variant, name), before: countOf(baseline, name) }))
-    .filter((one) => {
-      const least = waitingCalls.test(one.name) ? leastCalls.waiting : leastCalls.usual;
+    .filter(({ name, now, before }) => {
+      const least = waitingCalls.test(name) ? leastCalls.waiting : leastCalls.usual;
       return (
-        Math.abs(one.now - one.before) >=
-        Math.max(least, opening, leastCalls.share * Math.max(one.now, one.before))
+        Math.abs(now - before) >= Math.max(least, opening, leastCalls.share * Math.max(now, before))
       );
     })
-    .sort((a, b) => (weightOf(b) > weightOf(a) ? 1 : -1));
+    .sort(
+      (a, b) =>
+        Number(waitingCalls.test(a.name)) - Number(waitingCalls.test(b.name)) ||
+        Math.abs(b.now - b.before) - Math.abs(a.now - a.before),
+    );
 }
 
 /** 2.003 is "2", 0.497 is "0.5". */
@@ -134,119 +139,94 @@ function callText({ name, now, before }: CallChange): string {
 
 /** Why the sides of a pair differ, without a full stop: the largest cause first. */
 function reasonOf(pair: Pair, result: Result): string {
-  const { comparison, variant, baseline } = pair;
-  const [one, other] = [comparison.variant, comparison.baseline];
+  const { variant: now, baseline: before } = pair;
   const all = callChanges(pair, result);
   const parts = partChanges(pair);
-  const wholeUs = Math.max(cpuOf(variant), cpuOf(baseline));
-  const differing = new Set(all.map(({ name }) => name));
+  const wholeUs = Math.max(cpuOf(now), cpuOf(before));
+  const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>): boolean =>
+    Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
   const isOfCalls = ({ name, isCall }: PartChange): boolean =>
-    isCall ? differing.has(name) : differing.size > 0 && name.startsWith('entering');
+    isCall ? all.some((call) => call.name === name) : all.length > 0 && name.startsWith('entering');
   const ofCalls = parts.filter(isOfCalls);
   // Others on the machine cause interrupts.
   const others = parts.filter(
-    (part) => part.name !== 'interrupts' && !isOfCalls(part) && isClear(part, wholeUs),
+    (part) => part.name !== 'interrupts' && !isOfCalls(part) && isClear(part),
   );
   // A server that is slower for another reason waits for its next request at other times.
   const calls = all.every(({ name }) => waitingCalls.test(name)) && others.length > 0 ? [] : all;
-  const said = [
-    ...(calls.length === 0
-      ? []
-      : [
-          `${one} makes ${perRequest(variant.counts.calls)} system calls per request, ${other} ${perRequest(baseline.counts.calls)}: ` +
-            enumeration([
-              ...calls.slice(0, most.calls).map(callText),
-              ...(calls.length > most.calls ? ['others'] : []),
-            ]) +
-            savedText(ofCalls, parts, one, wholeUs),
-        ]),
-    ...(others.length === 0 ? [] : [othersText(others.slice(0, most.parts), pair)]),
-  ];
-  if (sizeOf(others) > sizeOf(ofCalls)) said.reverse();
-  said.unshift(...factsText(variantOf(result, one), variantOf(result, other)));
-  said.push(...switchesText(pair), ...waitText(pair, result));
-  return said.length === 0
-    ? `nothing that perf sees differs between ${one} and ${other}`
-    : said.slice(0, most.clauses).join('; ');
+  const causes: string[] = [];
+  if (calls.length > 0) {
+    const changes = enumeration([
+      ...calls.slice(0, most.calls).map(callText),
+      ...(calls.length > most.calls ? ['others'] : []),
+    ]);
+    const [part, whole] = [sumOf(ofCalls), sumOf(parts)];
+    const does = whole.us < 0 ? 'saves' : 'uses more';
+    const saved =
+      isClear(whole) && isClear(part) && part.us * whole.us >= 0
+        ? `, which is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${now.variant} ${does}`
+        : '';
+    causes.push(
+      `${now.variant} makes ${perRequest(now.counts.calls)} system calls per request, ${before.variant} ${perRequest(before.counts.calls)}: ${changes}${saved}`,
+    );
+  }
+  if (others.length > 0) causes.push(othersText(others.slice(0, most.parts), pair));
+  const sizeOf = (some: readonly PartChange[]) => total(some, ({ us }) => Math.abs(us));
+  if (sizeOf(others) > sizeOf(ofCalls)) causes.reverse();
+  causes.unshift(...factsText(variantOf(result, now.variant), variantOf(result, before.variant)));
+  causes.push(...switchesText(pair), ...waitText(pair, result));
+  return causes.length === 0
+    ? `nothing that perf sees differs between ${now.variant} and ${before.variant}`
+    : causes.slice(0, most.clauses).join('; ');
 }
 
-const sizeOf = (parts: readonly PartChange[]): number => total(parts, ({ us }) => Math.abs(us));
-
-/** How much of the difference in CPU time the calls are. */
-function savedText(
-  calls: readonly PartChange[],
-  all: readonly PartChange[],
-  name: string,
-  wholeUs: number,
-): string {
-  const sum = (parts: readonly PartChange[]) => ({
-    us: total(parts, ({ us }) => us),
-    sdUs: Math.hypot(...parts.map(({ sdUs }) => sdUs)),
-  });
-  const [part, whole] = [sum(calls), sum(all)];
-  if (!isClear(whole, wholeUs) || !isClear(part, wholeUs) || part.us * whole.us < 0) return '';
-  const does = whole.us < 0 ? 'saves' : 'uses more';
-  return `, which is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${name} ${does}`;
-}
-
-function othersText(parts: readonly PartChange[], { comparison, variant, baseline }: Pair): string {
+function othersText(parts: readonly PartChange[], { variant, baseline }: Pair): string {
   const texts = parts.map(({ name, us }) => {
     const [largest] = us > 0 ? variant.functions : baseline.functions;
-    const mostly =
-      !name.startsWith('own') || largest === undefined || largest.us < Math.abs(us) / 2
-        ? ''
-        : ` (most in ${largest.name})`;
-    return `${name}${mostly} ${name === 'page faults' ? 'take' : 'takes'} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
+    const isMost = name.startsWith('own') && largest && largest.us >= Math.abs(us) / 2;
+    const takes = name === 'page faults' ? 'take' : 'takes';
+    return `${name}${isMost ? ` (most in ${largest.name})` : ''} ${takes} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
   });
-  return `${enumeration(texts)} CPU time per request than in ${comparison.baseline}`;
+  return `${enumeration(texts)} CPU time per request than in ${baseline.variant}`;
 }
 
-function switchesText({ comparison, variant, baseline }: Pair): string[] {
+function switchesText({ variant, baseline }: Pair): string[] {
   const [now = 0, before = 0] = [variant, baseline].map(({ counts }) => counts.contextSwitches);
-  const [few, many] = now < before ? [now, before] : [before, now];
+  const [few, many] = [Math.min(now, before), Math.max(now, before)];
   return many - few < leastSwitches.more || many < leastSwitches.times * few
     ? []
     : [
-        `${comparison.variant} makes ${perRequest(1000 * now)} context switches per 1,000 requests, ${comparison.baseline} ${perRequest(1000 * before)}`,
+        `${variant.variant} makes ${perRequest(1000 * now)} context switches per 1,000 requests, ${baseline.variant} ${perRequest(1000 * before)}`,
       ];
 }
 
-/** What is known without perf. */
-function factsText(
-  variant: VariantResult | undefined,
-  baseline: VariantResult | undefined,
-): string[] {
-  const both = [variant, baseline];
-  const [nowBytes, bytesBefore] = both.map((one) =>
-    one?.traffic ? one.traffic.bytes.body / one.traffic.requests : 0,
-  ) as [number, number];
-  const [workers = 0, workersBefore = 0] = both.map((one) => one?.server?.workers);
-  const isSame = Math.abs(nowBytes - bytesBefore) <= leastShare * Math.max(nowBytes, bytesBefore);
-  const share = nowBytes / bytesBefore;
-  return [
-    ...connectionsText(variant, baseline),
-    ...(workers === workersBefore || variant?.server?.name !== baseline?.server?.name
-      ? []
-      : [`${variant?.name} has ${counts(workers, 'worker')}, ${baseline?.name} ${workersBefore}`]),
-    ...(isSame || bytesBefore === 0 || nowBytes === 0
-      ? []
-      : [
-          `${variant?.name} answers with ${share >= 2 ? `${hundredths(share)} times` : `${Math.round(100 * share)} % of`} the bytes`,
-        ]),
-  ];
+/** What is known without perf: connections, workers and bytes. */
+function factsText(variant?: VariantResult, baseline?: VariantResult): string[] {
+  if (variant === undefined || baseline === undefined) return [];
+  const facts: string[] = [];
+  const [opened, openedBefore] = [reconnectsOf(variant), reconnectsOf(baseline)];
+  if (Math.abs(opened - openedBefore) >= leastCalls.usual)
+    facts.push(`${connectionsText(variant, opened)}, ${connectionsText(baseline, openedBefore)}`);
+  const [workers, workersBefore] = [variant.server?.workers ?? 0, baseline.server?.workers ?? 0];
+  if (workers !== workersBefore && variant.server?.name === baseline.server?.name)
+    facts.push(
+      `${variant.name} has ${counts(workers, 'worker')}, ${baseline.name} ${workersBefore}`,
+    );
+  const bytesOf = ({ traffic }: VariantResult) =>
+    traffic === null ? 0 : traffic.bytes.body / traffic.requests;
+  const share = bytesOf(variant) / bytesOf(baseline);
+  if (share > 0 && share < Infinity && Math.abs(1 - share) > leastShare * Math.max(share, 1))
+    facts.push(
+      `${variant.name} answers with ${share >= 2 ? `${hundredths(share)} times` : `${Math.round(100 * share)} % of`} the bytes`,
+    );
+  return facts;
 }
 
-/** A side that ends its connections after a few requests. */
-function connectionsText(variant?: VariantResult, baseline?: VariantResult): string[] {
-  if (!variant || !baseline) return [];
-  const [now, before] = [reconnectsOf(variant), reconnectsOf(baseline)];
-  const text = (one: VariantResult, share: number): string =>
-    share < leastCalls.usual
-      ? `${one.name} keeps its connections`
-      : `${one.name} opens a connection for ${share > 0.95 ? 'each request' : `every ${perRequest(1 / share)} requests`}${perRequestOf(one, 'handshakes').some(Boolean) ? ', with a full TLS handshake' : ''}`;
-  return Math.abs(now - before) < leastCalls.usual
-    ? []
-    : [`${text(variant, now)}, ${text(baseline, before)}`];
+function connectionsText(one: VariantResult, opened: number): string {
+  if (opened < leastCalls.usual) return `${one.name} keeps its connections`;
+  const often = opened > 0.95 ? 'each request' : `every ${perRequest(1 / opened)} requests`;
+  const tls = perRequestOf(one, 'handshakes').some(Boolean) ? ', with a full TLS handshake' : '';
+  return `${one.name} opens a connection for ${often}${tls}`;
 }
 
 /** Connections per request, without those that its load keeps open. */
@@ -261,28 +241,33 @@ function reconnectsOf({ load: { connections = 0 }, rounds }: VariantResult): num
 
 /** A side that waits answers later without more CPU time. */
 function waitText({ comparison }: Pair, result: Result): string[] {
-  const { metric, ratio, cpu, variant, baseline } = comparison;
-  if (
+  const { metric, ratio, cpu, variant, baseline, verdict } = comparison;
+  const isExplained =
     metric === 'cpu' ||
     cpu === null ||
-    Math.abs(Math.log(ratio)) < 3 * Math.abs(Math.log(cpu.ratio))
-  )
-    return [];
+    Math.abs(Math.log(ratio)) < 3 * Math.abs(Math.log(cpu.ratio));
   const idle = [variant, baseline].filter(
     (name) => (variantOf(result, name)?.serverShare ?? 1) < isBusy,
   );
-  return idle.length === 0 || comparison.verdict === 'same' || comparison.verdict === 'inconclusive'
+  return isExplained || idle.length === 0 || verdict === 'same' || verdict === 'inconclusive'
     ? []
     : [
         `CPU time does not explain it, since ${enumeration(idle)} ${idle.length === 1 ? 'waits' : 'wait'} for something else`,
       ];
 }
 
+/** CPU time of a part, in µs per request. */
+const usOf = ({ cpu }: WhySide, name: string): number =>
+  total(cpu, (one) => (one.name === name ? one.us : 0));
+
+const namesOf = (all: readonly { name: string }[]): string[] => [
+  ...new Set(all.map(({ name }) => name)),
+];
+
 /** The counts and the parts of CPU time of all sides, in tables. Empty if nothing was looked at. */
 export function whyPart(result: Result): Part[] {
   const sides = result.why?.sides ?? [];
   if (sides.length === 0) return [];
-  const pairs = pairsOf(result);
   const counted = [
     { name: 'system calls', of: ({ counts }: WhySide) => counts.calls },
     ...namesOf(sides.flatMap(({ calls }) => calls)).map((name) => ({
@@ -294,19 +279,17 @@ export function whyPart(result: Result): Part[] {
       of: ({ counts }: WhySide) => counts[key],
     })),
   ].filter(({ of }) => sides.some((side) => (of(side) ?? 0) >= 0.005));
-  const parts = namesOf(sides.flatMap(({ cpu }) => cpu));
-  const partOf = ({ cpu }: WhySide, name: string) => cpu.find((one) => one.name === name);
   const all = 'all';
   const cpuText = (side: WhySide, name: string): string =>
-    name === all ? short(cpuOf(side)) : figure(partOf(side, name)?.us, short);
-  const changeText = (pair: Pair, name: string): string => {
-    const changes = partChanges(pair).filter((one) => name === all || one.name === name);
-    const us = total(changes, (one) => one.us);
-    const half = 1.96 * Math.hypot(...changes.map(({ sdUs }) => sdUs));
-    return changes.length === 0
-      ? ''
-      : `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(half)}`;
+    figure((name === all ? cpuOf(side) : usOf(side, name)) || null, short);
+  const changeText = (changes: readonly PartChange[], part: string): string => {
+    const { us, sdUs } = sumOf(changes.filter(({ name }) => part === all || name === part));
+    return `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(1.96 * sdUs)}`;
   };
+  const added = sides.flatMap((side) => {
+    const usual = variantOf(result, side.variant)?.serverCpuMicrosPerRequest?.median ?? 0;
+    return usual === 0 ? [] : `${side.variant} ${effect(side.cpuUs / usual)}`;
+  });
   return [
     {
       title: 'Per request, while perf looked on:',
@@ -320,18 +303,19 @@ export function whyPart(result: Result): Part[] {
           ),
         ]),
         tableOf(
-          [...parts, all],
+          [...namesOf(sides.flatMap(({ cpu }) => cpu)), all],
           [
             leftColumn('CPU µs', (name) => name),
             ...sides.map((side) =>
               rightColumn(side.variant, (name: string) => cpuText(side, name)),
             ),
-            ...pairs.map((pair) =>
-              rightColumn(
-                `${pair.comparison.variant} − ${pair.comparison.baseline}`,
-                (name: string) => changeText(pair, name),
-              ),
-            ),
+            ...pairsOf(result).map((pair) => {
+              const changes = partChanges(pair);
+              return rightColumn(
+                `${pair.variant.variant} − ${pair.baseline.variant}`,
+                (name: string) => changeText(changes, name),
+              );
+            }),
           ],
         ),
         tableOf(
@@ -343,21 +327,9 @@ export function whyPart(result: Result): Part[] {
           ],
         ),
       ],
-      below: [overheadLine(result, sides)],
+      below: [`CPU time per request while looked at, against the rounds: ${enumeration(added)}.`],
     },
   ];
-}
-
-const namesOf = (all: readonly { name: string }[]): string[] => [
-  ...new Set(all.map(({ name }) => name)),
-];
-
-function overheadLine(result: Result, sides: readonly WhySide[]): string {
-  const added = sides.flatMap((side) => {
-    const usual = variantOf(result, side.variant)?.serverCpuMicrosPerRequest?.median ?? 0;
-    return usual === 0 ? [] : `${side.variant} ${effect(side.cpuUs / usual)}`;
-  });
-  return `CPU time per request while looked at, against the rounds: ${enumeration(added)}.`;
 }
 
 /** A bar of CPU time per request: its parts in the order of all sides, the largest first. */
@@ -374,22 +346,15 @@ const rest = 'the rest';
 /** A bar for each side. */
 export function cpuBars(result: Result): { names: string[]; bars: CpuBar[] } {
   const sides = result.why?.sides ?? [];
-  const all = namesOf(sides.flatMap(({ cpu }) => cpu));
-  const usOf = ({ cpu }: WhySide, name: string): number =>
-    total(
-      cpu.filter((one) => one.name === name),
-      ({ us }) => us,
-    );
   const largest = (name: string): number => Math.max(...sides.map((side) => usOf(side, name)));
-  const names = all.sort((a, b) => largest(b) - largest(a)).slice(0, colours);
+  const names = namesOf(sides.flatMap(({ cpu }) => cpu))
+    .sort((a, b) => largest(b) - largest(a))
+    .slice(0, colours);
   const bars = sides.map((side) => {
     const parts = names.map((name) => ({ name, us: usOf(side, name) }));
     const us = cpuOf(side);
-    return {
-      variant: side.variant,
-      us,
-      parts: [...parts, { name: rest, us: us - total(parts, (part) => part.us) }],
-    };
+    parts.push({ name: rest, us: us - total(parts, (part) => part.us) });
+    return { variant: side.variant, us, parts };
   });
   return { names: [...names, rest], bars };
 }

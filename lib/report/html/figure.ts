@@ -1,12 +1,10 @@
 // The plots of a page as data, for its script. No imports: the script is compiled for browsers alone.
 
-/** Bars from 0 in groups, in the order of `names`. `label` is the figure as text; `reference` a line across, e.g. at the ratio 1. */
+/** Shares of the answers in percent, as bars in groups, in the order of `names`. `label` is the share as text. */
 export interface Bars {
   kind: 'bars';
-  axis: string;
   names: string[];
   bars: { group: string; name: string; value: number; label: string }[];
-  reference?: number;
 }
 
 /** Latency over 1 / (1 − p): 2 is the median, 100 the 99th percentile. `round`: null for all rounds together. */

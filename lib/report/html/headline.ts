@@ -37,7 +37,7 @@ ${around}${paragraphs([result.title], 'title')}`;
 export function effectsHtml(shown: readonly Shown[], words: (shown: Shown) => Html): Html {
   const judged = shown.filter(({ one }) => one.verdict !== 'none');
   const gains = judged.flatMap(({ one, result }) =>
-    [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one)].map((ratio) =>
+    [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one), ...publishedOf(one)].map((ratio) =>
       Math.abs(gain(one, ratio)),
     ),
   );
@@ -89,23 +89,25 @@ function intervalOf({ ci95 }: Comparison): readonly number[] {
   return ci95[0] > 0 && Number.isFinite(ci95[1]) ? ci95 : [];
 }
 
+/** The article's ratio is one of requests/s. */
+const publishedOf = ({ metric, publishedRatio }: Comparison): readonly number[] =>
+  metric === 'rps' && publishedRatio !== null ? [publishedRatio] : [];
+
 /** The natural logarithm of how many times better a ratio is. */
 function gain({ metric }: Comparison, ratio: number): number {
   return lessIsBetter(metric) ? -Math.log(ratio) : Math.log(ratio);
 }
 
-/** The effect from the middle, better ones to the right, and over it the interval. */
+/** The effect from the middle, better ones to the right, over it the interval, and the article's effect as a line. */
 function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
   const place = (ratios: readonly number[]) => {
-    const [from = 0, to = 0] = ratios
-      .map((ratio) => 50 + (50 * gain(one, ratio)) / reach)
-      .sort((a, b) => a - b);
+    const ends = ratios.map((ratio) => 50 + (50 * gain(one, ratio)) / reach);
+    const [from, to] = [Math.min(...ends), Math.max(...ends)];
     return `left:${from.toFixed(2)}%;width:${(to - from).toFixed(2)}%`;
   };
-  const interval = intervalOf(one);
-  return html`<div class="bar" aria-hidden="true"><s style="${place([1 / (1 + sameWithin), 1 + sameWithin])}"></s><i style="${place([1, one.ratio])}"></i>${
-    interval.length === 0 ? nothing : html`<b style="${place(interval)}"></b>`
-  }</div>`;
+  const mark = (tag: 's' | 'i' | 'b' | 'u', ratios: readonly number[]) =>
+    ratios.length === 0 ? nothing : html`<${tag} style="${place(ratios)}"></${tag}>`;
+  return html`<div class="bar" aria-hidden="true">${mark('s', [1 / (1 + sameWithin), 1 + sameWithin])}${mark('i', [1, one.ratio])}${mark('b', intervalOf(one))}${mark('u', publishedOf(one))}</div>`;
 }
 
 /** The labels at the ends of the bars. */

@@ -42,7 +42,7 @@ function drawn(names: readonly string[], options: PlotOptions, hasSymbols = true
 /** With three digits. */
 const rounded = (value: number): string => String(Number(value.toPrecision(3)));
 
-function drawBars({ axis: label, names, bars, reference }: Bars, width: number): Element[] {
+function drawBars({ names, bars }: Bars, width: number): Element[] {
   const groups = [...new Set(bars.map(({ group }) => group))];
   const [barHeight, aboveBars] = [15, 26];
   const step = names.length * barHeight + aboveBars;
@@ -57,17 +57,12 @@ function drawBars({ axis: label, names, bars, reference }: Bars, width: number):
     y: { domain: names, axis: null, padding: 0.08 },
     marks: [
       gridX({ ticks: 5 }),
-      axisX({ ...axis, label, ticks: 5 }),
+      axisX({ ...axis, label: '% of the answers', ticks: 5 }),
       barX(bars, {
         ...place,
         className: 'bar',
         fill: 'name',
-        title: ({ group, name, label: figure }: Bars['bars'][number]) =>
-          `${group}, ${name}: ${figure}`,
-      }),
-      ruleX(reference === undefined ? [] : [reference], {
-        stroke: 'currentColor',
-        strokeDasharray: '3,3',
+        title: ({ group, name, label }: Bars['bars'][number]) => `${group}, ${name}: ${label}`,
       }),
       text(bars, { ...place, ...outlined, text: 'label', textAnchor: 'start', dx: 5 }),
       text(groups, {
