@@ -1,5 +1,5 @@
 // npm run clean: removes what bakeoff keeps between runs.
-import { accessSync, closeSync, constants, lstatSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync } from 'node:fs';
 import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
@@ -16,22 +16,23 @@ const cleanFlags = {
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** A folder of bakeoffFolder. Its `lock` file shows that it is bakeoff's, and whether it is in use. `lasts`: no run makes it again. */
+/** Its `lock` file shows that the folder is bakeoff's, and whether it is in use. `lasts`: no run makes it again. */
 interface Kept {
-  folder: string;
+  path: string;
   what: string;
   lock: string;
   lasts?: true;
 }
 
+const at = (folder: string) => join(bakeoffFolder, folder);
 const kept: readonly Kept[] = [
-  { folder: 'k6', what: 'k6', lock: 'lock' },
-  { folder: 'tls', what: 'the certificate', lock: 'lock' },
-  { folder: 'grafana', what: "Grafana's data", lock: 'lock', lasts: true },
-  { folder: 'influxdb', what: "InfluxDB's data", lock: 'influxd.lock', lasts: true },
+  { path: at('k6'), what: 'k6', lock: 'lock' },
+  { path: at('tls'), what: 'the certificate', lock: 'lock' },
+  { path: at('grafana'), what: "Grafana's data", lock: 'lock', lasts: true },
+  { path: at('influxdb'), what: "InfluxDB's data", lock: 'influxd.lock', lasts: true },
 ];
 
-/** Prints what was removed. Throws UserError, and removes nothing, if a folder is in use or another user's. */
+/** Prints what was removed. Throws UserError, or the file system's error, and removes nothing, if a folder is in use or another user's. */
 export async function cleanCommand(args: readonly string[]): Promise<number> {
   const {
     positionals: [word],
@@ -53,18 +54,14 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   const done = await oneRunAtATime();
   const locks: number[] = [];
   try {
-    const there: Kept[] = [];
-    for (const one of kept) if (await asOwner(one, (path) => isThere(path, one))) there.push(one);
-    for (const one of there) locks.push(await asOwner(one, (path) => locked(path, one)));
-    for (const one of there) {
-      const stays = one.lasts === true && !flags.has('history');
-      const size = await asOwner(one, async (path) => {
-        const bytes = await bytesBelow(path);
-        if (!stays) await rm(path, { recursive: true });
-        return `${whole(Math.ceil(bytes / 1e6))} MB`;
-      });
+    const there = kept.filter(isThere);
+    for (const one of there) locks.push(await locked(one));
+    for (const { path, what, lasts } of there) {
+      const stays = lasts === true && !flags.has('history');
+      const size = `${whole(Math.ceil((await bytesBelow(path)) / 1e6))} MB`;
+      if (!stays) await rm(path, { recursive: true });
       console.log(
-        `${one.what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`,
+        `${what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`,
       );
     }
     if (there.length === 0) console.log(`there is nothing of bakeoff's in ${bakeoffFolder}`);
@@ -77,31 +74,14 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-async function asOwner<T>(
-  { folder, what }: Kept,
-  work: (path: string) => T | Promise<T>,
-): Promise<T> {
-  const path = join(bakeoffFolder, folder);
-  try {
-    return await work(path);
-  } catch (error) {
-    if (error instanceof UserError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new UserError(
-      code === 'EACCES' || code === 'EPERM'
-        ? `${what} in ${path} is another user's, such as root's after a run with sudo: start clean as that user`
-        : `${what} in ${path} cannot be removed: ${message}`,
-    );
-  }
-}
-
-function isThere(path: string, { lock }: Kept): boolean {
-  if (lstatSync(join(path, lock), { throwIfNoEntry: false }) === undefined) return false;
+/** Whether bakeoff's folder is there. Throws the file system's error for another user's. */
+function isThere({ path, lock }: Kept): boolean {
+  if (!existsSync(join(path, lock))) return false;
   accessSync(path, constants.W_OK);
   return true;
 }
 
-async function locked(path: string, { what, lock }: Kept): Promise<number> {
+async function locked({ path, what, lock }: Kept): Promise<number> {
   const file = join(path, lock);
   const descriptor = await lockFile(file, 1);
   if (descriptor === null)

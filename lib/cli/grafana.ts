@@ -88,14 +88,13 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
   console.log('Ctrl-C ends it.');
 }
 
-/** Returns at the signal. Restarts a local influxd that a run has ended. Throws UserError if Grafana ends or InfluxDB has moved. */
+/** Returns at the signal. Restarts a local influxd that a run has ended. Throws UserError if Grafana ends. */
 async function watch(
   grafana: RunningGrafana,
   store: Store,
   isLocal: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const { url, credentials } = store.influx;
   let why: string | undefined;
   void grafana.ended.then((reason) => (why = reason));
   while (!signal.aborted) {
@@ -103,14 +102,6 @@ async function watch(
     if (signal.aborted) return;
     if (why !== undefined) throw new UserError(`Grafana has ended: ${why}`);
     if (isLocal) await store.revive();
-    if (store.influx.credentials?.password !== credentials?.password)
-      throw new UserError(
-        "InfluxDB's folder was deleted, and its password is another one now: start Grafana again",
-      );
-    if (store.influx.url !== url)
-      throw new UserError(
-        'the port of InfluxDB was taken by something else while it was not running: start Grafana again',
-      );
   }
 }
 

@@ -83,6 +83,7 @@ export const runFlags = {
   'generator-host': {
     value: 'USER@HOST',
     repeated: true,
+    without: ['generator-cpus'],
     help: 'make the load there, over ssh; several make it together (this machine)',
   },
   install: { needs: ['server-host'], help: 'install missing servers on the server host' },

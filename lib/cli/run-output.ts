@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { UserError, messageOf } from '../errors.ts';
-import { counts, duration, scaledTime, success, effect, whole } from '../format.ts';
+import { UserError } from '../errors.ts';
+import { counts, scaledTime, success, effect, whole } from '../format.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
 import { writeHtmlReport } from '../report/html/run-page.ts';
 import {
@@ -19,7 +19,6 @@ import { networksText } from '../report/network.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
 import { wrapLines } from '../report/table.ts';
 import { estimatedSeconds, expectedRounds, type Plan, type PlanDraft } from '../runner/plan.ts';
-import { makePlan } from '../runner/make-plan.ts';
 import {
   resultJson,
   type Comparison,
@@ -31,7 +30,6 @@ import { checkWhole, writeWhole } from '../files.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
 import { explainFailure, writeReasons } from '../runner/results-folder.ts';
-import { typed } from '../setup/paths.ts';
 import { failIfCode } from './fail-if.ts';
 import type { ExportFlag, Exports, RunOptions } from './run-options.ts';
 
@@ -81,14 +79,9 @@ export function shorterLine(
       plan.precision === undefined ? 'fewer --rounds' : 'a wider --precision',
       plan.maxTimeSeconds === undefined ? 'a --max-time' : 'a shorter --max-time',
     );
-  if (!plan.quick && !plan.exact && plan.precision === undefined) {
-    // The plan's scenario has the rates already.
-    const { rates: _, ...others } = options;
-    const quickOptions = { ...others, quick: true, exact: plan.exact };
-    const quick = estimatedSeconds(makePlan(plan.scenario, plan.shown, plan.cores, quickOptions));
-    // Set rounds and seconds leave --quick little to save.
-    if (quick <= 0.9 * seconds) ways.unshift(`--quick (about ${duration(quick)})`);
-  }
+  // Set rounds and seconds leave --quick little to save.
+  const isSet = options.rounds !== undefined && options.durationSeconds !== undefined;
+  if (!plan.quick && !plan.exact && plan.precision === undefined && !isSet) ways.unshift('--quick');
   return [`To make it shorter: ${ways.join(', ')}.`];
 }
 
@@ -235,7 +228,7 @@ export async function report(
   // A search that was ended in its first round has steps.
   const measured = wholeRounds(result.variants) > 0 || (result.search?.steps ?? []).length > 0;
   if (measured) {
-    const stored = `${storedLine(result.integrity)} · ${await htmlPage(folder, result)}`;
+    const stored = `${storedLine(result.integrity)} · ${join(folder, 'report.html')}`;
     const terminal = terminalOf(options);
     const text =
       lines === undefined
@@ -243,6 +236,7 @@ export async function report(
         : [...lines, ...wrapLines([stored], terminal.width)];
     say(options, ['', ...text], Infinity);
     const files = await Promise.allSettled([
+      writeHtmlReport(folder, result),
       writeWhole(join(folder, 'table.md'), markdownReport(result)),
       ...options.exports.map(({ flag, file }) =>
         writeWhole(file, textOf[flag](result)).catch(explained(flag, file, 1)),
@@ -293,18 +287,6 @@ export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions
     colour: width !== Infinity && process.env['NO_COLOR'] === undefined,
     verbose: verbose === true,
   };
-}
-
-/** Writes report.html and returns its path. A run is not lost for its page: after an error, returns the folder. */
-async function htmlPage(folder: string, result: Result): Promise<string> {
-  try {
-    return await writeHtmlReport(folder, result);
-  } catch (error) {
-    console.error(
-      `report.html was not written: ${messageOf(error)}; make it again with: ${typed('report')} ${folder}`,
-    );
-    return folder;
-  }
 }
 
 const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {

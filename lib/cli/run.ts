@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { usageError, UserError } from '../errors.ts';
 import { requireSpace, writeWhole } from '../files.ts';
-import { enumeration } from '../format.ts';
+import { present } from '../present.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
@@ -52,14 +52,11 @@ import {
   shorterLine,
 } from './run-output.ts';
 
-interface Hosts {
+interface Run {
   /** Starts the servers; undefined: this machine does. */
   host: ServerHost | undefined;
   /** Make the load; empty: this machine does. */
   generators: readonly GeneratorHost[];
-}
-
-interface Run extends Hosts {
   cores: Cores;
   /** Adds work for `close`. */
   onClose(work: () => unknown): void;
@@ -92,14 +89,13 @@ export async function openRun(
   kinds: readonly string[],
   scenario: Pick<Scenario, 'sharedCores'> = {},
 ): Promise<Run> {
-  const isElsewhere = generatorHosts.length > 0;
-  if (isElsewhere && serverHost === undefined && kinds.some((kind) => kind !== 'address'))
+  if (
+    generatorHosts.length > 0 &&
+    serverHost === undefined &&
+    kinds.some((kind) => kind !== 'address')
+  )
     throw usageError(
       '--generator-host needs --server-host, or addresses to compare: servers started here listen on loopback only',
-    );
-  if (isElsewhere && generatorCpus !== undefined)
-    throw usageError(
-      '--generator-cpus are of this machine, and --generator-host makes the load elsewhere: leave one out',
     );
   const closing: (() => unknown)[] = [];
   async function close() {
@@ -203,8 +199,7 @@ export async function openDatabase(
   draft: PlanDraft,
   options: RunOptions,
 ): Promise<StoringRun> {
-  const { k6, binaries, cores, host, generators } = run;
-  const { signal } = run;
+  const { k6, binaries, cores, host, generators, signal } = run;
   signal.throwIfAborted();
   const delaylink = await delaylinkBeside(k6);
   if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
@@ -249,37 +244,17 @@ export async function openDatabase(
     ...run,
     delaylink,
     store,
-    environment() {
-      const here = readEnvironment(run.processors, cores, versions);
-      return {
-        ...here,
-        coreNotes: [...(here.coreNotes ?? []), ...sameMachineLines(here.bootId, run)],
-        ...(serverHost === undefined ? {} : { serverHost }),
-        ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
-      };
-    },
+    environment: () => ({
+      ...readEnvironment(run.processors, cores, versions),
+      ...present({ serverHost }),
+      ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
+    }),
   };
 }
 
 /** k6's record takes most: about 60 series a second, 300 B each. */
 function neededBytes(plan: PlanDraft): number {
   return leastBytes + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
-}
-
-/** A line for hosts that are one machine. @param bootId of this machine */
-function sameMachineLines(bootId: string, { host, generators }: Hosts): string[] {
-  const all = [
-    { name: 'this machine', bootId },
-    ...(host === undefined ? [] : [host]),
-    ...generators,
-  ];
-  return [...new Set(all.map((one) => one.bootId))]
-    .map((id) => all.filter((one) => one.bootId === id))
-    .filter((same) => same.length > 1)
-    .map(
-      (same) =>
-        `${enumeration(same.map(({ name }) => name))} are one machine, by its kernel's boot: what each uses the others lack`,
-    );
 }
 
 /** A run's name and folder. `servers` run already, by variant: round 1 takes them over. */
@@ -408,27 +383,19 @@ async function perfOrWhyNot(signal: AbortSignal): Promise<string | UserError> {
   }
 }
 
-/** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host), and for an idle host there. */
+/** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host). */
 export function requirePermission(servers: readonly ServerSpec[], hosts: readonly string[]): void {
-  const others = servers
-    .flatMap((server) =>
-      server.name === 'address'
-        ? [{ origin: server.origin, host: plain(new URL(server.origin).hostname) }]
-        : [],
-    )
-    .filter(({ host }) => !isLoopback(host));
+  const plain = (host: string) => host.toLowerCase().replace(/^\[|\]$/g, '');
   const allowed = hosts.map(plain);
-  const open = others.find(({ host }) => !allowed.includes(host));
-  if (open !== undefined)
-    throw usageError(
-      `${open.origin} is not on this machine: add --host ${open.host} if you may load it`,
-    );
-  const idle = hosts.find((host) => !others.some((other) => other.host === plain(host)));
-  if (idle !== undefined)
-    throw usageError(`--host ${idle}: no side is an address there beyond this machine`);
+  for (const server of servers) {
+    if (server.name !== 'address') continue;
+    const host = plain(new URL(server.origin).hostname);
+    if (!isLoopback(host) && !allowed.includes(host))
+      throw usageError(
+        `${server.origin} is not on this machine: add --host ${host} if you may load it`,
+      );
+  }
 }
-
-const plain = (host: string): string => host.toLowerCase().replace(/^\[|\]$/g, '');
 
 export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return byText(

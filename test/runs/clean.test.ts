@@ -107,11 +107,10 @@ test('while a run measures, or the database or Grafana is in use, nothing is rem
 
 // Only root may give a file to somebody else.
 test.skipIf(process.geteuid?.() !== 0).each([
-  ['k6/lock', 0o644, 'k6', 'k6'],
-  ['tls', 0o755, 'the certificate', 'tls'],
-  ['grafana', 0o700, "Grafana's data", 'grafana'],
-  ['influxdb', 0o700, "InfluxDB's data", 'influxdb'],
-])('%s of another user is told, and nothing is removed', async (name, mode, what, where) => {
+  ['k6/lock', 0o644],
+  ['tls', 0o755],
+  ['grafana', 0o755],
+])('%s of another user is told, and nothing is removed', async (name, mode) => {
   keep(all);
   chownSync(join(folder, name), 65534, 65534);
   chmodSync(join(folder, name), mode);
@@ -119,6 +118,6 @@ test.skipIf(process.geteuid?.() !== 0).each([
   const user = ['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--'];
   const { code, out, error } = await cleanBehind(user, '--history');
   expect([code, out]).toEqual([1, '']);
-  expect(error).toContain(`${what} in ${join(folder, where)} is another user's, `);
+  expect(error).toMatch(/^cannot use \S+: you may not use it: .*, or start bakeoff as another$/m);
   expect(readdirSync(folder).sort()).toEqual(['grafana', 'influxdb', 'k6', 'tls']);
 });

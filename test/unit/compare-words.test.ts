@@ -40,7 +40,6 @@ test.each<[string, RegExp, (1 | 2)?]>([
   ['a.conf, emtpy.conf', /did you mean empty\.conf\?$/],
   ['x=a.conf, x=b.conf', /^two sides are named x: give another name, such as x-2=…$/],
   ['a.conf, http://example.com/', /add --host example\.com /],
-  ['a.conf, b.conf, --host, example.com', /^--host example\.com: no side/],
   ['a.conf, c=node x.js, --port, a=3000', /^--port is for a command, and a is none$/],
   ['a.conf, b.conf, --bin, h2o=/x', /^--bin h2o=… is for a config of h2o, and no side is one$/],
   [

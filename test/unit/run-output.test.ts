@@ -1,5 +1,4 @@
-import { mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import { describe, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
@@ -51,27 +50,13 @@ describe('the report', () => {
       `Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${folder}/report.html`,
     );
   });
-
-  test('is not lost with its page: one line says what to do', async () => {
-    const folder = newFolder();
-    mkdirSync(join(folder, 'report.html'));
-    const { code, printed, complained } = await reported(folder);
-    expect(code).toBe(0);
-    expect(complained).toEqual([
-      expect.stringMatching(
-        /^report\.html was not written: it is a folder.*: npm run report -- \S+$/,
-      ),
-    ]);
-    expect(printed.at(-1)).toMatch(new RegExp(` · ${folder}$`));
-    expect(readdirSync(folder).sort()).toEqual(['report.html', 'table.md']);
-  });
 });
 
 const long = { durationSeconds: 60 };
 type Given = Pick<PlanOptions, 'durationSeconds' | 'rounds' | 'precision' | 'quick' | 'exact'>;
 test.each<[Partial<Given>, string[], string]>([
   [{}, [], ''],
-  [long, [], '--quick (about 8 min 6 s), fewer --rounds, a --max-time'],
+  [long, [], '--quick, fewer --rounds, a --max-time'],
   // --quick would change nothing but the warm-up.
   [{ ...long, rounds: 4 }, [], 'fewer --rounds, a --max-time'],
   // --quick does not go together with these.
