@@ -4,8 +4,8 @@ import { readLog, type Traffic } from '../traffic/log.ts';
 import { asWords, usageError, unknownWord } from '../errors.ts';
 import { present } from '../present.ts';
 import { bodyOfFile, headersOf, shownHeader } from '../scenario/load/flags.ts';
-import type { LoadProfile } from '../scenario/model.ts';
-import { readPageList, type PageList } from '../scenario/pages.ts';
+import type { LoadProfile, LoadRequest } from '../scenario/model.ts';
+import { pathOrUrl, readPageList, type AskedPages } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import {
@@ -44,23 +44,35 @@ export function ofSides(
   return (name) => given.get(name) ?? given.get(undefined);
 }
 
+/** One of them says what is asked for. */
+const pageFlags = ['url', 'urls', 'log', 'har', 'targets'] as const;
+
 /** The flags that compare and knobs have in common. */
 export const askedFlags = {
-  url: { value: 'URL', help: 'a path, or a URL whose port says which of several addresses (/)' },
-  urls: { value: 'FILE', help: 'several pages: one path or URL a line, and its weight (1)' },
+  url: {
+    value: 'URL',
+    without: pageFlags,
+    help: 'a path, or a URL whose port says which of several addresses (/)',
+  },
+  urls: {
+    value: 'FILE',
+    without: pageFlags,
+    help: 'several pages: one path or URL a line, and its weight (1)',
+  },
   log: {
     value: 'access.log',
+    without: pageFlags,
     repeated: true,
     help: 'the requests of an access log, by their shares; - is stdin',
   },
   har: {
     value: 'FILE',
-    without: ['log'],
+    without: pageFlags,
     help: "the requests that a browser's developer tools have saved",
   },
   targets: {
     value: 'FILE',
-    without: ['log', 'har'],
+    without: pageFlags,
     help: 'the targets of vegeta, as text or JSON',
   },
   methods: {
@@ -101,10 +113,10 @@ export const askedFlags = {
 } as const satisfies Record<string, Flag>;
 
 export interface Asked {
-  url?: string;
-  urls?: PageList;
-  /** Of --log, --har or --targets. */
-  traffic?: Traffic & { flag: string };
+  /** `flag` names them. `replaySeconds`: their requests have times within so many seconds. */
+  pages?: AskedPages & { flag: string; replaySeconds?: number };
+  /** What was read of a log, for the person. */
+  said: readonly string[];
   acceptsDifferences?: true;
   /** Of --method, --header and --data, with the flags as they are shown. */
   request?: { shown: string; of: (load: LoadProfile) => Partial<LoadProfile> };
@@ -112,17 +124,34 @@ export interface Asked {
   /** The loads are HTTP/3, whatever their lines say. */
   h3?: true;
   load: OfSides;
+  /** How a side is started. */
+  launch(name: string): { port?: number; binary?: string; upstreams?: Record<string, string> };
+}
+
+async function readPages(
+  words: Words,
+  given: readonly Given[],
+): Promise<Pick<Asked, 'pages' | 'said'>> {
+  const { flags, read } = words;
+  const flag = `--${pageFlags.find((one) => flags.has(one))}`;
+  const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
+  if (listed !== undefined) return { pages: { flag, ...listed }, said: [] };
+  const traffic = await readTraffic(words, given);
+  if (traffic === undefined) return { said: [] };
+  const { said, requests, ...more } = traffic;
+  const path = (requests[0] as LoadRequest).target;
+  return { pages: { flag, path, requests, ...more }, said };
 }
 
 async function readTraffic(
   { flags, lists, read }: Words,
   given: readonly Given[],
-): Promise<Asked['traffic']> {
+): Promise<Traffic | undefined> {
   const methods = read('methods', oneOf(['all'])) ?? 'safe';
   const host = flags.get('site')?.toLowerCase();
   const [har, targets, log] = [flags.get('har'), flags.get('targets'), lists.get('log')];
-  if (har !== undefined) return { ...readHar(har, methods, host), flag: '--har' };
-  if (targets !== undefined) return { ...readTargets(targets), flag: '--targets' };
+  if (har !== undefined) return readHar(har, methods, host);
+  if (targets !== undefined) return readTargets(targets);
   if (log === undefined) return undefined;
   const formats = given.flatMap(({ source }) =>
     source.kind === 'config' ? (source.config.logFormats ?? []) : [],
@@ -137,7 +166,7 @@ async function readTraffic(
           seconds: read('duration', seconds(0.1)) ?? usualSeconds,
           arrivals: read('arrivals', oneOf(['constant', 'poisson'])),
         };
-  return { ...(await readLog(log, { methods, host, formats, pace })), flag: '--log' };
+  return readLog(log, { methods, host, formats, pace });
 }
 
 const usualPaceSeconds = { full: 10, quick: 2 };
@@ -190,29 +219,19 @@ export async function readAsked(words: Words, given: readonly Given[]): Promise<
   )
     throw usageError('--in is for a file of nginx without http { }, and no side is one');
   return {
+    ...(await readPages(words, given)),
     ...present({
-      url: flags.get('url'),
-      urls: read('urls', readPageList),
-      traffic: await readTraffic(words, given),
       acceptsDifferences: flags.has('accept-differences') || undefined,
       request: readRequest(words),
       status: status === undefined ? undefined : Number(status),
       h3: flags.has('h3') || undefined,
     }),
     load: ofSides('--load', lists.get('load') ?? [], names),
+    launch: readLaunch(words, given),
   };
 }
 
-export interface Launch {
-  port?: number;
-  binary?: string;
-  upstreams?: Readonly<Record<string, string>>;
-}
-
-export type LaunchOf = (name: string) => Launch;
-
-/** Throws UserError (exit code 2). */
-export function readLaunch({ lists }: Words, given: readonly Given[]): LaunchOf {
+function readLaunch({ lists }: Words, given: readonly Given[]): Asked['launch'] {
   const names = given.map(({ name }) => name);
   const having = (is: (source: Source) => boolean): string[] =>
     given.flatMap(({ name, source }) => (is(source) ? [name] : []));

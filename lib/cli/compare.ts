@@ -3,10 +3,10 @@ import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
-import type { ServerSpec, Page, Scenario, Variant } from '../scenario/model.ts';
+import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
-import { askedFlags, readAsked, readLaunch, type LaunchOf } from './asked.ts';
-import { serverOf, sidesOf, type Side } from './side-loads.ts';
+import { askedFlags, readAsked } from './asked.ts';
+import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
 import { begin, getTools, openDatabase, openRun, runPlan } from './run.ts';
@@ -21,6 +21,7 @@ import { differingLine, encodingLines, partOfIt, requestLines } from '../report/
 import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
+import { isConfigured } from '../scenario/variants.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { Answer } from '../servers/server.ts';
 
@@ -60,28 +61,28 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])),
   );
   const asked = await readAsked(words, given);
-  const launch = readLaunch(words, given);
-  const specOf = (side: Side): ServerSpec => serverOf(side, launch(side.name));
   const kinds = given.map(({ source }) => source.kind);
   const run = await openRun(options, kinds);
   try {
     const sides = sidesOf(given, asked, run.cores);
-    const same = await sameSides(sides, launch);
-    const ready = await getTools(run, sides.map(specOf), options, (signal) =>
-      checkSides(sides, specOf, run, signal),
+    const same = await sameSides(sides);
+    const ready = await getTools(
+      run,
+      sides.map(({ server }) => server),
+      options,
+      (signal) => checkSides(sides, run, signal),
     );
     const begun = await begin(run, options.out, called);
-    const tried = await startSides(sides, specOf, ready, options, begun);
-    requireBackends(sides, launch, tried);
+    const tried = await startSides(sides, ready, options, begun);
+    requireBackends(tried);
     const { scenario, said } = comparisonOf(
       flags.has('allow-different-bodies')
         ? tried.map((side) => ({ ...side, answer: withoutHashes(side.answer) }))
         : tried,
-      launch,
       same,
       called,
     );
-    say(options, [...(asked.traffic?.said ?? []), ...said]);
+    say(options, [...asked.said, ...said]);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
     const storing = await openDatabase(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], begun);
@@ -98,14 +99,10 @@ const withoutHashes = ({ each, ...answer }: Answer): Answer => ({
 });
 
 /** Throws UserError (exit code 2) for an --upstream that stands for nothing. */
-function requireBackends(
-  sides: readonly Side[],
-  launch: LaunchOf,
-  tried: readonly Pick<Tried, 'redirections'>[],
-): void {
-  const lines = tried.flatMap(({ redirections }) => redirections);
+function requireBackends(sides: readonly Tried[]): void {
+  const lines = sides.flatMap(({ redirections }) => redirections);
   const unused = sides
-    .flatMap(({ name }) => Object.entries(launch(name).upstreams ?? {}))
+    .flatMap(({ server }) => Object.entries((isConfigured(server) && server.asIs?.upstreams) || {}))
     .find(
       ([name, to]) =>
         !lines.some((line) => line.toLowerCase().includes(name) && line.includes(` at ${to}`)),
@@ -128,10 +125,10 @@ const help = [
 const usualName = 'compare';
 
 /** Groups equal sides: a difference within a group is noise. Sides without an equal are left out. */
-export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promise<Side[][]> {
+export async function sameSides(sides: readonly Side[]): Promise<Side[][]> {
   const groups: Side[][] = [];
   for (const side of sides) {
-    const alike = await Promise.all(groups.map(([first]) => isSame(first as Side, side, launch)));
+    const alike = await Promise.all(groups.map(([first]) => isSame(first as Side, side)));
     const group = groups[alike.indexOf(true)];
     if (group === undefined) groups.push([side]);
     else group.push(side);
@@ -139,12 +136,15 @@ export async function sameSides(sides: readonly Side[], launch: LaunchOf): Promi
   return groups.filter((group) => group.length > 1);
 }
 
-async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
-  if (!isDeepStrictEqual([a.load, a.page, launch(a.name)], [b.load, b.page, launch(b.name)]))
-    return false;
-  if (a.source.kind !== 'config' || b.source.kind !== 'config')
-    return isDeepStrictEqual(a.source, b.source);
-  if (a.listen.port !== b.listen.port) return false;
+async function isSame(a: Side, b: Side): Promise<boolean> {
+  const settings = ({ load, page, listen, server }: Side) => [
+    load,
+    page,
+    listen.port,
+    isConfigured(server) ? { ...server, config: [] } : server,
+  ];
+  if (!isDeepStrictEqual(settings(a), settings(b))) return false;
+  if (a.source.kind !== 'config' || b.source.kind !== 'config') return true;
   const [fileA, fileB] = [a.source.config.file, b.source.config.file];
   if ((await realpath(fileA)) === (await realpath(fileB))) return true;
   const text = await readFile(fileA);
@@ -159,7 +159,6 @@ async function isSame(a: Side, b: Side, launch: LaunchOf): Promise<boolean> {
 /** Makes the scenario. `said` has what is redirected and what differs, for the person. @param same from sameSides */
 export function comparisonOf(
   sides: readonly Tried[],
-  launch: LaunchOf,
   same: readonly (readonly Side[])[],
   name = usualName,
 ): { scenario: Scenario; said: string[] } {
@@ -179,7 +178,7 @@ export function comparisonOf(
     page: pageFor(first),
     variants: sides.map((side): Variant => ({
       name: side.name,
-      server: serverOf(side, launch(side.name)),
+      server: side.server,
       ...(isDeepStrictEqual(side.load, first.load) ? {} : { load: side.load }),
       ...(isDeepStrictEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
     })),

@@ -38,8 +38,8 @@ import { typed } from '../setup/paths.ts';
 import { getTools, openDatabase, openRun, runPlan, type ReadyRun } from './run.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { report, say, terminalOf } from './run-output.ts';
-import { askedFlags, readAsked, readLaunch } from './asked.ts';
-import { serverOf, sidesOf, type Side } from './side-loads.ts';
+import { askedFlags, readAsked } from './asked.ts';
+import { sidesOf, type Side } from './side-loads.ts';
 import { namesOf, readSource, serverNames, type Source } from './sides.ts';
 import { checkSides, tryOnce } from './start-sides.ts';
 import { onlyWord, printHelp, readWords, type Flag, type Words } from './words.ts';
@@ -102,7 +102,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   try {
     const asked = await readKnobsAsked(words, config, run.cores);
     const ready = await getTools(run, [asked.server], options, (signal) =>
-      checkSides([asked.side], () => asked.server, run, signal),
+      checkSides([asked.side], run, signal),
     );
     const trial = await tryKnobs(ready, asked, options);
     say(options, trialLines(trial));
@@ -237,7 +237,7 @@ async function readKnobsAsked(
   return {
     config,
     side,
-    server: serverOf(side, readLaunch(words, sides)(side.name)) as ConfiguredServer,
+    server: side.server as ConfiguredServer,
     wanted: wantedCandidates(config.server, words.flags.get('knobs'), cores),
   };
 }
@@ -276,7 +276,7 @@ async function tryKnobs(
   const { listen, given, load } = side;
   const { signal } = run;
   const coreCount = run.cores.serverCpus.length;
-  const tried = await tryOnce(side, server, run);
+  const tried = await tryOnce(side, run);
   const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
   const asItIs: AsItIs = { given, server, load, page };
   const config = await layable(own, {
@@ -311,7 +311,7 @@ async function tryKnobs(
     }
     const one = withKnobs(name, [candidate]);
     try {
-      const { answer } = await tryOnce(side, serverWith(server, one), run);
+      const { answer } = await tryOnce({ ...side, server: serverWith(server, one) }, run);
       changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
     } catch (error) {
       signal.throwIfAborted();

@@ -1,27 +1,28 @@
-// Address, page and load of each side of a comparison.
+// Address, page, load and server of each side of a comparison.
 import { total } from '../analysis/statistics.ts';
 import { asWords, UserError, usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
-import type { LoadRequest, LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
-import { defaultPort, pathOrUrl, type UrlParts, type PageList } from '../scenario/pages.ts';
+import type { LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
+import { defaultPort, type AskedPages } from '../scenario/pages.ts';
 import type { Listen } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/generators.ts';
 import type { Given } from './sides.ts';
-import type { Asked, Launch } from './asked.ts';
+import type { Asked } from './asked.ts';
 
 export interface Side extends Given {
   listen: Listen;
   load: LoadProfile;
   page: Pick<Page, 'path' | 'host' | 'requests' | 'status'>;
+  server: ServerSpec;
   /** Any share of the requests may have another status than the log says. */
   acceptsDifferences?: true;
 }
 
-/** Decides page, address and load of each side. Throws UserError (exit code 2) for words that do not fit. */
+/** Decides page, address, load and server of each side. Throws UserError (exit code 2) for words that do not fit. */
 export function sidesOf(
   given: readonly Given[],
   asked: Asked,
@@ -35,10 +36,10 @@ export function sidesOf(
   const wished = given.map((side) => {
     const text = asked.load(side.name);
     const line = text === undefined ? undefined : asLoad(() => readLoadLine(text));
+    const { load, host } = (line && asLoad(() => line.over())) ?? {};
     const wish = wishFor(side, asked, usualPath, line);
-    const isH3 = asked.h3 === true || line?.over().load.protocol === 'h3';
-    const listen = listenOf(side, wish, isH3);
-    return { side: { ...side, listen }, line, wish };
+    const listen = listenOf(side, wish, asked.h3 === true || load?.protocol === 'h3');
+    return { side: { ...side, listen }, line, wish: { ...wish, ...present({ host }) } };
   });
   const streams = wished.every(({ side }) => prefersHttp2(side)) ? 10 : 1;
   const threads = Math.min(generatorCores(cores), 100);
@@ -50,70 +51,48 @@ export function sidesOf(
       ...side,
       page: { path, ...present({ host, requests, status: asked.status }) },
       load: asAsked(loadFor(side, line ?? readLoadLine(usual)), asked),
+      server: serverOf(side, asked),
       ...present({ acceptsDifferences: asked.acceptsDifferences }),
     };
   });
 }
 
 /** The load with the request's own flags, and with the times of a log. Throws UserError (exit code 2) if they do not fit. */
-function asAsked(line: LoadProfile, { request, traffic, h3 }: Asked): LoadProfile {
+function asAsked(line: LoadProfile, { request, pages, h3 }: Asked): LoadProfile {
   const load: LoadProfile =
     h3 && line.protocol !== 'h3'
       ? { ...line, protocol: 'h3', command: `${line.command} --h3` }
       : line;
   const command = request === undefined ? load.command : `${load.command} ${request.shown}`;
   const made = { ...load, ...request?.of(load), command };
-  const { replaySeconds } = traffic ?? {};
-  if (traffic === undefined || replaySeconds === undefined) return made;
+  const { replaySeconds, requests: logged = [] } = pages ?? {};
+  if (replaySeconds === undefined) return made;
   if (load.rate !== undefined)
     throw usageError(`--pace and ${load.command}: each says when requests are made: leave one out`);
   const { durationSeconds: _, ...rest } = made;
-  const requests = total(traffic.requests, ({ weight = 1 }) => weight);
+  const requests = total(logged, ({ weight = 1 }) => weight);
   return { ...rest, arrivals: 'logged', requests, rate: requests / replaySeconds };
 }
 
-type Wish = Partial<UrlParts> & Pick<PageList, 'requests'> & { path: string; flag: string };
+/** What is asked for; `flag` says so. */
+type Wish = AskedPages & { flag: string };
 
 function wishFor(
   { given, source }: Given,
-  { url, urls, traffic }: Asked,
+  { pages }: Asked,
   usualPath: string,
   line: LoadLine | undefined,
 ): Wish {
-  const wishes: Wish[] = [
-    ...(url === undefined ? [] : [{ flag: '--url', ...pathOrUrl(url, '--url') }]),
-    ...(urls === undefined
-      ? []
-      : [{ flag: '--urls', ...urls.url, ...present({ requests: urls.requests }) }]),
-    ...(traffic === undefined
-      ? []
-      : [
-          {
-            flag: traffic.flag,
-            path: (traffic.requests[0] as LoadRequest).target,
-            requests: traffic.requests,
-            ...present({ host: traffic.host }),
-          },
-        ]),
-    ...(line?.url === undefined ? [] : [{ flag: '--load', ...line.url }]),
-  ];
-  if (wishes.length > 1)
+  if (pages !== undefined && line?.url !== undefined)
+    throw usageError(`${pages.flag} and the URL in --load: leave one of them out`);
+  const wish = pages ?? { flag: '--load', path: usualPath, ...line?.url };
+  if (source.kind !== 'address') return wish;
+  const { path, host } = source.url;
+  if (path !== '/' && (pages ?? line?.url) !== undefined)
     throw usageError(
-      `${wishes.map(({ flag }) => (flag === '--load' ? 'the URL in --load' : flag)).join(' and ')}: leave one of them out`,
+      `${wish.flag} and the path of ${given}, ${shownUrl(path)}: leave one of them out`,
     );
-  const wish = wishes[0] ?? { flag: '--load', path: usualPath };
-  const host = (line && asLoad(() => line.over()))?.host ?? wish.host;
-  if (source.kind !== 'address') return { ...wish, ...present({ host }) };
-  const own = source.url;
-  if (own.path !== '/' && wishes.length > 0)
-    throw usageError(
-      `${wish.flag} and the path of ${given}, ${shownUrl(own.path)}: leave one of them out`,
-    );
-  return {
-    ...wish,
-    path: own.path === '/' ? wish.path : own.path,
-    ...present({ host: host ?? own.host }),
-  };
+  return { ...present({ host }), ...wish, ...(path === '/' ? {} : { path }) };
 }
 
 const asLoad = <T>(read: () => T): T => asWords(read, '--load: ');
@@ -178,10 +157,11 @@ function loadFor(
   return load;
 }
 
-export function serverOf(
-  { source, listen }: Pick<Side, 'source' | 'listen'>,
-  { port, binary, upstreams }: Launch,
+function serverOf(
+  { name, source, listen }: Pick<Side, 'name' | 'source' | 'listen'>,
+  { launch }: Asked,
 ): ServerSpec {
+  const { port, binary, upstreams } = launch(name);
   if (source.kind === 'address') return { name: 'address', origin: source.origin };
   if (source.kind === 'command') {
     return {

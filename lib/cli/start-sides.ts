@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { explainFailure, roundFolder } from '../runner/results-folder.ts';
-import type { ServerSpec } from '../scenario/model.ts';
 import { isConfigured, nameAt } from '../scenario/variants.ts';
 import {
   answerOfAll,
@@ -33,7 +32,6 @@ export interface Tried extends Side {
 /** Starts all sides for round 1. Of commands with the same fixed port only the last stays. */
 export async function startSides(
   sides: readonly Side[],
-  specOf: (side: Side) => ServerSpec,
   run: Place,
   options: Pick<RunOptions, 'rates'>,
   { folder, servers }: Begun,
@@ -42,7 +40,7 @@ export async function startSides(
   const byPort = new Map<number, string>();
   const all: Tried[] = [];
   for (const side of sides) {
-    const spec = specOf(side);
+    const { server: spec } = side;
     const variant = rate === undefined ? side.name : nameAt(side.name, rate);
     if (spec.name === 'command' && spec.port !== undefined) {
       const rival = byPort.get(spec.port) ?? '';
@@ -51,7 +49,7 @@ export async function startSides(
       byPort.set(spec.port, variant);
     }
     const roundOne = join(roundFolder(folder, 1), variant);
-    const { tried, server } = await startSide(side, spec, run, roundOne).catch(async (error) => {
+    const { tried, server } = await startSide(side, run, roundOne).catch(async (error) => {
       throw await explainFailure(folder, error);
     });
     servers.set(variant, { server, answer: tried.answer });
@@ -61,10 +59,10 @@ export async function startSides(
 }
 
 /** Starts a side, asks it, and ends it again. */
-export async function tryOnce(side: Side, spec: ServerSpec, run: Place): Promise<Tried> {
+export async function tryOnce(side: Side, run: Place): Promise<Tried> {
   const folder = await temporaryFolder();
   try {
-    const { tried, server } = await startSide(side, spec, run, folder);
+    const { tried, server } = await startSide(side, run, folder);
     await server.stop();
     return tried;
   } finally {
@@ -75,17 +73,16 @@ export async function tryOnce(side: Side, spec: ServerSpec, run: Place): Promise
 /** Throws UserError for what is wrong with a side already before its start, as another run may be measuring. */
 export async function checkSides(
   sides: readonly Side[],
-  specOf: (side: Side) => ServerSpec,
   { cores }: Pick<ReadyRun, 'cores'>,
   signal: AbortSignal,
 ): Promise<void> {
   for (const side of sides) {
-    const spec = specOf(side);
+    const { server: spec } = side;
     const binaries = isConfigured(spec) ? present({ [spec.name]: await findTool(spec.name) }) : {};
     // A server that is not there yet is installed later.
     if (isConfigured(spec) && spec.binary === undefined && binaries[spec.name] === undefined)
       continue;
-    await tryOnce(side, spec, {
+    await tryOnce(side, {
       binaries,
       host: undefined,
       cores,
@@ -103,11 +100,10 @@ type Place = Pick<ReadyRun, 'binaries' | 'host' | 'cores' | 'signal'> &
 /** Starts a side in a folder, and asks it. Throws UserError that names it; nothing is left running then. */
 async function startSide(
   side: Side,
-  spec: ServerSpec,
   { binaries, host, cores, onlyCheck, signal }: Place,
   folder: string,
 ): Promise<{ tried: Tried; server: RunningServer }> {
-  const { given, source, load } = side;
+  const { given, source, load, server: spec } = side;
   let server: RunningServer | undefined;
   try {
     server = await (host?.start ?? startServer)(spec, {

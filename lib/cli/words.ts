@@ -77,7 +77,7 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     const { needs = [], without = [] } = known[name] as Flag;
     if (needs.length > 0 && !needs.some((one) => flags.has(one)))
       throw usageError(`--${name} is for --${needs.join(' or --')}: give one, or leave it out`);
-    const other = without.find((one) => flags.has(one));
+    const other = without.find((one) => one !== name && flags.has(one));
     if (other !== undefined)
       throw usageError(`--${name} and --${other} do not go together: leave one out`);
   }

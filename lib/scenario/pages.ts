@@ -38,11 +38,15 @@ export function urlParts(text: string, where: string): UrlParts {
   };
 }
 
-/** Parts of a URL, or of a path, which begins with /. @throws UserError (exit code 2) for all else */
-export function pathOrUrl(
-  text: string,
-  where: string,
-): UrlParts | { path: string; scheme?: never } {
+/** The pages to ask for, and where, as far as a person says so. */
+export interface AskedPages extends Partial<UrlParts> {
+  path: string;
+  /** Absent for a single page. */
+  requests?: readonly LoadRequest[];
+}
+
+/** Reads a URL, or a path, which begins with /. @param where starts messages @throws UserError (exit code 2) for all else */
+export function pathOrUrl(where: string, text: string): AskedPages {
   if (text.startsWith('/')) return { path: urlParts(`http://localhost${text}`, where).path };
   if (text.includes('://')) return urlParts(text, where);
   throw usageError(
@@ -70,13 +74,6 @@ export function requestName({ method = 'GET', target, status }: LoadRequest): st
   return `${method === 'GET' ? '' : `${method} `}${shownUrl(shown)}`;
 }
 
-export interface PageList {
-  /** The first page, with the address if a line has it. */
-  url: Partial<UrlParts> & { path: string };
-  /** Absent for a single page. */
-  requests?: readonly LoadRequest[];
-}
-
 const mostListBytes = 16e6;
 
 /**
@@ -84,10 +81,10 @@ const mostListBytes = 16e6;
  * @param flag as the user wrote it, such as `--urls`
  * @throws UserError (exit code 2) that names the line
  */
-export function readPageList(flag: string, file: string): PageList {
+export function readPageList(flag: string, file: string): AskedPages {
   const list = `${flag} ${file}`;
   const weights = new Map<string, number>();
-  let first: { target: string; parts: UrlParts } | undefined;
+  let first: { target: string; parts: AskedPages } | undefined;
   let port: number | undefined;
   const text = textOfFile(flag, file, mostListBytes).replace(/^\uFEFF/, '');
   for (const [index, line] of text.split(/\r?\n/).entries()) {
@@ -100,7 +97,7 @@ export function readPageList(flag: string, file: string): PageList {
       throw usageError(
         `${where}: write a path or URL, and its weight, a whole number from 1 to ${mostWeight}`,
       );
-    const parts = pathOrUrl(target, where);
+    const parts = pathOrUrl(where, target);
     if (parts.scheme !== undefined) {
       first ??= { target, parts };
       port ??= parts.port;
@@ -117,13 +114,15 @@ export function readPageList(flag: string, file: string): PageList {
   if (path === undefined)
     throw usageError(`${list} has no page: write one a line, such as /index.html`);
   return {
-    url: { ...first?.parts, ...present({ port }), path },
+    ...first?.parts,
+    ...present({ port }),
+    path,
     ...(weights.size === 1
       ? {}
       : { requests: [...weights].map(([target, weight]) => ({ target, weight })) }),
   };
 }
 
-function addressOf({ scheme, host, port }: UrlParts): string {
-  return JSON.stringify([scheme, host, port ?? defaultPort[scheme]]);
+function addressOf({ scheme = 'http', host, port = defaultPort[scheme] }: AskedPages): string {
+  return JSON.stringify([scheme, host, port]);
 }

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { comparisonOf, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
-import { askedFlags, ofSides, readAsked, type Launch } from '../../lib/cli/asked.ts';
+import { askedFlags, ofSides, readAsked } from '../../lib/cli/asked.ts';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
 import { namesOf, readSides, type Given } from '../../lib/cli/sides.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
 import { readWords } from '../../lib/cli/words.ts';
 import { address } from '../../lib/scenario/index.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
-import { readPageList } from '../../lib/scenario/pages.ts';
+import { pathOrUrl, readPageList } from '../../lib/scenario/pages.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
@@ -45,16 +45,19 @@ const addressSide = async (url: string) =>
   (await readSides([url, 'x=http://localhost/'], 'compare'))[0] as Given;
 
 /** The flags --url, --urls (its text) and --load. */
+type Launch = ReturnType<ReadAsked['launch']>;
+type ReadAsked = Awaited<ReturnType<typeof readAsked>>;
 interface Asked {
   url?: string;
   urls?: string;
   load?: string[];
+  launch?: (name: string) => Launch;
   h3?: true;
 }
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
 function sidesFor(
   given: readonly Given[],
-  { url, urls, load = [], h3 }: Asked = {},
+  { url, urls, load = [], h3, launch = () => ({}) }: Asked = {},
   cores = oneCore,
 ) {
   const names = given.map(({ name }) => name);
@@ -63,9 +66,11 @@ function sidesFor(
   return sidesOf(
     given,
     {
-      ...(url === undefined ? {} : { url }),
-      ...(urls === undefined ? {} : { urls: readPageList('--urls', list) }),
+      ...(url === undefined ? {} : { pages: { flag: '--url', ...pathOrUrl('--url', url) } }),
+      ...(urls === undefined ? {} : { pages: { flag: '--urls', ...readPageList('--urls', list) } }),
+      said: [],
       load: ofSides('--load', load, names),
+      launch,
       ...(h3 ? { h3 } : {}),
     },
     cores,
@@ -84,15 +89,13 @@ const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({
   location: '',
   ...changed,
 });
-const asTheyAre = (): Launch => ({});
 const tried = (side: Side, more: Partial<Tried> = {}): Tried => ({
   ...side,
   answer: answerOf(5),
   redirections: [],
   ...more,
 });
-const footnotes = (sides: readonly Tried[]) =>
-  comparisonOf(sides, asTheyAre, []).scenario.footnotes ?? [];
+const footnotes = (sides: readonly Tried[]) => comparisonOf(sides, []).scenario.footnotes ?? [];
 
 const wrk = 'wrk -c 100 -t 3 -d 10 http/1.1';
 const h2load = 'h2load -c 100 -m 10 -t 3 -D 10';
@@ -307,7 +310,7 @@ describe('the scenario', () => {
   test('has both sides as they are, and the redirections in words', () => {
     const redirections = ['proxy_pass http://127.0.0.1:3000: what runs there is loaded too'];
     const sides = [tried(alike[0], { redirections }), tried(alike[1])];
-    const { scenario, said } = comparisonOf(sides, asTheyAre, []);
+    const { scenario, said } = comparisonOf(sides, []);
     expect(scenario).toMatchObject({
       name: 'compare',
       title: 'a.conf against b.conf',
@@ -321,7 +324,7 @@ describe('the scenario', () => {
     });
     expect(said).toEqual([`a: ${redirections[0]}`]);
     const other = tried(alike[1], { answer: answerOf(6) });
-    expect(comparisonOf([tried(alike[0]), other], asTheyAre, []).said).toEqual([
+    expect(comparisonOf([tried(alike[0]), other], []).said).toEqual([
       expect.stringMatching(/^The bodies differ: a\.conf 5 B, b\.conf 6 B;/),
     ]);
   });
@@ -330,8 +333,8 @@ describe('the scenario', () => {
     const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', both)];
     const launch = (name: string): Launch =>
       name === 'one' ? { port: 3000 } : name === 'c' ? { binary: '/opt/nginx' } : {};
-    const sides = sidesFor(given, { url: 'http://localhost/' }).map((side) => tried(side));
-    const { scenario } = comparisonOf(sides, launch, []);
+    const sides = sidesFor(given, { url: 'http://localhost/', launch }).map((side) => tried(side));
+    const { scenario } = comparisonOf(sides, []);
     expect(scenario.variants.map(({ server }) => server)).toMatchObject([
       { name: 'command', command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
       { asIs: {} },
@@ -376,16 +379,16 @@ describe('the scenario', () => {
 
   test('tells which sides are the same, as a control if all are', async () => {
     const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
-    const sides = sidesFor(lines.map((line, index) => commandSide(`s${index}`, line)));
+    const given = lines.map((line, index) => commandSide(`s${index}`, line));
+    const sides = sidesFor(given);
     const launch = (name: string): Launch => (name === 's2' ? { port: 80 } : {});
     const names = (groups: Side[][]) => groups.map((one) => one.map(({ name }) => name));
-    const same = await sameSides(sides, asTheyAre);
+    const same = await sameSides(sides);
     expect(names(same)).toEqual([['s0', 's2', 's3']]);
-    expect(names(await sameSides(sides, launch))).toEqual([['s0', 's3']]);
-    const scenarioOf = (of: readonly Side[], ...groups: Parameters<typeof comparisonOf>[2]) =>
+    expect(names(await sameSides(sidesFor(given, { launch })))).toEqual([['s0', 's3']]);
+    const scenarioOf = (of: readonly Side[], ...groups: Parameters<typeof comparisonOf>[1]) =>
       comparisonOf(
         of.map((side) => tried(side)),
-        asTheyAre,
         groups,
       ).scenario;
     const some = scenarioOf(sides, ...same);
@@ -397,6 +400,6 @@ describe('the scenario', () => {
       footnotes: [expect.stringMatching(/^Both sides are the same/)],
     });
     const ports = [await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80')];
-    expect(await sameSides(sidesFor(ports), asTheyAre)).toHaveLength(1);
+    expect(await sameSides(sidesFor(ports))).toHaveLength(1);
   });
 });

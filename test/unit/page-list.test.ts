@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test, vi } from 'vitest';
-import { readPageList, type PageList } from '../../lib/scenario/pages.ts';
+import { readPageList, type AskedPages } from '../../lib/scenario/pages.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refused } from '../fixtures/refused.ts';
 
@@ -13,12 +13,12 @@ const read = (text: string) => {
   return readPageList('--urls', 'f');
 };
 
-test.each<[string, string, PageList]>([
+test.each<[string, string, AskedPages]>([
   [
     'a comment, blanks, empty lines',
     '# all\n\n  /b?x=1#top\t2   # twice\r\n\r\n/a',
     {
-      url: { path: '/b?x=1' },
+      path: '/b?x=1',
       requests: [
         { target: '/b?x=1', weight: 2 },
         { target: '/a', weight: 1 },
@@ -29,7 +29,10 @@ test.each<[string, string, PageList]>([
     'URLs of one server, and a path',
     '/a\nhttp://www.example.com:8080/b\nHTTP://www.example.com:8080',
     {
-      url: { scheme: 'http', host: 'www.example.com:8080', port: 8080, path: '/a' },
+      scheme: 'http',
+      host: 'www.example.com:8080',
+      port: 8080,
+      path: '/a',
       requests: [
         { target: '/a', weight: 1 },
         { target: '/b', weight: 1 },
@@ -41,7 +44,10 @@ test.each<[string, string, PageList]>([
     'the default port',
     'https://a.example/\nhttps://a.example:443/b',
     {
-      url: { scheme: 'https', host: 'a.example', port: 443, path: '/' },
+      scheme: 'https',
+      host: 'a.example',
+      port: 443,
+      path: '/',
       requests: [
         { target: '/', weight: 1 },
         { target: '/b', weight: 1 },

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { begin, type Begun } from '../../lib/cli/run.ts';
-import { serverOf, sidesOf, type Side } from '../../lib/cli/side-loads.ts';
+import { sidesOf } from '../../lib/cli/side-loads.ts';
 import { readSides } from '../../lib/cli/sides.ts';
 import { checkSides, startSides } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -33,7 +33,9 @@ async function started(names: readonly string[], { ports = {}, fails = [], rates
     const source = { kind: 'command', command: name, program: name } as const;
     return { name, given: name, source };
   });
-  const sides = sidesOf(given, { load: () => undefined }, cores);
+  const launch = (name: string) =>
+    ports[name] === undefined ? {} : { port: ports[name] as number };
+  const sides = sidesOf(given, { said: [], load: () => undefined, launch }, cores);
   const events: string[] = [];
   const start: ServerHost['start'] = (spec, { folder }) => {
     const name = (spec as CommandServer).command;
@@ -45,11 +47,8 @@ async function started(names: readonly string[], { ports = {}, fails = [], rates
     return Promise.resolve({ name, origin, answer, died, stop } as unknown as Watched);
   };
   const { begun, close } = await beginning();
-  const specOf = (side: Side) =>
-    serverOf(side, ports[side.name] === undefined ? {} : { port: ports[side.name] as number });
   const tried = startSides(
     sides,
-    specOf,
     {
       binaries: {},
       host: { start } as unknown as ServerHost,
@@ -120,9 +119,12 @@ test('a run that has a result keeps its folder', async () => {
 test('before a wait it is known whether a program or an address is there, and no command is started', async () => {
   const check = async (...words: string[]) =>
     checkSides(
-      sidesOf(await readSides([...words, 'true'], ''), { load: () => undefined }, cores),
-      (side) => serverOf(side, {}),
-      { cores } as Parameters<typeof checkSides>[2],
+      sidesOf(
+        await readSides([...words, 'true'], ''),
+        { said: [], load: () => undefined, launch: () => ({}) },
+        cores,
+      ),
+      { cores } as Parameters<typeof checkSides>[1],
       new AbortController().signal,
     );
   const mark = join(newFolder(), 'started');
