@@ -175,9 +175,6 @@ const pollSeconds = 0.2;
 /** Each k6 waits so much longer, so that none gives up on another that was ready in time. */
 const graceMs = 2000;
 
-/** Attempts, because a database may restart. */
-const tries = 10;
-
 /** When all begin, milliseconds since 1970 by this machine's clock, and how to leave the outcome of a phase (from 1). */
 interface Met {
   beginsAtMs: number;
@@ -231,16 +228,7 @@ function meet(
         beginsAtMs: Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs),
         leave(phase, outcome) {
           const point = leftPoint(load, instance, phase, outcome, writtenMs - own);
-          let response = post(point);
-          for (
-            let tried = 1;
-            (response.status === 0 || response.status >= 500) && tried < tries;
-            tried++
-          ) {
-            sleep(1);
-            response = post(point);
-          }
-          requireOk(meeting, response);
+          requireOk(meeting, post(point));
         },
       };
     }

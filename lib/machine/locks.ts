@@ -1,21 +1,13 @@
 // Locks: one for all runs, since two would measure each other, and locks of files. The kernel releases both when their holder ends.
 import { once } from 'node:events';
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
 import { hostname, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { duration } from '../format.ts';
-import { listeningAt, processIds, socketsOf, startChild } from '../process.ts';
+import { startChild } from '../process.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /** As long as the kernel's field, since Node before 22 pads a shorter name with zeros and Node 22 does not. */
@@ -65,7 +57,8 @@ export async function oneRunAtATime(
     if (answer === undefined) continue;
     if (run !== undefined && [about, run.about].map(printableLine).includes(answer))
       return () => undefined;
-    const holder = answer || silentHolder(name);
+    const holder =
+      answer || 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
     if (wait === undefined || wait.seconds === 0)
       throw new UserError(
         `another run of bakeoff is measuring (${holder}), and both would be slower: wait until it is done${wait === undefined ? '' : ' (--wait 10m)'}, or end it`,
@@ -137,38 +130,7 @@ function aboutThis(): string {
   return `process ${process.pid} of ${user}: ${command}, since ${startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;
 }
 
-/** Finds a holder that does not answer by its socket. */
-function silentHolder(name: string): string {
-  const [inode = ''] = listeningAt(`@${name}`, '/proc');
-  const pid = processIds('/proc').find((one) => socketsOf(`/proc/${one}`).includes(inode));
-  return pid === undefined
-    ? 'a process of another user, which does not answer'
-    : `process ${pid}, which does not answer: it is stopped, or hangs`;
-}
-
 const conflict = 75;
-
-/** Opens a lock's file, made if missing. Refuses a link (its target would be written to) and a pipe (it would block). */
-function openLock(file: string): number {
-  const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants;
-  let descriptor: number;
-  try {
-    descriptor = openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o666);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ELOOP' || code === 'ENXIO' || code === 'EISDIR') throw notALock(file);
-    throw error;
-  }
-  if (fstatSync(descriptor).isFile()) return descriptor;
-  closeSync(descriptor);
-  throw notALock(file);
-}
-
-function notALock(file: string): UserError {
-  return new UserError(
-    `${file} must be a regular file (it is used as a lock): remove the link or folder there`,
-  );
-}
 
 /**
  * Takes an exclusive flock(2) on a file, made if missing. flock(1) takes it on our descriptor and ends.
@@ -176,7 +138,9 @@ function notALock(file: string): UserError {
  * here and in each child that inherits it
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
-  const descriptor = openLock(file);
+  // A link's target would be written to.
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW;
+  const descriptor = openSync(file, flags, 0o666);
   let isLocked = false;
   try {
     const child = await startChild({
@@ -217,7 +181,7 @@ export async function withLock<T>(
 
 export function writeHolder(lock: number, pid: number): void {
   ftruncateSync(lock);
-  writeFileSync(lock, `${pid}\n`);
+  writeSync(lock, `${pid}\n`, 0);
 }
 
 /** Names the process that has the lock, e.g. " (process 123)", for messages: the content may be older than the lock. */

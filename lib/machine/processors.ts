@@ -31,10 +31,7 @@ export function readProcessors(root = '/'): Processors {
   const cores = new Map<string, PhysicalCore>();
   for (const cpu of allowed) {
     const folder = join(cpuFolder, `cpu${cpu}`);
-    // Before Linux 5.3 the file had the second name.
-    const list =
-      read(join(folder, 'topology/core_cpus_list')) ??
-      read(join(folder, 'topology/thread_siblings_list'));
+    const list = read(join(folder, 'topology/core_cpus_list'));
     const siblings = list === undefined ? [cpu] : parseCpuList(list, 'core_cpus_list');
     const key = siblings.join();
     const cpus = [...(cores.get(key)?.cpus ?? []), cpu];

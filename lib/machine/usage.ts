@@ -73,10 +73,10 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
       columns.reduce((all, column) => all + (ticks[column] ?? NaN), 0) / ticksPerSecond;
     sum.processes += seconds(0, 1, 2);
     sum.interrupts += seconds(5, 6);
-    sum.steal += ticks.length > 7 ? seconds(7) : 0;
+    sum.steal += seconds(7);
     sum.idle += seconds(3, 4);
   }
-  return Number.isNaN(sum.processes + sum.interrupts + sum.idle) ? null : sum;
+  return Number.isNaN(sum.processes + sum.interrupts + sum.steal + sum.idle) ? null : sum;
 }
 
 function meanMhz(cpus: readonly number[], root: string): number | null {

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { mergedDistribution, pooledDistribution } from '../analysis/latency.ts';
 import { responsesOf, summed } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
-import { UserError } from '../errors.ts';
+import { messageOf, usageError } from '../errors.ts';
 import type { ClocksAhead } from '../hosts/agent-connection.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { K6Ended, SentFile } from '../hosts/messages.ts';
@@ -29,17 +29,15 @@ const longestWaitSeconds = 60;
 
 /** k6's arguments for an instance (from 1), as k6-operator has them. */
 export function instanceArguments(instance: number, instances: number): string[] {
-  const end = (place: number) =>
-    place === 0 ? '0' : place === instances ? '1' : `${place}/${instances}`;
-  const ends = Array.from({ length: instances + 1 }, (_, place) => end(place));
-  const segments =
-    instances === 1
-      ? []
-      : [
-          `--execution-segment=${end(instance - 1)}:${end(instance)}`,
-          `--execution-segment-sequence=${ends.join(',')}`,
-        ];
-  return [...segments, '--tag', `instance_id=${instance}`];
+  const ends = Array.from({ length: instances + 1 }, (_, place) =>
+    place % instances === 0 ? place / instances : `${place}/${instances}`,
+  );
+  return [
+    `--execution-segment=${ends[instance - 1]}:${ends[instance]}`,
+    `--execution-segment-sequence=${ends.join(',')}`,
+    '--tag',
+    `instance_id=${instance}`,
+  ];
 }
 
 /**
@@ -48,32 +46,27 @@ export function instanceArguments(instance: number, instances: number): string[]
  * @throws UserError for a load that cannot be divided among so many
  */
 export function dividedPlan(plan: LoadPlan, instances: number, begin: number | Meeting): LoadPlan {
-  const each: LoadPlan = {
-    ...plan,
-    phases: plan.phases.map((phase) => ({
-      ...phase,
-      sides: phase.sides.map((side) =>
-        side.threads === undefined
-          ? side
-          : { ...side, threads: Math.max(1, Math.floor(side.threads / instances)) },
-      ),
+  const phases = plan.phases.map((phase) => ({
+    ...phase,
+    sides: phase.sides.map(({ threads, ...side }) => ({
+      ...side,
+      ...(threads && { threads: Math.max(1, Math.floor(threads / instances)) }),
     })),
-  };
-  if (instances > 1) requireDivisible(each, instances);
+  }));
+  if (instances > 1) requireDivisible(phases, instances);
   return {
-    ...each,
+    ...plan,
+    phases,
     instances,
     ...(typeof begin === 'number' ? { startAtMs: begin } : { meetAt: begin }),
     maxDurationSeconds: plan.maxDurationSeconds + longestWaitSeconds,
   };
 }
 
-function requireDivisible({ phases, search }: LoadPlan, instances: number): void {
+function requireDivisible(phases: LoadPlan['phases'], instances: number): void {
   const refuse = (why: string) => {
-    throw new UserError(`${instances} generators: ${why}`, 2);
+    throw usageError(`${instances} generators: ${why}`);
   };
-  if (search !== undefined)
-    refuse("a search for a rate is one generator's: leave --within out, or take one generator");
   if (phases.length > 1)
     refuse(
       `only the first of ${phases.length} load phases would begin at an agreed time: take one generator, or another scenario`,
@@ -84,7 +77,7 @@ function requireDivisible({ phases, search }: LoadPlan, instances: number): void
     const least = instances * threads;
     if (connections < least)
       refuse(
-        `${connections} connections cannot be divided among them${threads === 1 ? '' : ` with ${threads} threads each`}: give at least ${least}`,
+        `${connections} connections cannot be divided among ${least} threads: give at least ${least}`,
       );
     if (requests < instances)
       refuse(`${requests} requests cannot be divided among them: give at least ${instances}`);
@@ -96,22 +89,18 @@ export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: strin
 
 /**
  * Merges the outcomes of all instances of a divided plan. @param ends in the order of the instances
- * @throws RoundFailure if an instance is missing or they loaded different servers, Disturbance if they began too far apart
+ * @throws RoundFailure if an instance is missing, Disturbance if they began too far apart
  */
 export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
-  const missing = ends.flatMap((end, index) => {
-    const failure =
-      'failure' in end
-        ? end.failure
-        : end.phases.length < plan.phases.length
-          ? `ended after ${end.phases.length} of ${plan.phases.length} phases`
-          : undefined;
-    return failure === undefined
-      ? []
-      : [`generator ${index + 1} of ${ends.length}: ${failure}: its share is missing`];
+  const parts = ends.map((end, index) => {
+    const who = `generator ${index + 1} of ${ends.length}`;
+    if ('failure' in end) throw new RoundFailure(`${who}: ${end.failure}: its share is missing`);
+    if (end.phases.length < plan.phases.length)
+      throw new RoundFailure(
+        `${who}: ended after ${end.phases.length} of ${plan.phases.length} phases: its share is missing`,
+      );
+    return end.phases;
   });
-  if (missing.length > 0) throw new RoundFailure(missing.join('; '));
-  const parts = ends.flatMap((end) => ('phases' in end ? [end.phases] : []));
   return plan.phases.map(({ sides }, phase) => ({
     results: sides.map(({ connections = 1, threads = 1 }, side) =>
       mergeResults(
@@ -149,6 +138,8 @@ function mergeResults(
     pooledDistribution(
       results.map((result, index) => ({ part: result[field], n: n(result, index) })),
     );
+  const sum = <Name extends string>(of: (result: LoadResult) => Readonly<Record<Name, number>>) =>
+    summed(results.map(of));
   const seconds = Math.max(...results.map((result) => result.seconds));
   const sorted = (field: 'startedAt' | 'endedAt') =>
     results.map((result) => result[field]).sort((a, b) => Date.parse(a) - Date.parse(b));
@@ -165,14 +156,14 @@ function mergeResults(
     pages: [],
     seconds,
     rps: seconds === 0 ? 0 : total(results, responsesOf) / seconds,
-    responses: summed(results.map(({ responses }) => responses)),
-    statuses: summed(results.map(({ statuses = {} }) => statuses)),
-    errors: summed(results.map(({ errors }) => errors)),
-    errorCauses: summed(results.map(({ errorCauses }) => errorCauses)),
+    responses: sum(({ responses }) => responses),
+    statuses: sum(({ statuses = {} }) => statuses),
+    errors: sum(({ errors }) => errors),
+    errorCauses: sum(({ errorCauses }) => errorCauses),
     errorExample: results.map((result) => result.errorExample ?? '').find(Boolean) ?? '',
     longestGapMs: Math.min(...results.map((result) => result.longestGapMs)),
     turns: null,
-    bytes: summed(results.map(({ bytes }) => bytes)),
+    bytes: sum(({ bytes }) => bytes),
     wire: byName(wireNames, (name) => total(results, ({ wire }) => wire?.[name] ?? 0)),
     perConnectionRps: pooled('perConnectionRps', (_, index) =>
       partOf(connections, results.length, index),
@@ -185,7 +176,7 @@ function mergeResults(
       ...bucket,
       count: total(results, ({ buckets }) => buckets[index]?.count ?? 0),
     })),
-    tls: sameTls(results),
+    tls: results.find(({ tls }) => tls !== null)?.tls ?? null,
     maxConcurrentStreams: limits.length === 0 ? null : Math.min(...limits),
     startedAt: sorted('startedAt')[0] as string,
     endedAt: sorted('endedAt').at(-1) as string,
@@ -196,25 +187,10 @@ function mergeResults(
 function requireTogether(results: readonly LoadResult[]): void {
   const begins = results.map(({ startedAt }) => Date.parse(startedAt));
   const [from, to] = extent(begins);
-  if (to - from <= mostApartMs) return;
-  throw new Disturbance(
-    `generator ${begins.indexOf(to) + 1} of ${results.length} began ${Math.round(to - from)} ms after generator ${begins.indexOf(from) + 1}, and may ${mostApartMs} ms: they did not make one load`,
-  );
-}
-
-/** Returns the TLS facts that all instances with a handshake agree on. */
-function sameTls(results: readonly LoadResult[]): LoadResult['tls'] {
-  const known = results.flatMap(({ tls }, index) =>
-    tls === null
-      ? []
-      : [{ tls, index, words: `${tls.version}, ${tls.cipher}, ${tls.keyExchange}` }],
-  );
-  const [first] = known;
-  const other = known.find(({ words }) => words !== first?.words);
-  if (first === undefined || other === undefined) return first?.tls ?? null;
-  throw new RoundFailure(
-    `generator ${first.index + 1} of ${results.length} and the server agreed to TLS of ${first.words}, generator ${other.index + 1} to ${other.words}: they do not load the same server alike; name ciphers and curves, or make the generators alike`,
-  );
+  if (to - from > mostApartMs)
+    throw new Disturbance(
+      `generator ${begins.indexOf(to) + 1} of ${results.length} began ${Math.round(to - from)} ms after generator ${begins.indexOf(from) + 1}, and may ${mostApartMs} ms: they did not make one load`,
+    );
 }
 
 /** Time until the agreed begin: k6 starts in about a second, later on a busy host. */
@@ -239,44 +215,39 @@ export async function startK6There(
   const divided = dividedPlan(loadPlan, hosts.length, beginsAtMs);
   await writeFile(join(folder, 'load.json'), `${JSON.stringify(forKeeps(divided), null, 2)}\n`);
   await Promise.all([files.record, files.console].map((file) => writeFile(file, '')));
-  let printing = Promise.resolve();
+  let written = Promise.resolve();
+  /** Appends in turn, so that lines stay whole. A full disk is reported after the load. */
+  const append = (file: string, text: string) =>
+    (written = written.then(() => appendFile(file, text)).catch(() => undefined));
   const runs = await Promise.all(
     hosts.map((host, index) => {
-      const startAtMs = Math.round(beginsAtMs + (ahead[index] as ClocksAhead).wallMs);
-      const args = k6Arguments(
-        k6Files('.'),
-        basename(script),
-        instanceArguments(index + 1, hosts.length),
-      );
+      const { wallMs } = ahead[index] as ClocksAhead;
+      const startAtMs = Math.round(beginsAtMs + wallMs);
       return host.run(
         {
           folder: folders[index] as string,
           env: ownVariables({ ...divided, startAtMs }),
-          args,
+          args: k6Arguments(
+            k6Files('.'),
+            basename(script),
+            instanceArguments(index + 1, hosts.length),
+          ),
         },
-        (text) => {
-          // The first host's console says for all when the phases begin. On a full disk the record fails too, which is reported.
-          if (index === 0)
-            printing = printing.then(() => appendFile(files.console, text)).catch(() => undefined);
-        },
+        // The first host's console says for all when the phases begin.
+        (text) => void (index === 0 && append(files.console, text)),
       );
     }),
   );
-  let recording = Promise.resolve();
   const ends = Promise.all(
     runs.map(async ({ ended }, index): Promise<InstanceEnd> => {
       const clocks = ahead[index] as ClocksAhead;
       try {
         const end = await ended;
-        // In turn, so that lines stay whole.
-        recording = recording.then(() =>
-          appendFile(files.record, recordByOurClock(end.record, clocks)),
-        );
-        await recording;
+        await append(files.record, recordByOurClock(end.record, clocks));
         const phases = await keep(end, join(folder, `generator-${index + 1}`));
         return { phases: byOurClocks(phases, clocks) };
       } catch (error) {
-        return { failure: `${hosts[index]?.name}: ${(error as Error).message}` };
+        return { failure: `${hosts[index]?.name}: ${messageOf(error)}` };
       }
     }),
   );
@@ -287,10 +258,7 @@ export async function startK6There(
   const exited = Promise.race([
     ends,
     ...runs.map(async ({ ended }) => {
-      const code = await ended.then(
-        (end) => end.code,
-        () => 1,
-      );
+      const { code } = await ended.catch(() => ({ code: 1 }));
       return code === 0 ? ends : stop();
     }),
   ]);

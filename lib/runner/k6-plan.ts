@@ -13,7 +13,7 @@ import { total } from '../analysis/statistics.ts';
 import { mostSteps } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
-import type { Page, Scenario, Variant } from '../scenario/model.ts';
+import type { Page, Scenario } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/pages.ts';
 import { isOwn, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
@@ -68,7 +68,7 @@ export function loadPlanFor(
       : mostSteps * total(sides, longestStepSeconds);
   const isMix = sides.some(({ variant }) => pageOf(scenario, variant).requests !== undefined);
   const aloneSeconds = isMix && within === undefined ? secondsAlone : 0;
-  const mixFiles = sides.map(({ variant }) => mixFileOf(scenario, variant));
+  const mixFiles = sides.map(({ variant }) => mixOf(pageOf(scenario, variant))?.file ?? null);
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load }, index): SideOptions => {
       const target = targets[index] as Target;
@@ -193,66 +193,39 @@ function headersOf({ headers = {} }: Load, { host }: Pick<Page, 'host'>): Load['
   return { Host: host, ...headers };
 }
 
-const goUnits = [
-  ['s', 1e9],
-  ['ms', 1e6],
-  ['us', 1e3],
-  ['ns', 1],
-] as const;
-
-/** Seconds in the notation of Go's time.ParseDuration: a whole number of the largest possible unit. */
+/** Seconds in the notation of Go's time.ParseDuration, to the nanosecond. */
 function goDuration(seconds: number): string {
   const nanoseconds = Math.round(seconds * 1e9);
-  const [unit, size] = goUnits.find(
-    ([, size]) => nanoseconds % size === 0,
-  ) as (typeof goUnits)[number];
-  return `${nanoseconds / size}${unit}`;
+  return nanoseconds % 1e6 === 0 ? `${nanoseconds / 1e6}ms` : `${nanoseconds}ns`;
 }
 
-const texts = new WeakMap<Page, { text: string; digest: string }>();
+const mixes = new WeakMap<Page, { file: string; text: string }>();
 
-/** The page's requests as the generator reads them, and their SHA-256; made once per page: they may be many. */
-function mixOf(page: Page): { text: string; digest: string } {
-  const known = texts.get(page);
+/** The page's requests as the generator reads them, and their file, named by its content; null for a single page. */
+function mixOf(page: Page): { file: string; text: string } | null {
+  if (page.requests === undefined) return null;
+  const known = mixes.get(page);
   if (known !== undefined) return known;
-  const text = (page.requests ?? [])
+  const text = page.requests
     .map((request) => `${JSON.stringify({ status: page.status ?? 200, ...request })}\n`)
     .join('');
-  const made = { text, digest: createHash('sha256').update(text).digest('hex') };
-  texts.set(page, made);
-  return made;
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
+  const mix = { file: `requests-${digest}.ndjson`, text };
+  mixes.set(page, mix);
+  return mix;
 }
 
-/** The page's properties, to be compared as text: its requests as their digest. */
+/** The page's properties, to be compared as text: its requests as their file's name, since they may be many. */
 export function pageFacts(page: Page): object {
-  return page.requests === undefined ? page : { ...page, requests: mixOf(page).digest };
+  return { ...page, requests: mixOf(page)?.file };
 }
 
-/** The scenario's different lists of requests: file names by digest. */
-function mixFilesOf(scenario: Scenario): Map<string, { file: string; text: string }> {
-  const files = new Map<string, { file: string; text: string }>();
-  for (const variant of scenario.variants) {
-    const page = pageOf(scenario, variant);
-    const { text, digest } = mixOf(page);
-    if (page.requests !== undefined && !files.has(digest))
-      files.set(digest, { file: `requests-${files.size + 1}.ndjson`, text });
-  }
-  return files;
-}
-
-/** The file with the variant's requests; null for a single page. They are too many for k6's environment. */
-function mixFileOf(scenario: Scenario, variant: Variant): string | null {
-  const page = pageOf(scenario, variant);
-  return page.requests === undefined
-    ? null
-    : (mixFilesOf(scenario).get(mixOf(page).digest)?.file ?? null);
-}
-
-/** Writes the scenario's lists of requests into the run's folder, an object in JSON a line. Throws the file system's error. */
+/** Writes the scenario's lists of requests, an object in JSON a line: k6's environment is too small for them. Throws the file system's error. */
 export async function writeMixFiles(scenario: Scenario, folder: string): Promise<void> {
+  const mixes = scenario.variants.map((variant) => mixOf(pageOf(scenario, variant)));
   await Promise.all(
-    [...mixFilesOf(scenario).values()].map(({ file, text }) =>
-      writeFile(join(folder, file), text, { mode: 0o600 }),
+    [...new Map(mixes.flatMap((mix) => (mix === null ? [] : [[mix.file, mix.text]])))].map(
+      ([file = '', text = '']) => writeFile(join(folder, file), text, { mode: 0o600 }),
     ),
   );
 }

@@ -15,6 +15,7 @@ import {
   type PhaseOutcome,
   type SideOptions,
 } from '../k6/load-plan.ts';
+import { messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
 import { shownHeaders, shownUrl } from '../scenario/load/flags.ts';
 import { isFull } from './results-folder.ts';
@@ -178,33 +179,32 @@ export async function waitForK6(
   signal: AbortSignal,
   peerDied: Promise<string>,
 ): Promise<K6Outcome> {
-  signal.throwIfAborted();
   const over = new AbortController();
-  const quietly = { signal: over.signal };
+  const until = { signal: over.signal };
   const hung = 'its output hung';
+  const limitMs = (maxDurationSeconds + patienceSeconds) * 1000;
   try {
     const how = await Promise.race([
       k6.exited.then(() => undefined),
       peerDied,
-      once(signal, 'abort', quietly).then(
-        () => undefined,
-        () => undefined,
-      ),
-      delay((maxDurationSeconds + patienceSeconds) * 1000, 'k6 did not end in time', quietly).catch(
-        () => undefined,
-      ),
+      aborted(signal, over.signal),
+      delay(limitMs, 'k6 did not end in time', until).catch(() => undefined),
       ...(hasOutput ? [outputHangs(k6.files.console, over.signal).then(() => hung)] : []),
     ]);
     signal.throwIfAborted();
     if (how === hung) await k6.stop(0);
     else if (how !== undefined) throw new RoundFailure(how);
-    const outcomes = await k6.results(how === hung).catch((error: Error) => {
-      throw error instanceof RoundFailure ? error : new RoundFailure(error.message);
+    const outcomes = await k6.results(how === hung).catch((error: unknown) => {
+      throw error instanceof RoundFailure ? error : new RoundFailure(messageOf(error));
     });
     return { outcomes, outputHung: how === hung };
   } finally {
     over.abort();
   }
+}
+
+async function aborted(signal: AbortSignal, until: AbortSignal): Promise<undefined> {
+  if (!signal.aborted) await once(signal, 'abort', { signal: until }).catch(() => undefined);
 }
 
 /** Time for k6's outputs after its load: k6 has no limit for them, and writes its record first. */
@@ -249,30 +249,26 @@ export async function outcomesOf(
 function readPhases(consoleFile: string): { phases: PhaseOutcome[]; over: boolean } {
   // The last line may be incomplete.
   const lines = textOf(consoleFile).split('\n').slice(0, -1);
-  return {
-    phases: lines.filter((line) => line.startsWith(phaseLinePrefix)).map(outcomeIn),
-    over: lines.includes(loadOverLine),
-  };
+  return { phases: outcomesIn(lines), over: lines.includes(loadOverLine) };
 }
 
-function outcomeIn(line: string): PhaseOutcome {
-  return JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome;
+function outcomesIn(lines: readonly string[]): PhaseOutcome[] {
+  return lines
+    .filter((line) => line.startsWith(phaseLinePrefix))
+    .map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome);
 }
 
 /** Returns a function that reads the outcomes of the phases that ended since its last call. */
 export function followPhases(consoleFile: string): () => PhaseOutcome[] {
   const newLines = followLines(consoleFile);
-  return () =>
-    newLines()
-      .filter((line) => line.startsWith(phaseLinePrefix))
-      .flatMap((line) => {
-        try {
-          return outcomeIn(line);
-        } catch {
-          // Half a line on a full disk, which readPhases reports.
-          return [];
-        }
-      });
+  return () => {
+    try {
+      return outcomesIn(newLines());
+    } catch {
+      // Half a line on a full disk, which readPhases reports.
+      return [];
+    }
+  };
 }
 
 /** k6 writes a second's samples in this order: time under load, responses by class, connections. */
@@ -305,16 +301,11 @@ function followLines(file: string): () => string[] {
   return () => {
     const descriptor = ifThere(() => openSync(file, 'r'));
     if (descriptor === undefined) return [];
-    try {
-      for (;;) {
-        const length = readSync(descriptor, buffer, 0, buffer.length, offset);
-        if (length === 0) break;
-        offset += length;
-        rest += buffer.toString('latin1', 0, length);
-      }
-    } finally {
-      closeSync(descriptor);
+    for (let length = -1; length !== 0; offset += length) {
+      length = readSync(descriptor, buffer, 0, buffer.length, offset);
+      rest += buffer.toString('latin1', 0, length);
     }
+    closeSync(descriptor);
     const lines = rest.split('\n');
     rest = lines.pop() ?? '';
     return lines;

@@ -46,7 +46,7 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
-  /** Lines on the answers of servers that were started, before their load. */
+  /** Lines on what the servers' answers differ in, after the first round. */
   answered(lines: readonly string[]): void;
   /** A search made a step. */
   stepped(what: { round: number; steps: readonly SearchStep[] }): void;
@@ -93,8 +93,6 @@ export async function runRounds(
   const tried = new Map<string, Tried>();
   // compare has asked all sides already.
   const areKnown = (context.begun?.size ?? 0) > 0;
-  const said = new Set<string>();
-  let answered = 0;
   let attempts = 0;
   /** Failed tries at the next round. */
   let failures: RoundFailure[] = [];
@@ -153,15 +151,6 @@ export async function runRounds(
     return areKnown ? [] : [...requestLines(sides), ...encodingLines(sides)];
   }
 
-  /** Says what the answers of servers that were started since then differ in. */
-  function sayAnswers() {
-    if (tried.size === answered) return;
-    answered = tried.size;
-    const lines = answerLines().filter((line) => !said.has(line));
-    lines.forEach((line) => said.add(line));
-    if (lines.length > 0) events.answered(lines);
-  }
-
   /** Adds a warning, unless it is known: a database that is down fails in every round. */
   function note(text: string) {
     const isNew = !notes.includes(text);
@@ -207,6 +196,7 @@ export async function runRounds(
       kept.push({ round: attempts, outcomes });
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
+      if (kept.length === 1) events.answered(answerLines());
       for (const [variant, outcome] of outcomes) noteOutcome(variant, outcome);
       steps = [];
       return undefined;
@@ -232,7 +222,6 @@ export async function runRounds(
       const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
       laterSeconds -= seconds;
       const onLoad = (rps: number | null) => {
-        sayAnswers();
         events.load({
           round: place,
           variants: group.sides.map(({ variant }) => variant.name),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf, UserError } from '../errors.ts';
-import { namesIn, textOf, writeWhole } from '../files.ts';
+import { textOf, writeWhole } from '../files.ts';
 import { percent } from '../format.ts';
 import { stacksFile, stacksFolder } from '../report/why.ts';
 import { causeLine, lastLines, startChild, type Child } from '../process.ts';
@@ -34,8 +34,6 @@ export const secondsOfWhy = (sides: number): number => 3 + 3 * sides;
 const samplesPerSecond = 1999;
 /** Share of the CPU time. Below this, processes are missing. */
 const leastSampled = 0.5;
-/** perf opens a file for each thread on each core. */
-const mostOpened = 20_000;
 
 /**
  * Loads the sides of each group that has started servers, and returns what the CPU time of a request is made of, by side. What
@@ -170,7 +168,6 @@ async function whileLookedAt(
   try {
     for (const [side, { server }] of stages.entries()) {
       const processes = (server as StartedServer).processes();
-      requireFewThreads(processes, context.plan.cores.serverCpus.length);
       const file = fileOf(look, side);
       const child = await startPerf(context, perf, [...args(file, side), '-p', processes.join()]);
       watching.push(child);
@@ -181,12 +178,6 @@ async function whileLookedAt(
   } finally {
     await Promise.all(watching.map(endPerf));
   }
-}
-
-function requireFewThreads(processes: readonly string[], cores: number): void {
-  const threads = processes.reduce((sum, pid) => sum + namesIn(`/proc/${pid}/task`).length, 0);
-  if (threads * cores > mostOpened)
-    throw new UserError(`a side has ${threads} threads, which are too many for perf`);
 }
 
 function shortened(

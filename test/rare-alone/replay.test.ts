@@ -1,6 +1,6 @@
 // A log that is replayed: the latency of a rush, by arithmetic and by vegeta's attacker at the same times.
 import { execFile, spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -57,9 +57,10 @@ test('the latency of a rush is that of its queue, and that which vegeta measures
   const url = `http://127.0.0.1:${port}`;
   await vi.waitFor(async () => expect((await fetch(url)).status).toBe(200), { timeout: 20_000 });
   const { binary } = await findGo(thisMachine());
+  const requests = readdirSync(runFolder(out)).find((name) => name.startsWith('requests-'));
   const { stdout } = await promisify(execFile)(
     binary,
-    ['run', '.', url, join(runFolder(out), 'requests-1.ndjson')],
+    ['run', '.', url, join(runFolder(out), requests as string)],
     { cwd: join(import.meta.dirname, '../vegeta'), env: goEnvironment(thisMachine().env) },
   );
   const [p50 = 0, p99 = 0] = stdout.trim().split(' ').map(Number);

@@ -29,7 +29,6 @@ interface MadeUp {
   online?: string;
   /** The lists of siblings; a CPU in none of them has no topology folder. */
   siblings?: readonly string[];
-  siblingsFile?: string;
   nodes?: readonly string[];
   /** Files of CPUs, such as cpu_capacity: values by CPUs. */
   values?: Readonly<Record<string, Readonly<Record<string, number>>>>;
@@ -54,8 +53,7 @@ function madeUp(machine: MadeUp, quota = Infinity): Processors {
   };
   write('proc/self/status', `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${allowed}`);
   if (online !== undefined) write(`${folder}/online`, online);
-  for (const list of siblings)
-    writeFor(list, `topology/${machine.siblingsFile ?? 'core_cpus_list'}`, list);
+  for (const list of siblings) writeFor(list, 'topology/core_cpus_list', list);
   for (const [node, list] of nodes.entries()) writeFor(list, `node${node}/cpulist`, list);
   for (const [file, byCpus] of Object.entries(values))
     for (const [list, value] of Object.entries(byCpus)) writeFor(list, file, String(value));
@@ -88,11 +86,6 @@ const byClock = {
 
 test.each<[string, MadeUp, string]>([
   ['threads n and n + N/2', { siblings: apart }, '2-3,6-7 / 0-1,4-5'],
-  [
-    'the file of older kernels',
-    { siblings: apart, siblingsFile: 'thread_siblings_list' },
-    '2-3,6-7 / 0-1,4-5',
-  ],
   ['threads that are offline', { online: '0-3', siblings: alone(4) }, '2-3 / 0-1'],
   ['one thread of some cores', { allowed: '0-2,4', siblings: apart }, '2 / 0-1,4'],
   [

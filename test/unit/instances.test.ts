@@ -34,7 +34,7 @@ describe('an instance', () => {
       'instance_id=1',
     ]);
     expect(instanceArguments(4, 4)[0]).toBe('--execution-segment=3/4:1');
-    expect(instanceArguments(1, 1)).toEqual(['--tag', 'instance_id=1']);
+    expect(instanceArguments(1, 1)[0]).toBe('--execution-segment=0:1');
   });
 
   test('has the plan of all, and the time to wait in it', () => {
@@ -44,15 +44,12 @@ describe('an instance', () => {
     expect(dividedPlan(planOf(), 3, meetAt)).toMatchObject({ meetAt });
   });
 
-  const search = {
-    within: { metric: 'p99' as const, ms: 5 },
-    from: [],
-    expected: [],
-    stepSeconds: 1,
-  };
   test.each([
-    [planOf({ connections: 3 }), ': 3 connections cannot be divided among them: give at least 4'],
-    [planOf({ connections: 7, threads: 8 }), 'with 2 threads each: give at least 8'],
+    [
+      planOf({ connections: 3 }),
+      ': 3 connections cannot be divided among 4 threads: give at least 4',
+    ],
+    [planOf({ connections: 7, threads: 8 }), 'among 8 threads: give at least 8'],
     [
       planOf({ connections: 9, requests: 2 }),
       ': 2 requests cannot be divided among them: give at least 4',
@@ -61,7 +58,6 @@ describe('an instance', () => {
       planOf(undefined, { phases: [{ sides: [] }, { sides: [] }] }),
       'only the first of 2 load phases',
     ],
-    [planOf(undefined, { search }), "a search for a rate is one generator's: leave --within out"],
   ])('is refused %j', (plan, message) => {
     expect(() => dividedPlan(plan, 4, 0)).toThrow(message);
     expect(() => dividedPlan(plan, 4, 0)).toThrow(/^4 generators: /);
@@ -222,16 +218,6 @@ describe('the results of all instances', () => {
     );
     expect(() => merged([late, two, one])).toThrow(
       'generator 1 of 3 began 150 ms after generator 2, and may 100 ms: they did not make one load',
-    );
-    const tls = { version: 'TLSv1.3', cipher: 'TLS_AES_128_GCM_SHA256', keyExchange: 'X25519' };
-    expect(merged([one, { ...two, tls }]).tls).toEqual(tls);
-    expect(() =>
-      merged([
-        { ...one, tls },
-        { ...two, tls: { ...tls, cipher: 'TLS_CHACHA20_POLY1305_SHA256' } },
-      ]),
-    ).toThrow(
-      'generator 1 of 2 and the server agreed to TLS of TLSv1.3, TLS_AES_128_GCM_SHA256, X25519, generator 2 to TLSv1.3, TLS_CHACHA20',
     );
   });
 });

@@ -122,7 +122,9 @@ describe("the phases in the script's output", () => {
     expect(follow()).toEqual([]);
     appendFileSync(file, first.slice(30));
     expect(follow()).toEqual([phases[0]]);
-    appendFileSync(file, `${first.slice(0, 30)}\n${second}`);
+    appendFileSync(file, `${first.slice(0, 30)}\n`);
+    expect(follow()).toEqual([]);
+    appendFileSync(file, second);
     expect(follow()).toEqual([phases[1]]);
   });
 });

@@ -145,7 +145,7 @@ describe('bakeoff k8s', () => {
     expect(plan).toMatchObject({
       instances: 4,
       meetAt: { url: 'http://influxdb:8086', database: 'bakeoff' },
-      phases: [{ sides: [{ connections: 100, threads: 2, duration: '3s' }] }],
+      phases: [{ sides: [{ connections: 100, threads: 2, duration: '3000ms' }] }],
     });
     expect(plan.phases[0]?.sides[0]).not.toHaveProperty('spin');
     const [container] = deployments[0]?.spec.template.spec.containers ?? [];
@@ -186,7 +186,7 @@ describe('bakeoff k8s', () => {
     [
       'more generators than connections',
       ['h2o-vs-nginx-h2-rate', ...influx],
-      /^2 generators: 1 connections cannot be divided among them: give at least 2$/,
+      /^2 generators: 1 connections cannot be divided among 2 threads: give at least 2$/,
     ],
     [
       'a number that is none',

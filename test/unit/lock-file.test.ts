@@ -1,5 +1,4 @@
-import { closeSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { execFileSync } from 'node:child_process';
+import { closeSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { holder, lockFile, writeHolder } from '../../lib/machine/locks.ts';
@@ -15,16 +14,11 @@ test('a lock is held by one at a time, who is named', async () => {
   closeSync((await lockFile(file)) ?? expect.fail());
 });
 
-test.each(['link', 'link to nothing', 'pipe', 'folder'])(
-  'a %s in its place is refused and left alone',
-  async (kind) => {
-    const folder = newFolder();
-    const [file, target] = [join(folder, 'lock'), join(folder, 'target')];
-    if (kind !== 'link to nothing') writeFileSync(target, 'precious\n');
-    if (kind.startsWith('link')) symlinkSync(target, file);
-    if (kind === 'pipe') execFileSync('mkfifo', [file]);
-    if (kind === 'folder') mkdirSync(file);
-    await expect(lockFile(file)).rejects.toThrow(/must be a regular file .*: remove/);
-    if (kind === 'link') expect(readFileSync(target, 'utf8')).toBe('precious\n');
-  },
-);
+test('a link in its place is refused, and its target left alone', async () => {
+  const folder = newFolder();
+  const [file, target] = [join(folder, 'lock'), join(folder, 'target')];
+  writeFileSync(target, 'precious\n');
+  symlinkSync(target, file);
+  await expect(lockFile(file)).rejects.toThrow('ELOOP');
+  expect(readFileSync(target, 'utf8')).toBe('precious\n');
+});

@@ -110,7 +110,7 @@ test('another user is no way around it', async ({ skip }) => {
   await vi.waitFor(() => expect(said).toMatch(new RegExp(`^process ${pid} of .*\n$`)), 10_000);
 });
 
-test('one that is stopped is found by what the kernel tells, and nobody waits for it', async () => {
+test('nobody waits for one that is stopped', async () => {
   const name = newName();
   const { pid } = await held(name);
   halt(pid);
@@ -119,7 +119,7 @@ test('one that is stopped is found by what the kernel tells, and nobody waits fo
     10_000,
   );
   await expect(oneRunAtATime(name)).rejects.toThrow(
-    `another run of bakeoff is measuring (process ${pid}, which does not answer: it is stopped, or hangs)${ends}`,
+    `another run of bakeoff is measuring (it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends)${ends}`,
   );
 });
 

@@ -61,16 +61,12 @@ test('names and writes each list of pages once', async () => {
   };
   const plan = planOf(several);
   const targets = several.variants.map(() => ({ url: 'http://127.0.0.1:8080/' }));
-  expect(loadPlanFor(plan, plan.groups[0] as Group, 1, targets).mixFiles).toEqual([
-    null,
-    'requests-1.ndjson',
-    'requests-2.ndjson',
-    'requests-1.ndjson',
-  ]);
+  const files = loadPlanFor(plan, plan.groups[0] as Group, 1, targets).mixFiles ?? [];
+  expect(files).toEqual([null, files[3], expect.stringMatching(/^requests-/), files[1]]);
   const folder = newFolder();
   await writeMixFiles(several, folder);
-  expect(readdirSync(folder)).toEqual(['requests-1.ndjson', 'requests-2.ndjson']);
-  expect(readFileSync(join(folder, 'requests-1.ndjson'), 'utf8')).toBe(
+  expect(readdirSync(folder).sort()).toEqual([files[1], files[2]].sort());
+  expect(readFileSync(join(folder, files[1] as string), 'utf8')).toBe(
     '{"status":200,"target":"/","weight":3}\n{"status":404,"target":"/a?b=c","method":"POST","body":"x"}\n',
   );
 });

@@ -87,7 +87,7 @@ describe('a plan', () => {
       keepAlive: true,
       duration: '1500ms',
       warmup: '410ms',
-      timeout: '5s',
+      timeout: '5000ms',
       spin: true,
       tags: { phase: '1', variant, server: 'nginx', protocol: 'http/1.1' },
     });
@@ -273,7 +273,7 @@ describe('a plan over HTTP/2', () => {
     const url = 'https://127.0.0.1:8443/img.html';
     const loadPlan = loadPlanOf(plan, [{ url, processes: [7] }]);
     expect(loadPlan.pauseSeconds).toBe(5);
-    const side = { url, streams: 1020, timeout: '600s', requests: 100_000 };
+    const side = { url, streams: 1020, timeout: '600000ms', requests: 100_000 };
     expect(loadPlan.phases).toMatchObject(
       ['1', '2', '3'].map((phase) => ({ sides: [{ ...side, tags: { phase } }] })),
     );
@@ -306,7 +306,7 @@ describe('a plan over HTTP/2', () => {
     expect(loadPlan.phases[0]?.sides[0]).toMatchObject({
       rate: 1000,
       requests: 2000,
-      buckets: ['1ns', '150us', '300ms', '12345600ns', '10s'],
+      buckets: ['1ns', '150000ns', '300ms', '12345600ns', '10000ms'],
     });
     expect(loadPlan).not.toHaveProperty('pauseSeconds');
   });
